@@ -8,7 +8,7 @@ import { contextConfiguration } from "./configuration/context.ts";
 import { lifeLimits, limits, stateDirectory } from "./configuration/limits.ts";
 import { helperPath, namedStartError, requireOwnAgentDirectory, spillOf, storeOf } from "./daemon-parts.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
-import { DialogDesk } from "./dialogs/dialog-registry.ts";
+import { DialogRegistry } from "./dialogs/dialog-registry.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
 import { tlsListener } from "./edge/tls.ts";
@@ -19,7 +19,7 @@ import { Logs } from "./log/logs.ts";
 import { lostLines } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
-import { ChildBook } from "./pi/child-book.ts";
+import { ChildRegistry } from "./pi/child-registry.ts";
 import { locatePi } from "./pi/locate.ts";
 import { removeHelperConfigs } from "./pi/start-pi.ts";
 import { answeredAsleep } from "./rpc/asleep.ts";
@@ -113,8 +113,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
       held.release(),
     );
-    const book = resources.add(await ChildBook.open(state.path, log, () => state.isHeld), (open) => open.close());
-    removeHelperConfigs(book.leftovers, inherited);
+    const childRegistry = resources.add(await ChildRegistry.open(state.path, log, () => state.isHeld), (open) =>
+      open.close(),
+    );
+    removeHelperConfigs(childRegistry.leftovers, inherited);
     const validator = createValidator();
     const { values: configured, origins } = configure(
       { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },
@@ -159,7 +161,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     resources.defer(() => tracker.close());
     const feed = new Feed(new FeedStore(database, limits.feed), log);
-    const dialogs = new DialogDesk(new DialogStore(database), {
+    const dialogs = new DialogRegistry(new DialogStore(database), {
       ...limits.dialogs,
       dialogDelayMs: configured.dialogDelayMs,
     });
@@ -174,7 +176,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       spillDirectory: state.spillDirectory,
       spill,
       env,
-      book,
+      childRegistry,
       sessions: store.sessions,
       configuration: configured,
       roots: configured.roots,

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Delivery } from "../protocol/delivery.ts";
 import type { Metric } from "../protocol/metrics-methods.ts";
 import type { DeliveryTracker } from "./delivery/tracker.ts";
-import type { DialogDesk } from "./dialogs/dialog-registry.ts";
+import type { DialogRegistry } from "./dialogs/dialog-registry.ts";
 import type { Edge } from "./edge/app.ts";
 import { Histogram } from "./lib/histogram.ts";
 import type { Logs } from "./log/logs.ts";
@@ -14,7 +14,7 @@ export interface MetricSources {
   readonly lostLogLines: () => number;
   readonly registry: Registry;
   readonly tracker: DeliveryTracker;
-  readonly dialogs: DialogDesk;
+  readonly dialogs: DialogRegistry;
   readonly logs: Logs;
   readonly database: Database;
   readonly edge: () => Edge | undefined;

@@ -6,11 +6,11 @@ import type { StartPurpose } from "../core/session-core.ts";
 import { mayBecome, type SessionState } from "../core/session-state.ts";
 import type { Child } from "../pi/child.ts";
 import type { RunStarter, Runs } from "../prompts/runs.ts";
-import { type WakeLimits, Wakes } from "./start-rate-limit.ts";
+import { StartRateLimit, type StartRateLimits } from "./start-rate-limit.ts";
 
 export interface ChildLifeOptions {
   readonly runs: Runs;
-  readonly wakes: WakeLimits;
+  readonly startRate: StartRateLimits;
   /**
    * Starts a child of the next generation; `onPi` is called for each pi that is started or taken for it. An aborted signal
    * abandons the start.
@@ -33,7 +33,7 @@ export interface ChildLifeOptions {
 export class ChildLife {
   readonly #options: ChildLifeOptions;
   readonly #runs: Runs;
-  readonly #wakes: Wakes;
+  readonly #startRate: StartRateLimit;
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
   /** Resolves when nothing is left of the last child. */
@@ -55,7 +55,7 @@ export class ChildLife {
   constructor(options: ChildLifeOptions) {
     this.#options = options;
     this.#runs = options.runs;
-    this.#wakes = new Wakes(options.wakes);
+    this.#startRate = new StartRateLimit(options.startRate);
   }
 
   get state(): SessionState {
@@ -100,7 +100,7 @@ export class ChildLife {
     this.#used();
     const { child } = this;
     if (child !== undefined) return Promise.resolve(child);
-    const refusal = this.#starting === undefined ? this.#wakes.refusal() : undefined;
+    const refusal = this.#starting === undefined ? this.#startRate.refusal() : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
     this.#starting ??= this.#start(purpose).finally(() => {
       this.#starting = undefined;
@@ -241,7 +241,7 @@ export class ChildLife {
       await this.#left;
       await this.#lastCleaned;
       if (this.#ending !== undefined) throw this.#ending;
-      const child = await this.#options.start(this.#abandonStart.signal, () => this.#wakes.count());
+      const child = await this.#options.start(this.#abandonStart.signal, () => this.#startRate.count());
       this.#lastCleaned = child.cleaned;
       if (this.#ending !== undefined) {
         await child.stop();

@@ -6,7 +6,7 @@ import type { SessionRecord } from "../core/session-record.ts";
 import type { Custody } from "../custody/custody.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
-import type { Refill } from "../log/event-backfill.ts";
+import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Journal } from "../log/journal.ts";
 import { type EventReaders, lookAt } from "../log/pi-events.ts";
 import type { ProviderWatch } from "../log/provider-watch.ts";
@@ -22,7 +22,7 @@ import type { ChildLife } from "./child-life.ts";
 export interface ChildReportsParts {
   readonly record: SessionRecord;
   readonly journal: Journal;
-  readonly refill: Refill;
+  readonly backfill: EventBackfill;
   readonly provider: ProviderWatch;
   readonly prompts: SessionPrompts;
   readonly dialogs: Dialogs;
@@ -86,10 +86,10 @@ export class ChildReports {
   }
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean): void {
-    const { journal, refill, provider } = this.#parts;
+    const { journal, backfill, provider } = this.#parts;
     journal.record(record, generation, isDelta);
     if (event === undefined) return;
-    refill.note(event);
+    backfill.note(event);
     provider.look(event);
     lookAt(event, this.#readers);
   }

@@ -12,10 +12,10 @@ import type { Child } from "../pi/child.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { ChildLife } from "./child-life.ts";
-import type { Upkeep } from "./child-supervisor.ts";
+import type { ChildSupervisor } from "./child-supervisor.ts";
 import type { HibernationOptions } from "./hibernation.ts";
 
-export interface LeavingParts {
+export interface ChildShutdownParts {
   readonly scope: SerialQueue;
   readonly record: SessionRecord;
   readonly journal: Journal;
@@ -24,7 +24,7 @@ export interface LeavingParts {
   readonly dialogs: Dialogs;
   readonly prompts: SessionPrompts;
   readonly control: Control;
-  readonly upkeep: Upkeep;
+  readonly supervisor: ChildSupervisor;
   readonly tracker: DeliveryTracker;
   /** Resolves when everything is told of the last child's end. */
   readonly lastEnded: () => Promise<void>;
@@ -33,13 +33,13 @@ export interface LeavingParts {
 }
 
 /** How a session leaves its child: for a while, for another daemon, for good. */
-export class Leaving {
-  readonly #parts: LeavingParts;
+export class ChildShutdown {
+  readonly #parts: ChildShutdownParts;
   #closed: Promise<ChildExit | undefined> | undefined;
   /** Whether that deletes the file, whatever is in it. */
   #deletes = false;
 
-  constructor(parts: LeavingParts) {
+  constructor(parts: ChildShutdownParts) {
     this.#parts = parts;
   }
 
@@ -122,8 +122,8 @@ export class Leaving {
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
-    const { upkeep, life } = this.#parts;
-    upkeep.retry.close();
+    const { supervisor, life } = this.#parts;
+    supervisor.retry.close();
     await life.refuseStarts(why);
   }
 }

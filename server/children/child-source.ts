@@ -13,7 +13,7 @@ import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
-import type { ChildBook } from "../pi/child-book.ts";
+import type { ChildRegistry } from "../pi/child-registry.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
@@ -49,7 +49,7 @@ export interface ChildSourceOptions {
   readonly configuration?: Pick<SessionConfiguration, "agentDirectory" | "customUi">;
   /** Where sessions may have their working directories. Default: anywhere. */
   readonly roots?: Roots;
-  readonly book?: ChildBook | undefined;
+  readonly childRegistry?: ChildRegistry | undefined;
   readonly limits: {
     readonly child: ChildLimits;
     readonly maxParallelStarts: number;
@@ -268,8 +268,8 @@ export class ChildSource {
   }
 
   #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
-    const { helper, runDirectory, env, book, limits } = this.#options;
-    return { program, cwd, pi: options, helper, runDirectory, env, book, limits: limits.child };
+    const { helper, runDirectory, env, childRegistry, limits } = this.#options;
+    return { program, cwd, pi: options, helper, runDirectory, env, childRegistry, limits: limits.child };
   }
 
   #refuse(): void {

@@ -8,7 +8,7 @@ import type { ChildLife } from "./child-life.ts";
 import { type AwakeReason, Hibernation, type HibernationOptions, type Holder } from "./hibernation.ts";
 import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
 
-export interface UpkeepOptions {
+export interface ChildSupervisorOptions {
   readonly sessionId: string;
   readonly scope: SerialQueue;
   readonly life: () => ChildLife;
@@ -26,13 +26,13 @@ export interface UpkeepOptions {
 }
 
 /** What is done to a session's child unasked: it is ended when idle, asked when silent, started again after a crash. */
-export class Upkeep {
+export class ChildSupervisor {
   readonly hibernation: Hibernation;
   readonly retry: Retry;
-  readonly #options: UpkeepOptions;
+  readonly #options: ChildSupervisorOptions;
   readonly #responsiveness: Responsiveness;
 
-  constructor(options: UpkeepOptions) {
+  constructor(options: ChildSupervisorOptions) {
     this.#options = options;
     const { pushing, admitStart, onChange } = options;
     this.retry = new Retry({

@@ -4,7 +4,7 @@ import { unlessAborted, within } from "../lib/deadline.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Child } from "../pi/child.ts";
 import { privateBytes } from "../pi/processes.ts";
-import type { Upkeep } from "./child-supervisor.ts";
+import type { ChildSupervisor } from "./child-supervisor.ts";
 
 export interface OccupancyLimits {
   /** Children of sessions and warm ones together, also those that start. */
@@ -26,7 +26,7 @@ export interface OccupancyLimits {
 
 export interface OccupancyOptions {
   readonly limits: OccupancyLimits;
-  readonly sessions: () => Iterable<{ readonly sessionId: string; readonly upkeep: Upkeep }>;
+  readonly sessions: () => Iterable<{ readonly sessionId: string; readonly supervisor: ChildSupervisor }>;
   /** How many children wait for a session. */
   readonly warm: () => number;
   /** Ends one of them. Gives whether there was one. */
@@ -61,7 +61,7 @@ export class Occupancy {
   #admitted = 0;
   /** The search for a place that is on; the next one begins behind it, so that no child ends for two. */
   #searching: Promise<unknown> = Promise.resolve();
-  readonly #ends = new Map<Upkeep, End>();
+  readonly #ends = new Map<ChildSupervisor, End>();
   #changed: Deferred<void> = deferred();
   #weighedAt = 0;
   /** What the children weighed when that was last looked at. */
@@ -137,7 +137,7 @@ export class Occupancy {
     const failed = (error: unknown): void =>
       this.#options.log.error({ err: error }, "the sessions could not be looked at");
     try {
-      for (const { upkeep } of this.#options.sessions()) upkeep.look();
+      for (const { supervisor } of this.#options.sessions()) supervisor.look();
     } catch (error) {
       failed(error);
     }
@@ -155,11 +155,11 @@ export class Occupancy {
 
   async #look(now: number): Promise<void> {
     const due = [...this.#options.sessions()]
-      .map(({ upkeep }) => upkeep)
-      .filter((upkeep) => upkeep.hibernation.isDue(now) && isSpare(upkeep));
+      .map(({ supervisor }) => supervisor)
+      .filter((supervisor) => supervisor.hibernation.isDue(now) && isSpare(supervisor));
     const ends: Promise<boolean>[] = [];
-    for (const upkeep of due) {
-      const { done } = this.#ends.get(upkeep) ?? this.#begin(upkeep);
+    for (const supervisor of due) {
+      const { done } = this.#ends.get(supervisor) ?? this.#begin(supervisor);
       ends.push(done);
       await within(done, this.#options.limits.endPatienceMs);
     }
@@ -187,7 +187,7 @@ export class Occupancy {
   async #findPlace(deadline: number, signal: AbortSignal): Promise<void> {
     const { limits, shrinkWarm } = this.#options;
     signal.throwIfAborted();
-    const tried = new Set<Upkeep>();
+    const tried = new Set<ChildSupervisor>();
     let atFirst = this.#changed;
     while (!this.hasPlace) {
       const changed = this.#changed.promise;
@@ -219,7 +219,7 @@ export class Occupancy {
 
   /** Ends one idle child, and further ones while none of those has said that it ends. Gives whether one has ended. */
   async #endOne(): Promise<boolean> {
-    const tried = new Set<Upkeep>();
+    const tried = new Set<ChildSupervisor>();
     const slow: Promise<boolean>[] = [];
     const { promise: one, resolve } = Promise.withResolvers<true>();
     for (let end = this.#endOldest(tried); end !== undefined; end = this.#endOldest(tried)) {
@@ -238,29 +238,31 @@ export class Occupancy {
    * The end of a child that can be waited for: one that has just begun, else that of the idle child which was used longest
    * ago and was not `tried`. A child that is stopped or hangs keeps no other from being ended.
    */
-  #endOldest(tried: Set<Upkeep>): End | undefined {
+  #endOldest(tried: Set<ChildSupervisor>): End | undefined {
     const now = performance.now();
-    for (const [upkeep, end] of this.#ends) {
-      tried.add(upkeep);
+    for (const [supervisor, end] of this.#ends) {
+      tried.add(supervisor);
       if (now - end.since < this.#options.limits.endPatienceMs) return end;
     }
     const [oldest] = [...this.#options.sessions()]
-      .map(({ upkeep }) => upkeep)
-      .filter((upkeep) => !tried.has(upkeep) && upkeep.hibernation.child !== undefined && isSpare(upkeep))
+      .map(({ supervisor }) => supervisor)
+      .filter(
+        (supervisor) => !tried.has(supervisor) && supervisor.hibernation.child !== undefined && isSpare(supervisor),
+      )
       .sort((a, b) => a.hibernation.lastUsedAt - b.hibernation.lastUsedAt);
     if (oldest === undefined) return undefined;
     tried.add(oldest);
     return this.#begin(oldest);
   }
 
-  #begin(upkeep: Upkeep): End {
+  #begin(supervisor: ChildSupervisor): End {
     const end: End = { since: performance.now(), isSure: false, done: Promise.resolve(false) };
-    end.done = this.#end(upkeep, end).finally(() => this.#ends.delete(upkeep));
-    this.#ends.set(upkeep, end);
+    end.done = this.#end(supervisor, end).finally(() => this.#ends.delete(supervisor));
+    this.#ends.set(supervisor, end);
     return end;
   }
 
-  async #end({ hibernation }: Upkeep, end: End): Promise<boolean> {
+  async #end({ hibernation }: ChildSupervisor, end: End): Promise<boolean> {
     try {
       const outcome = await hibernation.fallAsleep();
       if (typeof outcome === "string") return false;
@@ -275,6 +277,6 @@ export class Occupancy {
 }
 
 /** Whether nothing needs the child, as far as the daemon knows. */
-function isSpare({ hibernation }: Upkeep): boolean {
+function isSpare({ hibernation }: ChildSupervisor): boolean {
   return hibernation.keepsAwake() === undefined;
 }

@@ -1,18 +1,18 @@
 import { WireError } from "../../protocol/errors.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 
-export interface WakeLimits {
+export interface StartRateLimits {
   readonly windowMs: number;
   /** How often the pi of one session may be started in that time. */
   readonly maxWakes: number;
 }
 
 /** How often one session's pi is started: calls that end it and want it again would else keep the machine busy. */
-export class Wakes {
-  readonly #limits: WakeLimits;
+export class StartRateLimit {
+  readonly #limits: StartRateLimits;
   readonly #window: RateWindow;
 
-  constructor(limits: WakeLimits) {
+  constructor(limits: StartRateLimits) {
     this.#limits = limits;
     this.#window = new RateWindow({ max: limits.maxWakes, windowMs: limits.windowMs });
   }

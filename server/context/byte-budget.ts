@@ -1,6 +1,6 @@
 import { WireError } from "../../protocol/errors.ts";
 
-export interface ByteRoomLimits {
+export interface ByteBudgetLimits {
   /** Of all documents together that are held at a time. One that is larger by itself is held alone. */
   readonly maxHeldBytes: number;
   /** Who waits for room; further ones are `overloaded`. */
@@ -12,7 +12,7 @@ export interface ByteRoomLimits {
 }
 
 /** What one call holds. It may take once, since who holds and waits for more can wait for itself. */
-export interface Hold {
+export interface Reservation {
   /** Before the bytes are there. Throws `overloaded`, and the signal's reason. */
   take(bytes: number, signal: AbortSignal): Promise<void>;
   /** There are fewer than were thought. */
@@ -30,12 +30,12 @@ interface Waiting {
 }
 
 /** How many bytes of documents the daemon holds at a time, whoever asks. Who comes first has room first. */
-export class ByteRoom {
-  readonly #limits: ByteRoomLimits;
+export class ByteBudget {
+  readonly #limits: ByteBudgetLimits;
   readonly #waiting: Waiting[] = [];
   #held = 0;
 
-  constructor(limits: ByteRoomLimits) {
+  constructor(limits: ByteBudgetLimits) {
     this.#limits = limits;
   }
 
@@ -43,7 +43,7 @@ export class ByteRoom {
     return this.#held;
   }
 
-  open(): Hold {
+  open(): Reservation {
     let own = 0;
     let isOver = false;
     const become = (bytes: number): void => {
@@ -54,7 +54,7 @@ export class ByteRoom {
     return {
       take: async (bytes, signal) => {
         signal.throwIfAborted();
-        if (isOver || own > 0) throw new Error("A hold takes once.");
+        if (isOver || own > 0) throw new Error("A reservation takes once.");
         if (bytes > this.#limits.maxFreeBytes && !(this.#waiting.length === 0 && this.#hasRoom(bytes))) {
           await this.#turn(bytes, signal);
         } else this.#held += bytes;
@@ -71,12 +71,12 @@ export class ByteRoom {
   }
 
   /** Releases when the job has ended. */
-  async holding<T>(job: (hold: Hold) => Promise<T>): Promise<T> {
-    const hold = this.open();
+  async holding<T>(job: (reservation: Reservation) => Promise<T>): Promise<T> {
+    const reservation = this.open();
     try {
-      return await job(hold);
+      return await job(reservation);
     } finally {
-      hold.release();
+      reservation.release();
     }
   }
 

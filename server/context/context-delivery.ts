@@ -3,21 +3,21 @@ import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { ByteRoom } from "./byte-budget.ts";
+import type { ByteBudget } from "./byte-budget.ts";
 import { helperLine } from "./helper-lines.ts";
 import type { KeptContexts } from "./kept-files.ts";
 
-export interface ContextGiverOptions {
+export interface ContextDeliveryOptions {
   readonly kept: KeptContexts;
-  readonly room: ByteRoom;
+  readonly byteBudget: ByteBudget;
   readonly ackTimeoutMs: number;
 }
 
 /** Brings what is kept of contexts to the pi of ephemeral sessions. */
-export class ContextGiver {
-  readonly #options: ContextGiverOptions;
+export class ContextDelivery {
+  readonly #options: ContextDeliveryOptions;
 
-  constructor(options: ContextGiverOptions) {
+  constructor(options: ContextDeliveryOptions) {
     this.#options = options;
   }
 
@@ -28,11 +28,11 @@ export class ContextGiver {
    */
   async give(child: Child, { sessionId, context, generation }: StoredSession, signal: AbortSignal): Promise<void> {
     if (context?.kept === undefined) return;
-    const { ackTimeoutMs, kept, room } = this.#options;
+    const { ackTimeoutMs, kept, byteBudget } = this.#options;
     const sum = context.kept;
-    const hold = room.open();
+    const reservation = byteBudget.open();
     try {
-      await hold.take(sum.bytes, signal);
+      await reservation.take(sum.bytes, signal);
       // Only a creation fails as a whole. Later another pi may take it.
       const outcome = generation > 1 ? "its pi was ended" : "the session was closed";
       const given = child.link.sendContext(helperLine(await kept.get(sessionId, sum)));
@@ -48,7 +48,7 @@ export class ContextGiver {
         reason: "hash_mismatch",
       });
     } finally {
-      hold.release();
+      reservation.release();
     }
   }
 }

@@ -8,15 +8,15 @@ import type { Roots } from "../core/roots.ts";
 import type { Child } from "../pi/child.ts";
 import { sessionRoot } from "../pi/session-file.ts";
 import type { StoredContext, StoredOptions, StoredSession } from "../store/sessions.ts";
-import { ByteRoom, type Hold } from "./byte-budget.ts";
-import { ContextGiver } from "./context-delivery.ts";
+import { ByteBudget, type Reservation } from "./byte-budget.ts";
+import { ContextDelivery } from "./context-delivery.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
 import type { ContextCaller } from "./read-path.ts";
 import { type ContextSession, ContextSources } from "./sources.ts";
 import { modeOf, summaryOf } from "./summary.ts";
 import { budgetOf, Targets, type TargetsOptions } from "./targets.ts";
 import type { Prepared, PreparedFacts, PrepareWork } from "./work.ts";
-import { WorkDesk, type WorkDeskLimits } from "./worker-pool.ts";
+import { WorkerPool, type WorkerPoolLimits } from "./worker-pool.ts";
 
 /** What the daemon's configuration says of contexts. */
 export interface ContextConfiguration {
@@ -31,7 +31,7 @@ export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
   readonly runDirectory: string;
   readonly configuration: ContextConfiguration;
   readonly roots: Roots;
-  readonly limits: WorkDeskLimits &
+  readonly limits: WorkerPoolLimits &
     ExportFilesLimits & {
       readonly maxInlineBytes: number;
       readonly maxKnownTargets: number;
@@ -89,25 +89,29 @@ export function mayStartWithout(option: ContextOption | undefined, error: unknow
 /** Conversations that come from elsewhere, and those that are given away. */
 export class Contexts {
   readonly #options: ContextsOptions;
-  readonly #desk: WorkDesk;
-  readonly #room: ByteRoom;
+  readonly #pool: WorkerPool;
+  readonly #budget: ByteBudget;
   readonly #targets: Targets;
   readonly #sources: ContextSources;
   readonly #kept: KeptContexts;
   readonly #exports: ExportFiles;
-  readonly #giver: ContextGiver;
+  readonly #delivery: ContextDelivery;
   readonly #abandon = new AbortController();
 
   constructor(options: ContextsOptions) {
     this.#options = options;
     const { limits, log, stateDir, env, configuration, roots, find, session } = options;
-    this.#desk = new WorkDesk(limits, log);
+    this.#pool = new WorkerPool(limits, log);
     const { maxHeldBytes, maxWaiting, maxOwnBytes, workTimeoutMs } = limits;
-    this.#room = new ByteRoom({ maxHeldBytes, maxWaiting, waitMs: workTimeoutMs, maxFreeBytes: maxOwnBytes });
+    this.#budget = new ByteBudget({ maxHeldBytes, maxWaiting, waitMs: workTimeoutMs, maxFreeBytes: maxOwnBytes });
     this.#targets = new Targets({ ...options, maxKnown: limits.maxKnownTargets });
     this.#kept = new KeptContexts(stateDir, log);
     this.#exports = new ExportFiles(stateDir, limits);
-    this.#giver = new ContextGiver({ kept: this.#kept, room: this.#room, ackTimeoutMs: configuration.ackTimeoutMs });
+    this.#delivery = new ContextDelivery({
+      kept: this.#kept,
+      byteBudget: this.#budget,
+      ackTimeoutMs: configuration.ackTimeoutMs,
+    });
     this.#sources = new ContextSources({
       ...{ session, find, roots },
       kept: (stored) => this.#keptBytes(stored),
@@ -126,7 +130,7 @@ export class Contexts {
   /** Gives up what is under way. */
   async close(): Promise<void> {
     this.#abandon.abort(new WireError("shutting_down", "The daemon is about to end."));
-    await this.#desk.close();
+    await this.#pool.close();
     await this.#exports.clear();
   }
 
@@ -135,21 +139,26 @@ export class Contexts {
    * `session_not_found`, and what starting a pi can throw.
    */
   async prepare(option: ContextOption, order: ContextOrder, asking: ContextCaller): Promise<ReadyContext> {
-    const hold = this.#room.open();
+    const reservation = this.#budget.open();
     try {
-      return await this.#ready(option, order, this.#untilClosed(asking), hold);
+      return await this.#ready(option, order, this.#untilClosed(asking), reservation);
     } catch (error) {
-      hold.release();
+      reservation.release();
       throw error;
     }
   }
 
-  async #ready(option: ContextOption, order: ContextOrder, caller: ContextCaller, hold: Hold): Promise<ReadyContext> {
+  async #ready(
+    option: ContextOption,
+    order: ContextOrder,
+    caller: ContextCaller,
+    reservation: Reservation,
+  ): Promise<ReadyContext> {
     const mode = modeOf(option, order.ephemeral);
     this.#sources.check(option, caller);
     // Nothing is held while pi is asked.
     const { target, model, thinking, budget: facts } = await this.#targets.find(order, caller.signal);
-    const source = await this.#sources.read(option, caller, hold);
+    const source = await this.#sources.read(option, caller, reservation);
     const { sessionId, cwd, now } = order;
     const { outcome, as } = await this.#work(option, { source, target, facts }, caller, () =>
       mode === "session"
@@ -158,7 +167,7 @@ export class Contexts {
     );
     const summary = summaryOf(mode, outcome.facts);
     return {
-      release: hold.release,
+      release: reservation.release,
       // pi would take the model that the last answer in the file names.
       options: {
         ...order.options,
@@ -187,20 +196,20 @@ export class Contexts {
     return this.#kept.forget(sessionId);
   }
 
-  /** As {@link ContextGiver.give}. */
+  /** As {@link ContextDelivery.give}. */
   give(child: Child, stored: StoredSession, signal: AbortSignal): Promise<void> {
-    return this.#giver.give(child, stored, AbortSignal.any([signal, this.#abandon.signal]));
+    return this.#delivery.give(child, stored, AbortSignal.any([signal, this.#abandon.signal]));
   }
 
   /** Throws as {@link prepare}. */
   async inspect(params: Params<"context/inspect">, asking: ContextCaller): Promise<Result<"context/inspect">> {
-    return await this.#room.holding((hold) => this.#inspect(params, this.#untilClosed(asking), hold));
+    return await this.#budget.holding((reservation) => this.#inspect(params, this.#untilClosed(asking), reservation));
   }
 
   async #inspect(
     params: Params<"context/inspect">,
     caller: ContextCaller,
-    hold: Hold,
+    reservation: Reservation,
   ): Promise<Result<"context/inspect">> {
     const { sessionId, context: option, model, items = false } = params;
     if ((sessionId === undefined) === (option === undefined)) throw oneOf("context/inspect", "sessionId", "context");
@@ -213,7 +222,7 @@ export class Contexts {
     this.#sources.check(option, caller);
     const request = { cwd: this.#options.runDirectory, options: model === undefined ? {} : { model } };
     const { target, budget: facts } = await this.#targets.find(request, caller.signal);
-    const source = await this.#sources.read(option, caller, hold);
+    const source = await this.#sources.read(option, caller, reservation);
     const { outcome } = await this.#work(option, { source, target, facts }, caller, () => ({
       kind: items ? "items" : "facts",
     }));
@@ -226,21 +235,21 @@ export class Contexts {
 
   /** Throws `session_not_found`, `entry_not_found`, `forbidden`, `too_large`, and what reading can throw. */
   async export(params: Params<"context/export">, asking: ContextCaller): Promise<Result<"context/export">> {
-    return await this.#room.holding((hold) => this.#export(params, this.#untilClosed(asking), hold));
+    return await this.#budget.holding((reservation) => this.#export(params, this.#untilClosed(asking), reservation));
   }
 
   async #export(
     params: Params<"context/export">,
     caller: ContextCaller,
-    hold: Hold,
+    reservation: Reservation,
   ): Promise<Result<"context/export">> {
     const { sessionId, path, output = "inline", ...options } = params;
     if ((sessionId === undefined) === (path === undefined)) throw oneOf("context/export", "sessionId", "path");
     const from =
       path === undefined
-        ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId, caller, hold)
-        : await this.#sources.ofFile(path, caller, hold);
-    const made = await this.#desk.do({ kind: "export", from, options }, caller.signal);
+        ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId, caller, reservation)
+        : await this.#sources.ofFile(path, caller, reservation);
+    const made = await this.#pool.do({ kind: "export", from, options }, caller.signal);
     const diagnostics = made.diagnostics as Result<"context/export">["diagnostics"];
     if (output === "file") {
       const { bytes, sha256 } = made;
@@ -287,7 +296,7 @@ export class Contexts {
   ): Promise<{ readonly outcome: Prepared; readonly as: PrepareWork["as"] }> {
     const { document: _document, path: _path, fromSession: _session, ...options } = option;
     const wanted = as();
-    const outcome = await this.#desk.do<PrepareWork>(
+    const outcome = await this.#pool.do<PrepareWork>(
       {
         kind: "prepare",
         source,

@@ -4,10 +4,10 @@ import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createValidator, type Validator } from "../../protocol/validation.ts";
+import { attributionOf } from "../core/attribution.ts";
 import type { SessionCore } from "../core/session-core.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { Journal } from "../log/journal.ts";
-import { signed } from "../log/signed.ts";
 import type { Child } from "../pi/child.ts";
 import { PartsConfiguring, type PartsConfiguringOptions } from "./parts-configuring.ts";
 import { PolicyTools, type PolicyToolsOptions } from "./policy-tools.ts";
@@ -83,7 +83,7 @@ export class PartCalls {
   /** A part tells the subscribers something. */
   noticed({ name, data }: Notice): void {
     const isOfCaller = name === "session/navigated" || name === "session/labelled";
-    this.#options.journal.say(name, isOfCaller ? { ...signed(this.#options.by()), ...data } : data);
+    this.#options.journal.say(name, isOfCaller ? { ...attributionOf(this.#options.by()), ...data } : data);
   }
 
   /** Sets or removes a label. Throws what {@link ask} throws, and `foreign_write`: it writes to the session's file. */

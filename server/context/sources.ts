@@ -9,7 +9,7 @@ import type { Child } from "../pi/child.ts";
 import { isEntriesReply } from "../pi/outward-frame.ts";
 import { isRecordObject } from "../pi/records.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { Hold } from "./byte-budget.ts";
+import type { Reservation } from "./byte-budget.ts";
 import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
 import type { SessionContext } from "./session-context.ts";
 import type { WorkSource } from "./work.ts";
@@ -59,15 +59,15 @@ export class ContextSources {
   }
 
   /**
-   * What the option `context` names. The hold has it before it is read. Throws what {@link check} throws, `overloaded`,
+   * What the option `context` names. The reservation has it before it is read. Throws what {@link check} throws, `overloaded`,
    * `session_not_found`, `context_too_large`, `context_transport_failed`, and what {@link ofSession} throws.
    */
-  async read(option: ContextOption, caller: ContextCaller, hold: Hold): Promise<WorkSource> {
+  async read(option: ContextOption, caller: ContextCaller, reservation: Reservation): Promise<WorkSource> {
     this.check(option, caller);
     const { document, path, fromSession } = option;
     const { maxBytes } = this.#options;
     if (path !== undefined) {
-      const { bytes } = await readNamed(path, caller, this.#rules([]), this.#bounds(caller, hold));
+      const { bytes } = await readNamed(path, caller, this.#rules([]), this.#bounds(caller, reservation));
       return { kind: "document", bytes };
     }
     if (fromSession !== undefined) {
@@ -75,12 +75,12 @@ export class ContextSources {
       const session = this.#options.session(sessionId);
       // A token that is for other sessions is not told that there is this one.
       if (caller.covers?.(session.stored) === false) throw noSession(sessionId);
-      return await this.ofSession(session, leafId, caller, hold);
+      return await this.ofSession(session, leafId, caller, reservation);
     }
-    // Nothing but the value, which the call has anyway, waits for room.
+    // Nothing but the value, which the call has anyway, waits for the budget.
     const length = Buffer.byteLength(JSON.stringify(document));
     if (length > maxBytes) throw tooLarge(length, maxBytes);
-    await hold.take(length, caller.signal);
+    await reservation.take(length, caller.signal);
     return { kind: "document", bytes: Buffer.from(JSON.stringify(document)) };
   }
 
@@ -92,18 +92,18 @@ export class ContextSources {
     session: ContextSession,
     leafId: string | undefined,
     caller: ContextCaller,
-    hold: Hold,
+    reservation: Reservation,
   ): Promise<SessionSource> {
     if (session.stored.ephemeral === true) {
       // How much pi has is not known before.
-      await hold.take(this.#options.maxBytes, caller.signal);
+      await reservation.take(this.#options.maxBytes, caller.signal);
       const source = await this.#ofMemory(session, leafId);
-      hold.shrink(source.bytes.byteLength + (source.kept?.byteLength ?? 0));
+      reservation.shrink(source.bytes.byteLength + (source.kept?.byteLength ?? 0));
       return source;
     }
     // Before the file is read: the entry is in it then.
     const leaf = leafId ?? (await leafOf(session));
-    const found = await readOwn(session.file, this.#bounds(caller, hold));
+    const found = await readOwn(session.file, this.#bounds(caller, reservation));
     return {
       kind: "session",
       bytes: found?.bytes ?? Buffer.alloc(0),
@@ -116,9 +116,9 @@ export class ContextSources {
    * A session file of pi's, whoever's it is. Throws `forbidden`, `context_too_large`, `context_transport_failed`,
    * `overloaded`.
    */
-  async ofFile(path: string, caller: ContextCaller, hold: Hold): Promise<SessionSource> {
+  async ofFile(path: string, caller: ContextCaller, reservation: Reservation): Promise<SessionSource> {
     const { sessionRoot, find } = this.#options;
-    const bounds = this.#bounds(caller, hold);
+    const bounds = this.#bounds(caller, reservation);
     const { bytes, mtimeMs, path: real } = await readNamed(path, caller, this.#rules([sessionRoot()]), bounds);
     const { id, cwd } = headerIn(bytes);
     const directory = await workingDirectory(cwd).catch(() => cwd);
@@ -163,8 +163,8 @@ export class ContextSources {
     };
   }
 
-  #bounds({ signal }: ContextCaller, hold: Hold): ReadBounds {
-    return { maxBytes: this.#options.maxBytes, admit: (bytes) => hold.take(bytes, signal) };
+  #bounds({ signal }: ContextCaller, reservation: Reservation): ReadBounds {
+    return { maxBytes: this.#options.maxBytes, admit: (bytes) => reservation.take(bytes, signal) };
   }
 
   #rules(further: readonly string[]) {

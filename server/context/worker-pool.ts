@@ -6,7 +6,7 @@ import { Gate } from "../lib/gate.ts";
 import { maxPartsIn } from "./json-parts.ts";
 import { bytesIn, type Exported, type Outcome, type Prepared, perform, type Work } from "./work.ts";
 
-export interface WorkDeskLimits {
+export interface WorkerPoolLimits {
   /** What is larger is done by another thread. */
   readonly maxOwnBytes: number;
   readonly maxThreads: number;
@@ -38,15 +38,15 @@ export type ThreadAnswer =
  * Where documents are worked on. Small ones at once; others by a thread of their own each, since 30 MiB take about a
  * second in which nobody else would be served.
  */
-export class WorkDesk {
-  readonly #limits: WorkDeskLimits;
+export class WorkerPool {
+  readonly #limits: WorkerPoolLimits;
   readonly #log: Logger;
   readonly #gate: Gate;
   readonly #threads = new Set<Worker>();
   #waiting = 0;
   #isClosed = false;
 
-  constructor(limits: WorkDeskLimits, log: Logger) {
+  constructor(limits: WorkerPoolLimits, log: Logger) {
     this.#limits = limits;
     this.#log = log;
     this.#gate = new Gate(limits.maxThreads, limits.workTimeoutMs);

@@ -37,3 +37,8 @@ export function changedBy({ history, updatedAt }: Delivery): By | undefined {
   const step = history.at(-1);
   return step?.at === updatedAt ? step.by : undefined;
 }
+
+/** The field of a notification that names the client whose call caused it. */
+export function attributionOf(by: By | undefined): { readonly by?: By } {
+  return by === undefined ? {} : { by };
+}

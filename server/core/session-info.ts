@@ -9,7 +9,7 @@ export interface InfoParts {
   readonly state: SessionState;
   /** It has lost its pi, and cannot have another. */
   readonly isLost: boolean;
-  readonly upkeep: Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive">;
+  readonly supervisor: Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive">;
   readonly cursor: number;
   readonly epoch: string;
   readonly pendingDeliveries: number;
@@ -23,7 +23,7 @@ export function sessionInfo({
   facts,
   state,
   isLost,
-  upkeep,
+  supervisor,
   cursor,
   epoch,
   pendingDeliveries,
@@ -38,7 +38,7 @@ export function sessionInfo({
     state: state.kind,
     ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
     ...(state.kind === "running" ? { runId: state.runId } : {}),
-    ...upkeep,
+    ...supervisor,
     cursor,
     epoch,
     pendingDeliveries,

@@ -66,7 +66,7 @@ export class FileWatch {
       this.#open(change.mark);
       return undefined;
     }
-    const finding = strange(change, mark, "asleep");
+    const finding = foreignFinding(change, mark, "asleep");
     // A header alone is written anew.
     if (finding === undefined || (change.kind === "removed" && mark.lastId === undefined)) {
       this.#open(change.mark);
@@ -118,11 +118,11 @@ function isOwn(change: FileChange, mark: FileMark): boolean {
 }
 
 function unasked(change: FileChange, mark: FileMark, during: ForeignWrite["during"]): Finding | undefined {
-  return isOwn(change, mark) ? undefined : strange(change, mark, during);
+  return isOwn(change, mark) ? undefined : foreignFinding(change, mark, during);
 }
 
 /** Everything in the change is somebody else's. */
-function strange(change: FileChange, mark: FileMark, during: ForeignWrite["during"]): Finding | undefined {
+function foreignFinding(change: FileChange, mark: FileMark, during: ForeignWrite["during"]): Finding | undefined {
   if (change.kind === "grown" && change.entries.length === 0) return undefined;
   return findingOf(change, change.entries.length, mark.lastId, mark, during);
 }

@@ -64,7 +64,7 @@ interface Ended {
 const maxShown = 200;
 
 /** Finds the session of a dialog, keeps the bounds that all sessions share, and remembers what has ended. */
-export class DialogDesk {
+export class DialogRegistry {
   readonly limits: DialogLimits;
   readonly #store: DialogKeeping;
   readonly #open = new Map<string, Entry>();

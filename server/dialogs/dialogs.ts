@@ -16,14 +16,14 @@ import type { PiEvent } from "../pi/records.ts";
 import { checkAnswer, replyTo } from "./dialog-answer.ts";
 import { openFor, reservedFor, unattendedFor } from "./dialog-policy.ts";
 import { type AskedQuestion, questionOf } from "./dialog-question.ts";
-import type { DialogDesk, DialogOwner } from "./dialog-registry.ts";
+import type { DialogOwner, DialogRegistry } from "./dialog-registry.ts";
 
 /** A pi that reads its stdin, as long as it lives. */
 export type Reader = Pick<Child, "post" | "state">;
 
 export interface DialogsOptions {
   readonly sessionId: string;
-  readonly desk: DialogDesk;
+  readonly registry: DialogRegistry;
   readonly policy: DialogPolicy;
   readonly clock: MonotonicClock;
   /** Tells all who are subscribed. */
@@ -128,11 +128,11 @@ export class Dialogs implements DialogOwner {
   look(event: PiEvent): void {
     const question = questionOf(event);
     if (question === undefined) return;
-    const isLarge = question.bytes > this.#options.desk.limits.maxDialogBytes;
+    const isLarge = question.bytes > this.#options.registry.limits.maxDialogBytes;
     // Of what will be refused for its size nothing is kept until then.
     const asked = { ...(isLarge ? outlineOf(question) : question), at: this.#options.clock.now() };
     if (this.#options.child() !== undefined) this.#ask(asked);
-    else if (this.#early.length < this.#options.desk.limits.maxDialogsPerSession) this.#early.push(asked);
+    else if (this.#early.length < this.#options.registry.limits.maxDialogsPerSession) this.#early.push(asked);
   }
 
   /** Another child starts: what the one before had asked is nobody's question any more. */
@@ -152,7 +152,7 @@ export class Dialogs implements DialogOwner {
     const entry = this.#open.get(dialogId);
     if (entry === undefined) return undefined;
     this.#refuseOthers(entry, client);
-    checkAnswer(entry.dialog, answer, this.#options.desk.limits.maxAnswerBytes);
+    checkAnswer(entry.dialog, answer, this.#options.registry.limits.maxAnswerBytes);
     const how = "cancelled" in answer ? "cancelled" : "answered";
     return this.#end(entry, { how, by: "client", client, answer });
   }
@@ -160,7 +160,7 @@ export class Dialogs implements DialogOwner {
   /** Somebody who can answer has come, or gone. */
   respondersChanged(): void {
     const isAttended = this.#options.responders() > 0;
-    const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.desk.limits);
+    const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.registry.limits);
     for (const entry of this.#open.values()) this.#leave(entry, ms);
     this.ownersChanged();
   }
@@ -216,14 +216,14 @@ export class Dialogs implements DialogOwner {
 
   /** A former daemon was killed: its child has ended with it. */
   recover(): void {
-    for (const dialog of this.#options.desk.takeLeft(this.#options.sessionId)) {
+    for (const dialog of this.#options.registry.takeLeft(this.#options.sessionId)) {
       this.#tell(dialog, { how: "ended", by: "daemon_restart" }, true);
     }
   }
 
   #ask({ question, timeoutMs, bytes, at }: Asked): void {
-    const { desk, clock, policy, log } = this.#options;
-    const { limits } = desk;
+    const { registry, clock, policy, log } = this.#options;
+    const { limits } = registry;
     for (const { dialog } of this.#open.values()) {
       if (dialog.requestId !== question.requestId) continue;
       log.warn({ requestId: question.requestId }, "pi asks the same question twice; it is open already");
@@ -267,7 +267,7 @@ export class Dialogs implements DialogOwner {
     this.#open.set(dialog.dialogId, entry);
     const isAttended = this.#options.responders() > 0;
     this.#leave(entry, isAttended ? undefined : unattendedFor(policy, "opened", limits));
-    desk.opened(this, entry.dialog, bytes);
+    registry.opened(this, entry.dialog, bytes);
     this.#options.say("dialog/opened", { dialog: entry.dialog });
     if (this.#open.size === 1) this.#options.onPending();
     this.#noteRun();
@@ -275,8 +275,8 @@ export class Dialogs implements DialogOwner {
 
   /** Why a question is not offered to anybody. */
   #refusal({ requestId, options = [] }: Dialog, bytes: number, endsAt: number): Ending | undefined {
-    const { desk, clock, policy, responders } = this.#options;
-    const { limits } = desk;
+    const { registry, clock, policy, responders } = this.#options;
+    const { limits } = registry;
     // pi gives its default by itself in a moment.
     if (endsAt <= clock.now()) return { how: "ended", by: "pi" };
     const cancelled = (by: DialogEnder): Ending => ({ how: "cancelled", by, answer: dismissed });
@@ -284,7 +284,7 @@ export class Dialogs implements DialogOwner {
     if (bytes > limits.maxDialogBytes || options.length > limits.maxDialogOptions || requestId.length > maxRequestId)
       return cancelled("too_large");
     // What is announced counts too: an extension that asks without end must not make frames without end.
-    if (this.#open.size + this.#announcing >= limits.maxDialogsPerSession || !desk.hasRoom(bytes))
+    if (this.#open.size + this.#announcing >= limits.maxDialogsPerSession || !registry.hasRoom(bytes))
       return cancelled("too_many");
     if (responders() === 0 && unattendedFor(policy, "opened", limits) === 0) return cancelled("no_responder");
     return undefined;
@@ -359,7 +359,7 @@ export class Dialogs implements DialogOwner {
   ): DialogResolution {
     const resolution: DialogResolution = { how, by, ...(client === undefined ? {} : { client }), at: Date.now() };
     if (answer !== undefined && child !== undefined) this.#reply(child, dialog, answer, by);
-    this.#options.desk.ended({ ...dialog, state: "resolved", resolution }, wasOpen);
+    this.#options.registry.ended({ ...dialog, state: "resolved", resolution }, wasOpen);
     const { dialogId, requestId, method, title } = dialog;
     const { at: _at, ...end } = resolution;
     this.#options.say("dialog/resolved", {
@@ -384,7 +384,7 @@ export class Dialogs implements DialogOwner {
       child.post(reply);
       return;
     }
-    const { clock, desk } = this.#options;
+    const { clock, registry } = this.#options;
     let isOver = false;
     const answerNow = (): void => {
       if (isOver) return;
@@ -394,7 +394,7 @@ export class Dialogs implements DialogOwner {
       child.post(reply);
     };
     this.#announcing += 1;
-    const stopTimer = clock.after(desk.limits.announceMs, answerNow);
+    const stopTimer = clock.after(registry.limits.announceMs, answerNow);
     void announced.then(answerNow);
   }
 

@@ -4,7 +4,7 @@ import { isRecordObject, type PiEvent } from "../pi/records.ts";
 import type { EventLog } from "./event-log.ts";
 import { enough, KnownEntries } from "./known-entries.ts";
 
-export interface RefillOptions {
+export interface EventBackfillOptions {
   readonly log: EventLog;
   /** Tells a record as if pi had written it. */
   readonly record: (record: Buffer) => void;
@@ -20,12 +20,12 @@ const entryTail = Buffer.from("}");
  * Brings into a log what pi's session file has and the log has not: what a child or a daemon that was killed had not told
  * any more, or had told and not stored.
  */
-export class Refill {
-  readonly #options: RefillOptions;
+export class EventBackfill {
+  readonly #options: EventBackfillOptions;
   #known = new KnownEntries();
   #hasLookedBack = false;
 
-  constructor(options: RefillOptions) {
+  constructor(options: EventBackfillOptions) {
     this.#options = options;
   }
 

@@ -6,7 +6,7 @@ import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
 import { TextRing } from "../lib/text-ring.ts";
-import type { ChildBook } from "./child-book.ts";
+import type { ChildRegistry } from "./child-registry.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, type SendOptions } from "./commands.ts";
 import { Link } from "./link.ts";
@@ -19,7 +19,7 @@ import type { PiOptions } from "./spawn-options.ts";
 import { helperMissing, modelIsMadeUp, startFailure } from "./start-failure.ts";
 import { StartupDialogs } from "./startup-dialogs.ts";
 import type { ChildStdio, ProcessExit } from "./stdio.ts";
-import { climbDown, type StopTimes } from "./stop-ladder.ts";
+import { type StopTimes, stopGracefully } from "./stop-ladder.ts";
 
 export interface ChildLimits extends StopTimes {
   readonly maxRecordBytes: number;
@@ -59,7 +59,7 @@ export interface ChildOptions extends ChildSinks {
   readonly env: NodeJS.ProcessEnv;
   readonly limits: ChildLimits;
   /** Where it is written down while it lives, for the next daemon. Default: nowhere. */
-  readonly book?: ChildBook | undefined;
+  readonly childRegistry?: ChildRegistry | undefined;
   /** Ends the start when nobody wants the child any more. */
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -328,13 +328,13 @@ export class Child {
   }
 
   #end(): Promise<ChildExit> {
-    this.#stopped ??= this.#climbDown();
+    this.#stopped ??= this.#stopGracefully();
     return this.#stopped;
   }
 
-  async #climbDown(): Promise<ChildExit> {
+  async #stopGracefully(): Promise<ChildExit> {
     this.#state = advance(this.#state, { kind: "stopping" });
-    await climbDown(
+    await stopGracefully(
       {
         pid: this.#stdio.pid,
         exited: this.#stdio.exited,
@@ -363,7 +363,7 @@ export class Child {
     } catch (error) {
       this.#options.log.error({ err: error }, "what pi may have left behind could not be looked for");
     }
-    this.#options.book?.ended(this.id);
+    this.#options.childRegistry?.ended(this.id);
   }
 }
 

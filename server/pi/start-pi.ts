@@ -48,14 +48,14 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   };
   let isStarted = false;
   // Before the first file: the next daemon removes what a killed one has left of this start.
-  options.book?.begin(id);
+  options.childRegistry?.begin(id);
   try {
     await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
     for (const { file, text } of prompts) await writeFile(file, text, { mode: 0o600, flag: "wx" });
     const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
       throw spawnFailure(cause, options.program.path);
     });
-    options.book?.started(id, stdio.pid);
+    options.childRegistry?.started(id, stdio.pid);
     const child = new Child(options, id, statusKey, stdio);
     isStarted = true;
     // pi reads them again whenever its extensions are reloaded.
@@ -76,7 +76,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     await rm(configFile, { force: true });
     if (!isStarted) {
       await remove(prompts);
-      options.book?.ended(id);
+      options.childRegistry?.ended(id);
     }
   }
 }

@@ -21,7 +21,7 @@ export interface Stoppable {
  * Ends a child as pi documents it: end of stdin, then SIGTERM, then SIGKILL to its group. pi needs time to finish what
  * it does (killing it while it refreshes a login has lost logins). Resolves when the child has exited.
  */
-export async function climbDown(child: Stoppable, times: StopTimes): Promise<"eof" | "sigterm" | "sigkill"> {
+export async function stopGracefully(child: Stoppable, times: StopTimes): Promise<"eof" | "sigterm" | "sigkill"> {
   await child.beforeStep();
   child.endInput();
   if ((await within(child.exited, times.afterEofMs)).kind === "done") return "eof";

@@ -3,13 +3,13 @@ import type { WireError } from "../../protocol/errors.ts";
 import type { LostPrompt } from "../../protocol/session.ts";
 import { limits } from "../configuration/limits.ts";
 import type { SessionCosts } from "../context/cost/session-costs.ts";
+import { attributionOf } from "../core/attribution.ts";
 import { Idleness } from "../core/idleness.ts";
 import type { SessionCore } from "../core/session-core.ts";
 import type { Pushing } from "../delivery/pushing.ts";
 import { Receipts } from "../delivery/session-receipts.ts";
 import type { Journal } from "../log/journal.ts";
 import { checkSettled } from "../log/settled-check.ts";
-import { signed } from "../log/signed.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { PromptStore } from "../store/prompts.ts";
@@ -49,7 +49,7 @@ export class SessionPrompts {
       store,
       receipts,
       file: () => core.file,
-      say: (prompt, by) => journal.say("prompt/updated", { ...signed(by), prompt }),
+      say: (prompt, by) => journal.say("prompt/updated", { ...attributionOf(by), prompt }),
       onLost,
       onChange: () => this.idleness.changed(),
       ...limits.prompts,
@@ -59,13 +59,13 @@ export class SessionPrompts {
       store: store.runs,
       receipts,
       onStarted: ({ runId, promptIds, by }) => {
-        receipts.tell(undefined, () => journal.say("run/started", { ...signed(by), runId, promptIds }));
+        receipts.tell(undefined, () => journal.say("run/started", { ...attributionOf(by), runId, promptIds }));
         const { presumed } = this.ledger;
         if (presumed !== undefined) this.ledger.accepted(presumed.promptId, "started", runId);
       },
       onEnded: (end) => this.ledger.runEnded(end),
       sayEnded: ({ by, text: _text, textTruncated: _truncated, ...end }) =>
-        journal.say("run/ended", { ...signed(by), ...end }),
+        journal.say("run/ended", { ...attributionOf(by), ...end }),
     });
     this.prompting = new Prompting(core, this.ledger, {
       admitPrompt: () => costs.admitPrompt(),
@@ -77,8 +77,8 @@ export class SessionPrompts {
   /** The prompt or the push for which a run begins now, and whose it is. One may begin before pi has answered its prompt. */
   starter(promptId: string | undefined): RunStarter | undefined {
     const prompt = promptId === undefined ? this.ledger.presumed : this.ledger.find(promptId);
-    if (prompt === undefined) return signed(this.#pushing.starter() ?? onlyOne(this.prompting.asking));
-    return { promptId: prompt.promptId, ...signed(prompt.by) };
+    if (prompt === undefined) return attributionOf(this.#pushing.starter() ?? onlyOne(this.prompting.asking));
+    return { promptId: prompt.promptId, ...attributionOf(prompt.by) };
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { DialogDesk } from "../dialogs/dialog-registry.ts";
+import type { DialogRegistry } from "../dialogs/dialog-registry.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
 import type { AuthorityOptions } from "./authority.ts";
@@ -11,7 +11,7 @@ export function governance(
   clients: Clients,
   registry: Registry,
   tracker: DeliveryTracker,
-  dialogs: DialogDesk,
+  dialogs: DialogRegistry,
 ): GovernanceOptions {
   return {
     by: (peer) => clients.by(peer),
@@ -38,7 +38,7 @@ export function isAsleep({ state: { kind } }: Session): boolean {
 }
 
 /** Which sessions there are for a token. */
-export function authority(registry: Registry, tracker: DeliveryTracker, dialogs: DialogDesk): AuthorityOptions {
+export function authority(registry: Registry, tracker: DeliveryTracker, dialogs: DialogRegistry): AuthorityOptions {
   return {
     scopeOf: (sessionId) => registry.find(sessionId)?.stored,
     sessionOf: {

@@ -9,14 +9,14 @@ import { ChildSource, type ChildSourceOptions } from "../children/child-source.t
 import { ModelCatalogue, modelList } from "../children/model-catalogue.ts";
 import type { PiCallsOptions } from "../children/pi-calls.ts";
 import type { ResponsivenessLimits } from "../children/responsiveness.ts";
-import type { WakeLimits } from "../children/start-rate-limit.ts";
+import type { StartRateLimits } from "../children/start-rate-limit.ts";
 import { type ContextConfiguration, Contexts, type ContextsOptions } from "../context/contexts.ts";
 import type { SessionConfiguration } from "../context/create-options.ts";
 import type { ContextCaller } from "../context/read-path.ts";
 import type { SessionScope } from "../core/session-scope.ts";
 import { CreatedFiles, removeIfUnused, sumOf } from "../custody/created-files.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { DialogDesk } from "../dialogs/dialog-registry.ts";
+import type { DialogRegistry } from "../dialogs/dialog-registry.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { Logs } from "../log/logs.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
@@ -26,8 +26,8 @@ import { findSessionFile } from "../pi/session-search.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { Session } from "./session.ts";
-import { type Beginning, Creator, requireWanted } from "./session-factory.ts";
-import { SessionFiles, type SessionHouse } from "./session-files.ts";
+import { type Beginning, requireWanted, SessionFactory } from "./session-factory.ts";
+import { type SessionDirectory, SessionFiles } from "./session-files.ts";
 import { SessionWatch } from "./session-watch.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
@@ -38,7 +38,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
   readonly logs: Logs;
-  readonly dialogs: DialogDesk;
+  readonly dialogs: DialogRegistry;
   readonly contexts: ContextConfiguration;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
@@ -54,7 +54,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
     readonly idleAfterMs: number;
     readonly drainMs: number;
     readonly responsiveness: ResponsivenessLimits;
-    readonly rates: WakeLimits;
+    readonly rates: StartRateLimits;
   };
 }
 
@@ -69,7 +69,7 @@ export class Registry {
   /** Who hears of all sessions. */
   readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
   readonly #created: CreatedFiles;
-  readonly #creator: Creator;
+  readonly #factory: SessionFactory;
   readonly #catalogue: ModelCatalogue;
   /** What the pi of sessions answered last. Those of the sessions that were not asked about for longest go first. */
   readonly #answers: LRUCache<string, KnownAnswers>;
@@ -101,7 +101,7 @@ export class Registry {
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
-    this.files = new SessionFiles({ ...options, house: this.#house() });
+    this.files = new SessionFiles({ ...options, directory: this.#directory() });
     const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
@@ -122,7 +122,7 @@ export class Registry {
       probe: ({ cwd, options: pi }, signal) => this.children.ask({ type: "get_state" }, { cwd, pi, signal }),
       program,
     });
-    this.#creator = new Creator({
+    this.#factory = new SessionFactory({
       ...options,
       ...{ created: this.#created, contexts: this.contexts },
       begin: (stored, how) => this.#begin(stored, how),
@@ -177,7 +177,7 @@ export class Registry {
     // A second file of the same id would be a copy.
     if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
       return await this.files.open({ sessionId });
-    return await this.#make(sessionId, () => this.#creator.create({ params, sessionId, admit, caller }));
+    return await this.#make(sessionId, () => this.#factory.create({ params, sessionId, admit, caller }));
   }
 
   /** Throws `session_not_found`. */
@@ -267,7 +267,7 @@ export class Registry {
     return made;
   }
 
-  #house(): SessionHouse {
+  #directory(): SessionDirectory {
     return {
       find: (sessionId) => this.find(sessionId),
       get: (sessionId) => this.get(sessionId),

@@ -25,7 +25,7 @@ export function dialogsOf(parts: SessionDialogsParts): Dialogs {
   const { subscriptions } = journal;
   const dialogs = new Dialogs({
     sessionId: options.stored.sessionId,
-    desk: options.dialogs,
+    registry: options.dialogs,
     policy: options.stored.dialogPolicy ?? defaultPolicy,
     clock: systemClock,
     say: (method, params) => journal.say(method, params),

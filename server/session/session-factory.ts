@@ -35,7 +35,7 @@ export interface Beginning {
   readonly ownOptimisation?: OptimisationOptions | undefined;
 }
 
-export interface CreatorOptions {
+export interface SessionFactoryOptions {
   readonly configuration: SessionConfiguration;
   readonly env: NodeJS.ProcessEnv;
   readonly runDirectory: string;
@@ -46,10 +46,10 @@ export interface CreatorOptions {
 }
 
 /** Makes sessions of what clients want. */
-export class Creator {
-  readonly #options: CreatorOptions;
+export class SessionFactory {
+  readonly #options: SessionFactoryOptions;
 
-  constructor(options: CreatorOptions) {
+  constructor(options: SessionFactoryOptions) {
     this.#options = options;
   }
 

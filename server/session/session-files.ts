@@ -28,7 +28,7 @@ import type { Session } from "./session.ts";
 import type { Beginning } from "./session-factory.ts";
 
 /** What the registry lets be done with its sessions. */
-export interface SessionHouse {
+export interface SessionDirectory {
   find(sessionId: string): Session | undefined;
   /** Throws `session_not_found`. */
   get(sessionId: string): Session;
@@ -52,7 +52,7 @@ export interface SessionHouse {
 }
 
 export interface SessionFilesOptions {
-  readonly house: SessionHouse;
+  readonly directory: SessionDirectory;
   /** pi's environment: it says where pi's session directories are. */
   readonly env: NodeJS.ProcessEnv;
   /** What the daemon's configuration says of all sessions. */
@@ -90,9 +90,9 @@ export class SessionFiles {
    * created with. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what starting a pi can throw.
    */
   async open(params: Params<"session/open">, covers?: Covers): Promise<Session> {
-    const { house } = this.#options;
-    if (params.sessionId !== undefined) await house.ended(params.sessionId);
-    const known = params.sessionId === undefined ? undefined : house.find(params.sessionId);
+    const { directory } = this.#options;
+    if (params.sessionId !== undefined) await directory.ended(params.sessionId);
+    const known = params.sessionId === undefined ? undefined : directory.find(params.sessionId);
     if (known !== undefined && params.file === undefined) {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
       return known;
@@ -102,13 +102,13 @@ export class SessionFiles {
       throw unusable(file, "other_session", `is that of the session ${id}`);
     }
     // One that cannot be made leaves the file to this call.
-    await house.making(id)?.catch(() => {});
-    await house.ended(id);
-    const same = house.find(id);
+    await directory.making(id)?.catch(() => {});
+    await directory.ended(id);
+    const same = directory.find(id);
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
-    const closed = house.closed(id);
+    const closed = directory.closed(id);
     const { projectProblem, ...parts } =
       closed === undefined ? await openedParts(cwd, approve === true, configuration) : { projectProblem: undefined };
     const stored: StoredSession = {
@@ -129,7 +129,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const session = await house.begin(stored);
+    const session = await directory.begin(stored);
     tellProjectProblem(session, projectProblem);
     return await requireSameFile(session, file);
   }
@@ -138,39 +138,39 @@ export class SessionFiles {
   async stored({ cwd, after, limit = 100, covers, signal }: StoredParams): Promise<StoredPage> {
     // Those that are none of the daemon's have no labels.
     const isListed = covers === undefined ? undefined : (directory: string) => covers({ cwd: directory });
-    const held = await Promise.all(this.#options.house.all().map(({ file }) => realpath(file).catch(() => file)));
+    const held = await Promise.all(this.#options.directory.all().map(({ file }) => realpath(file).catch(() => file)));
     return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit, isListed, signal });
   }
 
   /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and what waking can throw. */
   async fork(sessionId: string, entryId: string): Promise<Branched> {
-    return await this.#branched(this.#options.house.get(sessionId), { type: "fork", entryId });
+    return await this.#branched(this.#options.directory.get(sessionId), { type: "fork", entryId });
   }
 
   /** As {@link fork}. */
   async clone(sessionId: string): Promise<Branched> {
-    return await this.#branched(this.#options.house.get(sessionId), { type: "clone" });
+    return await this.#branched(this.#options.directory.get(sessionId), { type: "clone" });
   }
 
   /** Throws `session_in_use` and `session_file_unusable`; the session is as before then. */
   async delete(sessionId: string): Promise<ChildExit | undefined> {
-    const session = this.#options.house.get(sessionId);
+    const session = this.#options.directory.get(sessionId);
     // The file may be gone already; then there is nothing to protect.
     if (existsSync(session.file)) {
       await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
       checkFile(session.file);
     }
-    return await this.#options.house.end(session, "delete");
+    return await this.#options.directory.end(session, "delete");
   }
 
   /** Makes a session, without a pi, of a branch of another one. Gives its id. Nothing is left where that fails. */
   async branchOff(from: Session, leafId: string): Promise<string> {
-    this.#options.house.requireRoom();
+    this.#options.directory.requireRoom();
     const now = new Date();
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
     try {
-      await this.#options.house.begin({ ...heir(from, now), sessionId, file, generation: 1 }, "asleep");
+      await this.#options.directory.begin({ ...heir(from, now), sessionId, file, generation: 1 }, "asleep");
     } catch (error) {
       await unlink(file).catch(() => {});
       throw error;
@@ -222,24 +222,24 @@ export class SessionFiles {
     { sessionId, file }: SessionFileOwner,
     take: (to: Session) => Promise<void>,
   ): Promise<string> {
-    const { house, env } = this.#options;
-    const known = house.find(sessionId);
+    const { directory, env } = this.#options;
+    const known = directory.find(sessionId);
     if (known !== undefined) {
       await take(known);
       return sessionId;
     }
     requireOwnPath(file, [sessionRoot(env), dirname(from.file), from.stored.options.sessionDir]);
-    if (house.making(sessionId) !== undefined || !isSessionId(sessionId)) {
+    if (directory.making(sessionId) !== undefined || !isSessionId(sessionId)) {
       throw new WireError("link_failed", "A pi was said to have a session that cannot be.", { reason: "false_hello" });
     }
     const isOpened = existsSync(file);
     const stored = {
       ...heir(from, new Date()),
-      ...house.closed(sessionId),
+      ...directory.closed(sessionId),
       ...{ sessionId, file, generation: 0 },
       ...(isOpened ? { isOpened } : {}),
     };
-    await house.begin(stored, async (to) => {
+    await directory.begin(stored, async (to) => {
       await take(to);
       if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has gone on to yet another session.");
     });
@@ -247,7 +247,7 @@ export class SessionFiles {
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
-    this.#options.house.requireRoom();
+    this.#options.directory.requireRoom();
     const data = await from.scope.run(async () => {
       const child = await from.awake();
       await requireIdle(from, child);
@@ -261,7 +261,7 @@ export class SessionFiles {
       }
       return response.data;
     });
-    const session = this.#options.house.find((await from.succession.successor) ?? "");
+    const session = this.#options.directory.find((await from.succession.successor) ?? "");
     if (session === undefined) {
       throw new WireError("link_failed", `pi has not said what session the ${command.type} has made.`);
     }
@@ -302,7 +302,7 @@ export class SessionFiles {
       checkFile(file);
       const header = readStoredHeader(file);
       if (covers === undefined) return { ...header, file };
-      const same = this.#options.house.find(header.id)?.stored ?? this.#options.house.closed(header.id);
+      const same = this.#options.directory.find(header.id)?.stored ?? this.#options.directory.closed(header.id);
       const scope = { cwd: await workingDirectory(header.cwd), labels: same?.labels };
       if (covers(scope) && (same === undefined || covers({ ...scope, ...same }))) return { ...header, file };
     } catch (error) {

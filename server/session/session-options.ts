@@ -3,10 +3,10 @@ import type { CachedAnswersOptions } from "../children/cached-answers.ts";
 import type { StartSinks } from "../children/child-source.ts";
 import type { PiCallsOptions } from "../children/pi-calls.ts";
 import type { ResponsivenessLimits } from "../children/responsiveness.ts";
-import type { WakeLimits } from "../children/start-rate-limit.ts";
+import type { StartRateLimits } from "../children/start-rate-limit.ts";
 import type { PartsConfiguringOptions } from "../context/parts-configuring.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { DialogDesk } from "../dialogs/dialog-registry.ts";
+import type { DialogRegistry } from "../dialogs/dialog-registry.ts";
 import type { Logs } from "../log/logs.ts";
 import type { Child, ChildLimits } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
@@ -44,7 +44,7 @@ export interface SessionOptions {
   readonly maxRefillBytes: number;
   /** The messages of a snapshot. */
   readonly maxSnapshotBytes: number;
-  readonly dialogs: DialogDesk;
+  readonly dialogs: DialogRegistry;
   /** One message list or payload that subscribers are told of. */
   readonly maxProviderBodyBytes: number;
   /** Calls that may wait for their turn. */
@@ -58,7 +58,7 @@ export interface SessionOptions {
   readonly child: Pick<ChildLimits, "startTimeoutMs" | "maxRecordBytes">;
   readonly responsiveness: ResponsivenessLimits;
   /** Of the starts of its pi. */
-  readonly rates: WakeLimits;
+  readonly rates: StartRateLimits;
   /** Milliseconds until a start may be made that no client asks for; 0: now. */
   readonly admitStart: () => number;
   /** The session is not as it was. */

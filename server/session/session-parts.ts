@@ -1,14 +1,14 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { Upkeep, type UpkeepOptions } from "../children/child-supervisor.ts";
+import { ChildSupervisor, type ChildSupervisorOptions } from "../children/child-supervisor.ts";
 import { limits } from "../configuration/limits.ts";
 import { SessionContext } from "../context/session-context.ts";
+import { attributionOf } from "../core/attribution.ts";
 import { Control } from "../core/control.ts";
 import type { SessionRecord } from "../core/session-record.ts";
 import { isInMemoryAlone } from "../custody/ephemeral.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Journal } from "../log/journal.ts";
-import { signed } from "../log/signed.ts";
 import type { Child } from "../pi/child.ts";
 import type { Session } from "./session.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -35,7 +35,7 @@ export function controlOf({ options: { stored }, record, journal }: Made, onChan
     policy: stored.control ?? "shared",
     onPolicy: (policy) => record.governedBy(policy),
     say: (control, change, by) => {
-      journal.say("session/controlChanged", { ...signed(by), control, change });
+      journal.say("session/controlChanged", { ...attributionOf(by), control, change });
       onChange();
     },
     graceMs: limits.controlGraceMs,
@@ -58,12 +58,12 @@ export function resumeIn({ scope, pushing }: Pick<Session, "scope" | "pushing">,
 }
 
 /** What keeps the session's child alive, and ends it. */
-export function upkeepOf(
+export function supervisorOf(
   { options, record, journal }: Made,
   session: Pick<Session, "sessionId" | "scope" | "pushing" | "dialogs" | "awake">,
-  further: Pick<UpkeepOptions, "life" | "onChange" | "beforeEnd">,
-): Upkeep {
-  return new Upkeep({
+  further: Pick<ChildSupervisorOptions, "life" | "onChange" | "beforeEnd">,
+): ChildSupervisor {
+  return new ChildSupervisor({
     ...options,
     ...further,
     sessionId: session.sessionId,

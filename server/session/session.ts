@@ -5,13 +5,13 @@ import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.
 import { CachedAnswers } from "../children/cached-answers.ts";
 import { ChildLife } from "../children/child-life.ts";
 import { ChildReports } from "../children/child-reports.ts";
-import { Leaving } from "../children/child-shutdown.ts";
-import type { Upkeep } from "../children/child-supervisor.ts";
+import { ChildShutdown } from "../children/child-shutdown.ts";
+import type { ChildSupervisor } from "../children/child-supervisor.ts";
 import { PiCalls } from "../children/pi-calls.ts";
 import { SessionCosts } from "../context/cost/session-costs.ts";
 import { PartCalls } from "../context/part-calls.ts";
 import type { SessionContext } from "../context/session-context.ts";
-import { Attribution, changedBy } from "../core/attribution.ts";
+import { Attribution, attributionOf, changedBy } from "../core/attribution.ts";
 import type { Control } from "../core/control.ts";
 import type { SessionCore, StartPurpose } from "../core/session-core.ts";
 import { sessionInfo } from "../core/session-info.ts";
@@ -23,10 +23,9 @@ import { Succession } from "../custody/succession.ts";
 import { Pushing } from "../delivery/pushing.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
-import { Refill } from "../log/event-backfill.ts";
+import { EventBackfill } from "../log/event-backfill.ts";
 import { Journal, type SubscribeOptions } from "../log/journal.ts";
 import { ProviderWatch } from "../log/provider-watch.ts";
-import { signed } from "../log/signed.ts";
 import { type SessionSnapshot, takeSnapshot } from "../log/snapshot.ts";
 import type { Subscriber } from "../log/subscription.ts";
 import type { Child } from "../pi/child.ts";
@@ -36,7 +35,7 @@ import { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { dialogsOf } from "./session-dialogs.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { contextOf, controlOf, queueOf, recount, resumeIn, upkeepOf } from "./session-parts.ts";
+import { contextOf, controlOf, queueOf, recount, resumeIn, supervisorOf } from "./session-parts.ts";
 
 /**
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
@@ -49,7 +48,7 @@ export class Session implements SessionCore {
   readonly answers: CachedAnswers;
   readonly costs: SessionCosts;
   readonly prompts: SessionPrompts;
-  readonly upkeep: Upkeep;
+  readonly supervisor: ChildSupervisor;
   readonly control: Control;
   readonly attribution = new Attribution();
   readonly succession: Succession;
@@ -58,14 +57,14 @@ export class Session implements SessionCore {
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
-  readonly #refill: Refill;
+  readonly #backfill: EventBackfill;
   /** The first child that this daemon starts. */
   readonly #firstGeneration: number;
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
   readonly #custody: Custody;
   readonly #reports: ChildReports;
-  readonly #leaving: Leaving;
+  readonly #shutdown: ChildShutdown;
   /** Resolves when all is told of the last child's end. */
   #lastEnded: Promise<void> = Promise.resolve();
 
@@ -81,7 +80,7 @@ export class Session implements SessionCore {
     this.#journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
     const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
     const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
-    this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });
+    this.#backfill = new EventBackfill({ log: eventLog, record, maxBytes, logger: log });
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
     const made = { options, record: this.#record, journal: this.#journal };
     const contextLost = (): void => void this.#life.startOver().then(() => options.abandon(this));
@@ -89,12 +88,12 @@ export class Session implements SessionCore {
     this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
     this.scope = queueOf(options, () => this.prompts.idleness.changed());
     this.control = controlOf(made, () => this.dialogs.ownersChanged());
-    this.upkeep = upkeepOf(made, this, {
+    this.supervisor = supervisorOf(made, this, {
       life: () => this.#life,
       onChange: () => this.#publish(),
       beforeEnd: (child) => this.answers.ask(child),
     });
-    this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
+    this.pushing = new Pushing(this, options.tracker, this.supervisor.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     this.parts = new PartCalls(this, {
       ...{ ...options.child, ...options.parts, ...made, log },
@@ -108,7 +107,7 @@ export class Session implements SessionCore {
     });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
-      wakes: options.rates,
+      startRate: options.rates,
       start: (signal, onPi) => this.#start(signal, onPi),
       onReady: (child) => {
         this.#provider.attach(child);
@@ -119,7 +118,7 @@ export class Session implements SessionCore {
       leave: (end) => {
         // From here on an answer would reach nobody.
         this.dialogs.endAll("hibernate");
-        return this.#leaving.leave(end);
+        return this.#shutdown.leave(end);
       },
       onEnded: (child, exit, hadRun) => {
         this.#lastEnded = this.#childEnded(child, exit, hadRun);
@@ -142,20 +141,20 @@ export class Session implements SessionCore {
       owner: () => this.prompts.owner,
       onPending: () => this.#publish(),
     });
-    const { prompts, dialogs, control, upkeep, scope } = this;
-    const parts = { ...own, prompts, dialogs, control, upkeep, scope, tracker: options.tracker, log };
+    const { prompts, dialogs, control, supervisor, scope } = this;
+    const parts = { ...own, prompts, dialogs, control, supervisor, scope, tracker: options.tracker, log };
     this.#reports = new ChildReports({
       ...parts,
       parts: this.parts,
       costs: this.costs,
-      refill: this.#refill,
+      backfill: this.#backfill,
       provider: this.#provider,
       runStarted: () => void this.runStarted(),
       publish: () => this.#publish(),
       resume: (child) => resumeIn(this, child, log),
       succeed: (child, hello, file) => options.succeed(this, child, hello, file),
     });
-    this.#leaving = new Leaving({
+    this.#shutdown = new ChildShutdown({
       ...parts,
       lastEnded: () => this.#lastEnded,
       beforeEnd: (child) => this.answers.ask(child),
@@ -215,7 +214,7 @@ export class Session implements SessionCore {
       facts: this.#record.facts(),
       state: this.#life.state,
       isLost: this.loss !== undefined,
-      upkeep: this.upkeep.facts(),
+      supervisor: this.supervisor.facts(),
       cursor: this.#journal.cursor,
       epoch: this.#journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
@@ -241,7 +240,7 @@ export class Session implements SessionCore {
   }
 
   unsubscribe(subscriberId: string): boolean {
-    this.upkeep.hibernation.letGo(subscriberId);
+    this.supervisor.hibernation.letGo(subscriberId);
     return this.#journal.unsubscribe(subscriberId);
   }
 
@@ -257,7 +256,7 @@ export class Session implements SessionCore {
 
   /** Tells the session's subscribers of a delivery. */
   deliveryChanged(delivery: Delivery): void {
-    this.#journal.say("delivery/updated", { ...signed(changedBy(delivery)), delivery });
+    this.#journal.say("delivery/updated", { ...attributionOf(changedBy(delivery)), delivery });
     this.prompts.idleness.changed();
   }
 
@@ -310,8 +309,8 @@ export class Session implements SessionCore {
     this.prompts.recover();
     this.dialogs.recover();
     await recount(this, this.#record, this.#options, Date.now());
-    if (this.#journal.lost !== undefined) await this.#refill.run(this.file);
-    if (this.#record.stored.fileMark?.isOpen === true) await this.#leaving.leave(() => this.#custody.orphaned());
+    if (this.#journal.lost !== undefined) await this.#backfill.run(this.file);
+    if (this.#record.stored.fileMark?.isOpen === true) await this.#shutdown.leave(() => this.#custody.orphaned());
   }
 
   /** Resolves when the session's record is on disk. */
@@ -329,7 +328,7 @@ export class Session implements SessionCore {
    * Resolves when nothing of the child is left.
    */
   shutDown(drainMs: number): Promise<void> {
-    return this.#leaving.shutDown(drainMs);
+    return this.#shutdown.shutDown(drainMs);
   }
 
   /**
@@ -337,12 +336,12 @@ export class Session implements SessionCore {
    * promise. Before it deletes it throws `session_in_use` and `session_file_unusable`; the session is as before then.
    */
   close(how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
-    return this.#leaving.close(how);
+    return this.#shutdown.close(how);
   }
 
   /** Goes on with the file as it is now. Throws `session_busy`. */
   reload(): Promise<void> {
-    return this.#leaving.reload();
+    return this.#shutdown.reload();
   }
 
   async #start(signal: AbortSignal, onPi: () => void): Promise<Child> {
@@ -356,7 +355,7 @@ export class Session implements SessionCore {
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.
-      if (this.#journal.lost !== undefined && generation === this.#firstGeneration) await this.#refill.run(this.file);
+      if (this.#journal.lost !== undefined && generation === this.#firstGeneration) await this.#backfill.run(this.file);
       return child;
     } catch (error) {
       await this.#custody.notStarted();
@@ -370,15 +369,15 @@ export class Session implements SessionCore {
     this.dialogs.childEnded(child);
     this.#journal.pending([]);
     await recount(this, this.#record, this.#options, exit.at);
-    if (!exit.expected) await this.#refill.run(this.file);
-    this.upkeep.childEnded(exit, hadRun);
+    if (!exit.expected) await this.#backfill.run(this.file);
+    this.supervisor.childEnded(exit, hadRun);
     if (exit.expected) await this.#journal.rest();
   }
 
   #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...more });
+    this.#journal.say("session/updated", { ...attributionOf(this.attribution.by), session, ...more });
     this.#options.onChange();
   }
 }

@@ -10,7 +10,7 @@ import type { Profile } from "../../protocol/session-options.ts";
 import { lifeLimits, limits } from "../../server/configuration/limits.ts";
 import { noConfiguration } from "../../server/context/create-options.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
-import { DialogDesk } from "../../server/dialogs/dialog-registry.ts";
+import { DialogRegistry } from "../../server/dialogs/dialog-registry.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { Feed } from "../../server/log/feed.ts";
 import { Logs } from "../../server/log/logs.ts";
@@ -33,7 +33,7 @@ export interface Core extends AsyncDisposable {
   readonly cwd: string;
   readonly registry: Registry;
   readonly tracker: DeliveryTracker;
-  readonly dialogs: DialogDesk;
+  readonly dialogs: DialogRegistry;
   readonly feed: Feed;
   /** Whether the store has a row of a session, also of one that is being created. */
   stored(sessionId: string): boolean;
@@ -125,7 +125,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       onExpired: ({ sessionId, deliveryId }) => registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     const feed = new Feed(new FeedStore(database, { ...limits.feed, ...options.feed }), log);
-    const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
+    const dialogs = new DialogRegistry(new DialogStore(database), limits.dialogs);
     const roots = options.roots?.();
     const registry: Registry = new Registry({
       locate: () => locatePi({ option: fakePi, env: {} }),

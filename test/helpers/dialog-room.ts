@@ -2,7 +2,7 @@ import { pino } from "pino";
 import type { Dialog, DialogAnswer, DialogPolicy, DialogResolution } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { limits } from "../../server/configuration/limits.ts";
-import { DialogDesk, type DialogLimits } from "../../server/dialogs/dialog-registry.ts";
+import { type DialogLimits, DialogRegistry } from "../../server/dialogs/dialog-registry.ts";
 import { type DialogAnnouncement, Dialogs, type Reader } from "../../server/dialogs/dialogs.ts";
 import type { ChildState } from "../../server/pi/child-state.ts";
 import type { PiCommand, PiEvent } from "../../server/pi/records.ts";
@@ -36,7 +36,7 @@ export class DialogRoom {
   isReady = true;
   runId: string | undefined;
   generation = 1;
-  desk!: DialogDesk;
+  registry!: DialogRegistry;
   dialogs!: Dialogs;
   readonly #policy: DialogPolicy;
   readonly #limits: Partial<DialogLimits>;
@@ -50,7 +50,7 @@ export class DialogRoom {
 
   /** What is open. */
   get open(): readonly Dialog[] {
-    return this.desk.page({ limit: 500 }).dialogs;
+    return this.registry.page({ limit: 500 }).dialogs;
   }
 
   /** The only open dialog. */
@@ -106,7 +106,7 @@ export class DialogRoom {
   }
 
   respond(dialogId: string, answer: DialogAnswer, clientId = "c1"): DialogResolution {
-    return this.desk.respond(dialogId, answer, { clientId });
+    return this.registry.respond(dialogId, answer, { clientId });
   }
 
   /** The name of the error that an answer meets. */
@@ -140,7 +140,7 @@ export class DialogRoom {
   }
 
   #start(): void {
-    const desk = new DialogDesk(
+    const registry = new DialogRegistry(
       {
         put: async (dialog) => void this.stored.set(dialog.dialogId, structuredClone(dialog)),
         get: (dialogId) => this.stored.get(dialogId),
@@ -150,10 +150,10 @@ export class DialogRoom {
       },
       { ...limits.dialogs, ...this.#limits },
     );
-    this.desk = desk;
+    this.registry = registry;
     const dialogs: Dialogs = new Dialogs({
       sessionId: "s1",
-      desk,
+      registry,
       policy: this.#policy,
       clock: { now: this.clock.now, after: (ms, run) => this.clock.after(ms, () => this.dialogs === dialogs && run()) },
       say: (method, params) => void this.said.push({ method, params: structuredClone(params) }),

@@ -1,15 +1,15 @@
 import type { dialogMethods } from "../../../protocol/dialog-methods.ts";
-import type { DialogDesk } from "../../dialogs/dialog-registry.ts";
+import type { DialogRegistry } from "../../dialogs/dialog-registry.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 
-export function dialogHandlers(registry: Registry, desk: DialogDesk): HandlersOf<typeof dialogMethods> {
+export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): HandlersOf<typeof dialogMethods> {
   return {
     "dialog/list": (params, { grant }) => {
       if (params.sessionId !== undefined) registry.get(params.sessionId);
       const covers = grant?.limits;
-      if (covers === undefined) return desk.page(params);
-      return desk.page({
+      if (covers === undefined) return dialogs.page(params);
+      return dialogs.page({
         ...params,
         // One that is still being created is not known yet: to nobody.
         isListed: (sessionId) => {
@@ -20,7 +20,7 @@ export function dialogHandlers(registry: Registry, desk: DialogDesk): HandlersOf
     },
     "dialog/respond": ({ dialogId, answer }, { by }) => ({
       dialogId,
-      resolution: desk.respond(dialogId, answer, by),
+      resolution: dialogs.respond(dialogId, answer, by),
     }),
   };
 }

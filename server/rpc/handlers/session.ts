@@ -43,7 +43,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
     "session/hibernate": async ({ sessionId, force = false }) => {
       const session = registry.get(sessionId);
-      await session.upkeep.hibernate(force);
+      await session.supervisor.hibernate(force);
       return session.info();
     },
     "session/close": async ({ sessionId }, { by }) => {

@@ -12,7 +12,7 @@ export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subs
       const session = registry.get(sessionId);
       const whenAnswered = call.whenAnswered?.bind(call);
       const { journal } = session;
-      if (awake !== undefined) session.upkeep.require(peer, awake);
+      if (awake !== undefined) session.supervisor.require(peer, awake);
       if (snapshot !== true || (after !== undefined && journal.continues({ after, epoch }))) {
         const cursor = session.subscribe(peer, { ...orders, after, epoch, whenAnswered });
         return { cursor, epoch: journal.epoch };

@@ -18,7 +18,7 @@ const told = (heard: readonly Heard[]) =>
 test("a session that is asleep is configured without a pi, and the next daemon knows it", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd, optimisation: { masking: { afterTurns: 3 } } }, "s");
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   const { generation } = session.info();
   const { from, configuration } = await configure(session, { masking: { protectTokens: 7 }, cost: { enabled: true } });
   expect(from).toBe("nextPi");
@@ -86,7 +86,7 @@ test("a pi that was started with a list of tools gets no further ones: the next 
   session.subscribe(heard);
   expect((await configure(session, { masking: { enabled: true } })).from).toBe("nextPi");
   expect(told(heard.heard)).toEqual([]);
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   await session.awake();
   expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
 });
@@ -95,7 +95,7 @@ test("a pi that is just starting goes by what was configured meanwhile", async (
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd });
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   const heard = recorder();
   session.subscribe(heard);
   const awake = session.awake();

@@ -82,7 +82,7 @@ test.each<[string, () => void, object]>([
 ])("an ephemeral session stays when %s at a wake, and its next pi has the context", async (_case, fail, expected) => {
   await using core = await startCore({ contexts: { ackTimeoutMs: 300 } });
   const session = await ephemeral(core);
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   fail();
   try {
     await expect(session.awake()).rejects.toMatchObject(expected);
@@ -98,7 +98,7 @@ test.each<[string, () => void, object]>([
 test("neither a session's end nor the daemon's waits for a helper that does not confirm the context", async () => {
   await using core = await startCore({ contexts: { ackTimeoutMs: 10 * 60_000 } });
   const session = await ephemeral(core);
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   core.behave("mute-on-context");
   const sent = vi.spyOn(Link.prototype, "sendContext");
   const asked = (count: number) => expect.poll(() => sent.mock.calls.length, { timeout: 20_000 }).toBe(count);

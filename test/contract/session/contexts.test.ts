@@ -156,7 +156,7 @@ test("a kept context that was changed is refused by its hash, and the session is
   await using core = await startCore();
   const session = await create(core, { document }, { ephemeral: true });
   const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   writeFileSync(kept, readFileSync(kept, "utf8").replace("It is 4.", "It is 5."));
   await expect(session.awake()).rejects.toMatchObject({
     kind: "context_transport_failed",

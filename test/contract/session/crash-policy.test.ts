@@ -28,7 +28,7 @@ test("a session whose pi dies in a run is started again and idle, though nobody 
 test("a session whose pi dies while idle waits for the next call, unless a subscriber wants it awake", async () => {
   await using core = await startCore();
   const [lazy, wanted] = [await create(core), await create(core)];
-  wanted.upkeep.require(recorder(), true);
+  wanted.supervisor.require(recorder(), true);
   await Promise.all([kill(lazy), kill(wanted)]);
   await expect.poll(() => wanted.info()).toMatchObject({ state: "idle", generation: 2 });
   expect(lazy.info()).toMatchObject({ state: "crashed", generation: 1, exit: { signal: "SIGKILL", expected: false } });

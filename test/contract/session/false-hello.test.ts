@@ -28,7 +28,7 @@ test("a pi that says to have another session, and has not, is ended, and the oth
   await using core = await startCore();
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   const liar = await core.registry.create({ cwd: core.cwd }, "liar");
-  await victim.upkeep.hibernate(true);
+  await victim.supervisor.hibernate(true);
   const { pid } = liar.info();
   const child = await liar.awake();
   const lying = child.send({ type: "lie", hello: { sessionId: "victim", sessionFile: victim.file } });
@@ -48,7 +48,7 @@ test("what a pi reports in the name of a session that it has not reaches neither
   const push = { sessionId: "victim", customType: "n", content: "x", deliveryId: "p", deliverAs: "nextTurn" } as const;
   await core.tracker.accept(push);
   await victim.pushing.handOver();
-  await victim.upkeep.hibernate(true);
+  await victim.supervisor.hibernate(true);
   const { name } = victim.info();
   const heard = recorder();
   victim.subscribe(heard);
@@ -81,7 +81,7 @@ test("a session whose pi lies keeps its file, and starts no other pi on it, unti
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   core.behave("ignore-eof");
   const session = await core.registry.create({ cwd: core.cwd }, "liar");
-  await victim.upkeep.hibernate(true);
+  await victim.supervisor.hibernate(true);
   const liar = await session.awake();
   let isGone = false;
   const gone = liar.cleaned.then(() => {
@@ -97,7 +97,7 @@ test("a session whose pi lies keeps its file, and starts no other pi on it, unti
   expect(isGone).toBe(true);
   await gone;
   expect(existsSync(leasePath(session.file))).toBe(true);
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   expect(existsSync(leasePath(session.file))).toBe(false);
 });
 
@@ -130,7 +130,7 @@ test("no session is made of a file that another session has or has had, whicheve
   writeFileSync(victim.file, message, { flag: "a" });
   const unwritten = await core.registry.create({ cwd: core.cwd }, "unwritten");
   const session = await core.registry.create({ cwd: core.cwd }, "liar");
-  for (const one of [victim, unwritten]) await one.upkeep.hibernate(true);
+  for (const one of [victim, unwritten]) await one.supervisor.hibernate(true);
   expect([existsSync(victim.file), existsSync(unwritten.file)]).toEqual([true, false]);
   const directory = dirname(victim.file);
   const at = (name: string): string => join(directory, name);
@@ -170,7 +170,7 @@ test("a session whose file was replaced by another session's starts no pi", asyn
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   const session = await core.registry.create({ cwd: core.cwd }, "session");
   writeFileSync(session.file, message, { flag: "a" });
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   writeFileSync(session.file, readFileSync(victim.file));
   await session.reload();
   await expect(session.awake()).rejects.toMatchObject({

@@ -69,9 +69,9 @@ test("a session's pi is not started more often than its rate allows; pushes wait
     await core.registry.create({ cwd: core.cwd }),
     await core.registry.create({ cwd: core.cwd }),
   ];
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   await session.awake();
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   await expect(session.awake()).rejects.toMatchObject({
     kind: "overloaded",
     data: { retryAfterMs: expect.any(Number) },
@@ -81,7 +81,7 @@ test("a session's pi is not started more often than its rate allows; pushes wait
   await core.tracker.accept({ sessionId: session.sessionId, customType: "n", content: "x", deliveryId: "p" });
   await session.pushing.handOver();
   expect(core.tracker.get("p")).toMatchObject({ state: "accepted", reason: { code: "not_started" } });
-  await other.upkeep.hibernate(true);
+  await other.supervisor.hibernate(true);
   expect((await other.awake()).state.kind).toBe("ready");
 });
 
@@ -90,7 +90,7 @@ test("wakes that start no pi do not count for the rate of its starts, and those 
   const cwd = join(core.cwd, "project");
   mkdirSync(cwd);
   const session = await core.registry.create({ cwd });
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   rmSync(cwd, { recursive: true });
   const kinds: string[] = [];
   const wake = (): Promise<unknown> =>
@@ -105,7 +105,7 @@ test("wakes that start no pi do not count for the rate of its starts, and those 
   core.behave();
   for (let i = 0; i < 2; i += 1) {
     await wake();
-    await session.upkeep.hibernate(true);
+    await session.supervisor.hibernate(true);
   }
   expect(kinds).toEqual([...Array(4).fill("cwd_invalid"), "start_failed", "awake", "overloaded"]);
 });
@@ -113,7 +113,7 @@ test("wakes that start no pi do not count for the rate of its starts, and those 
 test("a session file that never got a message goes with the child, and comes with the next", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   expect(existsSync(session.file)).toBe(false);
   await prompt(session);
   expect(existsSync(session.file)).toBe(true);
@@ -124,7 +124,7 @@ test("prompts, commands and pushes that come while the child is being ended wait
   core.behave("ignore-eof");
   const session = await core.registry.create({ cwd: core.cwd });
   const former = child(session);
-  const ending = session.upkeep.hibernate(false);
+  const ending = session.supervisor.hibernate(false);
   await expect.poll(() => session.state.kind).toBe("hibernated");
   expect(former.state.kind).not.toBe("exited");
   await core.tracker.accept({ sessionId: session.sessionId, customType: "n", content: "x", deliveryId: "p" });
@@ -144,7 +144,7 @@ test("the end of a session and of its daemon wait for a child that is being ende
   core.behave("ignore-eof");
   const [one, other] = [await core.registry.create({ cwd: core.cwd }), await core.registry.create({ cwd: core.cwd })];
   const [first, second] = [child(one), child(other)];
-  const endings = [one, other].map((session) => session.upkeep.hibernate(true));
+  const endings = [one, other].map((session) => session.supervisor.hibernate(true));
   await core.registry.close(one.sessionId);
   expect(first.state.kind).toBe("exited");
   const waking = other.awake().catch((error: WireError) => error.kind);
@@ -181,7 +181,7 @@ const keepers: readonly Keeper[] = [
   {
     reason: "subscription",
     prepare: async (session) => {
-      session.upkeep.require(recorder(), true);
+      session.supervisor.require(recorder(), true);
       await session.awake();
     },
   },
@@ -196,9 +196,9 @@ test.each(keepers)(
     await prepare(session, core);
     const { pid } = child(session);
     await core.registry.look(late());
-    await expect(session.upkeep.hibernate(false)).rejects.toMatchObject({ kind: "session_busy", data: { reason } });
+    await expect(session.supervisor.hibernate(false)).rejects.toMatchObject({ kind: "session_busy", data: { reason } });
     expect(session.info().pid).toBe(pid);
-    await session.upkeep.hibernate(true);
+    await session.supervisor.hibernate(true);
     expect(session.info()).toMatchObject({ state: "hibernated", generation: 1 });
   },
 );
@@ -206,9 +206,9 @@ test.each(keepers)(
 test("a subscriber that wants the session awake wakes it, and lets it sleep when it goes", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   const gone = new AbortController();
-  session.upkeep.require({ id: "s", gone: gone.signal }, true);
+  session.supervisor.require({ id: "s", gone: gone.signal }, true);
   await expect.poll(() => session.state.kind).toBe("idle");
   await core.registry.look(late());
   expect(session.state.kind).toBe("idle");

@@ -96,7 +96,7 @@ test("a name that no command line could have does not keep the session from its 
   core.behave("odd-names");
   const session = await core.registry.create({ cwd: core.cwd });
   expect(session.info().name).toBe(`--help ${"😀".repeat(193)}`);
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   expect(session.state.kind).toBe("hibernated");
   expect(await session.calls.send({ type: "get_state" }, never)).toMatchObject({ thinkingLevel: "--thinking" });
 });

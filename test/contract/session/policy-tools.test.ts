@@ -47,7 +47,7 @@ test("configuring refuses it while pi runs; what a session that sleeps is given 
   const session = await core.registry.create({ cwd: core.cwd });
   await expect(session.parts.configuring.configure(policy, never)).rejects.toMatchObject(refusal);
   expect(session.stored.options).not.toHaveProperty("optimisation");
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   expect((await session.parts.configuring.configure(policy, never)).from).toBe("nextPi");
   expect(session.stored.options.optimisation).toEqual(policy);
   const heard = recorder();

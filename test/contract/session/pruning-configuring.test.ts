@@ -31,7 +31,7 @@ test("pruning has its layers: daemon, project, profile, call, pruning/configure;
   writeProject(core, '{"pruning": {"nudgeFrequency": 3, "debug": true, "compress": {"protectedTools": ["c"]}}}');
   const pruning = { iterationNudgeThreshold: 4, tagAssistant: true };
   const session = await core.registry.create({ cwd: core.cwd, approve: true, profile: "mine", pruning }, "s");
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   const { generation } = session.info();
   const { configuration, from } = await configure(session, { tagAssistant: false, protectRecentTurns: 7 });
   expect(from).toBe("nextPi");
@@ -121,7 +121,7 @@ test("a session that works on behalf of another is not pruned, unless its config
 test("no pi is started to say that pruning is off", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd }, "s");
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   const handlers = pruningHandlers(core.registry);
   await expect(
     handlers["pruning/sweep"]({ sessionId: "s", last: 1 }, { signal: never } as never),

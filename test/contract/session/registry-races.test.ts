@@ -56,7 +56,7 @@ test("a run that begins in the last moment of a pi that hibernates is told as in
   const session = await core.registry.create({ cwd: core.cwd });
   const heard = recorder();
   session.subscribe(heard);
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   const { params } = await heard.until(({ params: { outcome } }) => outcome !== undefined);
   expect(params).toMatchObject({ outcome: "interrupted" });
   expect(session.state.kind).toBe("hibernated");

@@ -16,7 +16,7 @@ test("who keeps a list hears of each session that is created, changes or is clos
   expect(created.params).toMatchObject({ sessionId, session: { state: "idle", generation: 1 } });
   await session.prompting.prompt({ text: "x", ifRunning: "refuse" });
   await session.settled();
-  await session.upkeep.hibernate(false);
+  await session.supervisor.hibernate(false);
   await list.until(({ params }) => params.session?.state === "hibernated");
   expect(core.registry.watch.remove("other")).toBe(true);
   await core.registry.close(sessionId);

@@ -62,7 +62,7 @@ test("a pipe or a device in the place of a session file is not waited for, whate
   const { file, sessionId } = session;
   appendFileSync(file, `${JSON.stringify({ type: "message", id: "a", message: { role: "user", content: "Hi." } })}\n`);
   await tracker.accept({ sessionId, customType: "n", content: "x", deliveryId: "p" });
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   for (const make of ["pipe", "device"] as const) {
     rmSync(file);
     if (make === "pipe") execFileSync("mkfifo", [file]);
@@ -93,7 +93,7 @@ test("what another program has appended is not loaded where pi could not", async
   const entry = (id: string, parentId: string | null): string =>
     `${JSON.stringify({ type: "message", id, parentId, message: { role: "user", content: "Hi." } })}\n`;
   appendFileSync(session.file, entry("a", null));
-  await session.upkeep.hibernate(true);
+  await session.supervisor.hibernate(true);
   appendFileSync(session.file, entry("b", "c") + entry("c", "b"));
   const refusal = { kind: "session_file_unusable", data: { reason: "entries_damaged" } };
   await expect(session.awake()).rejects.toMatchObject(refusal);

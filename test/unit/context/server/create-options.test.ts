@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Params } from "../../../protocol/methods.ts";
-import { createValidator } from "../../../protocol/validation.ts";
-import { createOptions, noConfiguration } from "../../../server/context/create-options.ts";
+import type { Params } from "../../../../protocol/methods.ts";
+import { createValidator } from "../../../../protocol/validation.ts";
+import { createOptions, noConfiguration } from "../../../../server/context/create-options.ts";
 
 let root = "";
 beforeAll(() => {

@@ -15,8 +15,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { limits } from "../../../server/configuration/limits.ts";
-import { Spill, type SpillLimits } from "../../../server/context/spill.ts";
+import { limits } from "../../../../server/configuration/limits.ts";
+import { Spill, type SpillLimits } from "../../../../server/context/spill.ts";
 
 let root = "";
 beforeEach(() => {

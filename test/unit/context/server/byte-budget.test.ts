@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { ByteRoom } from "../../../../server/context/byte-budget.ts";
+import { ByteBudget } from "../../../../server/context/byte-budget.ts";
 
 const { signal } = new AbortController();
 const limits = { maxHeldBytes: 100, maxWaiting: 2, waitMs: 60_000, maxFreeBytes: 5 };
 
 /** Notes who has room, in order. */
 function room(more: Partial<typeof limits> = {}) {
-  const bytes = new ByteRoom({ ...limits, ...more });
+  const bytes = new ByteBudget({ ...limits, ...more });
   const admitted: string[] = [];
   const take = (name: string, count: number, until = signal) => {
     const hold = bytes.open();

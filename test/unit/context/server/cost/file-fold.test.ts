@@ -4,9 +4,9 @@ import { rename } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CostFold } from "../../../../context/cost/fold.ts";
-import { COST_MARK_TYPE, markData } from "../../../../context/cost/marks.ts";
-import { FileFold } from "../../../../server/context/cost/file-fold.ts";
+import { CostFold } from "../../../../../context/cost/fold.ts";
+import { COST_MARK_TYPE, markData } from "../../../../../context/cost/marks.ts";
+import { FileFold } from "../../../../../server/context/cost/file-fold.ts";
 
 const header = { type: "session", version: 3, id: "s", timestamp: "2026-01-01T00:00:00.000Z", cwd: "/" };
 let count = 0;

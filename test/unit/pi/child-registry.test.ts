@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ChildBook } from "../../../server/pi/child-book.ts";
+import { ChildRegistry } from "../../../server/pi/child-registry.ts";
 import { exists } from "../../../server/pi/processes.ts";
 
 const log = pino({ level: "silent" });
@@ -32,7 +32,7 @@ async function sleeper(marker: string, script = ""): Promise<ChildProcess & { re
 }
 
 test("ends what the children of a killed daemon have left, and nothing of another daemon's", async () => {
-  const former = await ChildBook.open(stateDir, log);
+  const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");
   former.begin("b");
   former.begin("c");
@@ -46,34 +46,34 @@ test("ends what the children of a killed daemon have left, and nothing of anothe
   former.started("a", foreign.pid);
   former.ended("c");
   const gone = [once(tool, "exit"), once(unnoted, "exit")];
-  await ChildBook.open(stateDir, log);
+  await ChildRegistry.open(stateDir, log);
   await Promise.all(gone);
   expect([exists(ended.pid), exists(foreign.pid)]).toEqual([true, true]);
 });
 
 test("gives a pi that outlives its daemon the time to end by itself", async () => {
-  const former = await ChildBook.open(stateDir, log);
+  const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");
   const pi = await sleeper("a", "setTimeout(() => process.exit(0), 500)");
   former.started("a", pi.pid);
   const exited = once(pi, "exit");
-  await ChildBook.open(stateDir, log);
+  await ChildRegistry.open(stateDir, log);
   expect(await exited).toEqual([0, null]);
 });
 
 test("passes over lines that were not written to their end", async () => {
-  const former = await ChildBook.open(stateDir, log);
+  const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");
   appendFileSync(join(stateDir, "children.jsonl"), '{"id":"b","pi\n[]\nnull\n{"id":7}\n{"id":"');
   const tool = await sleeper("a");
   const gone = once(tool, "exit");
-  await ChildBook.open(stateDir, log);
+  await ChildRegistry.open(stateDir, log);
   await gone;
   expect(existsSync(join(stateDir, "children.jsonl"))).toBe(false);
 });
 
 test("stays short however many children there have been", async () => {
-  const book = await ChildBook.open(stateDir, log);
+  const book = await ChildRegistry.open(stateDir, log);
   book.begin("lives");
   for (let i = 0; i < 2_000; i += 1) {
     book.begin(`${i}`);

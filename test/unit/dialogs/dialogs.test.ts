@@ -424,14 +424,14 @@ describe("the list", () => {
     const room = new DialogRoom();
     for (let i = 0; i < 5; i += 1) room.ask();
     const all = room.open.map(({ requestId }) => requestId);
-    const first = room.desk.page({ limit: 2 });
+    const first = room.registry.page({ limit: 2 });
     expect(first.dialogs.map(({ requestId }) => requestId)).toEqual(all.slice(0, 2));
     room.respond(first.next ?? "", { cancelled: true });
-    const second = room.desk.page({ limit: 3, after: first.next });
+    const second = room.registry.page({ limit: 3, after: first.next });
     expect(second.dialogs.map(({ requestId }) => requestId)).toEqual(all.slice(2));
     expect(second.next).toBeUndefined();
-    expect(room.desk.page({ sessionId: "another" }).dialogs).toEqual([]);
-    expect(() => room.desk.page({ after: "never-given" })).toThrow(
+    expect(room.registry.page({ sessionId: "another" }).dialogs).toEqual([]);
+    expect(() => room.registry.page({ after: "never-given" })).toThrow(
       expect.objectContaining({ kind: "dialog_not_found" }),
     );
   });
@@ -439,7 +439,7 @@ describe("the list", () => {
   it("bounds a page in bytes, but gives one dialog always", () => {
     const room = new DialogRoom({ kind: "wait" }, { maxDialogPageBytes: 1_000 });
     for (let i = 0; i < 3; i += 1) room.ask({ title: "x".repeat(900) });
-    const page = room.desk.page({});
+    const page = room.registry.page({});
     expect(page.dialogs).toHaveLength(1);
     expect(page.next).toBe(page.dialogs[0]?.dialogId);
   });

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { WireError } from "../../../../protocol/errors.ts";
-import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
-import { createValidator } from "../../../../protocol/validation.ts";
-import { SessionCosts } from "../../../../server/context/cost/session-costs.ts";
+import { WireError } from "../../../../../protocol/errors.ts";
+import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
+import { createValidator } from "../../../../../protocol/validation.ts";
+import { SessionCosts } from "../../../../../server/context/cost/session-costs.ts";
 
 const { signal } = new AbortController();
 

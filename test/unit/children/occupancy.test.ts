@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { Upkeep } from "../../../server/children/child-supervisor.ts";
+import type { ChildSupervisor } from "../../../server/children/child-supervisor.ts";
 import { Occupancy } from "../../../server/children/occupancy.ts";
 
 interface FakeSession {
   readonly sessionId: string;
-  readonly upkeep: Upkeep;
+  readonly supervisor: ChildSupervisor;
   /** How often its child was to end. */
   readonly asked: () => number;
   /** Called when the child is to end. Gives why it is kept, if it is. */
@@ -44,7 +44,7 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
   };
   const session: FakeSession = {
     sessionId,
-    upkeep: { hibernation, look: () => {} } as unknown as Upkeep,
+    supervisor: { hibernation, look: () => {} } as unknown as ChildSupervisor,
     asked: () => asked,
     onAsked: async () => undefined,
     keptFor: () => undefined,

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
-import { CompactionSettings } from "../../../server/context/compaction-settings.ts";
-import { layered } from "../../../server/context/part-layers.ts";
-import { requireOwnAgentDirectory } from "../../../server/daemon-parts.ts";
-import { paramNeeds } from "../../../server/rpc/param-needs.ts";
-import type { StoredSession } from "../../../server/store/sessions.ts";
+import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
+import { CompactionSettings } from "../../../../server/context/compaction-settings.ts";
+import { layered } from "../../../../server/context/part-layers.ts";
+import { requireOwnAgentDirectory } from "../../../../server/daemon-parts.ts";
+import { paramNeeds } from "../../../../server/rpc/param-needs.ts";
+import type { StoredSession } from "../../../../server/store/sessions.ts";
 
 let root = "";
 beforeEach(() => {

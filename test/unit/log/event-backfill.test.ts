@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
-import { Refill } from "../../../server/log/event-backfill.ts";
+import { EventBackfill } from "../../../server/log/event-backfill.ts";
 import type { EventLog } from "../../../server/log/event-log.ts";
 import { takeSnapshot } from "../../../server/log/snapshot.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
@@ -20,16 +20,16 @@ function entry(n: number, more: object = { type: "message", message: message(n) 
 }
 
 function sessionFile(...entries: readonly object[]): string {
-  const directory = mkdtempSync(join(tmpdir(), "refill-"));
+  const directory = mkdtempSync(join(tmpdir(), "backfill-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const file = join(directory, "session.jsonl");
   writeFileSync(file, [header, ...entries].map((line) => `${JSON.stringify(line)}\n`).join(""));
   return file;
 }
 
-function refillOf(log: EventLog): { refill: Refill; told: () => unknown[]; event: (event: object) => void } {
+function backfillOf(log: EventLog): { backfill: EventBackfill; told: () => unknown[]; event: (event: object) => void } {
   const records: string[] = [];
-  const refill = new Refill({
+  const backfill = new EventBackfill({
     log,
     record: (record) => {
       records.push(record.toString("utf8"));
@@ -40,22 +40,22 @@ function refillOf(log: EventLog): { refill: Refill; told: () => unknown[]; event
   });
   const event = (one: object): void => {
     log.appendEvent(Buffer.from(JSON.stringify(one)), 1, false);
-    refill.note(one as { type: string });
+    backfill.note(one as { type: string });
   };
-  return { refill, event, told: () => records.map((record) => JSON.parse(record).entry) };
+  return { backfill, event, told: () => records.map((record) => JSON.parse(record).entry) };
 }
 
 test("what the file has behind the newest message of the log is told, and once", async () => {
   const custom = { type: "custom_message", customType: "note", content: "pushed", display: true, details: { id: 1 } };
   const file = sessionFile(entry(1), entry(2, custom), entry(3), entry(4, { type: "compaction", summary: "…" }));
-  const { refill, event, told } = refillOf(memoryLog());
+  const { backfill, event, told } = backfillOf(memoryLog());
   event({ type: "message_end", message: message(1) });
   event({ type: "message_end", message: { ...custom, type: undefined, role: "custom", timestamp: 5 } });
-  await refill.run(file);
+  await backfill.run(file);
   expect(told()).toEqual([entry(3), entry(4, { type: "compaction", summary: "…" })]);
-  await refill.run(file);
+  await backfill.run(file);
   appendFileSync(file, `${JSON.stringify(entry(5))}\n{"torn":`);
-  await refill.run(file);
+  await backfill.run(file);
   expect(told()).toHaveLength(3);
   expect(told().at(-1)).toEqual(entry(5));
 });
@@ -65,51 +65,51 @@ test("of two identical custom messages the second is told, whoever has told the 
   const file = sessionFile(entry(1), entry(2, custom), entry(3), entry(4, custom), entry(5, custom));
   const store = memoryStore();
   const log = memoryLog({ store });
-  const { refill, event, told } = refillOf(log);
+  const { backfill, event, told } = backfillOf(log);
   const said = { type: "message_end", message: { ...custom, type: undefined, role: "custom", timestamp: 5 } };
   event({ type: "message_end", message: message(1) });
   event(said);
   event({ type: "message_end", message: message(3) });
   event(said);
   await log.persist();
-  const later = refillOf(memoryLog({ store, numbers: new SeqNumbers(reserveFrom(log.cursor)) }));
-  await later.refill.run(file);
+  const later = backfillOf(memoryLog({ store, numbers: new SeqNumbers(reserveFrom(log.cursor)) }));
+  await later.backfill.run(file);
   expect(later.told()).toEqual([entry(5, custom)]);
-  await refill.run(file);
+  await backfill.run(file);
   expect(told()).toEqual([entry(5, custom)]);
-  await refill.run(file);
+  await backfill.run(file);
   expect(told()).toHaveLength(1);
 });
 
 test("another daemon knows from the store what the log has", async () => {
   const store = memoryStore();
   const first = memoryLog({ store });
-  const { event } = refillOf(first);
+  const { event } = backfillOf(first);
   for (let i = 1; i <= 3; i += 1) event({ type: "message_end", message: message(i) });
   await first.persist();
   const second = memoryLog({ store, numbers: new SeqNumbers(reserveFrom(first.cursor + 10)) });
-  const { refill, told } = refillOf(second);
+  const { backfill, told } = backfillOf(second);
   const file = sessionFile(...[1, 2, 3, 4].map((n) => entry(n)));
-  await refill.run(file);
+  await backfill.run(file);
   expect(told()).toEqual([entry(4)]);
   await second.persist();
-  const third = refillOf(memoryLog({ store, numbers: new SeqNumbers(reserveFrom(second.cursor + 10)) }));
-  await third.refill.run(file);
+  const third = backfillOf(memoryLog({ store, numbers: new SeqNumbers(reserveFrom(second.cursor + 10)) }));
+  await third.backfill.run(file);
   expect(third.told()).toEqual([]);
 });
 
 test("a log that is lost is begun again from all that the file has", async () => {
-  const { refill, told } = refillOf(memoryLog({ numbers: new SeqNumbers(reserveFrom(500)) }));
+  const { backfill, told } = backfillOf(memoryLog({ numbers: new SeqNumbers(reserveFrom(500)) }));
   const entries = Array.from({ length: 400 }, (_, i) =>
     entry(i + 1, { type: "message", message: message(i + 1), pad: "x".repeat(1_000) }),
   );
-  await refill.run(sessionFile(...entries));
+  await backfill.run(sessionFile(...entries));
   expect(told()).toEqual(entries);
 });
 
 test("a file that is not there is nothing to tell of", async () => {
-  const { refill, told } = refillOf(memoryLog());
-  await refill.run("/nowhere/session.jsonl");
+  const { backfill, told } = backfillOf(memoryLog());
+  await backfill.run("/nowhere/session.jsonl");
   expect(told()).toEqual([]);
 });
 

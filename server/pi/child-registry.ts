@@ -24,7 +24,7 @@ const pollMs = 20;
  * the next one ends what it finds. A child's marker is written down before the child exists. Nothing is synced: what a
  * killed process has written is there, and a system that went down has no children left.
  */
-export class ChildBook {
+export class ChildRegistry {
   readonly #file: string;
   readonly #log: Logger;
   readonly #isHeld: () => boolean;
@@ -44,14 +44,14 @@ export class ChildBook {
    * Ends what a former daemon has left, and begins a new book. The directory must be held by this daemon alone; once it
    * is not, nothing is written there.
    */
-  static async open(stateDir: string, log: Logger, isHeld: () => boolean = () => true): Promise<ChildBook> {
+  static async open(stateDir: string, log: Logger, isHeld: () => boolean = () => true): Promise<ChildRegistry> {
     const file = join(stateDir, "children.jsonl");
     const entries = entriesIn(file);
     const ended = await endLeftovers(entries);
     if (ended > 0) log.warn({ ended }, "ended what a former daemon's children had left behind");
     rmSync(file, { force: true });
     const leftovers = entries.map(({ id }) => id);
-    return new ChildBook(file, log, isHeld, leftovers);
+    return new ChildRegistry(file, log, isHeld, leftovers);
   }
 
   /** A child is about to be started. Throws what writing can throw: an unnoted child could outlive a killed daemon. */

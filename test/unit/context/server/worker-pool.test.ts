@@ -2,13 +2,13 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { defaultContextLimits } from "../../../../protocol/context-limits.ts";
 import { type ExportWork, type PrepareWork, perform } from "../../../../server/context/work.ts";
-import { WorkDesk, type WorkDeskLimits } from "../../../../server/context/worker-pool.ts";
+import { WorkerPool, type WorkerPoolLimits } from "../../../../server/context/worker-pool.ts";
 
 const { signal } = new AbortController();
 const limits = { maxOwnBytes: 1_000, maxThreads: 1, maxWaiting: 4, workTimeoutMs: 60_000, maxThreadMiB: 512 };
 
-function desk(more: Partial<WorkDeskLimits> = {}): WorkDesk {
-  return new WorkDesk({ ...limits, ...more }, pino({ level: "silent" }));
+function pool(more: Partial<WorkerPoolLimits> = {}): WorkerPool {
+  return new WorkerPool({ ...limits, ...more }, pino({ level: "silent" }));
 }
 
 function prepare(further: string): PrepareWork {
@@ -29,7 +29,7 @@ function prepare(further: string): PrepareWork {
 const large = () => prepare(`"${"y".repeat(2_000)}"`);
 
 test("small documents are worked on at once, and the bytes of larger ones are given to a thread", async () => {
-  const work = desk();
+  const work = pool();
   const small = prepare('"y"');
   await work.do(small, signal);
   expect(small.source.bytes.byteLength).toBeGreaterThan(0);
@@ -49,7 +49,7 @@ test("an ephemeral session's past and its pi's entries are put together in the t
   own.write(`${JSON.stringify(entry)}\n`);
   const from = { kind: "session", bytes: own, kept: bytes, leafId: entry.id, source: { kind: "pi-session" } } as const;
   const work: ExportWork = { kind: "export", from, options: {} };
-  const made = await desk().do(work, signal);
+  const made = await pool().do(work, signal);
   expect(own.byteLength).toBe(0);
   const { items } = JSON.parse(Buffer.from(made.bytes).toString("utf8"));
   expect([facts.messages, items.length]).toEqual([1, 2]);
@@ -57,7 +57,7 @@ test("an ephemeral session's past and its pi's entries are put together in the t
 });
 
 test("a document of more values than a thread has memory for is refused before it is parsed", async () => {
-  const many = desk({ maxThreadMiB: 12 });
+  const many = pool({ maxThreadMiB: 12 });
   const shapes = [`[${"{},".repeat(1_000_000)}1]`, `{${'"k":1,'.repeat(500_000)}"k":1}`, "[".repeat(1_000_000)];
   for (const shape of shapes) {
     const refused = many.do(prepare(shape), signal);
@@ -69,11 +69,11 @@ test("a document of more values than a thread has memory for is refused before i
 });
 
 test("work that takes too long is given up, and further work is overloaded where too much waits", async () => {
-  await expect(desk({ workTimeoutMs: 1 }).do(large(), signal)).rejects.toMatchObject({
+  await expect(pool({ workTimeoutMs: 1 }).do(large(), signal)).rejects.toMatchObject({
     kind: "context_too_large",
     message: "The context takes more than 0.001 s to be prepared.",
   });
-  const full = desk({ maxWaiting: 2 });
+  const full = pool({ maxWaiting: 2 });
   const outcomes = await Promise.allSettled([1, 2, 3].map(() => full.do(large(), signal)));
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
   expect(outcomes[2]).toMatchObject({ reason: { kind: "overloaded" } });
