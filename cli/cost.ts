@@ -92,7 +92,7 @@ function sorted(byName: Readonly<Record<string, Usage>>): readonly [string, Usag
   return Object.entries(byName).sort(([, a], [, b]) => b.cost.total - a.cost.total || b.totalTokens - a.totalTokens);
 }
 
-function usd(value: number): string {
+export function usd(value: number): string {
   return `$${value.toFixed(Math.abs(value) < 1 ? 4 : 2)}`;
 }
 

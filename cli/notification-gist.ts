@@ -6,6 +6,7 @@ import {
   textOf,
 } from "../client/index.ts";
 import type { PiMessage } from "../client/pi-events.ts";
+import { usd } from "./cost.ts";
 import { toolLine } from "./run-printer.ts";
 
 /** Summarises a notification in a few words. */
@@ -50,6 +51,20 @@ export function gist(notification: LogNotification): string {
       return params.pending.map(({ label }) => label).join(", ") || "nothing";
     case "context/failed":
       return `no context: ${params.error.message}`;
+    case "cache/broken":
+      return `${params.missedTokens} tokens were not read from the cache: ${params.cause}`;
+    case "cost/checkpointed":
+      return `${params.event.label}: ${usd(params.event.cumulativeCost)} since the session began`;
+    case "cost/budgetReached":
+      return `${params.level}: ${usd(params.spentUsd)} of ${usd(params.budgetUsd)}`;
+    case "optimisation/degraded":
+      return `${params.part}: ${params.reason}`;
+    case "pruning/changed":
+      return `${params.cause}: ${params.tokens} tokens fewer`;
+    case "pruning/nudged":
+      return `${params.kind}: ${Math.round(params.usage * 100)} % of the window`;
+    case "pruning/degraded":
+      return `${params.reason}: ${params.message}`;
     default:
       // A notification of a newer daemon.
       return "";

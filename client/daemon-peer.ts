@@ -296,6 +296,19 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return Array.isArray(params.pending);
     case "context/failed":
       return isObject(params.error) && typeof params.error.message === "string";
+    case "cache/broken":
+      return typeof params.cause === "string";
+    case "cost/checkpointed":
+      return isObject(params.event) && isObject(params.detail);
+    case "cost/budgetReached":
+      return typeof params.level === "string";
+    case "optimisation/degraded":
+    case "pruning/degraded":
+      return typeof params.reason === "string";
+    case "pruning/changed":
+      return Array.isArray(params.blocks) && Array.isArray(params.pruned);
+    case "pruning/nudged":
+      return typeof params.kind === "string";
   }
 }
 

@@ -1,32 +1,49 @@
 import type { Gap } from "../protocol/event.ts";
-import type { NotificationParams } from "../protocol/notifications.ts";
+import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../protocol/provider.ts";
 import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-level.ts";
 import { BufferOverflowError } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
 
-/** The numbered notifications about one session that this library passes on. */
-export const sessionNotificationNames = [
-  "session/event",
-  "session/updated",
-  "session/replaced",
-  "session/navigated",
-  "session/labelled",
-  "session/foreignWrite",
-  "session/controlChanged",
-  "prompt/updated",
-  "run/started",
-  "run/ended",
-  "dialog/opened",
-  "dialog/updated",
-  "dialog/unsupported",
-  "dialog/resolved",
-  "delivery/updated",
-  "pending/updated",
-  "context/failed",
-] as const;
+/** Notifications with a number in a session's log. */
+type SessionNotificationName = {
+  readonly [Name in Exclude<NotificationName, `daemon/${string}`>]: NotificationParams<Name> extends {
+    readonly sessionId: string;
+    readonly seq: number;
+  }
+    ? Name
+    : never;
+}[Exclude<NotificationName, `daemon/${string}`>];
 
-type SessionNotificationName = (typeof sessionNotificationNames)[number];
+/** A missing name does not compile. The table of notifications itself is not loaded: it brings all schemas. */
+const numbered: Readonly<Record<SessionNotificationName, true>> = {
+  "session/event": true,
+  "session/updated": true,
+  "session/replaced": true,
+  "session/navigated": true,
+  "session/labelled": true,
+  "session/foreignWrite": true,
+  "session/controlChanged": true,
+  "prompt/updated": true,
+  "run/started": true,
+  "run/ended": true,
+  "dialog/opened": true,
+  "dialog/updated": true,
+  "dialog/unsupported": true,
+  "dialog/resolved": true,
+  "delivery/updated": true,
+  "pending/updated": true,
+  "context/failed": true,
+  "cache/broken": true,
+  "cost/checkpointed": true,
+  "cost/budgetReached": true,
+  "optimisation/degraded": true,
+  "pruning/changed": true,
+  "pruning/nudged": true,
+  "pruning/degraded": true,
+};
+
+export const sessionNotificationNames = Object.keys(numbered) as readonly SessionNotificationName[];
 
 /** A notification about one session. */
 export type SessionNotification = {

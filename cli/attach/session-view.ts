@@ -11,6 +11,7 @@ import {
 import type { By } from "../../protocol/client-identity.ts";
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
+import { gist } from "../notification-gist.ts";
 import { toolLine } from "../run-printer.ts";
 import { duration, oneLine, shorten } from "../text.ts";
 import type { Canvas } from "./canvas.ts";
@@ -74,7 +75,8 @@ export class SessionView {
     }
   }
 
-  #show({ name, params }: LogNotification): void {
+  #show(notification: LogNotification): void {
+    const { name, params } = notification;
     switch (name) {
       case "session/event":
         this.#event(params);
@@ -115,6 +117,11 @@ export class SessionView {
         break;
       case "context/failed":
         this.#note(`the session started without its context: ${params.error.message}`, "yellow");
+        break;
+      case "cost/budgetReached":
+      case "optimisation/degraded":
+      case "pruning/degraded":
+        this.#note(`${notification.name}: ${gist(notification)}`, "yellow");
         break;
       case "session/replaced":
         this.#note(`session ${params.to} took over the pi process`, "yellow");

@@ -3,6 +3,8 @@ import type { EventStream } from "../../../client/event-stream.ts";
 import type { EventGap } from "../../../client/session-feed.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Gap } from "../../../protocol/event.ts";
+import { exampleValue } from "../../../protocol/examples.ts";
+import { type NotificationName, type NotificationParams, notifications } from "../../../protocol/notifications.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
 import { delivery, envelope, sessionId, sessionInfo } from "./fixtures.ts";
 
@@ -46,6 +48,28 @@ async function rest(stream: EventStream): Promise<{ readonly seqs: readonly numb
     return { seqs, error };
   }
 }
+
+describe("notifications()", () => {
+  it("passes on each kind of notification that has a number in the session's log", async () => {
+    await using daemon = await startAt(0);
+    const client = await daemon.connect();
+    const stream = client.session(sessionId).notifications();
+    await stream.ready;
+    const numbered = Object.entries(notifications).filter(
+      ([name, { params }]) =>
+        !name.startsWith("daemon/") && "sessionId" in params.properties && "seq" in params.properties,
+    );
+    expect(numbered.length).toBeGreaterThan(20);
+    for (const [at, [name, { params }]] of numbered.entries()) {
+      const example = exampleValue(params) as NotificationParams<NotificationName>;
+      daemon.notify(name as NotificationName, { ...example, sessionId, seq: at + 1 });
+    }
+    const names: string[] = [];
+    while (names.length < numbered.length) names.push((await stream.next()).value?.name ?? "none");
+    expect(names).toEqual(numbered.map(([name]) => name));
+    await client.close();
+  });
+});
 
 describe("events()", () => {
   it("subscribes once it is called and gives what follows the cursor, as pi said it", async () => {
