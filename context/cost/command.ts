@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../extension/engine-port.ts";
 import { messageOf } from "../../extension/pi-types.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import type { CostDesk } from "./desk.ts";
 import type { CostFold } from "./fold.ts";
 import type { CostOrders } from "./orders.ts";
@@ -14,16 +14,16 @@ const usage =
  * The command `/cost`. Where another extension has one of that name ours gives way: with two, pi knows neither by the name
  * alone, and would send the text to the model.
  */
-export function addCostCommand(bench: Workbench, orders: CostOrders, desk: CostDesk): void {
+export function addCostCommand(host: PartContext, orders: CostOrders, desk: CostDesk): void {
   let isThere = false;
-  bench.onSession(() => {
-    if (isThere || bench.pi.getCommands().some(({ name }) => /^cost(?::\d+)?$/.test(name))) return;
+  host.onSession(() => {
+    if (isThere || host.pi.getCommands().some(({ name }) => /^cost(?::\d+)?$/.test(name))) return;
     isThere = true;
-    bench.pi.registerCommand("cost", {
+    host.pi.registerCommand("cost", {
       description: "What the session costs, its phases and its budget.",
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
-          ctx.ui.notify(obey(text.trim(), { orders, desk, bench, ctx }), "info");
+          ctx.ui.notify(obey(text.trim(), { orders, desk, host, ctx }), "info");
         } catch (thrown) {
           const words = thrown instanceof AskRefused ? thrown.message : `It failed: ${messageOf(thrown)}`;
           ctx.ui.notify(words, "error");
@@ -36,15 +36,15 @@ export function addCostCommand(bench: Workbench, orders: CostOrders, desk: CostD
 interface Room {
   readonly orders: CostOrders;
   readonly desk: CostDesk;
-  readonly bench: Workbench;
+  readonly host: PartContext;
   readonly ctx: ExtensionContext;
 }
 
 /** Does what the words say, and gives the answer for people. */
-function obey(text: string, { orders, desk, bench, ctx }: Room): string {
+function obey(text: string, { orders, desk, host, ctx }: Room): string {
   const [, verb = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(text) ?? [];
-  if (verb === "") return overview(desk.look(ctx), bench);
-  if (!bench.config().cost.enabled) throw new AskRefused("invalid_params", "The part cost is off in this session.");
+  if (verb === "") return overview(desk.look(ctx), host);
+  if (!host.config().cost.enabled) throw new AskRefused("invalid_params", "The part cost is off in this session.");
   switch (verb) {
     case "start": {
       const [, label = rest, budget, onBudget] = /^(.*?)\s+\$(\d+(?:\.\d+)?)(?:\s+(warn|stop))?$/s.exec(rest) ?? [];
@@ -79,9 +79,9 @@ function usdOf(text: string): number {
   throw new AskRefused("invalid_params", "A budget is more than 0 and at most 1000000 USD.");
 }
 
-function overview(fold: CostFold, bench: Workbench): string {
+function overview(fold: CostFold, host: PartContext): string {
   const { whole, openPhases } = fold;
-  const rules = bench.config().cost;
+  const rules = host.config().cost;
   const { totalTokens, cost } = whole.total;
   const lines = [`${usd(cost.total)}${whole.isEstimated ? " or more" : ""} for ${totalTokens} tokens.`];
   for (const [source, { cost: spent }] of Object.entries(whole.bySource()))

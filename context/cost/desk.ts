@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import type { BudgetState } from "./budgets.ts";
 import { COST_CHANNEL } from "./channel.ts";
 import type { Checkpoint, CostFold } from "./fold.ts";
@@ -12,7 +12,7 @@ type CostConfig = OptimisationConfig["cost"];
 
 /** Sees what was spent, writes marks, and tells. */
 export class CostDesk {
-  readonly #bench: Workbench;
+  readonly #host: PartContext;
   readonly #session = new FoldOfSession();
   /** What was last held against the model's prices. */
   #checked: CostConfig | undefined;
@@ -20,12 +20,12 @@ export class CostDesk {
   /** What was told and is not known of in the session's file, so that nothing but this says that it was told. */
   readonly #unkept = new Set<string>();
 
-  constructor(bench: Workbench) {
-    this.#bench = bench;
+  constructor(host: PartContext) {
+    this.#host = host;
   }
 
   get rules(): CostConfig {
-    return this.#bench.config().cost;
+    return this.#host.config().cost;
   }
 
   sessionStarted(ctx: ExtensionContext): void {
@@ -56,7 +56,7 @@ export class CostDesk {
   /** Writes an entry, and gives the checkpoint that it makes. */
   mark(mark: CostMark, ctx: ExtensionContext): Checkpoint | undefined {
     this.#read(ctx);
-    this.#bench.pi.appendEntry(COST_MARK_TYPE, markData(mark));
+    this.#host.pi.appendEntry(COST_MARK_TYPE, markData(mark));
     const before = this.#newest;
     this.look(ctx);
     return this.#newest === before ? undefined : this.#newest;
@@ -67,8 +67,8 @@ export class CostDesk {
     this.#checked = this.rules;
     if (!this.rules.enabled) return;
     const budgets = this.#session.read(ctx).fold.budgets(this.rules);
-    if (budgets.length === 0 || hasPrices(ctx)) this.#bench.restored("cost");
-    else this.#bench.degraded("cost", `price_unknown: ${unpriced(ctx)}`);
+    if (budgets.length === 0 || hasPrices(ctx)) this.#host.restored("cost");
+    else this.#host.degraded("cost", `price_unknown: ${unpriced(ctx)}`);
   }
 
   figures(ctx: ExtensionContext) {
@@ -97,7 +97,7 @@ export class CostDesk {
   }
 
   #checkpointed(checkpoint: Checkpoint): void {
-    const { pi, notify, fault } = this.#bench;
+    const { pi, notify, fault } = this.#host;
     notify("cost/checkpointed", checkpoint);
     try {
       pi.events.emit(COST_CHANNEL, checkpoint.event);
@@ -113,10 +113,10 @@ export class CostDesk {
     if (this.#unkept.has(key)) return;
     const of = phase === undefined ? {} : { label: phase.label };
     // Written first: what is told twice is told once too often.
-    this.#bench.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
+    this.#host.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
     const after = this.#read(ctx).budgets(this.rules);
     if (after.some((one) => one.phase === phase && !isTold(one))) this.#unkept.add(key);
-    this.#bench.notify("cost/budgetReached", {
+    this.#host.notify("cost/budgetReached", {
       scope: phase === undefined ? "session" : "phase",
       ...of,
       budgetUsd: usd,

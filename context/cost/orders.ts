@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../extension/engine-port.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import type { CostDesk } from "./desk.ts";
 import type { Checkpoint } from "./fold.ts";
 import { isLabel, type OnBudget } from "./marks.ts";
@@ -11,11 +11,11 @@ import { isFields } from "./usage.ts";
 
 /** What clients and the command `/cost` can have done. Each writes one entry. */
 export class CostOrders {
-  readonly #bench: Workbench;
+  readonly #host: PartContext;
   readonly #desk: CostDesk;
 
-  constructor(bench: Workbench, desk: CostDesk) {
-    this.#bench = bench;
+  constructor(host: PartContext, desk: CostDesk) {
+    this.#host = host;
     this.#desk = desk;
   }
 
@@ -33,7 +33,7 @@ export class CostOrders {
     const budget = budgetUsd === undefined ? undefined : { usd: budgetUsd, ...rule };
     this.#desk.mark({ kind: "phaseStart", label, ...(budget === undefined ? {} : { budget }) }, ctx);
     const phase = must(this.#desk.look(ctx).openPhases.at(-1));
-    return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
+    return { phase: phaseFacts(phase, this.#host.config().cost, Date.now()) };
   }
 
   endPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
@@ -41,7 +41,7 @@ export class CostOrders {
     const phase = phaseToEnd(this.#desk.look(ctx), wanted);
     if ("refused" in phase) throw new AskRefused(phase.refused, phase.message);
     this.#desk.mark({ kind: "phaseEnd", label: phase.label }, ctx);
-    return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
+    return { phase: phaseFacts(phase, this.#host.config().cost, Date.now()) };
   }
 
   setBudget(params: unknown, ctx: ExtensionContext): { readonly budget: BudgetFacts | null } {
@@ -51,7 +51,7 @@ export class CostOrders {
     this.#desk.checkPrices(ctx);
     const budget = this.#desk
       .look(ctx)
-      .budgets(this.#bench.config().cost)
+      .budgets(this.#host.config().cost)
       .find(({ phase }) => phase === undefined);
     return { budget: budget === undefined ? null : budgetFacts(budget) };
   }

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { blocksLimit } from "../../protocol/pruning/limits.ts";
-import type { Block, BlockTree, PruningBench } from "./bench.ts";
 import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
+import type { Block, BlockTree, PruningContext } from "./pruning-context.ts";
 
 /** What blocks take is counted by this, and by no estimate that is learnt: what is shown must not change by itself. */
 const bytesPerToken = 3.3;
@@ -112,7 +112,7 @@ function lineBytes(block: Block): number {
  * shortened, there is no bound.
  */
 export function blockBudget(
-  { pruning, recall }: Pick<PruningBench, "pruning" | "recall">,
+  { pruning, recall }: Pick<PruningContext, "pruning" | "recall">,
   { model }: ExtensionContext,
 ): number | undefined {
   const window = model?.contextWindow;

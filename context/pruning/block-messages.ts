@@ -1,8 +1,8 @@
 import { tagOf } from "../../extension/message-tag.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
-import type { Block, BlockTree } from "./bench.ts";
 import { shownWithin } from "./block-budget.ts";
 import { type ShownBlocks, shownText } from "./block-text.ts";
+import type { Block, BlockTree } from "./pruning-context.ts";
 
 type UserMessage = Extract<AgentMessage, { role: "user" }>;
 

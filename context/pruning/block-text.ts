@@ -1,4 +1,4 @@
-import type { Block, BlockTree } from "./bench.ts";
+import type { Block, BlockTree } from "./pruning-context.ts";
 
 /** The first line of a block, which the prompts promise. */
 export const BLOCK_HEADER = "[Compressed conversation section]";

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
-import type { BlockTree, Written } from "./bench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import type { BlockFold } from "./block-fold.ts";
+import type { BlockTree, Written } from "./pruning-context.ts";
 import { BLOCKS_MARK, type BlockOperation, type BlocksRecord } from "./record.ts";
 
 type Data = BlockOperation | BlocksRecord;
@@ -25,22 +25,22 @@ const maxWaiting = 1_000;
 
 /** Writes what the user does to blocks: at once where no run is on, else at its next boundary. */
 export class BlockWriting {
-  readonly #bench: Workbench;
+  readonly #host: PartContext;
   readonly #fold: BlockFold;
   #waiting: readonly Waiting[] = [];
   #ahead: Ahead | undefined;
 
-  constructor(bench: Workbench, fold: BlockFold) {
-    this.#bench = bench;
+  constructor(host: PartContext, fold: BlockFold) {
+    this.#host = host;
     this.#fold = fold;
-    bench.boundary.contribute(part, ({ ctx }) => {
+    host.boundary.contribute(part, ({ ctx }) => {
       const due = this.#due(ctx);
       for (const { data } of due) this.#changes(data, ctx);
       const drafts = due.map(({ data }) => ({ type: "custom" as const, customType: BLOCKS_MARK, data }));
       return drafts.length === 0 ? undefined : { drafts };
     });
     // An aborted run may have had no boundary that was taken.
-    bench.on(part, "agent_settled", (_event, ctx) => {
+    host.on(part, "agent_settled", (_event, ctx) => {
       for (const { data } of this.#due(ctx)) this.#append(data, ctx);
       this.#waiting = [];
     });
@@ -78,12 +78,12 @@ export class BlockWriting {
 
   #append(data: Data, ctx: ExtensionContext): void {
     this.#changes(data, ctx);
-    this.#bench.pi.appendEntry(BLOCKS_MARK, data);
+    this.#host.pi.appendEntry(BLOCKS_MARK, data);
   }
 
   /** The next request shows it: what that loses of the provider's cache is put down to pruning. */
   #changes(data: Data, { sessionManager }: ExtensionContext): void {
-    const { cacheRule } = this.#bench;
+    const { cacheRule } = this.#host;
     if (!("blocks" in data)) cacheRule.changed(owner, this.#fold.on(sessionManager).find(data.block)?.entryIds ?? []);
     else for (const { entryIds } of data.blocks) cacheRule.changed(owner, entryIds);
   }
@@ -96,7 +96,7 @@ export class BlockWriting {
     for (const [at, { data }] of waiting.entries()) {
       if (taken[at] === true || isDone(data, tree)) continue;
       const error = new Error(`${namesOf(data)} does not fit the branch any more, and is left out.`);
-      this.#bench.fault(`blocks/${"blocks" in data ? "compress" : data.operation}`, error, part);
+      this.#host.fault(`blocks/${"blocks" in data ? "compress" : data.operation}`, error, part);
     }
     this.#waiting = waiting.filter((_one, at) => taken[at] === true);
     return this.#waiting;

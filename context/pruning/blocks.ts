@@ -1,30 +1,30 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
-import type { Blocks, PruningBench } from "./bench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { blockBudget } from "./block-budget.ts";
 import { BlockFold } from "./block-fold.ts";
 import { blockIdOf, blockNumberOf } from "./block-id.ts";
 import { BlockNumbers } from "./block-numbers.ts";
 import { wholeText } from "./block-text.ts";
 import { BlockWriting } from "./block-writing.ts";
+import type { Blocks, PruningContext } from "./pruning-context.ts";
 import { Rendering } from "./rendering.ts";
 
 /** `off`: why blocks are not shown in this request. */
-type Bench = Workbench & Pick<PruningBench, "pruning" | "off">;
+type Host = PartContext & Pick<PruningContext, "pruning" | "off">;
 
 /** Shows blocks in the place of what they cover, in each request. */
-export function createBlocks(bench: Bench): Blocks {
-  const { pruning, off } = bench;
+export function createBlocks(host: Host): Blocks {
+  const { pruning, off } = host;
   const fold = new BlockFold();
   const numbers = new BlockNumbers();
-  const rendering = new Rendering(bench);
+  const rendering = new Rendering(host);
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
-  const writing = new BlockWriting(bench, fold);
+  const writing = new BlockWriting(host, fold);
 
-  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(bench, ctx));
+  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(host, ctx));
 
-  bench.entries.need((_messages, ctx) => off(ctx) === undefined && on(ctx).all.length > 0);
-  bench.pipeline.use(
+  host.entries.need((_messages, ctx) => off(ctx) === undefined && on(ctx).all.length > 0);
+  host.pipeline.use(
     "context_with_system",
     "blocks",
     (messages, ctx) => (off(ctx) === undefined ? rendered(messages, ctx) : undefined),
@@ -33,9 +33,9 @@ export function createBlocks(bench: Bench): Blocks {
   // What a block stands for, and what one will stand for from this boundary on, stays as it was.
   const isCovered = (entryId: string, ctx: ExtensionContext): boolean =>
     on(ctx).over(entryId) !== undefined || writing.ahead(ctx).over(entryId) !== undefined;
-  bench.boundary.protect((entryId, ctx) => off(ctx) === undefined && isCovered(entryId, ctx));
-  bench.recall.need(() => pruning().enabled);
-  bench.recall.addSource(async (id, ctx) => {
+  host.boundary.protect((entryId, ctx) => off(ctx) === undefined && isCovered(entryId, ctx));
+  host.recall.need(() => pruning().enabled);
+  host.recall.addSource(async (id, ctx) => {
     const number = blockNumberOf(id);
     const tree = on(ctx);
     const block = number === undefined ? undefined : tree.find(blockIdOf(number));

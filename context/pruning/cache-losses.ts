@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject } from "../../extension/pi-types.ts";
 import type { CacheLedger } from "../parts/cache/cache-ledger.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { EntryFold } from "./entry-fold.ts";
 import { strategyNames } from "./strategies/removal.ts";
 import { blocksPart } from "./strategies/strategies.ts";
@@ -24,7 +24,7 @@ const parts: readonly string[] = [...strategyNames, blocksPart];
 
 /** Writes at boundaries what was measured, and gives all that ever was. */
 export function createCacheLosses(
-  bench: Pick<Workbench, "boundary" | "memory" | "recall">,
+  host: Pick<PartContext, "boundary" | "memory" | "recall">,
 ): (ctx: ExtensionContext) => CacheLosses | undefined {
   const written = new EntryFold<Map<string, CacheLosses>>(
     () => new Map(),
@@ -39,12 +39,12 @@ export function createCacheLosses(
   // A ledger is one life of measurement: its entries say the sum so far, so that the newest counts.
   // The ledger of the session before stays in memory until the first request of this one.
   const ledgerOf = ({ sessionManager }: ExtensionContext): CacheLedger | undefined => {
-    const { audit } = bench.memory;
+    const { audit } = host.memory;
     return audit?.sessionId === sessionManager.getSessionId() ? audit.ledger : undefined;
   };
   const hasPruned = ({ sessionManager }: ExtensionContext): boolean =>
-    bench.recall.registry.batches(sessionManager).some((batch) => parts.includes(batch.part));
-  bench.boundary.contribute(part, ({ ctx }) => {
+    host.recall.registry.batches(sessionManager).some((batch) => parts.includes(batch.part));
+  host.boundary.contribute(part, ({ ctx }) => {
     const ledger = ledgerOf(ctx);
     if (ledger === undefined) return undefined;
     const { id } = ledger;

@@ -2,10 +2,10 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { idsOfTags } from "../../extension/message-tag.ts";
 import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
 import { asksForOneToken, viewOf } from "../parts/cache/payload.ts";
-import type { PruningBench } from "./bench.ts";
 import { type Flaw, flawsIn, flawsInPayload } from "./flaws.ts";
+import type { PruningContext } from "./pruning-context.ts";
 
-type Bench = Pick<PruningBench, "pipeline" | "entries" | "off" | "notify" | "fault">;
+type Host = Pick<PruningContext, "pipeline" | "entries" | "off" | "notify" | "fault">;
 
 const part = "legal";
 const maxDepth = 6;
@@ -27,18 +27,18 @@ interface Attempt {
  * goes out unpruned. What others have made is told, and stays.
  */
 export class Legality {
-  readonly #bench: Bench;
+  readonly #host: Host;
   readonly #told = new Set<string>();
   #attempt: Attempt | undefined;
   #isAmbiguous = false;
 
-  constructor(bench: Bench) {
-    this.#bench = bench;
+  constructor(host: Host) {
+    this.#host = host;
   }
 
   /** Before all parts of pruning that change messages. */
   begin(): void {
-    const { pipeline, entries, off } = this.#bench;
+    const { pipeline, entries, off } = this.#host;
     pipeline.use("context", "map", (_event, ctx) => this.#tellAmbiguous(ctx), part);
     pipeline.use(
       "context_with_system",
@@ -62,7 +62,7 @@ export class Legality {
 
   /** Behind them. */
   verify(): void {
-    const { pipeline } = this.#bench;
+    const { pipeline } = this.#host;
     pipeline.use("context_with_system", "bash", (messages) => this.#undo(messages), part);
     pipeline.use("context_with_system", "legal", (messages) => this.#look(messages), part);
     pipeline.use("context_with_system", "audit", (messages) => this.#expect(messages), part);
@@ -72,7 +72,7 @@ export class Legality {
 
   /** Once for as long as requests go out unpruned. */
   #tellAmbiguous(ctx: ExtensionContext): void {
-    const { entries, off, notify } = this.#bench;
+    const { entries, off, notify } = this.#host;
     const wasAmbiguous = this.#isAmbiguous;
     this.#isAmbiguous = off(ctx) === undefined && entries.isAmbiguous();
     if (!this.#isAmbiguous || wasAmbiguous) return;
@@ -88,7 +88,7 @@ export class Legality {
     const before = flawsIn(base);
     const made = [...flaws].find((flaw) => !before.has(flaw));
     if (made === undefined) return undefined;
-    this.#bench.fault(`context_with_system/${part}`, new Error(`Pruning was undone: the request had ${made}.`), part);
+    this.#host.fault(`context_with_system/${part}`, new Error(`Pruning was undone: the request had ${made}.`), part);
     return base;
   }
 
@@ -129,7 +129,7 @@ export class Legality {
   #tell(message: string): void {
     if (this.#told.has(message)) return;
     this.#told.add(message);
-    this.#bench.notify("pruning/degraded", { reason: "foreign_edit", message });
+    this.#host.notify("pruning/degraded", { reason: "foreign_edit", message });
   }
 }
 

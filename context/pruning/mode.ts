@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject, type SessionEntry, type SessionReader } from "../../extension/pi-types.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningMode } from "../../protocol/pruning/report.ts";
-import type { PruningBench } from "./bench.ts";
+import type { PruningContext } from "./pruning-context.ts";
 import { MODE_MARK } from "./record.ts";
 
 /** Who decides when the context is compressed: the model, or the user. */
@@ -14,15 +14,15 @@ export interface Mode {
   readonly grant: () => void;
 }
 
-type Bench = Pick<PruningBench, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
+type Host = Pick<PruningContext, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
 
 /** What a call is told that the user has not granted. */
 export const WAITS_FOR_USER = "Compression waits for the user in manual mode.";
 
 const part = "pruning-mode";
 
-export function createMode(bench: Bench): Mode {
-  const { pi, pruning } = bench;
+export function createMode(host: Host): Mode {
+  const { pi, pruning } = host;
   const written = new WrittenMode();
   /** Said while a run is on, and not on the branch yet. */
   let said: PruningMode | undefined;
@@ -30,22 +30,22 @@ export function createMode(bench: Bench): Mode {
   const of = ({ sessionManager }: ExtensionContext): PruningMode =>
     said ?? written.on(sessionManager) ?? (pruning().manualMode.enabled ? "manual" : "automatic");
 
-  bench.onSession(() => {
+  host.onSession(() => {
     said = undefined;
     isGranted = false;
   }, part);
-  bench.boundary.contribute(part, ({ ctx }) => {
+  host.boundary.contribute(part, ({ ctx }) => {
     if (said !== undefined && written.on(ctx.sessionManager) === said) said = undefined;
     return said === undefined ? undefined : { drafts: [{ type: "custom", customType: MODE_MARK, data: data(said) }] };
   });
-  bench.on(part, "agent_settled", (_event, { sessionManager }) => {
+  host.on(part, "agent_settled", (_event, { sessionManager }) => {
     isGranted = false;
     // An aborted run may have had no boundary that was taken.
     if (said !== undefined && written.on(sessionManager) !== said) pi.appendEntry(MODE_MARK, data(said));
     said = undefined;
   });
-  bench.on(part, "tool_call", ({ toolName }, ctx) => {
-    if (toolName !== COMPRESS_TOOL || bench.off(ctx) !== undefined) return undefined;
+  host.on(part, "tool_call", ({ toolName }, ctx) => {
+    if (toolName !== COMPRESS_TOOL || host.off(ctx) !== undefined) return undefined;
     if (of(ctx) !== "manual" || !pruning().manualMode.strict) return undefined;
     if (!isGranted) return { block: true, reason: WAITS_FOR_USER };
     isGranted = false;

@@ -1,17 +1,17 @@
 import type { AgentMessage } from "../../extension/pi-types.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
-import type { BlockTree } from "./bench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { BlockMessages } from "./block-messages.ts";
+import type { BlockTree } from "./pruning-context.ts";
 import { TrimmedCalls } from "./trimmed-calls.ts";
 
 /** Puts blocks in the place of the messages that they stand for. It goes by nothing but its arguments and the branch. */
 export class Rendering {
-  readonly #bench: Pick<Workbench, "entries" | "isUnanswered">;
+  readonly #host: Pick<PartContext, "entries" | "isUnanswered">;
   readonly #blocks = new BlockMessages();
   readonly #calls = new TrimmedCalls();
 
-  constructor(bench: Pick<Workbench, "entries" | "isUnanswered">) {
-    this.#bench = bench;
+  constructor(host: Pick<PartContext, "entries" | "isUnanswered">) {
+    this.#host = host;
   }
 
   /** `budget`: tokens that all blocks may take; `undefined`: as many as they want. Gives the list itself where nothing changes. */
@@ -31,7 +31,7 @@ export class Rendering {
 
   /** `undefined`: a block stands for it. A block comes in the place of the first that it stands for. */
   #shown(message: AgentMessage, tree: BlockTree, placed: Set<string>): AgentMessage | undefined {
-    const { entries, isUnanswered } = this.#bench;
+    const { entries, isUnanswered } = this.#host;
     const entryId = message.role === "system" ? undefined : entries.entryOf(message);
     if (entryId === undefined) return message;
     const block = tree.over(entryId);

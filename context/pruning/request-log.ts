@@ -1,22 +1,22 @@
-import type { PruningBench } from "./bench.ts";
+import type { PruningContext } from "./pruning-context.ts";
 
-type Bench = Pick<PruningBench, "pipeline" | "pruning" | "off" | "usage" | "blocks" | "mode" | "debug">;
+type Host = Pick<PruningContext, "pipeline" | "pruning" | "off" | "usage" | "blocks" | "mode" | "debug">;
 
 /** A line of the log for each request, where the configuration wants them. */
-export function addRequestLog(bench: Bench): void {
-  bench.pipeline.use(
+export function addRequestLog(host: Host): void {
+  host.pipeline.use(
     "context_with_system",
     "offer",
     (messages, ctx) => {
-      if (!bench.pruning().debug) return;
-      const off = bench.off(ctx);
-      const { active } = bench.blocks.on(ctx);
-      bench.debug("pruning", {
+      if (!host.pruning().debug) return;
+      const off = host.off(ctx);
+      const { active } = host.blocks.on(ctx);
+      host.debug("pruning", {
         request: messages.length,
         ...(off === undefined ? {} : { off }),
-        mode: bench.mode.of(ctx),
+        mode: host.mode.of(ctx),
         blocks: active.length,
-        usage: bench.usage(ctx) ?? null,
+        usage: host.usage(ctx) ?? null,
       });
     },
     "pruning-log",

@@ -1,13 +1,13 @@
 import { withHeadSection } from "../parts/prompt/head-section.ts";
-import type { PruningBench } from "./bench.ts";
+import type { PruningContext } from "./pruning-context.ts";
 
 /** The section of the prompt that tells the model of pruning. */
 const PRUNING_SECTION = "context_pruning";
 
-type Bench = Pick<PruningBench, "pipeline" | "off" | "prompts" | "mode">;
+type Host = Pick<PruningContext, "pipeline" | "off" | "prompts" | "mode">;
 
 /** Adds it to each request, so that it is the same whatever has started the run, and follows a change of the mode. */
-export function addSection({ pipeline, off, prompts, mode }: Bench): void {
+export function addSection({ pipeline, off, prompts, mode }: Host): void {
   pipeline.use(
     "context_with_system",
     "sections",

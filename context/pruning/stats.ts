@@ -2,14 +2,14 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningStats } from "../../protocol/pruning/report.ts";
 import { cachePrices } from "../parts/cache/prices.ts";
-import type { Block, BlockTree, PruningBench } from "./bench.ts";
 import { blockNewsIn } from "./block-entries.ts";
 import type { CacheLosses } from "./cache-losses.ts";
 import { EntryFold } from "./entry-fold.ts";
+import type { Block, BlockTree, PruningContext } from "./pruning-context.ts";
 import type { BlockRecord } from "./record.ts";
 import { strategyNames } from "./strategies/removal.ts";
 
-type Bench = Pick<PruningBench, "recall" | "blocks" | "estimator" | "pi">;
+type Host = Pick<PruningContext, "recall" | "blocks" | "estimator" | "pi">;
 
 export interface StatsSources {
   /** The text that pruning has put into the system prompt. */
@@ -34,7 +34,7 @@ interface Compressions {
  * What pruning has done to a session: a sum over what its file says, so that no number of requests changes it, and nothing is
  * counted twice. What a block has taken out is counted as it was when it was made, with what was pruned before left out.
  */
-export function createStats(bench: Bench, sources: StatsSources): (ctx: ExtensionContext) => PruningStats {
+export function createStats(host: Host, sources: StatsSources): (ctx: ExtensionContext) => PruningStats {
   const compressions = new EntryFold<Compressions>(
     () => ({ blocks: new Map(), succeeded: 0, failed: 0 }),
     (sum, entry) => {
@@ -52,7 +52,7 @@ export function createStats(bench: Bench, sources: StatsSources): (ctx: Extensio
   );
   return (ctx) => {
     const { sessionManager, model } = ctx;
-    const { registry } = bench.recall;
+    const { registry } = host.recall;
     const { blocks, succeeded, failed } = compressions.of(sessionManager);
     const strategies: Record<string, { count: number; tokens: number }> = {};
     for (const { part, tokens } of uniqueRecords(registry.all(sessionManager))) {
@@ -70,13 +70,13 @@ export function createStats(bench: Bench, sources: StatsSources): (ctx: Extensio
       count: all.reduce((sum, { count }) => sum + count, 0),
       tokens: all.reduce((sum, { tokens }) => sum + tokens, 0),
     };
-    const masked = bench.recall.masked(ctx).filter(({ part }) => ours.has(part));
-    const tree = bench.blocks.on(ctx);
+    const masked = host.recall.masked(ctx).filter(({ part }) => ours.has(part));
+    const tree = host.blocks.on(ctx);
     const now =
       masked.reduce((sum, { tokens }) => sum + tokens, 0) +
       tree.active.reduce((sum, block) => sum + savedNow(block, tree), 0);
     const read = cachePrices(model?.cost, 0)?.read ?? model?.cost.input ?? 0;
-    const lost = sources.losses(ctx) ?? estimated(bench, ctx);
+    const lost = sources.losses(ctx) ?? estimated(host, ctx);
     const hasPrice = read > 0;
     return {
       now: Math.round(now),
@@ -89,8 +89,8 @@ export function createStats(bench: Bench, sources: StatsSources): (ctx: Extensio
         usd: hasPrice ? (removed.tokens * read) / perMillion - lost.usd : null,
       },
       standing: {
-        system: bench.estimator.text(sources.section(ctx) ?? ""),
-        tool: bench.estimator.text(toolText(bench)),
+        system: host.estimator.text(sources.section(ctx) ?? ""),
+        tool: host.estimator.text(toolText(host)),
       },
       calls: { succeeded, failed },
       echoes: sources.echoes(ctx),
@@ -130,7 +130,7 @@ function savedNow(block: Block, tree: BlockTree): number {
 }
 
 /** Where nobody measures: what the batches were expected to cost. */
-function estimated({ recall }: Bench, { sessionManager }: ExtensionContext): CacheLosses {
+function estimated({ recall }: Host, { sessionManager }: ExtensionContext): CacheLosses {
   const batches = recall.registry.batches(sessionManager).filter(({ part, cost }) => ours.has(part) && cost.tokens > 0);
   return {
     misses: batches.length,
@@ -140,7 +140,7 @@ function estimated({ recall }: Bench, { sessionManager }: ExtensionContext): Cac
 }
 
 /** As services get it. */
-function toolText({ pi }: Bench): string {
+function toolText({ pi }: Host): string {
   const tool = pi.getAllTools().find(({ name }) => name === COMPRESS_TOOL);
   if (tool === undefined) return "";
   const { name, description, parameters } = tool;

@@ -3,11 +3,11 @@ import { mayHoldTag, withoutTags } from "../../extension/message-tag.ts";
 import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
 import { RECALL_TOOL } from "../../protocol/optimisation/config.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
-import type { PruningBench } from "./bench.ts";
 import { blockNumberOf } from "./block-id.ts";
 import type { GivenMessageIds } from "./ids.ts";
+import type { PruningContext } from "./pruning-context.ts";
 
-type Bench = Pick<PruningBench, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
+type Host = Pick<PruningContext, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type Block = Assistant["content"][number];
 type Call = Extract<Block, { type: "toolCall" }>;
@@ -27,30 +27,30 @@ const nothing: ReadonlySet<string> = new Set();
 const silence = "…";
 
 /** Removes the tags that the model has repeated, before its message is stored and its calls are made. */
-export function addStrip(bench: Bench): void {
+export function addStrip(host: Host): void {
   const signed = new Set<string>();
   /** Whether this session has given an id, of a message or of a block. */
   const issued = (ctx: ExtensionContext): IsIssued => {
-    const next = blockNumberOf(bench.blocks.nextId(ctx)) ?? 1;
-    return (id) => bench.ids.entryOf(id, ctx) !== undefined || (blockNumberOf(id) ?? next) < next;
+    const next = blockNumberOf(host.blocks.nextId(ctx)) ?? 1;
+    return (id) => host.ids.entryOf(id, ctx) !== undefined || (blockNumberOf(id) ?? next) < next;
   };
-  bench.pipeline.use(
+  host.pipeline.use(
     "message_end",
     "strip",
     (message, ctx) => {
-      if (message.role !== "assistant" || bench.off(ctx) !== undefined) return undefined;
+      if (message.role !== "assistant" || host.off(ctx) !== undefined) return undefined;
       for (const block of message.content) if (isSigned(block) && signed.size < 1_000) signed.add(block.id);
       const { made, removed } = stripped(message, issued(ctx));
-      if (removed > 0) bench.ids.removed(removed);
+      if (removed > 0) host.ids.removed(removed);
       return made;
     },
     "tags",
   );
   // Calls that were cut off or malformed are never made.
-  bench.on("tags", "agent_settled", () => signed.clear());
+  host.on("tags", "agent_settled", () => signed.clear());
   // A signed call is stored as it was made, and done without the tags.
-  bench.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
-    if (!signed.delete(toolCallId) || bench.off(ctx) !== undefined) return;
+  host.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
+    if (!signed.delete(toolCallId) || host.off(ctx) !== undefined) return;
     const { made } = strippedArguments(toolName, input, issued(ctx));
     for (const [key, value] of Object.entries(made)) {
       Object.defineProperty(input, key, { value, enumerable: true, configurable: true, writable: true });

@@ -1,6 +1,6 @@
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL, type PruningConfig } from "../../protocol/pruning/config.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 
 /** Whether pruning does anything in a request. */
 export interface Switch {
@@ -13,14 +13,14 @@ export interface Switch {
 /** What is said where the configuration has it off. */
 export const PRUNING_OFF = "Pruning is off for this session.";
 
-export function createSwitch(bench: Pick<Workbench, "pi" | "on">, pruning: () => PruningConfig): Switch {
+export function createSwitch(host: Pick<PartContext, "pi" | "on">, pruning: () => PruningConfig): Switch {
   let conflict: string | undefined;
   // pi goes by these options for as long as the run goes on, also where another extension changes them later.
   let options: BeforeAgentStartEvent["systemPromptOptions"] | undefined;
-  bench.on("pruning", "before_agent_start", ({ systemPromptOptions }) => {
+  host.on("pruning", "before_agent_start", ({ systemPromptOptions }) => {
     options = systemPromptOptions;
   });
-  bench.on("pruning", "agent_settled", () => {
+  host.on("pruning", "agent_settled", () => {
     options = undefined;
   });
   return {
@@ -33,7 +33,7 @@ export function createSwitch(bench: Pick<Workbench, "pi" | "on">, pruning: () =>
       const name = model === undefined ? "" : `${model.provider}/${model.id}`;
       if (Object.hasOwn(models, name) && models[name]?.enabled === false) return `Pruning is off for ${name}.`;
       if (conflict !== undefined) return conflict;
-      if (!bench.pi.getActiveTools().includes(COMPRESS_TOOL)) return `The tool ${COMPRESS_TOOL} is not active.`;
+      if (!host.pi.getActiveTools().includes(COMPRESS_TOOL)) return `The tool ${COMPRESS_TOOL} is not active.`;
       if (options?.forceSystemPrompt !== undefined) return "Another extension has replaced the whole prompt.";
       return undefined;
     },

@@ -1,49 +1,49 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { taggedId, tagOf } from "../../extension/message-tag.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
-import type { PruningBench } from "./bench.ts";
 import { commandText } from "./command-text.ts";
 import type { GivenMessageIds } from "./ids.ts";
+import type { PruningContext } from "./pruning-context.ts";
 import { hasId } from "./spoken.ts";
 
-type Bench = Omit<PruningBench, "ids" | "blocks" | "usage"> & { readonly ids: GivenMessageIds };
+type Host = Omit<PruningContext, "ids" | "blocks" | "usage"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type Texts = Extract<AgentMessage, { role: "user" | "custom" | "toolResult" }>;
 
 /** Tells the model the id of each message that has one. */
-export function addTags(bench: Bench): void {
+export function addTags(host: Host): void {
   const commands = new WeakMap<AgentMessage, AgentMessage>();
   const tagged = new WeakMap<AgentMessage, { readonly id: string; readonly made: AgentMessage }>();
 
-  bench.pipeline.use(
+  host.pipeline.use(
     "context_with_system",
     "bash",
     (messages, ctx) => {
-      if (bench.off(ctx) !== undefined || !messages.some(isCommand)) return undefined;
+      if (host.off(ctx) !== undefined || !messages.some(isCommand)) return undefined;
       return messages.map((message) => {
         if (!isCommand(message) || message.excludeFromContext === true) return message;
-        if (bench.entries.entryOf(message) === undefined) return message;
+        if (host.entries.entryOf(message) === undefined) return message;
         const made = commands.get(message) ?? spoken(message);
         commands.set(message, made);
-        bench.entries.copied(made, message);
+        host.entries.copied(made, message);
         return made;
       });
     },
     "tags",
   );
 
-  bench.pipeline.use(
+  host.pipeline.use(
     "context_with_system",
     "tags",
     (messages, ctx) => {
-      if (bench.off(ctx) !== undefined) return undefined;
+      if (host.off(ctx) !== undefined) return undefined;
       return messages.map((message) => {
         const id = idFor(message, ctx);
         if (id === undefined) return message;
         const known = tagged.get(message);
         const made = known?.id === id ? known.made : withTag(message, id);
         if (known?.made !== made) tagged.set(message, { id, made });
-        bench.entries.copied(made, message);
+        host.entries.copied(made, message);
         return made;
       });
     },
@@ -51,9 +51,9 @@ export function addTags(bench: Bench): void {
   );
 
   function idFor(message: AgentMessage, ctx: ExtensionContext): string | undefined {
-    if (!hasId(message, bench.pruning())) return undefined;
-    const entryId = bench.entries.entryOf(message);
-    return entryId === undefined ? undefined : bench.ids.give(entryId, ctx);
+    if (!hasId(message, host.pruning())) return undefined;
+    const entryId = host.entries.entryOf(message);
+    return entryId === undefined ? undefined : host.ids.give(entryId, ctx);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
-import type { BlockTree } from "./bench.ts";
+import type { BlockTree } from "./pruning-context.ts";
 
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type ToolCall = Extract<Assistant["content"][number], { type: "toolCall" }>;

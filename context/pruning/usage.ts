@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { pruningLimits } from "../../protocol/pruning/limits.ts";
 import { reportOf, type Tail, tailOf } from "../parts/estimator/branch.ts";
-import type { Blocks, PruningBench, Usage } from "./bench.ts";
+import type { Blocks, PruningContext, Usage } from "./pruning-context.ts";
 
 /** A request's messages in front of the stage that renders blocks, and behind it. */
 interface Rendered {
@@ -13,7 +13,7 @@ interface Rendered {
 /** A request that was answered with a report of its tokens. */
 type Reported = Rendered & { readonly answer: AgentMessage };
 
-type Bench = Pick<PruningBench, "pipeline" | "estimator" | "config" | "pruning" | "off"> & {
+type Host = Pick<PruningContext, "pipeline" | "estimator" | "config" | "pruning" | "off"> & {
   readonly blocks: Pick<Blocks, "rendered">;
 };
 
@@ -22,23 +22,23 @@ type Bench = Pick<PruningBench, "pipeline" | "estimator" | "config" | "pruning" 
  * have taken away or given back since.
  */
 export class WindowUsage {
-  readonly #bench: Bench;
+  readonly #host: Host;
   #whole: readonly AgentMessage[] | undefined;
   #sending: Rendered | undefined;
   #reported: Reported | undefined;
 
   /** Add it behind the stage that renders blocks. */
-  constructor(bench: Bench) {
-    this.#bench = bench;
-    bench.pipeline.use(
+  constructor(host: Host) {
+    this.#host = host;
+    host.pipeline.use(
       "context_with_system",
       "carrier",
       (messages) => {
-        this.#whole = bench.pruning().enabled ? messages : undefined;
+        this.#whole = host.pruning().enabled ? messages : undefined;
       },
       "usage",
     );
-    bench.pipeline.use(
+    host.pipeline.use(
       "context_with_system",
       "blocks",
       (messages) => {
@@ -47,26 +47,26 @@ export class WindowUsage {
       },
       "usage",
     );
-    bench.pipeline.use("message_end", "learn", (message) => this.#answered(message), "usage");
+    host.pipeline.use("message_end", "learn", (message) => this.#answered(message), "usage");
   }
 
   /** Of the next request. `undefined`: the window is not known, or nothing was reported since a compaction. */
   next(ctx: ExtensionContext): Usage | undefined {
     const tail = tailOf(ctx.sessionManager);
     if (tail.reported === undefined && isCompacted(ctx)) return undefined;
-    return this.#usage(Math.max(0, this.#bench.estimator.context(ctx) + this.#prunedSince(tail, ctx)), ctx);
+    return this.#usage(Math.max(0, this.#host.estimator.context(ctx) + this.#prunedSince(tail, ctx)), ctx);
   }
 
   /** Of the request that is made of these messages. */
   of(messages: readonly AgentMessage[], ctx: ExtensionContext): Usage | undefined {
     // The first request of a process has no other to be compared with, but its session may say what the last had.
     if (this.#reported === undefined || tailOf(ctx.sessionManager).reported === undefined) return this.next(ctx);
-    return this.#usage(this.#bench.estimator.request(messages, ctx), ctx);
+    return this.#usage(this.#host.estimator.request(messages, ctx), ctx);
   }
 
   #usage(tokens: number, { model }: ExtensionContext): Usage | undefined {
     if (model === undefined) return undefined;
-    const limits = pruningLimits(this.#bench.pruning(), this.#bench.config().compaction, model);
+    const limits = pruningLimits(this.#host.pruning(), this.#host.config().compaction, model);
     if (limits === undefined) return undefined;
     const { window, max, min } = limits;
     return { tokens, window, share: tokens / window, max: max / window, min: min / window };
@@ -85,7 +85,7 @@ export class WindowUsage {
     if (reported === undefined || known === undefined || !isSame(known.answer, reported.message)) return 0;
     const since = [reported.message, ...added];
     const whole = [...known.whole, ...since];
-    const now = this.#bench.off(ctx) === undefined ? this.#bench.blocks.rendered(whole, ctx) : whole;
+    const now = this.#host.off(ctx) === undefined ? this.#host.blocks.rendered(whole, ctx) : whole;
     const before = new Set([...known.pruned, ...since]);
     const come = now.filter((message) => !before.delete(message));
     return this.#sum(come) - this.#sum([...before]);
@@ -94,7 +94,7 @@ export class WindowUsage {
   #sum(messages: readonly AgentMessage[]): number {
     return messages
       .filter(({ role }) => role !== "system")
-      .reduce((sum, message) => sum + this.#bench.estimator.message(message), 0);
+      .reduce((sum, message) => sum + this.#host.estimator.message(message), 0);
   }
 }
 

@@ -1,7 +1,7 @@
 import { createEstimator, type TokenEstimator } from "../../context/parts/estimator/estimator.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
-import { fakeContext, fakePlaces } from "../unit/context/workbench.ts";
+import { fakeContext, fakePlaces } from "../unit/context/fake-host.ts";
 import { assistant, countedBy, quarterOf, type Tokenizer, type TraceClass, tokenTrace } from "./token-traces.ts";
 
 /** Turns that teach, and whose errors are not told. */

@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Places } from "../../../extension/engine-port.ts";
-import { configOf } from "../optimisation/workbench.ts";
+import { configOf } from "../optimisation/part-context.ts";
 import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
 import { type CachePrices, cacheLifetimeMs, cachePrices } from "./prices.ts";

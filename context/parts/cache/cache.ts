@@ -1,5 +1,5 @@
 import { AskRefused } from "../../../extension/engine-port.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { Auditor } from "./auditor.ts";
 import { CacheLedger } from "./cache-ledger.ts";
 import { withSoundMarks } from "./marks.ts";
@@ -11,10 +11,10 @@ const part = "cache";
  * Finds out why the provider's cache is lost, and keeps what is sent in an order that does not lose it: tools by their
  * names, marks where they serve the next request too.
  */
-export function addCache(bench: Workbench): void {
-  const { pipeline, memory, cacheRule } = bench;
+export function addCache(host: PartContext): void {
+  const { pipeline, memory, cacheRule } = host;
   const { changes } = cacheRule;
-  const config = () => bench.config().cache;
+  const config = () => host.config().cache;
   const isAuditing = (): boolean => config().enabled && config().audit;
   // What pruning has cost the cache is measured for its own books, and nobody is told of anything else.
   const isMeasuring = (): boolean => isAuditing() || memory.parts?.pruning?.enabled === true;
@@ -23,11 +23,11 @@ export function addCache(bench: Workbench): void {
     changes,
     noiseTokens: () => config().noiseTokens,
     broken: (broken) => {
-      if (isAuditing()) bench.notify("cache/broken", broken);
+      if (isAuditing()) host.notify("cache/broken", broken);
     },
     varies: (section) => {
       if (!isAuditing() || !config().warnVolatile || memory.audit?.ledger.varies(section) !== true) return;
-      bench.degraded(part, `The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
+      host.degraded(part, `The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
     },
   });
 
@@ -63,11 +63,11 @@ export function addCache(bench: Workbench): void {
     part,
   );
 
-  bench.answer("cache/report", () => {
+  host.answer("cache/report", () => {
     if (!isAuditing()) throw new AskRefused("unsupported_by_pi", `The part "${part}" is off in this session.`);
     return (memory.audit?.ledger ?? new CacheLedger()).report();
   });
-  bench.inspect(part, () => {
+  host.inspect(part, () => {
     const { causes, recent: _recent, volatile, ...figures } = (memory.audit?.ledger ?? new CacheLedger()).report();
     const losses = Object.values(causes);
     return {

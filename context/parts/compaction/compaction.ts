@@ -8,7 +8,7 @@ import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
 import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
 import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
 import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
 import { promptIn } from "./prompt-file.ts";
@@ -25,14 +25,14 @@ const aroundSummary = 48;
 const fullShare = 0.95;
 
 /** Compacts between two turns, when the context is above a share of the model's window. */
-export function addCompaction(bench: Workbench): void {
-  const compaction = new Compaction(bench);
-  bench.estimator.near((ctx) => compaction.threshold(ctx)?.tokens);
-  bench.boundary.contribute(part, (boundary) => compaction.atBoundary(boundary));
-  bench.on(part, "session_before_compact", (event, ctx) => compaction.beforePis(event, ctx));
-  bench.onSession((ctx) => compaction.modelChosen(ctx), part);
-  bench.on(part, "model_select", (_event, ctx) => compaction.modelChosen(ctx));
-  bench.inspect(part, (ctx) => compaction.report(ctx));
+export function addCompaction(host: PartContext): void {
+  const compaction = new Compaction(host);
+  host.estimator.near((ctx) => compaction.threshold(ctx)?.tokens);
+  host.boundary.contribute(part, (boundary) => compaction.atBoundary(boundary));
+  host.on(part, "session_before_compact", (event, ctx) => compaction.beforePis(event, ctx));
+  host.onSession((ctx) => compaction.modelChosen(ctx), part);
+  host.on(part, "model_select", (_event, ctx) => compaction.modelChosen(ctx));
+  host.inspect(part, (ctx) => compaction.report(ctx));
 }
 
 /** What is to be done at a boundary. */
@@ -44,17 +44,17 @@ interface Plan {
 }
 
 class Compaction {
-  readonly #bench: Workbench;
+  readonly #host: PartContext;
   /** The model with which no compaction could free enough. */
   #tooSmall: string | undefined;
 
-  constructor(bench: Workbench) {
-    this.#bench = bench;
+  constructor(host: PartContext) {
+    this.#host = host;
   }
 
   /** `undefined`: it is off, or not for this model, or pi's own settings do it. */
   threshold(ctx: ExtensionContext): Threshold | undefined {
-    const config = this.#bench.config().compaction;
+    const config = this.#host.config().compaction;
     if (!config.enabled || (config.route !== "draft" && config.route !== "auto") || ctx.model === undefined) {
       return undefined;
     }
@@ -65,14 +65,14 @@ class Compaction {
     const name = nameOf(ctx);
     if (this.#tooSmall === undefined || this.#tooSmall === name) return;
     this.#tooSmall = undefined;
-    this.#bench.restored(part);
+    this.#host.restored(part);
   }
 
   atBoundary({ hook, state, ctx }: Boundary): BoundaryWish | undefined | Promise<BoundaryWish | undefined> {
     const threshold = hook === "turn_end" && state.outcome === "completed" ? this.threshold(ctx) : undefined;
     if (threshold === undefined || ctx.signal?.aborted === true || this.#tooSmall === nameOf(ctx)) return undefined;
     if (state.entries.some(({ type }) => type === "compaction") || !this.#isTurn(ctx)) return undefined;
-    const refined = this.#bench.estimator.refined(ctx);
+    const refined = this.#host.estimator.refined(ctx);
     const go = () => {
       const plan = this.#plan(threshold, { hook, state, ctx });
       return plan === undefined ? undefined : this.#compact(plan, ctx);
@@ -88,15 +88,15 @@ class Compaction {
     const threshold = this.threshold(ctx);
     if (threshold === undefined || event.reason !== "threshold" || this.#tooSmall === nameOf(ctx)) return undefined;
     const tokens =
-      this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#bench.estimator.context(ctx));
+      this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#host.estimator.context(ctx));
     if (tokens > fullShare * threshold.window) return undefined;
     return tokens <= threshold.tokens || !this.#isTurn(ctx) ? { cancel: true } : undefined;
   }
 
-  report(ctx: ExtensionContext): ReturnType<Parameters<Workbench["inspect"]>[1]> {
+  report(ctx: ExtensionContext): ReturnType<Parameters<PartContext["inspect"]>[1]> {
     const { savedTokens, spentTokens, spentUsd, last, ...counts } = historyOf(ctx.sessionManager);
     const threshold = this.threshold(ctx);
-    const { route } = this.#bench.config().compaction;
+    const { route } = this.#host.config().compaction;
     const readPrice = ctx.model?.cost.cacheRead || ctx.model?.cost.input || 0;
     return {
       savedTokens,
@@ -117,21 +117,21 @@ class Compaction {
   }
 
   #shownTokens(ctx: ExtensionContext): number | undefined {
-    return this.#bench.compactionAdvice.tokens(ctx);
+    return this.#host.compactionAdvice.tokens(ctx);
   }
 
   /** Whether enough turns have passed since the last compaction, or try of one. */
   #isTurn(ctx: ExtensionContext): boolean {
     const turns = turnsSince(ctx.sessionManager);
-    return turns === undefined || turns >= this.#bench.config().compaction.minTurnsBetween;
+    return turns === undefined || turns >= this.#host.config().compaction.minTurnsBetween;
   }
 
   #plan(threshold: Threshold, { state, ctx }: Boundary): Plan | undefined {
-    const { estimator, isUnanswered } = this.#bench;
+    const { estimator, isUnanswered } = this.#host;
     const tokensBefore = this.#shownTokens(ctx) ?? estimator.context(ctx);
-    const { minFreeShare } = this.#bench.config().compaction;
+    const { minFreeShare } = this.#host.config().compaction;
     if (tokensBefore <= threshold.tokens) return undefined;
-    const contextEntries = this.#bench.compactionAdvice.shown(state.context.contextEntries, ctx);
+    const contextEntries = this.#host.compactionAdvice.shown(state.context.contextEntries, ctx);
     const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
     const counted = all.reduce((sum, message) => sum + estimator.message(message), 0);
     // What was reported is nearer the truth than what is counted of the messages.
@@ -153,8 +153,8 @@ class Compaction {
 
   #giveUp(ctx: ExtensionContext, { window, tokens, keepRecentTokens }: Threshold, fixed: number): void {
     this.#tooSmall = nameOf(ctx);
-    const share = Math.round(this.#bench.config().compaction.minFreeShare * 100);
-    this.#bench.degraded(
+    const share = Math.round(this.#host.config().compaction.minFreeShare * 100);
+    this.#host.degraded(
       part,
       `The window of ${this.#tooSmall} is too small: with ${fixed} tokens of prompt and tools and ${keepRecentTokens} that are kept, a compaction at ${tokens} could not free ${share} %.`,
       { window, thresholdTokens: tokens, fixedTokens: fixed },
@@ -162,7 +162,7 @@ class Compaction {
   }
 
   async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, ctx: ExtensionContext): Promise<BoundaryWish> {
-    const { estimator } = this.#bench;
+    const { estimator } = this.#host;
     const { model } = ctx;
     if (model === undefined) return { drafts: [] };
     const summary = await summarise(
@@ -178,7 +178,7 @@ class Compaction {
     const name = `${model.provider}/${model.id}`;
     if ("failed" in summary) return { drafts: failed(summary, name) };
     const tokensAfter = Math.round(tokensBefore - cut.summarisedTokens + aroundSummary + estimator.text(summary.text));
-    const { minFreeShare } = this.#bench.config().compaction;
+    const { minFreeShare } = this.#host.config().compaction;
     if (tokensBefore - tokensAfter < minFreeShare * tokensBefore) {
       return { drafts: failed({ failed: "The summary is too long.", usage: summary.usage }, name) };
     }
@@ -199,12 +199,12 @@ class Compaction {
 
   /** The words of the configured file. `undefined`: there is none, or it cannot be read. */
   #prompt(): string | undefined {
-    const { prompt } = this.#bench.config().compaction;
+    const { prompt } = this.#host.config().compaction;
     if (prompt === null) return undefined;
     try {
       return promptIn(prompt);
     } catch (thrown) {
-      this.#bench.degraded(
+      this.#host.degraded(
         part,
         `The prompt for summaries cannot be read, so the built-in one is used: ${messageOf(thrown)}`,
       );

@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Places } from "../../../extension/engine-port.ts";
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { reportOf, reportsOf, tailOf } from "./branch.ts";
 import { addCounts, Counter, type Counts, noCounts } from "./counts.ts";
 import { ExactCounter } from "./exact-counter.ts";
@@ -46,8 +46,8 @@ const maxErrors = 200;
 interface EstimatorOptions {
   readonly places: Places;
   readonly config: () => OptimisationConfig["estimator"];
-  readonly inspect: Workbench["inspect"];
-  readonly degraded: Workbench["degraded"];
+  readonly inspect: PartContext["inspect"];
+  readonly degraded: PartContext["degraded"];
   /** The module that counts in a thread. */
   readonly tokenizer?: URL;
 }
@@ -225,7 +225,7 @@ class Estimator implements TokenEstimator {
     if (images === 0) this.#factors.learn(sent.model, counts, report.input - before.reported);
   }
 
-  report(): ReturnType<Parameters<Workbench["inspect"]>[1]> {
+  report(): ReturnType<Parameters<PartContext["inspect"]>[1]> {
     const sorted = this.#errors.toSorted((a, b) => a - b);
     const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
     const named = Object.entries(namedFactors(this.#current())).map(([name, factor]) => [`factor.${name}`, factor]);

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../../extension/branch-view.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { placeholderOf } from "../recall/placeholder.ts";
 import { recallIdOf } from "../recall/record.ts";
 
@@ -9,7 +9,7 @@ type CommandMessage = Extract<AgentMessage, { role: "bashExecution" }>;
 
 /** Whether a request may have commands that are masked: only then are its messages' entries looked up. */
 export function hasMaskedCommands(
-  { recall }: Workbench,
+  { recall }: PartContext,
   messages: readonly AgentMessage[],
   { sessionManager }: ExtensionContext,
 ): boolean {
@@ -21,16 +21,16 @@ export function hasMaskedCommands(
  * entry of a command.
  */
 export function withMaskedCommands(
-  bench: Workbench,
+  host: PartContext,
   messages: readonly AgentMessage[],
   ctx: ExtensionContext,
 ): readonly AgentMessage[] | undefined {
-  if (!hasMaskedCommands(bench, messages, ctx)) return undefined;
-  const { registry } = bench.recall;
+  if (!hasMaskedCommands(host, messages, ctx)) return undefined;
+  const { registry } = host.recall;
   const branch = new BranchView(ctx.sessionManager);
   let isChanged = false;
   const made = messages.map((message) => {
-    const entryId = isCommand(message) ? bench.entries.entryOf(message) : undefined;
+    const entryId = isCommand(message) ? host.entries.entryOf(message) : undefined;
     if (entryId === undefined || !isCommand(message)) return message;
     const record = registry.ofEntry(entryId, ctx.sessionManager).find(({ heldBy }) => branch.has(heldBy));
     if (record === undefined) return message;

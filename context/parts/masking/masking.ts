@@ -2,7 +2,7 @@ import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-
 import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { placeholderOf } from "../recall/placeholder.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
@@ -24,32 +24,32 @@ interface Mask {
 }
 
 /** Puts placeholders in the place of old outputs, durably, in batches that are worth the provider's cache. */
-export function addMasking(bench: Workbench): void {
-  bench.recall.need(() => bench.config().masking.enabled);
+export function addMasking(host: PartContext): void {
+  host.recall.need(() => host.config().masking.enabled);
   let isMissing = false;
-  bench.boundary.contribute(
+  host.boundary.contribute(
     part,
     (boundary) => {
-      const config = bench.config().masking;
+      const config = host.config().masking;
       if (!config.enabled) return undefined;
-      const missing = bench.recall.missing();
-      if (missing !== undefined) bench.degraded(part, missing);
-      else if (isMissing) bench.restored(part);
+      const missing = host.recall.missing();
+      if (missing !== undefined) host.degraded(part, missing);
+      else if (isMissing) host.restored(part);
       isMissing = missing !== undefined;
-      return isMissing ? undefined : maskAt(bench, config, boundary);
+      return isMissing ? undefined : maskAt(host, config, boundary);
     },
     { edits: "masking" },
   );
-  bench.entries.need((messages, ctx) => hasMaskedCommands(bench, messages, ctx));
-  bench.pipeline.use("context_with_system", "bash", (messages, ctx) => withMaskedCommands(bench, messages, ctx), part);
-  bench.inspect(part, (ctx) => recallReport(bench, part, ctx));
+  host.entries.need((messages, ctx) => hasMaskedCommands(host, messages, ctx));
+  host.pipeline.use("context_with_system", "bash", (messages, ctx) => withMaskedCommands(host, messages, ctx), part);
+  host.inspect(part, (ctx) => recallReport(host, part, ctx));
 }
 
-function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
+function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
   const context = state.context.contextEntries;
-  const tokensOf = tokensOnce(bench);
+  const tokensOf = tokensOnce(host);
   // What a block stands for is in no request.
-  const isHidden = (entryId: string): boolean => bench.boundary.isProtected(entryId, ctx);
+  const isHidden = (entryId: string): boolean => host.boundary.isProtected(entryId, ctx);
   const rules = rulesOf(config, ctx);
   const candidates = outputsOf(
     context,
@@ -58,29 +58,29 @@ function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Bound
       isCandidate(output, rules) &&
       edited?.has(output.entryId) !== true &&
       !isHidden(output.entryId) &&
-      !isTakenOut(bench, output, context, ctx),
+      !isTakenOut(host, output, context, ctx),
   );
   const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
   if (possible === 0) return undefined;
-  const mayAct = bench.cacheRule.decide({ freedTokens: possible, suffixTokens: 0 }, ctx);
+  const mayAct = host.cacheRule.decide({ freedTokens: possible, suffixTokens: 0 }, ctx);
   if (!mayAct.act) return undefined;
-  const masks = masksOf(bench, candidates, config);
+  const masks = masksOf(host, candidates, config);
   const first = masks[0];
   if (first === undefined) return undefined;
   const freedTokens = masks.reduce((sum, { freed }) => sum + freed, 0);
   const seen = context.slice(first.output.at).filter(({ sourceEntry }) => !isHidden(sourceEntry.id));
   const behind = seen.flatMap(({ messages }) => messages);
   const suffixTokens = behind.reduce((sum, message) => sum + tokensOf(message), 0) - freedTokens;
-  const decision = bench.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
+  const decision = host.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
   if (!decision.act) return undefined;
-  const drafts = draftsOf(bench, masks, config, ctx);
+  const drafts = draftsOf(host, masks, config, ctx);
   if (drafts.length === 0) {
-    bench.degraded(part, noNumberLeft);
+    host.degraded(part, noNumberLeft);
     return undefined;
   }
   const records = drafts.map(({ record }) => record);
   const cost = { tokens: decision.why === "cold" ? 0 : suffixTokens, usd: decision.costUsd };
-  bench.cacheRule.changed(
+  host.cacheRule.changed(
     part,
     masks.slice(0, drafts.length).map(({ output }) => output.entryId),
   );
@@ -99,7 +99,7 @@ function rulesOf(config: Masking, { model }: ExtensionContext) {
 
 /** Commands stay in the context by their entry: it is a record on the branch that says that they are masked. */
 function isTakenOut(
-  { recall }: Workbench,
+  { recall }: PartContext,
   { message, entryId }: OutputFacts,
   context: readonly ContextEntry[],
   { sessionManager }: ExtensionContext,
@@ -109,16 +109,16 @@ function isTakenOut(
   return holders.size > 0 && context.some(({ sourceEntry }) => holders.has(sourceEntry.id));
 }
 
-function masksOf(bench: Workbench, outputs: readonly Output[], config: Masking): Mask[] {
+function masksOf(host: PartContext, outputs: readonly Output[], config: Masking): Mask[] {
   return outputs.flatMap((output) => {
-    const freed = freedBy(bench, output, placeholderIn(output, config, recallIdOf(0)), config);
+    const freed = freedBy(host, output, placeholderIn(output, config, recallIdOf(0)), config);
     return freed < minFreedTokens ? [] : [{ output, freed }];
   });
 }
 
 /** A number is given for good, so that this comes last. As many as there are numbers for. */
 function draftsOf(
-  { recall }: Workbench,
+  { recall }: PartContext,
   masks: readonly Mask[],
   config: Masking,
   { sessionManager }: ExtensionContext,
@@ -143,7 +143,7 @@ function placeholderIn(output: Output, { images }: Masking, recallId: string): s
   return placeholderOf({ ...output, images: gone, why: "masked", recallId });
 }
 
-function freedBy({ estimator }: Workbench, output: Output, placeholder: string, config: Masking): number {
+function freedBy({ estimator }: PartContext, output: Output, placeholder: string, config: Masking): number {
   const { message, tokens } = output;
   const masked =
     message.role === "toolResult"
@@ -162,7 +162,7 @@ function editOf(output: Output, placeholder: string, config: Masking): Edit {
 }
 
 /** A message is counted once at a boundary. */
-function tokensOnce({ estimator }: Workbench): (message: AgentMessage) => number {
+function tokensOnce({ estimator }: PartContext): (message: AgentMessage) => number {
   const counts = new Map<AgentMessage, number>();
   return (message) => {
     const known = counts.get(message);

@@ -6,7 +6,7 @@ import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import { unlearntEstimator } from "../estimator/unlearnt.ts";
-import { configOf, type PartName } from "./workbench.ts";
+import { configOf, type PartName } from "./part-context.ts";
 
 type Inspected = Result<"optimisation/inspect">;
 type Masked = Inspected["window"]["masked"][number];

@@ -16,7 +16,7 @@ import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
 import { addDynamicTools } from "../tools/dynamic-tools.ts";
 import { inspection } from "./inspection.ts";
-import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
+import { configOf, type PartContext, type PartName, PartStates } from "./part-context.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -27,7 +27,7 @@ export function optimisation(places: Places): void {
     inspect: (part, report) => states.inspect(part, report),
     degraded: (part, reason) => states.degraded(part, reason),
   });
-  const bench: Workbench = {
+  const context: PartContext = {
     ...places,
     config: () => configOf(places),
     recall: createRecall(places),
@@ -46,12 +46,12 @@ export function optimisation(places: Places): void {
     estimator,
     report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
-    masked: (ctx: ExtensionContext) => bench.recall.masked(ctx),
+    masked: (ctx: ExtensionContext) => context.recall.masked(ctx),
   };
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
   for (const [parts, add] of adders) {
     try {
-      add(bench);
+      add(context);
     } catch (thrown) {
       // The others do what they can without it.
       places.fault("parts", thrown);
@@ -62,7 +62,7 @@ export function optimisation(places: Places): void {
 }
 
 /** In this order: where several parts share a stage, it is that of their additions. */
-const adders: readonly (readonly [parts: readonly PartName[], add: (bench: Workbench) => void])[] = [
+const adders: readonly (readonly [parts: readonly PartName[], add: (context: PartContext) => void])[] = [
   [["toolResults"], addToolResults],
   [["masking"], addMasking],
   [["cost"], addCost],

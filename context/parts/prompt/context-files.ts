@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { basename, isAbsolute } from "node:path";
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { canBeMadeOf } from "./belief.ts";
 import { withChangedSection } from "./head-section.ts";
 import {
@@ -24,7 +24,7 @@ const maxKnown = 16;
 const maxEnds = 8;
 
 export interface ContextFilesOptions {
-  readonly bench: Workbench;
+  readonly host: PartContext;
   readonly record: PromptRecord;
   readonly start: StartConfig;
 }
@@ -74,7 +74,7 @@ export class ContextFiles {
     return { ...(done as Record<string, number>), tokensBefore, tokens, saved: Math.max(0, tokensBefore - tokens) };
   }
 
-  readonly tokensOf = (text: string): number => this.#options.bench.estimator.text(text);
+  readonly tokensOf = (text: string): number => this.#options.host.estimator.text(text);
 
   #textOf(source: string, start: PromptStart): string {
     const known = this.#known.get(source);
@@ -87,29 +87,29 @@ export class ContextFiles {
   }
 
   #decide(source: string, { contextFiles, rules }: PromptStart): string {
-    const { bench, record } = this.#options;
+    const { host, record } = this.#options;
     const hash = hashOf(source);
     const decided = record.get(CONTEXT_FILES_SECTION, hash);
     if (decided === null) return this.#take(source, source);
     if (decided !== undefined && canBeMadeOf(source, decided)) return this.#take(source, decided);
     if (!record.isOpen || source.length > maxSectionChars) {
       const why = record.isOpen ? "The context files are too long" : "The context files change from request to request";
-      bench.degraded(part, `${why}: they are sent as they are.`, { characters: source.length });
+      host.degraded(part, `${why}: they are sent as they are.`, { characters: source.length });
       return source;
     }
     const files = this.#filesOf(source);
     if (files === undefined) {
-      bench.degraded(part, "pi writes the context files in a way that is not known here: they are sent as they are.");
+      host.degraded(part, "pi writes the context files in a way that is not known here: they are sent as they are.");
       return source;
     }
     const { dedupe, minParagraphChars, budgetTokens } = contextFiles;
     const did = shortenContextFiles(files, { rules, dedupe, minParagraphChars, budgetTokens, tokensOf: this.tokensOf });
     const text = did.tokens < did.tokensBefore ? did.text : source;
     record.put(CONTEXT_FILES_SECTION, hash, text === source ? null : text);
-    if (did.tokens <= budgetTokens) bench.restored(part);
+    if (did.tokens <= budgetTokens) host.restored(part);
     else {
       const figures = { budgetTokens, tokens: did.tokens };
-      bench.degraded(part, "The context files do not keep to the budget, though all their sections are cut.", figures);
+      host.degraded(part, "The context files do not keep to the budget, though all their sections are cut.", figures);
     }
     return this.#take(source, text, did);
   }

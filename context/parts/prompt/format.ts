@@ -1,6 +1,6 @@
 import type { AgentMessage, SystemMessage } from "../../../extension/pi-types.ts";
 import { promptText } from "../cache/sections.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { markdownSection } from "./markdown-sections.ts";
 import { type PromptForm, PromptForms } from "./prompt-form.ts";
 import { sortedSection } from "./sorted-sections.ts";
@@ -12,22 +12,22 @@ const part = "format";
  * Counts what the wrappers of the prompt take, and writes flat sections as markdown where that is asked for. It is the last
  * of the parts that write sections: the others look for the tags.
  */
-export function addFormat(bench: Workbench): void {
-  const forms = new PromptForms(bench);
+export function addFormat(host: PartContext): void {
+  const forms = new PromptForms(host);
   let prompt = "";
   let report: { readonly of: string; readonly is: WrapperReport } | undefined;
-  bench.pipeline.use("context_with_system", "sections", (messages) => withForm(messages, forms.form), part);
-  bench.pipeline.use(
+  host.pipeline.use("context_with_system", "sections", (messages) => withForm(messages, forms.form), part);
+  host.pipeline.use(
     "context_with_system",
     "audit",
     (messages) => {
-      const { enabled, report: isReporting } = bench.config().format;
+      const { enabled, report: isReporting } = host.config().format;
       prompt = enabled && isReporting ? [...promptText(messages).values()].join("\n\n") : "";
     },
     part,
   );
-  bench.inspect(part, () => {
-    if (report?.of !== prompt) report = { of: prompt, is: wrapperReport(prompt, (text) => bench.estimator.text(text)) };
+  host.inspect(part, () => {
+    if (report?.of !== prompt) report = { of: prompt, is: wrapperReport(prompt, (text) => host.estimator.text(text)) };
     return { savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0, figures: figuresOf(report.is, forms.form) };
   });
 }

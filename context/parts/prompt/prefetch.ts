@@ -1,6 +1,6 @@
 import type { BeforeAgentStartEvent } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { ForcedPrompt } from "../structured/forced-prompt.ts";
 import { withHeadSection } from "./head-section.ts";
 import { hashOf, type PromptRecord } from "./record.ts";
@@ -22,15 +22,15 @@ interface Decision {
 
 /** Skills that the prompt has whole from the start, in the section `skills_prefetched`. */
 export class Prefetch {
-  readonly #bench: Pick<Workbench, "degraded">;
+  readonly #host: Pick<PartContext, "degraded">;
   readonly #record: PromptRecord;
   readonly #skills: SkillFiles;
   readonly #forced = new ForcedPrompt();
   #decision: Decision | undefined;
   #isStored = false;
 
-  constructor(bench: Pick<Workbench, "degraded">, record: PromptRecord, skills: SkillFiles) {
-    this.#bench = bench;
+  constructor(host: Pick<PartContext, "degraded">, record: PromptRecord, skills: SkillFiles) {
+    this.#host = host;
     this.#record = record;
     this.#skills = skills;
   }
@@ -81,7 +81,7 @@ export class Prefetch {
       const isRoom = skill === undefined || chars + skill.block.length <= maxPrefetchChars;
       if (skill === undefined || !isRoom) {
         const why = isRoom ? "is not here, or cannot be read" : `is too long beside the others (${maxPrefetchChars})`;
-        this.#bench.degraded("skills", `The skill "${name}" of prefetch ${why}.`);
+        this.#host.degraded("skills", `The skill "${name}" of prefetch ${why}.`);
         continue;
       }
       chars += skill.block.length;

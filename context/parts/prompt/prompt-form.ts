@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject } from "../../../extension/pi-types.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 
 /** How a session's prompt is written, decided once: text that varies would lose the provider's cache. */
 export interface PromptForm {
@@ -19,18 +19,18 @@ const plain: PromptForm = { isSorted: false, sections: "xml" };
  * boundary, so that whichever pi the session has next writes the same bytes. A part that is off writes nothing.
  */
 export class PromptForms {
-  readonly #bench: Workbench;
+  readonly #host: PartContext;
   #form: PromptForm | undefined;
   #isKept = false;
 
-  constructor(bench: Workbench) {
-    this.#bench = bench;
-    bench.onSession((ctx) => {
+  constructor(host: PartContext) {
+    this.#host = host;
+    host.onSession((ctx) => {
       const kept = keptForm(ctx.sessionManager);
       this.#isKept = kept !== undefined;
       this.#form = kept ?? this.#decided();
     }, "format");
-    bench.boundary.contribute("prompt-form", ({ ctx }) => {
+    host.boundary.contribute("prompt-form", ({ ctx }) => {
       if (this.#isKept || this.#form === undefined || isPlain(this.#form)) return undefined;
       // A draft can be dropped with another extension's: what is in the file tells.
       this.#isKept = keptForm(ctx.sessionManager) !== undefined;
@@ -42,13 +42,13 @@ export class PromptForms {
 
   /** How the coming request's prompt is written. */
   get form(): PromptForm {
-    const { cache, format } = this.#bench.config();
+    const { cache, format } = this.#host.config();
     const { isSorted, sections } = this.#form ?? plain;
     return { isSorted: isSorted && cache.enabled, sections: format.enabled ? sections : "xml" };
   }
 
   #decided(): PromptForm {
-    const { cache, format } = this.#bench.config();
+    const { cache, format } = this.#host.config();
     return {
       isSorted: cache.enabled && cache.sortTools,
       sections: format.enabled ? format.sections : "xml",

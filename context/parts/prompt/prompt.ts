@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { ContextFiles } from "./context-files.ts";
 import { PREFETCH_SECTION, Prefetch } from "./prefetch.ts";
 import { PROMPT_ENTRY_TYPE, PromptRecord } from "./record.ts";
@@ -10,48 +10,48 @@ import { Skills } from "./skills.ts";
 import { StartConfig } from "./start.ts";
 
 /** The parts that make the prompt shorter: `contextFiles` and `skills`. */
-export function addPrompt(bench: Workbench): void {
-  const record = new PromptRecord(bench);
-  const start = new StartConfig(bench);
-  const contextFiles = new ContextFiles({ bench, record, start });
-  const files = new SkillFiles(bench.pi);
-  const prefetch = new Prefetch(bench, record, files);
-  const skills = new Skills({ bench, files, prefetch, start });
+export function addPrompt(host: PartContext): void {
+  const record = new PromptRecord(host);
+  const start = new StartConfig(host);
+  const contextFiles = new ContextFiles({ host, record, start });
+  const files = new SkillFiles(host.pi);
+  const prefetch = new Prefetch(host, record, files);
+  const skills = new Skills({ host, files, prefetch, start });
 
-  const { enabled, mode } = bench.config().skills;
-  if (enabled && mode === "digest") bench.pi.registerTool(skillTool(files));
+  const { enabled, mode } = host.config().skills;
+  if (enabled && mode === "digest") host.pi.registerTool(skillTool(files));
 
-  bench.onSession((ctx) => {
+  host.onSession((ctx) => {
     record.begin(ctx);
     contextFiles.begin();
     prefetch.begin();
     skills.begin();
     start.begin(ctx);
   }, "prompt");
-  bench.on("contextFiles", "before_agent_start", (event) => contextFiles.runStarts(event));
-  bench.on("skills", "before_agent_start", (event) => prefetch.runStarts(event));
-  bench.on("skills", "input", (event, ctx) => skills.input(event, ctx));
-  bench.pipeline.use(
+  host.on("contextFiles", "before_agent_start", (event) => contextFiles.runStarts(event));
+  host.on("skills", "before_agent_start", (event) => prefetch.runStarts(event));
+  host.on("skills", "input", (event, ctx) => skills.input(event, ctx));
+  host.pipeline.use(
     "context_with_system",
     "sections",
     (messages, ctx) => contextFiles.stage(messages, ctx),
     "contextFiles",
   );
-  bench.pipeline.use(
+  host.pipeline.use(
     "context_with_system",
     "sections",
     (messages, ctx) => prefetch.stage(messages, start.at(ctx)),
     "skills",
   );
-  bench.pipeline.use("context_with_system", "audit", (messages) => skills.look(messages), "skills");
+  host.pipeline.use("context_with_system", "audit", (messages) => skills.look(messages), "skills");
 
-  bench.inspect("contextFiles", (ctx) => {
+  host.inspect("contextFiles", (ctx) => {
     const { saved, ...figures } = contextFiles.figures();
     return report(saved * answersSince(ctx), figures, ctx);
   });
-  bench.inspect("skills", (ctx) => {
+  host.inspect("skills", (ctx) => {
     const { saved, ...figures } = skills.figures(ctx);
-    const prefetchedTokens = bench.estimator.text(prefetch.section ?? "");
+    const prefetchedTokens = host.estimator.text(prefetch.section ?? "");
     return report(saved, { ...figures, prefetchedTokens, section: PREFETCH_SECTION }, ctx);
   });
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject } from "../../../extension/pi-types.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 
 /** The session's entry with what was decided of the prompt. */
 export const PROMPT_ENTRY_TYPE = "pi-rpcd.prompt";
@@ -16,13 +16,13 @@ export type Decided = string | null;
 
 /** What was decided for a section of the prompt: the first decision for a source holds for the session's life. */
 export class PromptRecord {
-  readonly #bench: Pick<Workbench, "pi" | "memory" | "fault">;
+  readonly #host: Pick<PartContext, "pi" | "memory" | "fault">;
   readonly #decided = new Map<string, Decided>();
   readonly #texts = new Set<string>();
   #made = 0;
 
-  constructor(bench: Pick<Workbench, "pi" | "memory" | "fault">) {
-    this.#bench = bench;
+  constructor(host: Pick<PartContext, "pi" | "memory" | "fault">) {
+    this.#host = host;
   }
 
   /** Reads what the session's file has. */
@@ -57,11 +57,11 @@ export class PromptRecord {
   put(section: string, sourceHash: string, text: Decided): void {
     this.#made += 1;
     this.#take(section, sourceHash, text);
-    if (this.#bench.memory.isOnlyAsked) return;
+    if (this.#host.memory.isOnlyAsked) return;
     try {
-      this.#bench.pi.appendEntry(PROMPT_ENTRY_TYPE, { v: 1, sections: { [section]: { sourceHash, text } } });
+      this.#host.pi.appendEntry(PROMPT_ENTRY_TYPE, { v: 1, sections: { [section]: { sourceHash, text } } });
     } catch (thrown) {
-      this.#bench.fault(`prompt/${section}`, thrown);
+      this.#host.fault(`prompt/${section}`, thrown);
     }
   }
 

@@ -1,14 +1,14 @@
 import type { ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import { SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import type { Prefetch } from "./prefetch.ts";
 import type { SkillFiles } from "./skill-files.ts";
 import { beginsWithBlock, digestOf, pointerTo, type SkillText, shortUseOf } from "./skill-text.ts";
 import type { StartConfig } from "./start.ts";
 
 export interface SkillsOptions {
-  readonly bench: Workbench;
+  readonly host: PartContext;
   readonly files: SkillFiles;
   readonly prefetch: Prefetch;
   readonly start: StartConfig;
@@ -43,8 +43,8 @@ export class Skills {
 
   /** `undefined`: pi makes of the text what it would make of it without us. */
   input({ text, source }: InputEvent, ctx: ExtensionContext): InputEventResult | undefined {
-    const { bench, files } = this.#options;
-    const { skills } = bench.config();
+    const { host, files } = this.#options;
+    const { skills } = host.config();
     // pi does not look for commands in what extensions write.
     if (!skills.enabled || source === "extension") return undefined;
     const command = commandOf(text);
@@ -62,7 +62,7 @@ export class Skills {
 
   /** What uses of skills have saved: tokens by use, times the requests behind it. */
   figures({ sessionManager }: ExtensionContext): Readonly<Record<"pointers" | "digests" | "saved", number>> {
-    const { bench, files } = this.#options;
+    const { host, files } = this.#options;
     const sizes = new Map<string, number>();
     let answers = 0;
     const uses: { readonly saved: number; readonly at: number; readonly kind: "pointer" | "digest" }[] = [];
@@ -72,8 +72,8 @@ export class Skills {
       const text = userText(entry.message as AgentMessage);
       const use = shortUseOf(text);
       if (use === undefined) continue;
-      if (!sizes.has(use.name)) sizes.set(use.name, bench.estimator.text(files.read(use.name)?.block ?? ""));
-      const saved = Math.max(0, (sizes.get(use.name) ?? 0) - bench.estimator.text(text.slice(0, use.end)));
+      if (!sizes.has(use.name)) sizes.set(use.name, host.estimator.text(files.read(use.name)?.block ?? ""));
+      const saved = Math.max(0, (sizes.get(use.name) ?? 0) - host.estimator.text(text.slice(0, use.end)));
       uses.push({ saved, at: answers, kind: use.kind });
     }
     const count = (kind: string): number => uses.filter((use) => use.kind === kind).length;
@@ -82,15 +82,15 @@ export class Skills {
   }
 
   #useOf(skill: SkillText, ctx: ExtensionContext): string | undefined {
-    const { bench, prefetch, start } = this.#options;
-    const { mode, digestTokens, inlineBelowTokens } = bench.config().skills;
-    const tokensOf = (text: string): number => bench.estimator.text(text);
+    const { host, prefetch, start } = this.#options;
+    const { mode, digestTokens, inlineBelowTokens } = host.config().skills;
+    const tokensOf = (text: string): number => host.estimator.text(text);
     const whole = tokensOf(skill.block);
     const less = (text: string): string | undefined => (tokensOf(text) < whole ? text : undefined);
     if (prefetch.has(skill, start.at(ctx))) return less(pointerTo(skill, "prompt", tokensOf));
     if (this.#isVisible(skill, ctx)) return less(pointerTo(skill, "message", tokensOf));
     if (mode !== "digest" || whole <= inlineBelowTokens) return undefined;
-    const tool = bench.pi.getActiveTools().includes(SKILL_TOOL) ? SKILL_TOOL : undefined;
+    const tool = host.pi.getActiveTools().includes(SKILL_TOOL) ? SKILL_TOOL : undefined;
     return less(digestOf(skill, { tokens: digestTokens, tokensOf, tool }));
   }
 

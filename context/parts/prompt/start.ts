@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import type { SectionRule } from "./shorten.ts";
 
 /** What the prompt is made by, for this life of the session's extensions. */
@@ -18,14 +18,14 @@ export interface PromptStart {
  * requests. A session that has had no request takes what holds at its first.
  */
 export class StartConfig {
-  readonly #bench: Pick<Workbench, "config" | "memory">;
+  readonly #host: Pick<PartContext, "config" | "memory">;
   /** Whether these modules were loaded when the session had begun already. */
   readonly #isLate: boolean;
   #start: PromptStart | undefined;
 
-  constructor(bench: Pick<Workbench, "config" | "memory" | "context">) {
-    this.#bench = bench;
-    this.#isLate = bench.context() !== undefined;
+  constructor(host: Pick<PartContext, "config" | "memory" | "context">) {
+    this.#host = host;
+    this.#isLate = host.context() !== undefined;
   }
 
   begin(ctx: ExtensionContext): void {
@@ -37,8 +37,8 @@ export class StartConfig {
 
   at({ cwd }: Pick<ExtensionContext, "cwd">): PromptStart {
     if (this.#start !== undefined) return this.#start;
-    const { contextFiles, skills } = this.#bench.config();
-    const labels = this.#bench.memory.parts?.labels ?? {};
+    const { contextFiles, skills } = this.#host.config();
+    const labels = this.#host.memory.parts?.labels ?? {};
     const rules = contextFiles.sections.map((rule) => ({ heading: rule.heading, holds: holds(rule, labels, cwd) }));
     this.#start = { contextFiles, rules, prefetch: skills.enabled ? skills.prefetch : [] };
     return this.#start;

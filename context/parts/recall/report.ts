@@ -1,13 +1,13 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import { cachePrices } from "../cache/prices.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 
 const perMillion = 1_000_000;
 
 /** What a part has taken out of the session's context, what that has saved, and what it has cost. */
 export function recallReport(
-  { recall }: Pick<Workbench, "recall">,
+  { recall }: Pick<PartContext, "recall">,
   part: string,
   ctx: ExtensionContext,
 ): Omit<PartReport, "enabled" | "state" | "reason"> {

@@ -7,7 +7,7 @@ import {
   SKILL_TOOL,
 } from "../../../protocol/optimisation/config.ts";
 import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { fromBlocks } from "../recall/content.ts";
 import { keepPending } from "../recall/pending-cuts.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
@@ -34,20 +34,20 @@ interface Counts extends Record<string, number> {
 }
 
 /** Cuts results of tools before they are stored, so that what is stored is what is sent. */
-export function addToolResults(bench: Workbench): void {
+export function addToolResults(host: PartContext): void {
   const part = "toolResults";
   const counts: Counts = { cut: 0, charactersIn: 0, charactersOut: 0, full: 0 };
-  bench.recall.need(() => bench.config().toolResults.enabled);
-  bench.pipeline.use(
+  host.recall.need(() => host.config().toolResults.enabled);
+  host.pipeline.use(
     "tool_result",
     "cap",
     (event, ctx) => {
-      const config = bench.config().toolResults;
+      const config = host.config().toolResults;
       if (!config.enabled || neverCut.has(executedTool(event)) || isNested(event)) return undefined;
       const { text, images } = fromBlocks(event.content);
       const kept = keptOf(config, event, text.length);
       if (kept === undefined) return undefined;
-      const made = cap(bench, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte, counts }, ctx);
+      const made = cap(host, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte, counts }, ctx);
       if (made === undefined) return undefined;
       counts.cut += 1;
       counts.charactersIn += text.length;
@@ -60,9 +60,9 @@ export function addToolResults(bench: Workbench): void {
     },
     part,
   );
-  bench.inspect(part, (ctx) => {
-    const report = recallReport(bench, part, ctx);
-    const spilledBytes = bench.recall.registry.spilledBytes(ctx.sessionManager);
+  host.inspect(part, (ctx) => {
+    const report = recallReport(host, part, ctx);
+    const spilledBytes = host.recall.registry.spilledBytes(ctx.sessionManager);
     return { ...report, figures: { ...report.figures, ...counts, spilledBytes } };
   });
 }
@@ -76,16 +76,16 @@ interface Wanted {
 
 /** The original is in its file before anything is cut. `undefined`: the result stays as it is. */
 function cap(
-  bench: Workbench,
+  host: PartContext,
   event: ToolResultEvent,
   { text, kept, maxBytes, counts }: Wanted,
   ctx: ExtensionContext,
 ) {
-  const { recall, memory, estimator } = bench;
+  const { recall, memory, estimator } = host;
   const directory = memory.parts?.spillDirectory;
   const missing = directory === undefined ? "There is no spill directory." : recall.missing();
   if (directory === undefined || missing !== undefined) {
-    bench.degraded("toolResults", missing ?? "");
+    host.degraded("toolResults", missing ?? "");
     return undefined;
   }
   const merged = event.details ?? {};
@@ -98,7 +98,7 @@ function cap(
   const isNew = !recall.registry.isSpilled(sum.sha256);
   if (isNew && used + sum.bytes > maxBytes) {
     counts.full += 1;
-    bench.degraded("toolResults", "The session has no room left for the originals of what would be cut.", {
+    host.degraded("toolResults", "The session has no room left for the originals of what would be cut.", {
       usedBytes: used,
       neededBytes: sum.bytes,
       maxBytes,
@@ -107,7 +107,7 @@ function cap(
   }
   const number = recall.registry.reserve(ctx.sessionManager);
   if (number === undefined) {
-    bench.degraded("toolResults", noNumberLeft);
+    host.degraded("toolResults", noNumberLeft);
     return undefined;
   }
   const made = cutText(whole === undefined ? { text } : { text, whole }, kept, recallIdOf(number));
@@ -118,12 +118,12 @@ function cap(
     // The message names a file that is another each time: it would be told anew for each result.
     const { code } = thrown as NodeJS.ErrnoException;
     const why = code ?? messageOf(thrown).slice(0, 512);
-    bench.degraded("toolResults", `The original of a result could not be kept: ${why}`);
+    host.degraded("toolResults", `The original of a result could not be kept: ${why}`);
     return undefined;
   }
   if (isNew) recall.registry.spilled(sum.sha256, sum.bytes);
   // A smaller text may find room where a larger one has found none, which is told once.
-  if (counts.full === 0) bench.restored("toolResults");
+  if (counts.full === 0) host.restored("toolResults");
   const record: RecallRecord = {
     number,
     part: "toolResults",
@@ -138,7 +138,7 @@ function cap(
 }
 
 /** Of a large text by its beginning: pi would stand still for all of it. */
-function tokensOf(estimator: Workbench["estimator"], text: string): number {
+function tokensOf(estimator: PartContext["estimator"], text: string): number {
   if (text.length <= mebibyte) return estimator.text(text);
   return Math.round((estimator.text(text.slice(0, mebibyte)) * text.length) / mebibyte);
 }

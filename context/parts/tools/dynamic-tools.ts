@@ -1,38 +1,38 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
+import type { PartContext } from "../optimisation/part-context.ts";
 import { ActiveSet, type StoredTools, storedTools, TOOLS_ENTRY } from "./active-set.ts";
 import { allTools, isKept, isOurs, reachableTools } from "./catalogue.ts";
-import { type Activation, ThreeToolsDesk } from "./desk.ts";
 import { hasExposures, type Loadout, type PiTool } from "./pi-tools.ts";
 import { builtInSynonyms, type Synonyms } from "./synonyms.ts";
 import { readSynonyms } from "./synonyms-file.ts";
 import { threeTools } from "./three-tools.ts";
+import { type Activation, ToolSearch } from "./tool-search.ts";
 
 const PART = "dynamicTools";
 /** pi's own search, which declares what it finds. */
 const NATIVE_SEARCH = "tool_search";
 
 /** Few tools that find, describe and run all others, whose declarations are left out of requests. */
-export function addDynamicTools(bench: Workbench): void {
-  const part = new DynamicTools(bench);
-  bench.onSession((ctx) => part.settle(ctx), PART);
+export function addDynamicTools(host: PartContext): void {
+  const part = new DynamicTools(host);
+  host.onSession((ctx) => part.settle(ctx), PART);
   // Extensions that are loaded behind ours register tools at the start of a session, too.
-  bench.on(PART, "before_agent_start", (_event, ctx) => part.settle(ctx));
-  bench.on(PART, "agent_start", () => part.record());
-  bench.on(PART, "turn_start", () => part.turnStarts());
-  bench.on(PART, "tool_execution_end", () => part.follow());
-  bench.on(PART, "agent_settled", (_event, ctx) => part.runEnds(ctx));
-  bench.inspect(PART, (ctx) => part.report(ctx));
+  host.on(PART, "before_agent_start", (_event, ctx) => part.settle(ctx));
+  host.on(PART, "agent_start", () => part.record());
+  host.on(PART, "turn_start", () => part.turnStarts());
+  host.on(PART, "tool_execution_end", () => part.follow());
+  host.on(PART, "agent_settled", (_event, ctx) => part.runEnds(ctx));
+  host.inspect(PART, (ctx) => part.report(ctx));
 }
 
 /** How tools are kept from the model. `native`: by pi itself. `hiding`: their declarations. `taking`: they are not active. */
 type State = "off" | "native" | "hiding" | "taking";
 
 class DynamicTools {
-  readonly #bench: Workbench;
+  readonly #host: PartContext;
   readonly #set: ActiveSet;
-  readonly #desk: ThreeToolsDesk;
+  readonly #search: ToolSearch;
   #state: State = "off";
   #isRegistered = false;
   #synonyms: Synonyms = builtInSynonyms;
@@ -46,11 +46,11 @@ class DynamicTools {
   readonly #wanted = new Set<string>();
   readonly #queued = new Set<string>();
 
-  constructor(bench: Workbench) {
-    this.#bench = bench;
-    this.#set = new ActiveSet(bench.pi, () => this.#config.keep);
-    this.#desk = new ThreeToolsDesk({
-      pi: bench.pi,
+  constructor(host: PartContext) {
+    this.#host = host;
+    this.#set = new ActiveSet(host.pi, () => this.#config.keep);
+    this.#search = new ToolSearch({
+      pi: host.pi,
       synonyms: () => this.#synonyms,
       taken: () => this.#set.taken,
       isDeclared: (tool) => this.#isDeclared(tool),
@@ -62,7 +62,7 @@ class DynamicTools {
   }
 
   get #config() {
-    return this.#bench.config().dynamicTools;
+    return this.#host.config().dynamicTools;
   }
 
   /** Between runs: what the configuration asks for holds from the next request on. */
@@ -76,7 +76,7 @@ class DynamicTools {
       this.follow();
       return;
     }
-    const { pi } = this.#bench;
+    const { pi } = this.#host;
     const stored = storedTools(ctx);
     const tools = reachableTools(pi, new Set(stored?.taken));
     // A session that has begun with the three goes on with them.
@@ -94,7 +94,7 @@ class DynamicTools {
     if (isRestricted === this.#isRestricted) return;
     this.#isRestricted = isRestricted;
     if (isRestricted) this.#degraded("Somebody has switched tools off: those that are not declared are off as well.");
-    else this.#bench.restored(PART);
+    else this.#host.restored(PART);
   }
 
   turnStarts(): void {
@@ -118,7 +118,7 @@ class DynamicTools {
   record(): void {
     if (!this.#isUnrecorded) return;
     this.#isUnrecorded = false;
-    this.#bench.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", ...this.#set.stored });
+    this.#host.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", ...this.#set.stored });
   }
 
   report(ctx: ExtensionContext) {
@@ -140,7 +140,7 @@ class DynamicTools {
   }
 
   #turnNativeOn(tools: readonly PiTool[]): boolean {
-    const { pi } = this.#bench;
+    const { pi } = this.#host;
     const all = allTools(pi);
     if (!hasExposures(all) || !all.some(({ name }) => name === NATIVE_SEARCH)) return false;
     const active = pi.getActiveTools();
@@ -156,7 +156,7 @@ class DynamicTools {
   }
 
   #turnOn(ctx: ExtensionContext, stored: StoredTools | undefined): void {
-    const { pi } = this.#bench;
+    const { pi } = this.#host;
     const { allowActivation, synonyms } = this.#config;
     const all = allTools(pi);
     const isHiding = hasExposures(all);
@@ -184,7 +184,7 @@ class DynamicTools {
     if (inactive.length > 0) pi.setActiveTools([...active, ...inactive]);
     if (!isHiding) {
       this.#set.take(stored);
-      this.#bench.memory.takenTools = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
+      this.#host.memory.takenTools = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
     }
     this.#isUnrecorded = stored === undefined;
   }
@@ -192,10 +192,10 @@ class DynamicTools {
   #turnOff(ctx: ExtensionContext): void {
     if (this.#state === "hiding" || this.#state === "taking") {
       this.#withdraw();
-    } else if (this.#state === "off" && !hasExposures(allTools(this.#bench.pi))) {
+    } else if (this.#state === "off" && !hasExposures(allTools(this.#host.pi))) {
       // The modules before a reload have left their tools inactive. A new pi activates them; what a file says is not believed.
-      const { takenTools } = this.#bench.memory;
-      this.#bench.memory.takenTools = undefined;
+      const { takenTools } = this.#host.memory;
+      this.#host.memory.takenTools = undefined;
       if (takenTools?.sessionId === ctx.sessionManager.getSessionId() && takenTools.names.size > 0) {
         this.#set.restore([...takenTools.names]);
         this.#isUnrecorded = true;
@@ -214,8 +214,8 @@ class DynamicTools {
   }
 
   #register(exposure: "model-only" | "hidden"): void {
-    const { pi } = this.#bench;
-    for (const tool of threeTools(this.#desk, (loadout) => this.#hidden(loadout))) {
+    const { pi } = this.#host;
+    for (const tool of threeTools(this.#search, (loadout) => this.#hidden(loadout))) {
       // Its types know neither plain schemas nor the newer fields.
       pi.registerTool({ ...tool, exposure } as unknown as Parameters<typeof pi.registerTool>[0]);
     }
@@ -231,25 +231,25 @@ class DynamicTools {
       // Whoever has activated a deferred tool wants it declared.
       return names.filter((name) => !isKept(name, keep) && getExposure(name) === "direct");
     } catch (thrown) {
-      this.#bench.fault("prepareLoadout", thrown, PART);
+      this.#host.fault("prepareLoadout", thrown, PART);
       return [];
     }
   }
 
   #isDeclared({ name, exposure }: PiTool): boolean {
-    if (!this.#bench.pi.getActiveTools().includes(name)) return false;
+    if (!this.#host.pi.getActiveTools().includes(name)) return false;
     return this.#state !== "hiding" || exposure !== "direct" || isKept(name, this.#config.keep);
   }
 
   #hiddenTools(): readonly PiTool[] {
     if (this.#state === "off" || this.#state === "native") return [];
-    const { pi } = this.#bench;
+    const { pi } = this.#host;
     const isUndeclaredAnyway = ({ exposure }: PiTool): boolean => exposure === "deferred" || exposure === "codemode";
     return reachableTools(pi, this.#set.taken).filter((tool) => !this.#isDeclared(tool) && !isUndeclaredAnyway(tool));
   }
 
   #tokensOf({ name, description, parameters }: PiTool): number {
-    return this.#bench.estimator.text(JSON.stringify({ name, description, parameters }));
+    return this.#host.estimator.text(JSON.stringify({ name, description, parameters }));
   }
 
   #activate(name: string): Activation {
@@ -274,6 +274,6 @@ class DynamicTools {
   }
 
   #degraded(reason: string): void {
-    this.#bench.degraded(PART, reason);
+    this.#host.degraded(PART, reason);
   }
 }

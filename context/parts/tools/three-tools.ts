@@ -1,12 +1,12 @@
-import { hiddenNote, type ThreeToolsDesk } from "./desk.ts";
 import type { AnyToolDefinition, Loadout } from "./pi-tools.ts";
+import { hiddenNote, type ToolSearch } from "./tool-search.ts";
 
 // What the model reads of the three never changes within a session: nothing here depends on which tools there are. It is
-// paid for with each request, so that bounds stand in the desk and not in the schemas.
+// paid for with each request, so that bounds stand in the search and not in the schemas.
 
-/** The definitions of the three, over the desk that does their work. `hidden`: which declarations are left out. */
+/** The definitions of the three, over the search that does their work. `hidden`: which declarations are left out. */
 export function threeTools(
-  desk: ThreeToolsDesk,
+  search: ToolSearch,
   hidden: (loadout: Loadout) => readonly string[],
 ): readonly AnyToolDefinition[] {
   return [
@@ -26,7 +26,7 @@ export function threeTools(
       },
       exposure: "model-only",
       reachesTools: () => "all",
-      execute: (_callId, { query, limit }: { query: string; limit?: number }) => desk.search(query, limit),
+      execute: (_callId, { query, limit }: { query: string; limit?: number }) => search.search(query, limit),
     },
     {
       name: "describe_tools",
@@ -42,7 +42,7 @@ export function threeTools(
       },
       exposure: "model-only",
       reachesTools: ({ ids }) => (Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : []),
-      execute: (_callId, { ids }: { ids: readonly string[] }) => desk.describe(ids),
+      execute: (_callId, { ids }: { ids: readonly string[] }) => search.describe(ids),
     },
     {
       name: "execute_tool",
@@ -65,7 +65,7 @@ export function threeTools(
         return hiddenDeclarations.length === 0 ? undefined : { hiddenDeclarations };
       },
       execute: (_callId, given: { id: string; params: Readonly<Record<string, unknown>> }, signal, onUpdate, ctx) =>
-        desk.execute(given, { signal, onUpdate, ctx }),
+        search.execute(given, { signal, onUpdate, ctx }),
     },
   ];
 }

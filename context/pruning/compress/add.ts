@@ -1,5 +1,5 @@
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
-import type { PruningBench } from "../bench.ts";
+import type { PruningContext } from "../pruning-context.ts";
 import type { Compressor } from "./compressor.ts";
 import { StoredBlocks } from "./stored-blocks.ts";
 import { compressTool } from "./tool.ts";
@@ -10,9 +10,9 @@ const part = "compress";
  * Puts the tool into the session once pruning is on, unless another extension has one of that name: pi takes the first, and
  * ours would hide it.
  */
-export function addCompress(bench: PruningBench, compressor: Compressor): void {
-  const { pi, pruning, prompts } = bench;
-  const stored = new StoredBlocks(bench);
+export function addCompress(host: PruningContext, compressor: Compressor): void {
+  const { pi, pruning, prompts } = host;
+  const stored = new StoredBlocks(host);
   let state: "none" | "ours" | "theirs" = "none";
   let isKnown = false;
   const wrongPlaceholders = {
@@ -28,20 +28,18 @@ export function addCompress(bench: PruningBench, compressor: Compressor): void {
     state = isTaken ? "theirs" : "ours";
     if (isTaken) {
       const why = `Another extension has a tool named ${COMPRESS_TOOL}.`;
-      bench.conflict(why);
-      bench.notify("pruning/degraded", { reason: "tool_conflict", message: why });
+      host.conflict(why);
+      host.notify("pruning/degraded", { reason: "tool_conflict", message: why });
       return;
     }
-    bench.conflict(undefined);
+    host.conflict(undefined);
     const made: Parameters<typeof compressTool>[0]["made"] = (callId, compressed) => stored.made(callId, compressed);
-    pi.registerTool(
-      compressTool({ bench, compressor, made, wrongPlaceholders, description: prompts.text("compress") }),
-    );
+    pi.registerTool(compressTool({ host, compressor, made, wrongPlaceholders, description: prompts.text("compress") }));
   };
-  bench.onSession(provide, part);
-  bench.on(part, "before_agent_start", provide);
-  bench.on(part, "agent_start", provide);
-  bench.on(part, "agent_settled", () => {
+  host.onSession(provide, part);
+  host.on(part, "before_agent_start", provide);
+  host.on(part, "agent_start", provide);
+  host.on(part, "agent_settled", () => {
     isKnown = false;
   });
 }

@@ -1,9 +1,9 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { withoutTags } from "../../../extension/message-tag.ts";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
-import type { BlockTree, PruningBench } from "../bench.ts";
 import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
 import { protectionOf } from "../protection/protection.ts";
+import type { BlockTree, PruningContext } from "../pruning-context.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
@@ -39,46 +39,46 @@ export interface Compressor {
   candidates(ctx: ExtensionContext): readonly Candidate[];
 }
 
-type Bench = Pick<PruningBench, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered">;
+type Host = Pick<PruningContext, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered">;
 
-export function createCompressor(bench: Bench): Compressor {
+export function createCompressor(host: Host): Compressor {
   return {
-    compress: (call, asker, ctx) => compressed(bench, call, asker, ctx),
+    compress: (call, asker, ctx) => compressed(host, call, asker, ctx),
     candidates: (ctx) => {
-      const view = viewIn(bench, ctx, bench.blocks.on(ctx));
-      const { compress, protectRecentTurns } = bench.pruning();
+      const view = viewIn(host, ctx, host.blocks.on(ctx));
+      const { compress, protectRecentTurns } = host.pruning();
       const turns = protectedTurns(view, protectRecentTurns);
       return candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
     },
   };
 }
 
-function compressed(bench: Bench, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
+function compressed(host: Host, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
   // A user's orders of one run follow each other; the model knows what its request has shown.
-  const tree = asker.callId === undefined ? bench.blocks.ahead(ctx) : bench.blocks.on(ctx);
-  const view = viewIn(bench, ctx, tree, asker.callId);
-  const cleaned = untagged(call, bench, ctx);
+  const tree = asker.callId === undefined ? host.blocks.ahead(ctx) : host.blocks.on(ctx);
+  const view = viewIn(host, ctx, tree, asker.callId);
+  const cleaned = untagged(call, host, ctx);
   const refused = (problems: readonly string[]): Compressed => {
-    const { compress, protectRecentTurns } = bench.pruning();
+    const { compress, protectRecentTurns } = host.pruning();
     const turns = protectedTurns(view, protectRecentTurns);
     const candidates = candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
     return { kind: "refused", problems, candidates, hasPlaceholders: false };
   };
   const empty = emptyIn(cleaned);
   if (empty.length > 0) return refused(empty);
-  const resolution = resolve(cleaned, view, rulesOf(bench, asker, ctx));
+  const resolution = resolve(cleaned, view, rulesOf(host, asker, ctx));
   if (resolution.kind === "refused") return resolution;
   const { topic, ranges } = resolution;
-  const blocks = ranges.map((range, at) => recordOf(range, bench.blocks.nextId(ctx, at)));
+  const blocks = ranges.map((range, at) => recordOf(range, host.blocks.nextId(ctx, at)));
   const record: BlocksRecord = { v: 1, topic, blocks };
   // Nothing is called stored that the branch would not take.
-  if (!bench.blocks.takes(record, ctx)) return refused([notStorable]);
+  if (!host.blocks.takes(record, ctx)) return refused([notStorable]);
   const places = ranges.flatMap(({ span }) => view.places.slice(span.from, span.to + 1));
   return { kind: "made", record, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
 }
 
 /** Tags that a summary repeats would name messages that it is not. */
-function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Bench, ctx: ExtensionContext): CompressCall {
+function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Host, ctx: ExtensionContext): CompressCall {
   const tree = blocks.on(ctx);
   const isIssued = (id: string): boolean => ids.entryOf(id, ctx) !== undefined || tree.find(id) !== undefined;
   const clean = (text: string): string => withoutTags(text, isIssued);
@@ -91,8 +91,8 @@ function emptyIn({ topic, ranges }: CompressCall): readonly string[] {
   return [...(topic.trim() === "" ? ["topic"] : []), ...empty].slice(0, mostFindings).map(emptyField);
 }
 
-function viewIn(bench: Bench, ctx: ExtensionContext, tree: BlockTree, callId?: string): View {
-  const { ids, usage, estimator, isUnanswered } = bench;
+function viewIn(host: Host, ctx: ExtensionContext, tree: BlockTree, callId?: string): View {
+  const { ids, usage, estimator, isUnanswered } = host;
   return viewOf({
     entries: ctx.sessionManager.buildSessionProjection().entries,
     idOf: (entryId) => ids.idOf(entryId, ctx),
@@ -106,7 +106,7 @@ function viewIn(bench: Bench, ctx: ExtensionContext, tree: BlockTree, callId?: s
   });
 }
 
-function rulesOf({ pruning, estimator }: Bench, { callId, placeholders }: Asker, ctx: ExtensionContext): ResolveRules {
+function rulesOf({ pruning, estimator }: Host, { callId, placeholders }: Asker, ctx: ExtensionContext): ResolveRules {
   const { compress, protectRecentTurns, protectedFilePatterns } = pruning();
   const protection = protectionOf(compress.protectedTools, protectedFilePatterns);
   const keep: KeepRules = {

@@ -1,11 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningChanged } from "../../../protocol/pruning/notices.ts";
-import type { PruningBench } from "../bench.ts";
+import type { PruningContext } from "../pruning-context.ts";
 import type { BlocksRecord } from "../record.ts";
 import type { Compressed } from "./compressor.ts";
 
 type Made = Extract<Compressed, { kind: "made" }>;
-type Bench = Pick<PruningBench, "on" | "boundary" | "notify" | "blocks">;
+type Host = Pick<PruningContext, "on" | "boundary" | "notify" | "blocks">;
 
 const part = "compress";
 /** Calls whose results are not written yet. */
@@ -17,19 +17,19 @@ const mostHidden = 1_000;
  * result; where another extension has replaced its details they are written into an entry of their own.
  */
 export class StoredBlocks {
-  readonly #bench: Bench;
+  readonly #host: Host;
   readonly #made = new Map<string, Made>();
   #open: Made[] = [];
 
-  constructor(bench: Bench) {
-    this.#bench = bench;
-    bench.on(part, "tool_execution_end", ({ toolCallId, isError }, ctx) => this.#ended(toolCallId, isError, ctx));
+  constructor(host: Host) {
+    this.#host = host;
+    host.on(part, "tool_execution_end", ({ toolCallId, isError }, ctx) => this.#ended(toolCallId, isError, ctx));
     // Behind the blocks' own contributor, which writes what is missing.
-    bench.boundary.contribute(part, ({ ctx }) => {
+    host.boundary.contribute(part, ({ ctx }) => {
       this.#look(ctx);
       return undefined;
     });
-    bench.on(part, "agent_settled", (_event, ctx) => {
+    host.on(part, "agent_settled", (_event, ctx) => {
       this.#look(ctx);
       this.#made.clear();
       this.#open = [];
@@ -46,17 +46,17 @@ export class StoredBlocks {
     this.#made.delete(callId);
     // Another extension has made an error of it: the model believes that there is no block.
     if (made === undefined || isError) return;
-    this.#bench.blocks.store(made.record, ctx);
+    this.#host.blocks.store(made.record, ctx);
     this.#open = [...this.#open, made].slice(-maxOpen);
   }
 
   #look(ctx: ExtensionContext): void {
     if (this.#open.length === 0) return;
-    const tree = this.#bench.blocks.on(ctx);
+    const tree = this.#host.blocks.on(ctx);
     const isThere = ({ blocks }: BlocksRecord): boolean => blocks.every(({ id }) => tree.find(id) !== undefined);
     const there = this.#open.filter(({ record }) => isThere(record));
     this.#open = this.#open.filter((made) => !there.includes(made));
-    for (const made of there) this.#bench.notify("pruning/changed", changeOf(made));
+    for (const made of there) this.#host.notify("pruning/changed", changeOf(made));
   }
 }
 

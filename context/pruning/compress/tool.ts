@@ -2,7 +2,7 @@ import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendi
 import type { TSchema } from "typebox";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import type { NewerFields } from "../../parts/tools/pi-tools.ts";
-import type { PruningBench } from "../bench.ts";
+import type { PruningContext } from "../pruning-context.ts";
 import type { BlocksRecord } from "../record.ts";
 import { PRUNING_OFF } from "../switch.ts";
 import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
@@ -37,7 +37,7 @@ const parameters = {
 } as unknown as TSchema;
 
 export interface CompressTool {
-  readonly bench: Pick<PruningBench, "context" | "pruning" | "off" | "breaker" | "usage">;
+  readonly host: Pick<PruningContext, "context" | "pruning" | "off" | "breaker" | "usage">;
   readonly compressor: Compressor;
   /** Hears of blocks that a call is answered by. */
   readonly made: (callId: string, made: Extract<Compressed, { kind: "made" }>) => void;
@@ -61,7 +61,7 @@ export function compressTool(
     executionMode: "sequential",
     // pi makes what it throws the call's result. Its own check of the arguments speaks of one error, and in other words.
     prepareArguments: (args) => {
-      const ctx = tool.bench.context();
+      const ctx = tool.host.context();
       if (ctx !== undefined) letThrough(tool, ctx);
       const read = readCall(args);
       if ("call" in read) return read.call;
@@ -84,22 +84,22 @@ async function answer(
   ctx: ExtensionContext,
 ): Promise<AgentToolResult<BlocksRecord>> {
   letThrough(tool, ctx);
-  const { permission } = tool.bench.pruning().compress;
+  const { permission } = tool.host.pruning().compress;
   const asker: Asker = { callId, placeholders: placeholdersOf(tool) };
   const first = made(tool, call, asker, ctx);
   if (permission === "ask") await ask(first, signal, ctx);
   // While the user thinks, blocks may change.
   const compressed = permission === "ask" ? made(tool, call, asker, ctx) : first;
-  const words = madeText(compressed, tool.bench.usage(ctx));
+  const words = madeText(compressed, tool.host.usage(ctx));
   tool.made(callId, compressed);
   return { content: [{ type: "text", text: words }], details: compressed.record };
 }
 
 /** Throws what a call is told that is not looked at. */
-function letThrough({ bench }: CompressTool, ctx: ExtensionContext): void {
-  if (bench.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
-  if (bench.pruning().compress.permission === "deny") throw new Error(deniedMessage);
-  const failures = bench.breaker(ctx);
+function letThrough({ host }: CompressTool, ctx: ExtensionContext): void {
+  if (host.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
+  if (host.pruning().compress.permission === "deny") throw new Error(deniedMessage);
+  const failures = host.breaker(ctx);
   if (failures !== undefined) throw new Error(breakerMessage(failures));
 }
 
@@ -110,8 +110,8 @@ function made(tool: CompressTool, call: CompressCall, asker: Asker, ctx: Extensi
   throw new Error(refusedText(compressed.problems, compressed.candidates));
 }
 
-function placeholdersOf({ bench, wrongPlaceholders }: CompressTool): Asker["placeholders"] {
-  const { placeholderMode } = bench.pruning().compress;
+function placeholdersOf({ host, wrongPlaceholders }: CompressTool): Asker["placeholders"] {
+  const { placeholderMode } = host.pruning().compress;
   if (placeholderMode !== "adaptive") return placeholderMode;
   return wrongPlaceholders.isKnown() ? "lenient" : "strict";
 }

@@ -1,19 +1,19 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Block, PruningBench } from "../bench.ts";
+import type { Block, PruningContext } from "../pruning-context.ts";
 
 const part = "pruning_checkpoints";
 const maxTold = 1_000;
 
-type Bench = Pick<PruningBench, "on" | "onSession" | "notify" | "blocks" | "off">;
+type Host = Pick<PruningContext, "on" | "onSession" | "notify" | "blocks" | "off">;
 
 /**
  * Tells of blocks that a compaction has taken out of the context, whoever has made it. A drafted one raises no event of its
  * own, so that it is looked for at each turn.
  */
-export function addCheckpoints(bench: Bench): void {
+export function addCheckpoints(host: Host): void {
   let known: ReadonlySet<string> = new Set();
   const left = (ctx: ExtensionContext): readonly Block[] =>
-    bench.off(ctx) === undefined ? bench.blocks.on(ctx).all.filter(({ state }) => state.kind === "checkpointed") : [];
+    host.off(ctx) === undefined ? host.blocks.on(ctx).all.filter(({ state }) => state.kind === "checkpointed") : [];
   const look = (ctx: ExtensionContext): void => {
     const now = left(ctx);
     const come = now.filter(({ id }) => !known.has(id));
@@ -21,14 +21,14 @@ export function addCheckpoints(bench: Bench): void {
     if (come.length === 0) return;
     const tokens = come.reduce((sum, { tokensAfter }) => sum + tokensAfter, 0);
     const blocks = come.slice(-maxTold).map(({ id }) => id);
-    bench.notify("pruning/changed", { cause: "compaction", blocks, pruned: [], tokens: Math.round(tokens) });
+    host.notify("pruning/changed", { cause: "compaction", blocks, pruned: [], tokens: Math.round(tokens) });
   };
   const begin = (ctx: ExtensionContext): void => {
     known = new Set(left(ctx).map(({ id }) => id));
   };
-  bench.onSession(begin, part);
+  host.onSession(begin, part);
   // Another branch has others.
-  bench.on(part, "session_tree", (_event, ctx) => begin(ctx));
-  bench.on(part, "session_compact", (_event, ctx) => look(ctx));
-  bench.on(part, "turn_start", (_event, ctx) => look(ctx));
+  host.on(part, "session_tree", (_event, ctx) => begin(ctx));
+  host.on(part, "session_compact", (_event, ctx) => look(ctx));
+  host.on(part, "turn_start", (_event, ctx) => look(ctx));
 }

@@ -9,9 +9,9 @@ import { failed } from "../../parts/compaction/compaction.ts";
 import type { SeenEntry } from "../../parts/compaction/cut.ts";
 import { turnsSinceFailure } from "../../parts/compaction/history.ts";
 import { doesNotFit, type Summary, summarise } from "../../parts/compaction/summary.ts";
-import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import { shownText } from "../block-text.ts";
+import type { Block, BlockTree, PruningContext } from "../pruning-context.ts";
 import { bareSummary, bareTokens } from "./bare-summary.ts";
 import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
@@ -43,39 +43,39 @@ interface Ready {
 }
 
 /** Has pi's own compaction go by what the model sees: blocks are less than what they cover, which is all that pi knows. */
-export function addNativeCompaction(bench: PruningBench): void {
-  const native = new NativeCompaction(bench);
-  bench.compactionAdvice.take(native);
-  bench.on(part, "session_before_compact", async (event, ctx) => {
+export function addNativeCompaction(host: PruningContext): void {
+  const native = new NativeCompaction(host);
+  host.compactionAdvice.take(native);
+  host.on(part, "session_before_compact", async (event, ctx) => {
     const result = await native.beforePis(event, ctx);
-    bench.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: bench.usage(ctx)?.tokens ?? null });
+    host.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: host.usage(ctx)?.tokens ?? null });
     return result;
   });
-  addCheckpoints(bench);
+  addCheckpoints(host);
 }
 
 export class NativeCompaction implements CompactionAdvice {
-  readonly #bench: PruningBench;
+  readonly #host: PruningContext;
 
-  constructor(bench: PruningBench) {
-    this.#bench = bench;
+  constructor(host: PruningContext) {
+    this.#host = host;
   }
 
   tokens(ctx: ExtensionContext): number | undefined {
-    return this.#bench.off(ctx) === undefined ? this.#nextTokens(ctx) : undefined;
+    return this.#host.off(ctx) === undefined ? this.#nextTokens(ctx) : undefined;
   }
 
   shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[] {
-    if (this.#bench.off(ctx) !== undefined) return context;
-    const tree = this.#bench.blocks.on(ctx);
+    if (this.#host.off(ctx) !== undefined) return context;
+    const tree = this.#host.blocks.on(ctx);
     return tree.active.length === 0 ? context : shownEntries(context, tree, this.#texts(tree, ctx));
   }
 
   /** A compaction of the blocks that the context begins with. */
   #ready(context: readonly SeenEntry[], ctx: ExtensionContext): Ready | undefined {
-    const { fromBlocks, minPrefixShare } = this.#bench.pruning().nativeCompaction;
+    const { fromBlocks, minPrefixShare } = this.#host.pruning().nativeCompaction;
     if (!fromBlocks) return undefined;
-    const { blocks, estimator, isUnanswered } = this.#bench;
+    const { blocks, estimator, isUnanswered } = this.#host;
     const tree = blocks.on(ctx);
     const prefix = tree.active.length === 0 ? undefined : coveredPrefix(context, tree, isUnanswered);
     if (prefix === undefined) return undefined;
@@ -84,7 +84,7 @@ export class NativeCompaction implements CompactionAdvice {
     if (covered < minPrefixShare * raw) return undefined;
     const texts = prefix.blocks.map(this.#texts(tree, ctx));
     const summary = [...earlierSummaries(prefix.before), ...texts].join("\n\n");
-    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(context, ctx);
+    const tokens = this.#host.usage(ctx)?.tokens ?? this.#shownTokens(context, ctx);
     const before = this.#tokens(this.shown(context.slice(0, prefix.keptAt), ctx));
     const details: BlockCompactionDetails = { v: 1, from: "blocks", blocks: prefix.blocks.map(({ id }) => id) };
     return {
@@ -100,7 +100,7 @@ export class NativeCompaction implements CompactionAdvice {
     event: SessionBeforeCompactEvent,
     ctx: ExtensionContext,
   ): SessionBeforeCompactResult | undefined | Promise<SessionBeforeCompactResult | undefined> {
-    if (this.#bench.off(ctx) !== undefined) return undefined;
+    if (this.#host.off(ctx) !== undefined) return undefined;
     const most = threshold(event, ctx);
     if (event.reason === "threshold" && this.#isNeedless(most, ctx)) {
       return { cancel: true };
@@ -118,19 +118,17 @@ export class NativeCompaction implements CompactionAdvice {
 
   /** pi counts what blocks cover, and what was edited since the last response, by its characters. */
   #isNeedless(most: number | undefined, ctx: ExtensionContext): boolean {
-    return this.#bench.pruning().nativeCompaction.guard && most !== undefined && this.#nextTokens(ctx) <= most;
+    return this.#host.pruning().nativeCompaction.guard && most !== undefined && this.#nextTokens(ctx) <= most;
   }
 
   /** Behind a compaction nothing is reported yet, and what is kept of the context may hide most of it under blocks. */
   #nextTokens(ctx: ExtensionContext): number {
-    return (
-      this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(ctx.sessionManager.buildSessionProjection().entries, ctx)
-    );
+    return this.#host.usage(ctx)?.tokens ?? this.#shownTokens(ctx.sessionManager.buildSessionProjection().entries, ctx);
   }
 
   /** With the prompt and the tools. */
   #shownTokens(context: readonly SeenEntry[], ctx: ExtensionContext): number {
-    return this.#bench.estimator.request(messagesIn(this.shown(context, ctx)), ctx);
+    return this.#host.estimator.request(messagesIn(this.shown(context, ctx)), ctx);
   }
 
   /** What blocks hide may be more than the window: then what is shown is summed up. */
@@ -139,7 +137,7 @@ export class NativeCompaction implements CompactionAdvice {
     event: SessionBeforeCompactEvent,
     ctx: ExtensionContext,
   ): SessionBeforeCompactResult | Promise<SessionBeforeCompactResult | undefined> | undefined {
-    const { blocks } = this.#bench;
+    const { blocks } = this.#host;
     const { model } = ctx;
     if (model === undefined) return undefined;
     const tree = blocks.on(ctx);
@@ -162,7 +160,7 @@ export class NativeCompaction implements CompactionAdvice {
     event: SessionBeforeCompactEvent,
     ctx: ExtensionContext,
   ): Promise<SessionBeforeCompactResult | undefined> {
-    const { estimator } = this.#bench;
+    const { estimator } = this.#host;
     const { model } = ctx;
     if (model === undefined) return undefined;
     const shown = messagesIn(this.shown(span, ctx));
@@ -210,7 +208,7 @@ export class NativeCompaction implements CompactionAdvice {
   #bareSummary(span: readonly SeenEntry[], tree: BlockTree, ctx: ExtensionContext, window: number): string {
     const over = (seen: SeenEntry) => (isSeen(seen) ? tree.over(seen.sourceEntry.id) : undefined);
     const most = bareTokens(window);
-    const shown = shownWithin(tree, Math.min(blockBudget(this.#bench, ctx) ?? most, most));
+    const shown = shownWithin(tree, Math.min(blockBudget(this.#host, ctx) ?? most, most));
     const blocks = new Set(span.flatMap((seen) => over(seen) ?? []));
     return bareSummary({
       blocks: [...blocks].map((block) => ({ id: block.id, text: shownText(block, tree, shown) })),
@@ -221,29 +219,29 @@ export class NativeCompaction implements CompactionAdvice {
 
   #hasJustFailed({ sessionManager }: ExtensionContext): boolean {
     const turns = turnsSinceFailure(sessionManager);
-    return turns !== undefined && turns < this.#bench.config().compaction.minTurnsBetween;
+    return turns !== undefined && turns < this.#host.config().compaction.minTurnsBetween;
   }
 
   /** It is in the books, and the next try waits. */
   #hasFailed(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
     try {
       for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
-        if (draft.type === "custom") this.#bench.pi.appendEntry(draft.customType, draft.data);
+        if (draft.type === "custom") this.#host.pi.appendEntry(draft.customType, draft.data);
       }
     } catch (thrown) {
       // The compaction is decided on all the same.
-      this.#bench.fault("session_before_compact", thrown, part);
+      this.#host.fault("session_before_compact", thrown, part);
     }
   }
 
   /** What the model sees of each block: its summary is no longer than it was. */
   #texts(tree: BlockTree, ctx: ExtensionContext): (block: Block) => string {
-    const shown = shownWithin(tree, blockBudget(this.#bench, ctx));
+    const shown = shownWithin(tree, blockBudget(this.#host, ctx));
     return (block) => shownText(block, tree, shown);
   }
 
   #tokens(context: readonly SeenEntry[]): number {
-    const { estimator } = this.#bench;
+    const { estimator } = this.#host;
     let sum = 0;
     for (const seen of context) {
       if (!isSeen(seen)) continue;

@@ -1,5 +1,5 @@
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
-import type { Usage } from "../bench.ts";
+import type { Usage } from "../pruning-context.ts";
 import type { NudgeHistory } from "./history.ts";
 import type { NudgeKind } from "./record.ts";
 

@@ -2,15 +2,15 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
 import type { AgentMessage, SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
 import { withSoundMarks } from "../../parts/cache/marks.ts";
-import type { Blocks, PruningBench } from "../bench.ts";
+import type { Blocks, PruningContext } from "../pruning-context.ts";
 import type { WindowUsage } from "../usage.ts";
 import { nudgeFor } from "./cadence.ts";
 import type { NudgeHistories, NudgeHistory } from "./history.ts";
 import { NUDGE_MARK, type Nudge, nudgeData } from "./record.ts";
 import { type NudgeCandidate, nudgeText } from "./text.ts";
 
-type Bench = Pick<
-  PruningBench,
+type Host = Pick<
+  PruningContext,
   "pipeline" | "boundary" | "notify" | "cacheRule" | "pruning" | "off" | "prompts" | "onSession" | "mode"
 > & { readonly blocks: Pick<Blocks, "on"> };
 
@@ -25,24 +25,24 @@ const part = "nudges";
 const mostWaiting = 16;
 
 /** Reminds the model of compressing, by one message behind all others that no later request has. */
-export function addNudges(bench: Bench, sources: NudgeSources): void {
-  const nudges = new Nudges(bench, sources);
-  bench.onSession(() => nudges.begin(), part);
-  bench.pipeline.use("context_with_system", "nudge", (messages, ctx) => nudges.stage(messages, ctx), part);
-  bench.pipeline.use(
+export function addNudges(host: Host, sources: NudgeSources): void {
+  const nudges = new Nudges(host, sources);
+  host.onSession(() => nudges.begin(), part);
+  host.pipeline.use("context_with_system", "nudge", (messages, ctx) => nudges.stage(messages, ctx), part);
+  host.pipeline.use(
     "before_provider_request",
     "marks",
     (payload) =>
-      bench.pruning().enabled
-        ? withSoundMarks(payload, (message) => bench.cacheRule.changes.isPassingMessage(message))
+      host.pruning().enabled
+        ? withSoundMarks(payload, (message) => host.cacheRule.changes.isPassingMessage(message))
         : undefined,
     part,
   );
-  bench.boundary.contribute(part, (boundary) => nudges.atBoundary(boundary));
+  host.boundary.contribute(part, (boundary) => nudges.atBoundary(boundary));
 }
 
 class Nudges {
-  readonly #bench: Bench;
+  readonly #host: Host;
   readonly #sources: NudgeSources;
   /** What was made of the last request: one that is made again has the same. */
   #made: { readonly at: string; readonly text: string | undefined } | undefined;
@@ -51,8 +51,8 @@ class Nudges {
   /** The failure of which was told that it has stopped reminders. */
   #toldAt: number | undefined;
 
-  constructor(bench: Bench, sources: NudgeSources) {
-    this.#bench = bench;
+  constructor(host: Host, sources: NudgeSources) {
+    this.#host = host;
     this.#sources = sources;
   }
 
@@ -63,22 +63,22 @@ class Nudges {
   }
 
   stage(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
-    if (this.#bench.off(ctx) !== undefined) return undefined;
+    if (this.#host.off(ctx) !== undefined) return undefined;
     // It would be asked for what it may not do.
-    if (this.#bench.pruning().compress.permission === "deny") return undefined;
+    if (this.#host.pruning().compress.permission === "deny") return undefined;
     const at = shownLast(ctx.sessionManager);
     if (at === undefined) return undefined;
     if (this.#made?.at !== at) this.#made = { at, text: this.#decide(at, messages, ctx) };
     const { text } = this.#made;
     if (text === undefined) return undefined;
     // No mark is to rest on it.
-    this.#bench.cacheRule.passing(text);
+    this.#host.cacheRule.passing(text);
     const timestamp = messages.at(-1)?.timestamp ?? 0;
     return [...messages, { role: "user", content: [{ type: "text", text }], timestamp }];
   }
 
   #decide(at: string, messages: readonly AgentMessage[], ctx: ExtensionContext): string | undefined {
-    const { mode, blocks, prompts, pruning, notify } = this.#bench;
+    const { mode, blocks, prompts, pruning, notify } = this.#host;
     const { windowUsage, candidates } = this.#sources;
     const history = this.#history(ctx);
     this.#tellBroken(history);
@@ -94,7 +94,7 @@ class Nudges {
 
   #history({ sessionManager }: ExtensionContext): NudgeHistory {
     const { histories } = this.#sources;
-    const { pruning } = this.#bench;
+    const { pruning } = this.#host;
     const { requests } = histories.on(sessionManager, pruning().nudges);
     // What nobody has answered has reminded nobody.
     this.#waiting = this.#waiting.filter(({ at }) => (histories.requestsAt(at) ?? requests) < requests);
@@ -102,10 +102,10 @@ class Nudges {
   }
 
   #tellBroken({ brokenAt, failures }: NudgeHistory): void {
-    const { breakerCooldown } = this.#bench.pruning().nudges;
+    const { breakerCooldown } = this.#host.pruning().nudges;
     if (brokenAt !== undefined && brokenAt !== this.#toldAt) {
       const message = `${failures} compressions in a row have failed: there are none before ${breakerCooldown} more requests or the user's next message.`;
-      this.#bench.notify("pruning/degraded", { reason: "breaker", message });
+      this.#host.notify("pruning/degraded", { reason: "breaker", message });
     }
     this.#toldAt = brokenAt;
   }
@@ -113,7 +113,7 @@ class Nudges {
   /** Each is written down once its request is answered, and proposed again until it stands on the branch. */
   atBoundary({ ctx }: Boundary): BoundaryWish | undefined {
     const { histories } = this.#sources;
-    if (this.#waiting.length === 0 && this.#bench.off(ctx) !== undefined) return undefined;
+    if (this.#waiting.length === 0 && this.#host.off(ctx) !== undefined) return undefined;
     this.#tellBroken(this.#history(ctx));
     this.#waiting = this.#waiting.filter(({ at }) => !histories.isRecorded(at));
     if (this.#waiting.length === 0) return undefined;

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Workbench } from "../../parts/optimisation/workbench.ts";
+import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import { recallIdOf } from "../../parts/recall/record.ts";
 import type { Replacement } from "./batch.ts";
 
@@ -7,11 +7,11 @@ const maxTold = 1_000;
 
 /** Tells of what has left the context once it stands on the branch: pi may have refused what was proposed. */
 export class Announcements {
-  readonly #bench: Pick<Workbench, "notify" | "recall">;
+  readonly #host: Pick<PartContext, "notify" | "recall">;
   readonly #proposed: (readonly Replacement[])[] = [];
 
-  constructor(bench: Pick<Workbench, "notify" | "recall">) {
-    this.#bench = bench;
+  constructor(host: Pick<PartContext, "notify" | "recall">) {
+    this.#host = host;
   }
 
   proposed(replacements: readonly Replacement[]): void {
@@ -21,21 +21,21 @@ export class Announcements {
   /** Tells of what was proposed and has been written. */
   seen({ sessionManager }: ExtensionContext): void {
     for (const replacements of this.#proposed.splice(0))
-      this.now(replacements.filter((one) => isWritten(one, this.#bench, sessionManager)));
+      this.now(replacements.filter((one) => isWritten(one, this.#host, sessionManager)));
   }
 
   now(replacements: readonly Replacement[]): void {
     if (replacements.length === 0) return;
     const pruned = replacements.slice(0, maxTold).map(({ record }) => recallIdOf(record.number));
     const tokens = Math.round(replacements.reduce((sum, { record }) => sum + record.tokens, 0));
-    this.#bench.notify("pruning/changed", { cause: "strategies", blocks: [], pruned, tokens });
+    this.#host.notify("pruning/changed", { cause: "strategies", blocks: [], pruned, tokens });
   }
 }
 
 /** Whether it stands in the session's file. */
 export function isWritten(
   { record, targetId }: Replacement,
-  { recall }: Pick<Workbench, "recall">,
+  { recall }: Pick<PartContext, "recall">,
   sessionManager: ExtensionContext["sessionManager"],
 ): boolean {
   return recall.registry

@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { CacheDecision } from "../../parts/cache/cache-rule.ts";
 import type { ContextEntry } from "../../parts/masking/candidates.ts";
-import type { Workbench } from "../../parts/optimisation/workbench.ts";
+import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import { type BatchCost, type RecallRecord, recallIdOf } from "../../parts/recall/record.ts";
 import type { Removal } from "./removal.ts";
 import { replacedBy } from "./replacement.ts";
@@ -41,11 +41,15 @@ export interface Choice {
 }
 
 /** The batch that is worth the provider's cache. `undefined`: there is none now. */
-export function batchOf(bench: Pick<Workbench, "cacheRule">, choice: Choice, ctx: ExtensionContext): Batch | undefined {
+export function batchOf(
+  host: Pick<PartContext, "cacheRule">,
+  choice: Choice,
+  ctx: ExtensionContext,
+): Batch | undefined {
   const { removals, tokensOf, isForced = false } = choice;
   const possible = removals.reduce((sum, { target }) => sum + tokensOf(target.message), 0);
   if (possible === 0) return undefined;
-  const { cacheRule } = bench;
+  const { cacheRule } = host;
   const isEverWorthIt =
     isForced ||
     isActed(
@@ -97,7 +101,7 @@ export interface Replacement {
 
 /** A number is given for good, so that this comes last. As many as there are numbers for. */
 export function replacementsOf(
-  { recall }: Pick<Workbench, "recall">,
+  { recall }: Pick<PartContext, "recall">,
   { freeings }: Batch,
   { sessionManager }: ExtensionContext,
 ): Replacement[] {

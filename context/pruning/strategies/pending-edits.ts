@@ -1,7 +1,7 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../../extension/branch-view.ts";
 import { type AgentMessage, isObject, type SessionEntry } from "../../../extension/pi-types.ts";
-import type { Workbench } from "../../parts/optimisation/workbench.ts";
+import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import type { Replacement } from "./batch.ts";
 
 /**
@@ -26,7 +26,7 @@ export function editDraft({ targetId, content }: Pick<Replacement, "targetId" | 
 
 /** What such entries say and pi has not been given yet: a fold over the entries, and a look at the branch where there are any. */
 export class PendingEdits {
-  readonly #bench: Pick<Workbench, "entries" | "isUnanswered">;
+  readonly #host: Pick<PartContext, "entries" | "isUnanswered">;
   #session = "";
   #seen = 0;
   #last: string | undefined;
@@ -34,8 +34,8 @@ export class PendingEdits {
   #leaf: string | undefined;
   #open: ReadonlyMap<string, Content> = new Map();
 
-  constructor(bench: Pick<Workbench, "entries" | "isUnanswered">) {
-    this.#bench = bench;
+  constructor(host: Pick<PartContext, "entries" | "isUnanswered">) {
+    this.#host = host;
   }
 
   /** By the entries that they are for. */
@@ -66,12 +66,12 @@ export class PendingEdits {
     let isChanged = false;
     const made = messages.map((message) => {
       if (!isEditable(message)) return message;
-      const entryId = this.#bench.entries.entryOf(message);
+      const entryId = this.#host.entries.entryOf(message);
       const content = entryId === undefined ? undefined : open.get(entryId);
-      if (entryId === undefined || content === undefined || this.#bench.isUnanswered(entryId)) return message;
+      if (entryId === undefined || content === undefined || this.#host.isUnanswered(entryId)) return message;
       isChanged = true;
       const copy = { ...message, content } as AgentMessage;
-      this.#bench.entries.copied(copy, message);
+      this.#host.entries.copied(copy, message);
       return copy;
     });
     return isChanged ? made : undefined;

@@ -1,13 +1,13 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { ContextEntry } from "../../parts/masking/candidates.ts";
-import type { Workbench } from "../../parts/optimisation/workbench.ts";
-import type { Block, PruningBench } from "../bench.ts";
+import type { PartContext } from "../../parts/optimisation/part-context.ts";
+import type { Block, PruningContext } from "../pruning-context.ts";
 import { type Batch, batchOf } from "./batch.ts";
 import { newestOutputs, type Planning, planned, tokensOnce } from "./plan.ts";
 import type { Removal, StrategyName } from "./removal.ts";
 
 /** What strategies need of the other parts of pruning. */
-export interface StrategiesBench extends Workbench, Pick<PruningBench, "pruning" | "off" | "blocks" | "usage"> {
+export interface StrategiesContext extends PartContext, Pick<PruningContext, "pruning" | "off" | "blocks" | "usage"> {
   /** Whether the user decides when the context is made smaller. */
   readonly isManual: (ctx: ExtensionContext) => boolean;
 }
@@ -30,27 +30,27 @@ export interface Scene {
 }
 
 /** The batch of an order that is worth its cost. `undefined`: there is none now. */
-export function search(bench: StrategiesBench, order: Order, scene: Scene, ctx: ExtensionContext): Batch | undefined {
+export function search(host: StrategiesContext, order: Order, scene: Scene, ctx: ExtensionContext): Batch | undefined {
   const { context, edited, open } = scene;
-  const isHidden = (entryId: string): boolean => bench.boundary.isProtected(entryId, ctx);
+  const isHidden = (entryId: string): boolean => host.boundary.isProtected(entryId, ctx);
   const isOut = (entryId: string): boolean =>
-    edited.has(entryId) || open.has(entryId) || isHidden(entryId) || bench.isUnanswered(entryId);
-  const tokensOf = tokensOnce(bench.estimator);
-  const planning: Planning = { context, config: bench.pruning(), cwd: ctx.cwd, tokensOf, isOut };
+    edited.has(entryId) || open.has(entryId) || isHidden(entryId) || host.isUnanswered(entryId);
+  const tokensOf = tokensOnce(host.estimator);
+  const planning: Planning = { context, config: host.pruning(), cwd: ctx.cwd, tokensOf, isOut };
   const { calls, isForced, isWanted } = order;
   const all: readonly Removal[] = calls === undefined ? planned(planning) : newestOutputs(planning, calls);
   const removals = all.filter(({ strategy }) => isWanted(strategy));
   if (removals.length === 0) return undefined;
-  const usage = isForced ? undefined : bench.usage(ctx);
+  const usage = isForced ? undefined : host.usage(ctx);
   const isAboveMax = usage !== undefined && usage.share >= usage.max;
-  const fresh = freshBlocks(bench, context, ctx).flatMap(({ entryIds }) => entryIds);
+  const fresh = freshBlocks(host, context, ctx).flatMap(({ entryIds }) => entryIds);
   const changesFrom = firstOf(new Set([...edited, ...fresh]), context);
-  return batchOf(bench, { removals, context, tokensOf, isHidden, changesFrom, isForced, isAboveMax }, ctx);
+  return batchOf(host, { removals, context, tokensOf, isHidden, changesFrom, isForced, isAboveMax }, ctx);
 }
 
 /** The blocks that were made behind the last answer: the next request is the first that has them. */
 export function freshBlocks(
-  { blocks }: Pick<StrategiesBench, "blocks">,
+  { blocks }: Pick<StrategiesContext, "blocks">,
   context: readonly ContextEntry[],
   ctx: ExtensionContext,
 ): readonly Block[] {

@@ -2,17 +2,17 @@ import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-
 import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { PruningChange } from "../../../protocol/pruning/report.ts";
-import type { Workbench } from "../../parts/optimisation/workbench.ts";
+import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import { RECALL_MARK, recallIdOf, recordData } from "../../parts/recall/record.ts";
 import { Announcements, isWritten } from "./announcements.ts";
 import { type Batch, type Replacement, replacementsOf } from "./batch.ts";
 import { EDITS_MARK, editDraft, editsData, PendingEdits } from "./pending-edits.ts";
 import { prunedArguments } from "./pruned-arguments.ts";
 import type { StrategyName } from "./removal.ts";
-import { freshBlocks, type Order, type StrategiesBench, search } from "./search.ts";
+import { freshBlocks, type Order, type StrategiesContext, search } from "./search.ts";
 
 /** What the user has taken out. */
-export interface Sweeper {
+export interface ManualPrune {
   /**
    * All that the strategies find, or the outputs of so many of the newest calls, whatever they are: at once, or with `wait` at
    * the next boundary of the run that is on. Throws {@link AskRefused}: `session_busy`, `pruning_disabled`.
@@ -33,54 +33,54 @@ const maxAnswered = 1_000;
  * under a number by which it is recalled. Where the cache is cold as a run begins, and where the user asks for it between two
  * runs, an entry says what goes, and requests go by that until pi takes the edits: while pruning is off neither is done.
  */
-export function addStrategies(bench: StrategiesBench): Sweeper {
-  const pending = new PendingEdits(bench);
-  const told = new Announcements(bench);
+export function addStrategies(host: StrategiesContext): ManualPrune {
+  const pending = new PendingEdits(host);
+  const told = new Announcements(host);
   const waiting: (number | undefined)[] = [];
   const offered: { readonly calls: number | undefined; readonly replacements: readonly Replacement[] }[] = [];
-  const hindrance = (ctx: ExtensionContext): string | undefined => bench.off(ctx) ?? bench.recall.missing();
+  const hindrance = (ctx: ExtensionContext): string | undefined => host.off(ctx) ?? host.recall.missing();
   const isOn = (ctx: ExtensionContext): boolean =>
-    hindrance(ctx) === undefined && (!bench.isManual(ctx) || bench.pruning().manualMode.automaticStrategies);
+    hindrance(ctx) === undefined && (!host.isManual(ctx) || host.pruning().manualMode.automaticStrategies);
 
   const draftsAt = (order: Order, { state, ctx, edited }: Boundary): SessionBoundaryDraft[] => {
     const { contextEntries: context } = state.context;
     const scene = { context, edited: edited ?? new Set(), open: new Set(pending.on(ctx).keys()) };
-    const batch = search(bench, order, scene, ctx);
-    const replacements = batch === undefined ? [] : replacementsOf(bench, batch, ctx);
+    const batch = search(host, order, scene, ctx);
+    const replacements = batch === undefined ? [] : replacementsOf(host, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
     told.proposed(replacements);
     if (order.isForced) offered.push({ calls: order.calls, replacements });
-    changed(bench, replacements);
+    changed(host, replacements);
     return [...recordDrafts(replacements, batch), ...replacements.map(editDraft)];
   };
   /** What the user wants now. pi takes all that is proposed at a boundary or nothing, so that a sweep may wait for another. */
   const ordered = ({ sessionManager }: ExtensionContext): Order[] => {
     const again = offered
       .splice(0)
-      .filter((one) => !one.replacements.some((made) => isWritten(made, bench, sessionManager)));
+      .filter((one) => !one.replacements.some((made) => isWritten(made, host, sessionManager)));
     return [...again.map(({ calls }) => calls), ...waiting.splice(0)].map(wished);
   };
   /** Between two runs, or before the first request of one: what goes is written at once. */
   const writeNow = (order: Order, ctx: ExtensionContext): readonly Replacement[] => {
     const context = ctx.sessionManager.buildSessionProjection().entries;
-    const batch = search(bench, order, { context, edited: new Set(), open: new Set(pending.on(ctx).keys()) }, ctx);
-    const replacements = batch === undefined ? [] : replacementsOf(bench, batch, ctx);
+    const batch = search(host, order, { context, edited: new Set(), open: new Set(pending.on(ctx).keys()) }, ctx);
+    const replacements = batch === undefined ? [] : replacementsOf(host, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
-    for (const { customType, data } of recordDrafts(replacements, batch)) bench.pi.appendEntry(customType, data);
-    bench.pi.appendEntry(EDITS_MARK, editsData(replacements));
-    changed(bench, replacements);
+    for (const { customType, data } of recordDrafts(replacements, batch)) host.pi.appendEntry(customType, data);
+    host.pi.appendEntry(EDITS_MARK, editsData(replacements));
+    changed(host, replacements);
     told.now(replacements);
     return replacements;
   };
 
-  bench.recall.need(() => bench.pruning().enabled);
-  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx, pending.on(ctx)));
-  bench.boundary.contribute(
+  host.recall.need(() => host.pruning().enabled);
+  host.recall.addSource((id, ctx) => prunedArguments(host.recall.registry, id, ctx, pending.on(ctx)));
+  host.boundary.contribute(
     part,
     (boundary): BoundaryWish | undefined => {
       const { ctx, state } = boundary;
-      const fresh = bench.off(ctx) === undefined ? freshBlocks(bench, state.context.contextEntries, ctx) : [];
-      for (const { entryIds } of fresh) bench.cacheRule.changed(blocksPart, entryIds);
+      const fresh = host.off(ctx) === undefined ? freshBlocks(host, state.context.contextEntries, ctx) : [];
+      for (const { entryIds } of fresh) host.cacheRule.changed(blocksPart, entryIds);
       const isOff = hindrance(ctx) !== undefined;
       const drafts: SessionBoundaryDraft[] = isOff ? [] : pending.drafts(ctx);
       const orders = isOff ? [] : ordered(ctx);
@@ -93,10 +93,10 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
     },
     { edits: "deduplication" },
   );
-  bench.boundary.contribute(
+  host.boundary.contribute(
     "sizeDecay",
     (boundary): BoundaryWish | undefined => {
-      if (!isOn(boundary.ctx) || !bench.pruning().strategies.sizeDecay.enabled) return undefined;
+      if (!isOn(boundary.ctx) || !host.pruning().strategies.sizeDecay.enabled) return undefined;
       const drafts = draftsAt(
         found((strategy) => strategy === "sizeDecay"),
         boundary,
@@ -105,17 +105,17 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
     },
     { edits: "decay" },
   );
-  bench.on(part, "agent_start", (_event, ctx) => {
-    if (isOn(ctx) && bench.cacheRule.isCold(ctx)) writeNow(found(), ctx);
+  host.on(part, "agent_start", (_event, ctx) => {
+    if (isOn(ctx) && host.cacheRule.isCold(ctx)) writeNow(found(), ctx);
   });
-  bench.on(part, "agent_settled", (_event, ctx) => {
+  host.on(part, "agent_settled", (_event, ctx) => {
     told.seen(ctx);
     const orders = ordered(ctx);
     // The run has had no boundary since.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });
-  bench.entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
-  bench.pipeline.use(
+  host.entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
+  host.pipeline.use(
     "context_with_system",
     "bash",
     (messages, ctx) => {
@@ -159,7 +159,7 @@ function recordDrafts(replacements: readonly Replacement[], { cost }: Batch) {
   });
 }
 
-function changed({ cacheRule }: Pick<Workbench, "cacheRule">, replacements: readonly Replacement[]): void {
+function changed({ cacheRule }: Pick<PartContext, "cacheRule">, replacements: readonly Replacement[]): void {
   for (const { record, targetId } of replacements) cacheRule.changed(record.part, [targetId]);
 }
 

@@ -4,7 +4,7 @@ import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts"
 import { defaultOptimisation, type OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import { assistant, tokenTrace } from "../../helpers/token-traces.ts";
-import { fakeContext, fakePlaces } from "./workbench.ts";
+import { fakeContext, fakePlaces } from "./fake-host.ts";
 
 const prose = "The committee met on Thursday and decided to postpone the construction of the library. ".repeat(40);
 

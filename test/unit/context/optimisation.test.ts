@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { optimisation } from "../../../context/parts/optimisation/optimisation.ts";
-import { fakePlaces } from "./workbench.ts";
+import { fakePlaces } from "./fake-host.ts";
 
 test("a part that cannot be put into its place is told, and costs no other part", () => {
   const places = fakePlaces({} as ExtensionContext);

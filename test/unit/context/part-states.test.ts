@@ -1,8 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { PartStates } from "../../../context/parts/optimisation/workbench.ts";
+import { PartStates } from "../../../context/parts/optimisation/part-context.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
-import { fakePlaces } from "./workbench.ts";
+import { fakePlaces } from "./fake-host.ts";
 
 const ctx = {} as ExtensionContext;
 

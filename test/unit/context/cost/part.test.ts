@@ -1,10 +1,10 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { addCost } from "../../../../context/cost/cost.ts";
-import type { Workbench } from "../../../../context/parts/optimisation/workbench.ts";
+import type { PartContext } from "../../../../context/parts/optimisation/part-context.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../protocol/optimisation/resolve.ts";
-import { type FakePlaces, fakeContext, fakePlaces } from "../workbench.ts";
+import { type FakePlaces, fakeContext, fakePlaces } from "../fake-host.ts";
 
 type Command = Parameters<ExtensionAPI["registerCommand"]>[1];
 
@@ -47,15 +47,15 @@ class Room {
         },
       },
     } as unknown as ExtensionAPI;
-    const bench = {
+    const host = {
       ...this.places,
       pi,
       config: () => this.#config,
       inspect: () => {},
       degraded: (_part: string, reason: string) => void this.degraded.push(reason),
       restored: () => {},
-    } as unknown as Workbench;
-    addCost(bench);
+    } as unknown as PartContext;
+    addCost(host);
   }
 
   configure(options: OptimisationOptions): void {

@@ -2,12 +2,12 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createRequestEntries } from "../../../../context/parts/map/request-entries.ts";
 import type { Recaller } from "../../../../context/parts/recall/tool.ts";
-import type { PruningBench } from "../../../../context/pruning/bench.ts";
 import { createBlocks } from "../../../../context/pruning/blocks.ts";
+import type { PruningContext } from "../../../../context/pruning/pruning-context.ts";
 import { BLOCKS_MARK } from "../../../../context/pruning/record.ts";
 import type { BoundaryAnswer } from "../../../../extension/boundary.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../workbench.ts";
+import { fakePlaces } from "../fake-host.ts";
 import { Branch, blockOf } from "./branch.ts";
 
 /** The part in a session of eight messages. */
@@ -21,7 +21,7 @@ function blocks() {
     appendEntry: (customType: string, data: unknown) => void branch.add({ type: "custom", customType, data }),
   });
   const changed: string[][] = [];
-  const bench = {
+  const host = {
     ...places,
     cacheRule: { changed: (part: string, ids: readonly string[]) => void changed.push([part, ...ids]) },
     pruning: () => ({ ...defaultPruning, enabled: true }),
@@ -29,7 +29,7 @@ function blocks() {
     entries: createRequestEntries(places, { ambiguous: () => {}, clear: () => {} }),
     recall: { need: () => {}, missing: () => off.recall, addSource: (source: Recaller) => void sources.push(source) },
   };
-  const made = createBlocks(bench as unknown as PruningBench);
+  const made = createBlocks(host as unknown as PruningContext);
   const stateOf = (id: string) => made.on(branch.context).find(id)?.state.kind;
   /** Writes what the writer gives pi. */
   const boundary = (drafts: readonly object[] = []): readonly object[] => {

@@ -1,12 +1,12 @@
 import { ChangeLog } from "../../../../context/parts/cache/change-log.ts";
-import type { Usage } from "../../../../context/pruning/bench.ts";
 import { createBreaker } from "../../../../context/pruning/nudges/breaker.ts";
 import { addNudges } from "../../../../context/pruning/nudges/nudges.ts";
 import type { NudgeKind } from "../../../../context/pruning/nudges/record.ts";
 import { createPrompts } from "../../../../context/pruning/prompts/prompts.ts";
+import type { Usage } from "../../../../context/pruning/pruning-context.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../workbench.ts";
+import { fakePlaces } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 const window = 100_000;
@@ -40,7 +40,7 @@ export class Clock {
   begin(): void {
     const places = fakePlaces(this.branch.context);
     const { histories, breaker } = createBreaker(() => this.config);
-    const bench = {
+    const host = {
       ...places,
       cacheRule: { passing: (text: string) => this.changes.passing(text), changes: this.changes } as never,
       pruning: () => this.config,
@@ -50,7 +50,7 @@ export class Clock {
       blocks: { on: () => ({ active: [] }) as never },
       notify: this.places.notify,
     };
-    addNudges(bench, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
+    addNudges(host, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
     this.#breaker = breaker;
     this.#run = (messages) => places.pipeline.run("context_with_system", messages, this.branch.context);
     this.#boundary = () =>

@@ -4,7 +4,7 @@ import { bareIds, idsData, messageIdOf, messageNumberOf } from "../../../../cont
 import { IdsRegistry, type IdsSession } from "../../../../context/pruning/ids-registry.ts";
 import type { SessionEntry } from "../../../../extension/pi-types.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../workbench.ts";
+import { fakePlaces } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 /** A session's file that grows. */

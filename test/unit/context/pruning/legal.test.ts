@@ -3,7 +3,7 @@ import { flawsIn, flawsInPayload } from "../../../../context/pruning/flaws.ts";
 import { Legality } from "../../../../context/pruning/legal.ts";
 import { tagOf } from "../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
-import { fakeContext, fakePlaces } from "../workbench.ts";
+import { fakeContext, fakePlaces } from "../fake-host.ts";
 
 const made = (fields: object): AgentMessage => ({ timestamp: 1, ...fields }) as unknown as AgentMessage;
 const user = (...texts: readonly string[]) =>
@@ -63,7 +63,7 @@ test.each([
   expect([...flawsInPayload(messages)]).toEqual(flaws);
 });
 
-function bench({ isWhole = true, off }: { readonly isWhole?: boolean; readonly off?: string } = {}) {
+function host({ isWhole = true, off }: { readonly isWhole?: boolean; readonly off?: string } = {}) {
   const ctx = fakeContext();
   const places = fakePlaces(ctx);
   let isAmbiguous = false;
@@ -86,7 +86,7 @@ function bench({ isWhole = true, off }: { readonly isWhole?: boolean; readonly o
 }
 
 test("what pruning makes illegal is undone: the request goes out unpruned, and the model call goes on", () => {
-  const it = bench();
+  const it = host();
   it.legality.begin();
   it.pipeline.use("context_with_system", "blocks", (messages) => messages.slice(2), "wrong");
   it.legality.verify();
@@ -99,7 +99,7 @@ test("what pruning makes illegal is undone: the request goes out unpruned, and t
 });
 
 test("what others have made illegal before us is told once, and stays", () => {
-  const it = bench({ isWhole: false });
+  const it = host({ isWhole: false });
   it.legality.begin();
   it.legality.verify();
   const messages = [user("a"), result("c1")];
@@ -111,7 +111,7 @@ test("what others have made illegal before us is told once, and stays", () => {
 });
 
 test("a session that is broken in itself is nobody's foreign edit", () => {
-  const it = bench();
+  const it = host();
   it.legality.begin();
   it.legality.verify();
   it.request([user("a"), result("c1")], { messages: [say, { role: "tool", tool_call_id: "c1" }] });
@@ -124,7 +124,7 @@ test("what a later extension has taken away or broken is found in the payload", 
     messages: contents.map((content) => ({ role: "user", content })),
   });
   const found = (payload: unknown): readonly string[] => {
-    const it = bench();
+    const it = host();
     it.legality.begin();
     it.legality.verify();
     it.request(messages, payload);
@@ -143,14 +143,14 @@ test("what a later extension has taken away or broken is found in the payload", 
 });
 
 test("a request whose messages cannot be told from each other is told of once, until one can again", () => {
-  const it = bench();
+  const it = host();
   it.legality.begin();
   for (const isAmbiguous of [true, true, false, true]) it.begins(isAmbiguous);
   expect(it.notices.map(({ data }) => (data as { readonly reason: string }).reason)).toEqual(["mapping", "mapping"]);
 });
 
 test("nothing is looked at where pruning is off", () => {
-  const it = bench({ isWhole: false, off: "Off." });
+  const it = host({ isWhole: false, off: "Off." });
   it.legality.begin();
   it.legality.verify();
   it.request([result("c1")], { messages: [{ role: "tool", tool_call_id: "c1" }] });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createMode, type Mode } from "../../../../context/pruning/mode.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../workbench.ts";
+import { fakePlaces } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 /** A session's mode in one process after the other. */

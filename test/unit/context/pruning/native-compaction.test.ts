@@ -1,9 +1,9 @@
 import type { ExtensionContext, SessionBeforeCompactEvent } from "@earendil-works/pi-coding-agent";
 import { describe, expect, test } from "vitest";
 import type { SeenEntry } from "../../../../context/parts/compaction/cut.ts";
-import type { Block, BlockTree, PruningBench, Usage } from "../../../../context/pruning/bench.ts";
 import { coveredPrefix, cutAround, shownEntries } from "../../../../context/pruning/native/covered.ts";
 import { NativeCompaction } from "../../../../context/pruning/native/native-compaction.ts";
+import type { Block, BlockTree, PruningContext, Usage } from "../../../../context/pruning/pruning-context.ts";
 import type { AgentMessage, SessionEntry } from "../../../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
@@ -127,7 +127,7 @@ function stand({
   const allowed: number[] = [];
   const shown: string[] = [];
   const branch = new Branch();
-  const bench = {
+  const host = {
     pruning: () => ({ ...defaultPruning, nativeCompaction: { fromBlocks, minPrefixShare: 0.25, guard } }),
     off: () => off,
     usage: () => (usage === undefined ? undefined : { window, share: 0, max: 0.8, min: 0.4, tokens: 0, ...usage }),
@@ -145,7 +145,7 @@ function stand({
     fault: (_where: string, thrown: unknown) => {
       throw thrown;
     },
-  } as unknown as PruningBench;
+  } as unknown as PruningContext;
   const ctx = {
     model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },
     sessionManager: {
@@ -173,7 +173,7 @@ function stand({
       },
     },
   } as unknown as ExtensionContext;
-  return { native: new NativeCompaction(bench), ctx, asked, allowed, shown, branch };
+  return { native: new NativeCompaction(host), ctx, asked, allowed, shown, branch };
 }
 
 function event(

@@ -31,7 +31,7 @@ function counting(branch: Branch, ledger?: CacheLedger, sessionId = "s1") {
   });
   const active = [{ ...block("b2", 900, 100, ["b1"]), topic: "All", state: { kind: "active" }, entryId: "x" }];
   const b1 = { ...block("b1", 1_000, 200), topic: "One", state: { kind: "consumed", parent: "b2" }, entryId: "x" };
-  const bench = {
+  const host = {
     recall: {
       registry,
       masked: () => [
@@ -45,8 +45,8 @@ function counting(branch: Branch, ledger?: CacheLedger, sessionId = "s1") {
     memory,
     boundary,
   };
-  const losses = createCacheLosses(bench as never);
-  const stats = createStats(bench as never, { section: () => "four", echoes: () => 2, losses });
+  const losses = createCacheLosses(host as never);
+  const stats = createStats(host as never, { section: () => "four", echoes: () => 2, losses });
   const ctx = { sessionManager: managerOf(branch), model: { cost } } as never;
   return {
     stats: () => stats(ctx),

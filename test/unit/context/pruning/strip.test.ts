@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { addStrip, stripped, strippedArguments } from "../../../../context/pruning/strip.ts";
 import { tagOf, withoutLastTag, withoutTags } from "../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
-import { fakeContext, fakePlaces } from "../workbench.ts";
+import { fakeContext, fakePlaces } from "../fake-host.ts";
 
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 const isIssued = (id: string): boolean => ["m001", "m012", "b3"].includes(id);

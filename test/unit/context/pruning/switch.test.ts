@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createSwitch } from "../../../../context/pruning/switch.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import { fakeContext, fakePlaces } from "../workbench.ts";
+import { fakeContext, fakePlaces } from "../fake-host.ts";
 
 interface Case {
   readonly why: string;

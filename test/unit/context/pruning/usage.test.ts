@@ -3,7 +3,7 @@ import { WindowUsage } from "../../../../context/pruning/usage.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../workbench.ts";
+import { fakePlaces } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 /** A session whose messages have a token for each character, with an estimator that is never wrong. */
@@ -23,7 +23,7 @@ class Window {
       request: (messages: readonly AgentMessage[]) => messages.reduce((sum, one) => sum + textOf(one).length, 0),
       context: () => this.#context(),
     } as never;
-    const bench = {
+    const host = {
       ...this.#places,
       estimator,
       pruning: () => ({ ...defaultPruning, enabled: true }),
@@ -34,7 +34,7 @@ class Window {
     this.#places.pipeline.use("context_with_system", "blocks", (messages) =>
       this.isOff ? undefined : rendered(messages),
     );
-    this.usage = new WindowUsage(bench);
+    this.usage = new WindowUsage(host);
   }
 
   get next(): number | undefined {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { decideByRule } from "../../../../../context/parts/cache/cache-rule.ts";
-import { AuditBench } from "./audit-bench.ts";
+import { AuditedSession } from "./audited-session.ts";
 
 // A service that keeps what it has read, and a run whose every request adds an output.
 
@@ -10,8 +10,8 @@ const promptTokens = 4_000;
 
 /** Masks outputs, from the oldest on, at the boundaries where `masks` says how many. */
 function run(masks: (facts: { readonly request: number; readonly open: number }) => number) {
-  const bench = new AuditBench();
-  bench.branch.prompt();
+  const session = new AuditedSession();
+  session.branch.prompt();
   const entries: string[] = [];
   let [masked, batches, uncached] = [0, 0, 0];
   let cached: readonly number[] = [];
@@ -23,18 +23,20 @@ function run(masks: (facts: { readonly request: number; readonly open: number })
     const cacheRead = sizes.slice(0, same === -1 ? sizes.length : same).reduce((sum, size) => sum + size, 0);
     uncached += total - cacheRead;
     cached = sizes;
-    bench.request({ messages, usage: { input: total - cacheRead, cacheRead, cacheWrite: 0, output: 1 } });
-    entries.push(bench.branch.append("message", { message: { role: "toolResult", content: [], timestamp: request } }));
+    session.request({ messages, usage: { input: total - cacheRead, cacheRead, cacheWrite: 0, output: 1 } });
+    entries.push(
+      session.branch.append("message", { message: { role: "toolResult", content: [], timestamp: request } }),
+    );
     const more = Math.min(masks({ request, open: entries.length - masked }), entries.length - masked);
     if (more === 0) continue;
     const targets = entries.slice(masked, masked + more);
-    bench.changes.add("masking", targets);
+    session.changes.add("masking", targets);
     for (const targetId of targets)
-      bench.branch.append("context_edit", { targetId, replacement: { content: "[masked]" } });
+      session.branch.append("context_edit", { targetId, replacement: { content: "[masked]" } });
     masked += more;
     batches += 1;
   }
-  return { bench, batches, uncached, causes: bench.memory.audit?.ledger.report().causes ?? {} };
+  return { session, batches, uncached, causes: session.memory.audit?.ledger.report().causes ?? {} };
 }
 
 test("trap: where 2 % of the requests edit early text, their share of the uncached input is told by its cause", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { addMasking } from "../../../../../context/parts/masking/masking.ts";
-import type { Workbench } from "../../../../../context/parts/optimisation/workbench.ts";
+import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
 
 type Contributor = (boundary: object) => { readonly drafts: readonly { readonly type: string }[] } | undefined;
@@ -11,7 +11,7 @@ function masked(numbers: number) {
   const changed: string[] = [];
   let left = numbers;
   let contributor: Contributor | undefined;
-  const bench = {
+  const host = {
     recall: {
       need: () => {},
       missing: () => undefined,
@@ -32,7 +32,7 @@ function masked(numbers: number) {
     degraded: (_part: string, reason: string) => void degraded.push(reason),
     restored: () => {},
   };
-  addMasking(bench as unknown as Workbench);
+  addMasking(host as unknown as PartContext);
   const messages = [
     ...["t1", "t2", "t3"].map((id) => ({ id, role: "toolResult", toolName: "read", toolCallId: id, text: "x" })),
     { id: "a1", role: "assistant", text: "" },

@@ -7,17 +7,17 @@ import { type ContextFile, renderContextFiles } from "../../../../../context/par
 import { hashOf, PromptRecord } from "../../../../../context/parts/prompt/record.ts";
 import { StartConfig } from "../../../../../context/parts/prompt/start.ts";
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
-import { FakeBench, head, runOf, user } from "./bench.ts";
+import { FakeSession, head, runOf, user } from "./fake-session.ts";
 
 const shared = "Whoever changes a public function changes its documentation in the same commit, with an example. ";
 const long = shared.repeat(3).trim();
 const dedupe = { contextFiles: { dedupe: true } };
 
 /** The part in a life of a session's extensions. */
-function begin(fake: FakeBench): ContextFiles {
-  const record = new PromptRecord(fake.bench);
-  const start = new StartConfig(fake.bench);
-  const part = new ContextFiles({ bench: fake.bench, record, start });
+function begin(fake: FakeSession): ContextFiles {
+  const record = new PromptRecord(fake.host);
+  const start = new StartConfig(fake.host);
+  const part = new ContextFiles({ host: fake.host, record, start });
   record.begin(fake.ctx);
   part.begin();
   start.begin(fake.ctx);
@@ -30,14 +30,18 @@ const files: readonly ContextFile[] = [
 ];
 const source = renderContextFiles(files);
 
-function sent(part: ContextFiles, fake: FakeBench, message: AgentMessage = head({ project_context: source })): unknown {
+function sent(
+  part: ContextFiles,
+  fake: FakeSession,
+  message: AgentMessage = head({ project_context: source }),
+): unknown {
   const [first] = part.stage([message, user("Hello.")], fake.ctx) ?? [message];
   return first?.role === "system" ? (first.sections?.["project_context"] ?? first.content) : undefined;
 }
 
 describe("a session's context files", () => {
   test("are decided at the first request, and the entry makes the next life send the same bytes under any configuration", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
     expect(fake.entries).toEqual([]);
@@ -57,7 +61,7 @@ describe("a session's context files", () => {
   });
 
   test("keep their place among the sections, and no message is changed itself", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
     const message = Object.freeze(head(Object.freeze({ preamble: "p", project_context: source, cwd: "c" })));
@@ -66,7 +70,7 @@ describe("a session's context files", () => {
   });
 
   test("are sent as they are when nothing would be saved, and that is kept too", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     const one = files.slice(1);
     part.runStarts(runOf({ contextFiles: one }));
@@ -76,7 +80,7 @@ describe("a session's context files", () => {
   });
 
   test("are left alone by a part that was turned on in the middle of a session, until its next pi", () => {
-    const fake = new FakeBench({});
+    const fake = new FakeSession({});
     const early = begin(fake);
     fake.add({ type: "message", message: { role: "assistant" } });
     expect(early.stage([head({ project_context: source })], fake.ctx)).toBeUndefined();
@@ -91,7 +95,7 @@ describe("a session's context files", () => {
   });
 
   test("hold though the entry cannot be written", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     fake.unwritable = new Error("disk full");
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
@@ -101,7 +105,7 @@ describe("a session's context files", () => {
   });
 
   test("leave no entry in a session whose pi is only asked", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     fake.memory.isOnlyAsked = true;
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
@@ -110,7 +114,7 @@ describe("a session's context files", () => {
   });
 
   test("that vary from request to request are given up, and said to be", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     for (let at = 0; at < 40; at += 1) {
       const varied = [...files, { path: "/far/near/x/AGENTS.md", content: `It is ${at}.` }];
@@ -129,7 +133,7 @@ describe("a section that cannot be read with certainty", () => {
     renderContextFiles([{ path: "/nonexistent/AGENTS.md", content: long }]),
     renderContextFiles([{ path: "/etc/hostname", content: long }]),
   ])("is sent as it is, and reported: %j", (section) => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     expect(sent(begin(fake), fake, head({ project_context: section }))).toBe(section);
     expect(fake.degraded).toEqual([expect.stringContaining("contextFiles: pi writes the context files in a way")]);
     expect(fake.entries).toEqual([]);
@@ -144,9 +148,9 @@ describe("a section that cannot be read with certainty", () => {
       },
     ];
     const section = renderContextFiles(hostile);
-    const unsure = new FakeBench(dedupe);
+    const unsure = new FakeSession(dedupe);
     expect(sent(begin(unsure), unsure, head({ project_context: section }))).toBe(section);
-    const sure = new FakeBench(dedupe);
+    const sure = new FakeSession(dedupe);
     const part = begin(sure);
     part.runStarts(runOf({ contextFiles: hostile }));
     // One paragraph of the hostile file holds all of its text.
@@ -159,7 +163,7 @@ describe("a section that cannot be read with certainty", () => {
       mkdirSync(join(root, "near"));
       const there = [join(root, "AGENTS.md"), join(root, "near", "CLAUDE.md")];
       for (const path of there) writeFileSync(path, "");
-      const fake = new FakeBench(dedupe);
+      const fake = new FakeSession(dedupe);
       const text = renderContextFiles(there.map((path) => ({ path, content: long })));
       expect(sent(begin(fake), fake, head({ project_context: text }))).toContain("[Same text");
     } finally {
@@ -172,7 +176,7 @@ describe("a prompt without sections", () => {
   const text = `You are.\n\n${source}\n\n<cwd>\n</project_context>\n</cwd>`;
 
   test("has its context files shortened once, and the same the next time", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
     const made = sent(part, fake, { role: "system", content: text, timestamp: 0 });
@@ -185,7 +189,7 @@ describe("a prompt without sections", () => {
   });
 
   test("that is forced on a run by another extension is shortened too", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     const options = { contextFiles: files, forceSystemPrompt: text };
     part.runStarts(runOf(options));
@@ -214,7 +218,7 @@ describe("entries of the session's file", () => {
     data({ project_context: { sourceHash: hash, text: null } }, 2),
     null,
   ])("that are none of ours are passed over: %#", (wrong) => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     fake.add({ type: "custom", customType: "pi-rpcd.prompt", data: wrong });
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
@@ -222,7 +226,7 @@ describe("entries of the session's file", () => {
   });
 
   test("decide a source once: what comes later does not change its text", () => {
-    const fake = new FakeBench(dedupe);
+    const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
     const text = sent(part, fake);

@@ -9,7 +9,7 @@ import { skillTool } from "../../../../../context/parts/prompt/skill-tool.ts";
 import { Skills } from "../../../../../context/parts/prompt/skills.ts";
 import { StartConfig } from "../../../../../context/parts/prompt/start.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
-import { FakeBench, head, runOf, user } from "./bench.ts";
+import { FakeSession, head, runOf, user } from "./fake-session.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skills-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -23,14 +23,14 @@ function writeSkill(name: string, text: string): { readonly name: string; readon
 }
 
 function begin(optimisation: OptimisationOptions["skills"]) {
-  const fake = new FakeBench({ skills: { enabled: true, ...optimisation } });
+  const fake = new FakeSession({ skills: { enabled: true, ...optimisation } });
   const skill = writeSkill("review", body);
   fake.commands = [skill];
-  const record = new PromptRecord(fake.bench);
-  const start = new StartConfig(fake.bench);
-  const files = new SkillFiles(fake.bench.pi);
-  const prefetch = new Prefetch(fake.bench, record, files);
-  const skills = new Skills({ bench: fake.bench, files, prefetch, start });
+  const record = new PromptRecord(fake.host);
+  const start = new StartConfig(fake.host);
+  const files = new SkillFiles(fake.host.pi);
+  const prefetch = new Prefetch(fake.host, record, files);
+  const skills = new Skills({ host: fake.host, files, prefetch, start });
   const whole = `<skill name="review" location="${skill.path}">\nReferences are relative to ${root}.\n\n${body}\n</skill>`;
   const input = (text: string, source: "rpc" | "extension" | "interactive" = "rpc"): string | undefined => {
     const result = skills.input({ type: "input", text, source }, fake.ctx);

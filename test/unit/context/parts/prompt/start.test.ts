@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { holds, StartConfig } from "../../../../../context/parts/prompt/start.ts";
-import { FakeBench } from "./bench.ts";
+import { FakeSession } from "./fake-session.ts";
 
 const labels = { area: "web=shop", empty: "" };
 
@@ -23,8 +23,8 @@ describe("a rule's condition", () => {
 });
 
 test("a session that has had no request takes what is configured at its first one, and keeps it", () => {
-  const fake = new FakeBench({ contextFiles: { dedupe: true } });
-  const start = new StartConfig(fake.bench);
+  const fake = new FakeSession({ contextFiles: { dedupe: true } });
+  const start = new StartConfig(fake.host);
   start.begin(fake.ctx);
   fake.configure({ contextFiles: { budgetTokens: 500 }, skills: { prefetch: ["x"] } });
   expect(start.at(fake.ctx)).toMatchObject({ contextFiles: { dedupe: false, budgetTokens: 500 }, prefetch: ["x"] });
@@ -33,6 +33,6 @@ test("a session that has had no request takes what is configured at its first on
 });
 
 test("skills that are configured and turned off are in no prompt", () => {
-  const fake = new FakeBench({ skills: { enabled: false, prefetch: ["x"] } });
-  expect(new StartConfig(fake.bench).at(fake.ctx).prefetch).toEqual([]);
+  const fake = new FakeSession({ skills: { enabled: false, prefetch: ["x"] } });
+  expect(new StartConfig(fake.host).at(fake.ctx).prefetch).toEqual([]);
 });

@@ -2,8 +2,8 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createRecall } from "../../../../../context/parts/recall/recall.ts";
 import { RECALL_MARK, type RecallRecord, recordData } from "../../../../../context/parts/recall/record.ts";
+import { fakePlaces } from "../../fake-host.ts";
 import { Branch } from "../../pruning/branch.ts";
-import { fakePlaces } from "../../workbench.ts";
 
 test("an output that was recorded again behind a crash is out of the context once, and once for each part that has shortened it", () => {
   const branch = new Branch();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { keepPending, numbersIn } from "../../../../../context/parts/recall/pending-cuts.ts";
 import { createRecall } from "../../../../../context/parts/recall/recall.ts";
 import type { SessionEntry } from "../../../../../extension/pi-types.ts";
-import { fakeContext, fakePlaces } from "../../workbench.ts";
+import { fakeContext, fakePlaces } from "../../fake-host.ts";
 
 const mark = "[… cut: 9000 characters, 9 lines in all; recall r001 …]";
 

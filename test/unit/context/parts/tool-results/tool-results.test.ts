@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Workbench } from "../../../../../context/parts/optimisation/workbench.ts";
+import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
 import { RecallRegistry } from "../../../../../context/parts/recall/registry.ts";
 import { addToolResults } from "../../../../../context/parts/tool-results/tool-results.ts";
 import { emptyMemory } from "../../../../../extension/memory.ts";
@@ -30,7 +30,7 @@ function part(spillDirectory = root) {
   const degraded: string[] = [];
   const counted: number[] = [];
   const stages: Stage[] = [];
-  const bench = {
+  const host = {
     recall: { need: () => {}, missing: () => undefined, registry: new RecallRegistry() },
     config: () => resolveOptimisation({ toolResults: { enabled: true } }),
     memory: { ...emptyMemory(), parts: { spillDirectory } },
@@ -45,7 +45,7 @@ function part(spillDirectory = root) {
     degraded: (_part: string, reason: string) => void degraded.push(reason),
     restored: () => {},
   };
-  addToolResults(bench as unknown as Workbench);
+  addToolResults(host as unknown as PartContext);
   const ctx = { sessionManager: { getSessionId: () => "s1", getEntries: () => [] } };
   const cut = (text: string, fields: object = {}): Cut | undefined =>
     stages[0]?.({ toolName: "bash", isError: false, content: [{ type: "text", text }], ...fields }, ctx);

@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import type { PruningBench, Usage } from "../../../../../context/pruning/bench.ts";
 import { blockNewsOf } from "../../../../../context/pruning/block-entries.ts";
 import { BlockLedger } from "../../../../../context/pruning/block-ledger.ts";
 import { createCompressor } from "../../../../../context/pruning/compress/compressor.ts";
 import { compressTool } from "../../../../../context/pruning/compress/tool.ts";
+import type { PruningContext, Usage } from "../../../../../context/pruning/pruning-context.ts";
 import type { BlocksRecord } from "../../../../../context/pruning/record.ts";
 import { defaultPruning, type PruningConfig } from "../../../../../protocol/pruning/config.ts";
 import type { PruningOptions } from "../../../../../protocol/pruning/options.ts";
@@ -50,7 +50,7 @@ function staged(
     ledger.made({ v: 1, topic: "Notes", blocks: [{ ...block, ...sizes, body: [{ text: "Notes." }] }] }, "r1", "c0");
   }
   const tagged = ["e0", "e2", "e4", "e6"];
-  const bench = {
+  const host = {
     pruning: () => config,
     off: () => undefined,
     breaker: () => undefined,
@@ -69,15 +69,15 @@ function staged(
       takes: (record: BlocksRecord) => more.isTaken !== false && blockNewsOf(record) !== undefined,
       nextId: (_ctx: unknown, ahead = 0) => `b${2 + ahead}`,
     },
-  } as unknown as PruningBench;
-  const compressor = createCompressor(bench);
+  } as unknown as PruningContext;
+  const compressor = createCompressor(host);
   const compress = (startId: string, endId: string, summary = "Found.", callId: string | undefined = "own") =>
     compressor.compress(
       { topic: "Looking", ranges: [{ startId, endId, summary }] },
       { placeholders: "strict", ...(callId === undefined ? {} : { callId }) },
       ctx,
     );
-  return { bench, compressor, compress };
+  return { host, compressor, compress };
 }
 
 type Compressed = ReturnType<ReturnType<typeof staged>["compress"]>;
@@ -162,10 +162,10 @@ test("what the branch would not take is refused", () => {
 
 test("wrong placeholders are refused, put right, or refused once in a run and then put right", async () => {
   const outcomes = async (mode: "strict" | "lenient" | "adaptive"): Promise<readonly string[]> => {
-    const { bench, compressor } = staged({ compress: { placeholderMode: mode } }, { hasBlock: true });
+    const { host, compressor } = staged({ compress: { placeholderMode: mode } }, { hasBlock: true });
     let isKnown = false;
     const tool = compressTool({
-      bench,
+      host,
       compressor,
       made: () => {},
       wrongPlaceholders: {
@@ -195,18 +195,18 @@ test("wrong placeholders are refused, put right, or refused once in a run and th
 });
 
 test("scripts cannot call the tool: their calls leave no results that blocks could be stored in", () => {
-  const { bench, compressor } = staged();
+  const { host, compressor } = staged();
   const wrongPlaceholders = { isKnown: () => false, seen: () => {} };
-  const tool = compressTool({ bench, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
+  const tool = compressTool({ host, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
   expect(tool.exposure).toBe("model-only");
 });
 
 test("a call is told how full the window is then, and a dialog that nobody can answer is a no", async () => {
   const usage: Usage = { tokens: 100_000, window: 200_000, share: 0.5, max: 0.8, min: 0.4 };
   const run = async (permission: "allow" | "ask"): Promise<string> => {
-    const { bench, compressor } = staged({ compress: { permission } }, { usage });
+    const { host, compressor } = staged({ compress: { permission } }, { usage });
     const wrongPlaceholders = { isKnown: () => false, seen: () => {} };
-    const tool = compressTool({ bench, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
+    const tool = compressTool({ host, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
     const args = { topic: "Looking", ranges: [{ startId: "m001", endId: "m003", summary: "x".repeat(900) }] };
     const { content } = await tool.execute("own", args as never, undefined, undefined, ctx);
     return content.map((part) => (part.type === "text" ? part.text : "")).join("");

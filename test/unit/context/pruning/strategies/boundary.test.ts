@@ -11,7 +11,7 @@ import { addStrategies } from "../../../../../context/pruning/strategies/strateg
 import { BoundaryWriter } from "../../../../../extension/boundary.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
-import { fakeContext, fakePlaces } from "../../workbench.ts";
+import { fakeContext, fakePlaces } from "../../fake-host.ts";
 import { Branch } from "../branch.ts";
 import { contextOf, long, read, type Step } from "./scene.ts";
 

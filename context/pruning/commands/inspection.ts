@@ -1,9 +1,9 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import type { PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
-import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import type { Candidate } from "../compress/candidates.ts";
+import type { Block, BlockTree, PruningContext } from "../pruning-context.ts";
 import { activeTools } from "./active-tools.ts";
 
 const maxMessages = 2_000;
@@ -15,21 +15,21 @@ const kinds: Readonly<Record<string, string>> = { user: "user", assistant: "assi
 
 /** The answer to `pruning/inspect`. */
 export function inspectionOf(
-  bench: PruningBench,
+  host: PruningContext,
   { mode, candidates }: { readonly mode: PruningMode; readonly candidates: () => readonly Candidate[] },
   ctx: ExtensionContext,
 ): PruningInspection {
-  const tree = bench.blocks.on(ctx);
-  const off = bench.off(ctx);
+  const tree = host.blocks.on(ctx);
+  const off = host.off(ctx);
   return {
     // Nothing changes it on the way out: it goes as JSON.
-    configuration: bench.pruning() as PruningInspection["configuration"],
+    configuration: host.pruning() as PruningInspection["configuration"],
     mode,
     ...(off === undefined ? {} : { off: off.slice(0, maxWhy) }),
-    window: windowOf(bench, ctx),
-    byKind: byKind(bench, tree, ctx),
-    messages: messagesOf(bench, tree, ctx),
-    blocks: blocksOf(bench, tree, ctx),
+    window: windowOf(host, ctx),
+    byKind: byKind(host, tree, ctx),
+    messages: messagesOf(host, tree, ctx),
+    blocks: blocksOf(host, tree, ctx),
     candidates: off === undefined ? candidates().slice(0, maxCandidates).map(rounded) : [],
   };
 }
@@ -44,13 +44,13 @@ export function stateOf({ state }: Block) {
 }
 
 /** The first and the last id of what a block covers. */
-export function bordersOf({ entryIds }: Block, bench: Pick<PruningBench, "ids">, ctx: ExtensionContext) {
-  const first = firstId(entryIds, bench, ctx);
-  const last = firstId(entryIds.toReversed(), bench, ctx);
+export function bordersOf({ entryIds }: Block, host: Pick<PruningContext, "ids">, ctx: ExtensionContext) {
+  const first = firstId(entryIds, host, ctx);
+  const last = firstId(entryIds.toReversed(), host, ctx);
   return { ...(first === undefined ? {} : { startId: first }), ...(last === undefined ? {} : { endId: last }) };
 }
 
-function firstId(entryIds: readonly string[], { ids }: Pick<PruningBench, "ids">, ctx: ExtensionContext) {
+function firstId(entryIds: readonly string[], { ids }: Pick<PruningContext, "ids">, ctx: ExtensionContext) {
   for (const entryId of entryIds) {
     const id = ids.idOf(entryId, ctx);
     if (id !== undefined) return id;
@@ -58,8 +58,8 @@ function firstId(entryIds: readonly string[], { ids }: Pick<PruningBench, "ids">
   return undefined;
 }
 
-function windowOf(bench: PruningBench, ctx: ExtensionContext): PruningInspection["window"] {
-  const usage = bench.usage(ctx);
+function windowOf(host: PruningContext, ctx: ExtensionContext): PruningInspection["window"] {
+  const usage = host.usage(ctx);
   if (usage === undefined) return null;
   const { window, tokens, max, min } = usage;
   return {
@@ -70,12 +70,12 @@ function windowOf(bench: PruningBench, ctx: ExtensionContext): PruningInspection
   };
 }
 
-function byKind(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["byKind"] {
-  const { estimator, memory } = bench;
+function byKind(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): PruningInspection["byKind"] {
+  const { estimator, memory } = host;
   const sums = new Map<string, number>();
   const add = (kind: string, tokens: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + tokens);
   add("system", estimator.text(ctx.getSystemPrompt()));
-  add("tools", estimator.text(activeTools(bench)));
+  add("tools", estimator.text(activeTools(host)));
   if (memory.context?.sessionId === ctx.sessionManager.getSessionId()) {
     for (const message of memory.context.messages) add("other", estimator.message(message as unknown as AgentMessage));
   }
@@ -88,8 +88,8 @@ function byKind(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): Pr
   return Object.fromEntries([...sums].map(([kind, tokens]) => [kind, Math.ceil(tokens)]));
 }
 
-function messagesOf(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["messages"] {
-  const { ids, estimator } = bench;
+function messagesOf(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): PruningInspection["messages"] {
+  const { ids, estimator } = host;
   const found: PruningInspection["messages"] = [];
   const shown = new Map(
     ctx.sessionManager.buildSessionProjection().entries.map(({ sourceEntry, messages }) => [sourceEntry.id, messages]),
@@ -112,14 +112,14 @@ function roleOf(entry: SessionEntry): string {
   return entry.type === "custom_message" ? "custom" : entry.type;
 }
 
-function blocksOf(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
-  const budget = blockBudget(bench, ctx);
+function blocksOf(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
+  const budget = blockBudget(host, ctx);
   const shown = shownWithin(tree, budget);
   return tree.all.slice(-maxBlocks).map((block) => ({
     id: block.id,
     topic: block.topic.slice(0, 80).toWellFormed(),
     ...stateOf(block),
-    ...bordersOf(block, bench, ctx),
+    ...bordersOf(block, host, ctx),
     children: block.children.slice(0, maxBlocks),
     tokensBefore: Math.round(block.tokensBefore),
     tokensAfter: Math.round(block.tokensAfter),

@@ -22,7 +22,7 @@ const maxQueryCharacters = 2_000;
 const maxDescribed = 8;
 const found = { usual: 8, most: 20 } as const;
 
-export interface DeskOptions {
+export interface ToolSearchOptions {
   readonly pi: Pick<ExtensionAPI, "getAllTools" | "getActiveTools">;
   readonly synonyms: () => Synonyms;
   /** Tools that were taken from the active ones. */
@@ -45,11 +45,11 @@ interface Call {
 }
 
 /** Does the work of the three tools. What it cannot do it says in words for the model. */
-export class ThreeToolsDesk {
-  readonly #options: DeskOptions;
+export class ToolSearch {
+  readonly #options: ToolSearchOptions;
   readonly #check = new ParamsCheck();
 
-  constructor(options: DeskOptions) {
+  constructor(options: ToolSearchOptions) {
     this.#options = options;
   }
 

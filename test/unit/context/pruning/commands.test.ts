@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { PruningBench } from "../../../../context/pruning/bench.ts";
 import { createBlocks } from "../../../../context/pruning/blocks.ts";
-import { PruningDesk } from "../../../../context/pruning/desk/desk.ts";
+import { PruningCommands } from "../../../../context/pruning/commands/pruning-commands.ts";
+import type { PruningContext } from "../../../../context/pruning/pruning-context.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../workbench.ts";
+import { fakePlaces } from "../fake-host.ts";
 import { Branch, blockOf } from "./branch.ts";
 
 test("what waits can be taken back in the same run, and what is done already is refused", () => {
@@ -20,8 +20,8 @@ test("what waits can be taken back in the same run, and what is done already is 
     ids: { idOf: () => undefined },
     cacheRule: { changed: () => {} },
   };
-  const blocks = createBlocks(places as unknown as PruningBench);
-  const desk = new PruningDesk({ ...places, blocks } as unknown as PruningBench, {} as never);
+  const blocks = createBlocks(places as unknown as PruningContext);
+  const desk = new PruningCommands({ ...places, blocks } as unknown as PruningContext, {} as never);
   const ctx = branch.context;
   expect(() => desk.recompress("b1", ctx)).toThrow("b1 is active.");
   expect(desk.decompress("b1", ctx)).toMatchObject({ state: "waiting", blocks: [{ id: "b1", state: "active" }] });

@@ -1,20 +1,20 @@
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { estimateText } from "../../../../../context/document/estimate.ts";
-import type { Workbench } from "../../../../../context/parts/optimisation/workbench.ts";
+import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
 import { emptyMemory, type Memory } from "../../../../../extension/memory.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
 
-/** A session and a workbench, of which a test sees what parts do to them. */
-export class FakeBench {
+/** A session and a part context that record what parts do to them. */
+export class FakeSession {
   readonly entries: SessionEntry[] = [];
   /** What the model sees of the session, by `buildSessionProjection`. */
   messages: AgentMessage[] = [];
   readonly degraded: string[] = [];
   readonly faults: string[] = [];
   readonly memory: Memory = emptyMemory();
-  readonly bench: Workbench;
+  readonly host: PartContext;
   readonly ctx: ExtensionContext;
   commands: { readonly name: string; readonly path: string }[] = [];
   activeTools: readonly string[] = [];
@@ -44,7 +44,7 @@ export class FakeBench {
       buildSessionProjection: () => ({ entries: [{ messages: this.messages }] }),
     };
     this.ctx = { cwd, sessionManager } as unknown as ExtensionContext;
-    this.bench = {
+    this.host = {
       pi,
       memory: this.memory,
       context: () => (this.isBegun ? this.ctx : undefined),
@@ -53,7 +53,7 @@ export class FakeBench {
       degraded: (part: string, reason: string) => void this.degraded.push(`${part}: ${reason}`),
       restored: () => {},
       fault: (where: string) => void this.faults.push(where),
-    } as unknown as Workbench;
+    } as unknown as PartContext;
   }
 
   configure(optimisation: OptimisationOptions, labels: Readonly<Record<string, string>> = {}): void {

@@ -9,11 +9,11 @@ import type {
   PruningMode,
   PruningStats,
 } from "../../../protocol/pruning/report.ts";
-import type { Block, PruningBench } from "../bench.ts";
 import { blockNumbersIn } from "../block-entries.ts";
 import type { Compressor } from "../compress/compressor.ts";
 import type { Mode } from "../mode.ts";
-import type { Sweeper } from "../strategies/strategies.ts";
+import type { Block, PruningContext } from "../pruning-context.ts";
+import type { ManualPrune } from "../strategies/strategies.ts";
 import { PRUNING_OFF } from "../switch.ts";
 import { exportOf } from "./export.ts";
 import { bordersOf, inspectionOf } from "./inspection.ts";
@@ -23,9 +23,9 @@ import { compressed, type UserCompression } from "./user-compression.ts";
 const maxFocus = 2_000;
 
 /** The parts of pruning that users give orders to. */
-export interface DeskParts {
+export interface CommandParts {
   readonly mode: Mode;
-  readonly strategies: Sweeper;
+  readonly strategies: ManualPrune;
   readonly compressor: Compressor;
   readonly stats: (ctx: ExtensionContext) => PruningStats;
 }
@@ -41,21 +41,21 @@ export interface CompressOrder {
 const COMPRESS_REQUEST = "pi-rpcd.compress";
 
 /** Does what users ask of pruning, by commands and by methods: these give the same answers. All throw {@link AskRefused}. */
-export class PruningDesk {
-  readonly #bench: PruningBench;
-  readonly #parts: DeskParts;
+export class PruningCommands {
+  readonly #host: PruningContext;
+  readonly #parts: CommandParts;
   readonly #open: OpenChanges;
 
-  constructor(bench: PruningBench, parts: DeskParts) {
-    this.#bench = bench;
+  constructor(host: PruningContext, parts: CommandParts) {
+    this.#host = host;
     this.#parts = parts;
-    this.#open = new OpenChanges(bench);
+    this.#open = new OpenChanges(host);
   }
 
   inspect(ctx: ExtensionContext): PruningInspection {
     this.#requireEnabled();
     const { mode, compressor } = this.#parts;
-    return inspectionOf(this.#bench, { mode: mode.of(ctx), candidates: () => compressor.candidates(ctx) }, ctx);
+    return inspectionOf(this.#host, { mode: mode.of(ctx), candidates: () => compressor.candidates(ctx) }, ctx);
   }
 
   stats(ctx: ExtensionContext): PruningStats {
@@ -65,7 +65,7 @@ export class PruningDesk {
 
   export(ctx: ExtensionContext): PruningExport {
     this.#requireEnabled();
-    return exportOf(this.#bench, this.#parts.mode.of(ctx), ctx);
+    return exportOf(this.#host, this.#parts.mode.of(ctx), ctx);
   }
 
   modeOf(ctx: ExtensionContext): PruningMode {
@@ -75,7 +75,7 @@ export class PruningDesk {
   setMode(mode: PruningMode, ctx: ExtensionContext): { mode: PruningMode } {
     this.#requireEnabled();
     if (this.#parts.mode.set(mode, ctx)) {
-      this.#bench.notify("pruning/changed", { cause: "mode", blocks: [], pruned: [], tokens: 0, mode });
+      this.#host.notify("pruning/changed", { cause: "mode", blocks: [], pruned: [], tokens: 0, mode });
     }
     return { mode };
   }
@@ -94,7 +94,7 @@ export class PruningDesk {
       return this.#store({ topic, ranges }, ctx);
     }
     if (topic !== undefined) throw new AskRefused("invalid_params", "topic is for ranges alone.");
-    if (this.#bench.pruning().compress.permission === "deny") {
+    if (this.#host.pruning().compress.permission === "deny") {
       throw new AskRefused("pruning_disabled", "pruning.compress.permission is deny: the model may not compress.");
     }
     this.#ask(focus);
@@ -111,8 +111,8 @@ export class PruningDesk {
   }
 
   #store(call: UserCompression, ctx: ExtensionContext): PruningChange {
-    const { blocks } = this.#bench;
-    const { record, notes, pruned, borders } = compressed(this.#bench, this.#parts.compressor, call, ctx);
+    const { blocks } = this.#host;
+    const { record, notes, pruned, borders } = compressed(this.#host, this.#parts.compressor, call, ctx);
     const tokens = record.blocks.reduce((sum, block) => sum + freedBy("recompress", block), 0);
     const written = blocks.store(record, ctx);
     this.#open.add({ cause: "compress", blocks: record.blocks.map(({ id }) => id), pruned, tokens }, written, ctx);
@@ -133,7 +133,7 @@ export class PruningDesk {
 
   #operate(operation: "decompress" | "recompress", id: string, ctx: ExtensionContext): PruningChange {
     this.#requireOn(ctx);
-    const { blocks } = this.#bench;
+    const { blocks } = this.#host;
     const tree = blocks.ahead(ctx);
     const block = tree.find(id);
     if (block === undefined) throw missing(id, ctx);
@@ -151,7 +151,7 @@ export class PruningDesk {
         {
           id,
           state: written === "now" ? state : (blocks.on(ctx).find(id) ?? block).state.kind,
-          ...bordersOf(block, this.#bench, ctx),
+          ...bordersOf(block, this.#host, ctx),
           tokensBefore: Math.round(tokensBefore),
           tokensAfter: Math.round(tokensAfter),
         },
@@ -165,19 +165,19 @@ export class PruningDesk {
     const about = wish === "" ? "" : ` Begin with this: ${wish}`;
     const content = `The user asks you to compress the context now, by one call of the tool compress.${about}`;
     deliver(
-      this.#bench.pi,
+      this.#host.pi,
       { customType: COMPRESS_REQUEST, content: content.toWellFormed(), display: true },
       { deliverAs: "steer", triggerTurn: true, onAbort: "drop" },
     );
   }
 
   #requireEnabled(): void {
-    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", PRUNING_OFF);
+    if (!this.#host.pruning().enabled) throw new AskRefused("pruning_disabled", PRUNING_OFF);
   }
 
   #requireOn(ctx: ExtensionContext): void {
     this.#requireEnabled();
-    const off = this.#bench.off(ctx);
+    const off = this.#host.off(ctx);
     if (off !== undefined) throw new AskRefused("pruning_disabled", off);
   }
 }

@@ -12,7 +12,7 @@ export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
 
 /** What the parts of the optimisation share. */
-export interface Workbench extends Places {
+export interface PartContext extends Places {
   /** As it is now: it may change between two requests. */
   readonly config: () => OptimisationConfig;
   readonly estimator: TokenEstimator;

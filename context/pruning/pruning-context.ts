@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import type { PruningConfig } from "../../protocol/pruning/config.ts";
-import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { PartContext } from "../parts/optimisation/part-context.ts";
 import type { Mode } from "./mode.ts";
 import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
@@ -83,7 +83,7 @@ export interface Usage {
 }
 
 /** What the parts of pruning share. */
-export interface PruningBench extends Workbench {
+export interface PruningContext extends PartContext {
   /** As it is now: it may change between two requests. */
   readonly pruning: () => PruningConfig;
   /** Whether anything is done in this request, and why not. */

@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningChanged } from "../../../protocol/pruning/notices.ts";
-import type { BlockTree, PruningBench, Written } from "../bench.ts";
+import type { BlockTree, PruningContext, Written } from "../pruning-context.ts";
 
 type Change = PruningChanged & { readonly cause: "compress" | "decompress" | "recompress" };
 
@@ -9,14 +9,14 @@ const maxOpen = 1_000;
 
 /** Tells of what was done to blocks: at once, or once it stands on the branch. */
 export class OpenChanges {
-  readonly #bench: Pick<PruningBench, "notify" | "blocks">;
+  readonly #host: Pick<PruningContext, "notify" | "blocks">;
   #open: (Change & { readonly sessionId: string })[] = [];
 
-  constructor(bench: Pick<PruningBench, "notify" | "blocks" | "on">) {
-    this.#bench = bench;
-    bench.on(part, "turn_start", (_event, ctx) => this.#look(ctx));
+  constructor(host: Pick<PruningContext, "notify" | "blocks" | "on">) {
+    this.#host = host;
+    host.on(part, "turn_start", (_event, ctx) => this.#look(ctx));
     // Behind the blocks' own handler, which writes what no boundary has taken.
-    bench.on(part, "agent_settled", (_event, ctx) => {
+    host.on(part, "agent_settled", (_event, ctx) => {
       this.#look(ctx);
       this.#open = [];
     });
@@ -24,7 +24,7 @@ export class OpenChanges {
 
   add(change: Change, written: Written, { sessionManager }: ExtensionContext): void {
     if (written === "now") {
-      this.#bench.notify("pruning/changed", change);
+      this.#host.notify("pruning/changed", change);
       return;
     }
     // Of what is done to a block the last holds.
@@ -35,11 +35,11 @@ export class OpenChanges {
   #look(ctx: ExtensionContext): void {
     if (this.#open.length === 0) return;
     const now = ctx.sessionManager.getSessionId();
-    const tree = this.#bench.blocks.on(ctx);
+    const tree = this.#host.blocks.on(ctx);
     const open = this.#open;
     this.#open = open.filter((one) => one.sessionId === now && !isDone(one, tree));
     for (const { sessionId, ...change } of open)
-      if (sessionId === now && isDone(change, tree)) this.#bench.notify("pruning/changed", change);
+      if (sessionId === now && isDone(change, tree)) this.#host.notify("pruning/changed", change);
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Teller } from "../../../../context/pruning/teller.ts";
+import { PruningNotifier } from "../../../../context/pruning/notifier.ts";
 import type { Places } from "../../../../extension/engine-port.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
 import type { PruningChanged } from "../../../../protocol/pruning/notices.ts";
@@ -15,7 +15,7 @@ function stand(config: Partial<PruningConfig>) {
     debug: (_part: string, facts: unknown) => void logged.push(facts),
     context: () => ({ ui: { notify: (words: string) => void shown.push(words) } }),
   } as unknown as Places;
-  return { teller: new Teller(places, () => ({ ...defaultPruning, ...config })), shown, told, logged };
+  return { teller: new PruningNotifier(places, () => ({ ...defaultPruning, ...config })), shown, told, logged };
 }
 
 test("changes are told and shown as far as `notification` wants it", () => {

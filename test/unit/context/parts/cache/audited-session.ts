@@ -15,7 +15,7 @@ interface Request {
 }
 
 /** A session whose requests go past the auditor. The service is one that caches by itself. */
-export class AuditBench {
+export class AuditedSession {
   readonly branch = new Branch();
   readonly changes = new ChangeLog();
   readonly memory: { audit: AuditMemory | undefined } = { audit: undefined };

@@ -1,8 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../../extension/engine-port.ts";
-import type { PruningBench } from "../bench.ts";
 import type { Compressor } from "../compress/compressor.ts";
 import { readId } from "../compress/written-id.ts";
+import type { PruningContext } from "../pruning-context.ts";
 import type { BlocksRecord } from "../record.ts";
 
 const maxNotes = 64;
@@ -25,12 +25,12 @@ interface Compressed {
 
 /** Throws {@link AskRefused} with all that is wrong. */
 export function compressed(
-  bench: Pick<PruningBench, "pruning" | "blocks">,
+  host: Pick<PruningContext, "pruning" | "blocks">,
   compressor: Compressor,
   call: UserCompression,
   ctx: ExtensionContext,
 ): Compressed {
-  const tree = bench.blocks.ahead(ctx);
+  const tree = host.blocks.ahead(ctx);
   for (const { startId, endId } of call.ranges) {
     for (const written of [startId, endId]) {
       const id = readId(written);
@@ -38,7 +38,7 @@ export function compressed(
       throw new AskRefused("block_not_found", `${id.id} does not exist.`, { block: id.id });
     }
   }
-  const { placeholderMode } = bench.pruning().compress;
+  const { placeholderMode } = host.pruning().compress;
   const placeholders = placeholderMode === "lenient" ? "lenient" : "strict";
   const result = compressor.compress(call, { placeholders }, ctx);
   if (result.kind === "refused") {

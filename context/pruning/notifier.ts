@@ -8,7 +8,7 @@ const maxNamed = 20;
 const maxFacts = 8 * 1_024;
 
 /** Tells subscribers and the user of what pruning does, as far as the configuration wants it, and the log of all of it. */
-export class Teller {
+export class PruningNotifier {
   readonly #places: Places;
   readonly #pruning: () => PruningConfig;
   #isAnswering = false;

@@ -1,4 +1,4 @@
-import type { Workbench } from "../../../../../context/parts/optimisation/workbench.ts";
+import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
 import { addDynamicTools } from "../../../../../context/parts/tools/dynamic-tools.ts";
 import type { AnyToolDefinition, Exposure, Loadout, ToolResult } from "../../../../../context/parts/tools/pi-tools.ts";
 import { emptyMemory, type Memory } from "../../../../../extension/memory.ts";
@@ -12,7 +12,7 @@ interface Registered {
   readonly definition: Partial<AnyToolDefinition>;
 }
 
-export interface BenchOptions {
+export interface FakeSessionOptions {
   /** Whether this pi knows exposures. */
   readonly isNew?: boolean;
   readonly tools?: readonly (
@@ -28,7 +28,7 @@ export interface BenchOptions {
 }
 
 /** The part over a pi that is nothing but its list of tools, as that was measured. */
-export class FakeBench {
+export class FakeSession {
   readonly degraded: string[] = [];
   readonly appended: { readonly customType: string; readonly data: unknown }[];
   readonly memory: Memory;
@@ -50,7 +50,7 @@ export class FakeBench {
     excluded = [],
     entries = [],
     memory,
-  }: BenchOptions = {}) {
+  }: FakeSessionOptions = {}) {
     this.#isNew = isNew;
     this.#excluded = excluded;
     this.config = { enabled: true, ...config };
@@ -65,7 +65,7 @@ export class FakeBench {
         if (active === true && !this.#active.includes(tool.name)) this.#active.push(tool.name);
       }
     }
-    addDynamicTools(this.#bench());
+    addDynamicTools(this.#session());
   }
 
   get active(): readonly string[] {
@@ -160,8 +160,8 @@ export class FakeBench {
     },
   };
 
-  #bench(): Workbench {
-    const bench = {
+  #session(): PartContext {
+    const session = {
       memory: this.memory,
       pi: {
         registerTool: (definition: AnyToolDefinition) => this.register(definition),
@@ -193,7 +193,7 @@ export class FakeBench {
       restored: () => {},
       fault: (where: string, thrown: unknown) => this.degraded.push(`${where}: ${String(thrown)}`),
     };
-    return bench as unknown as Workbench;
+    return session as unknown as PartContext;
   }
 }
 

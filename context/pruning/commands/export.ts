@@ -1,14 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningExport, PruningMode } from "../../../protocol/pruning/report.ts";
-import type { PruningBench } from "../bench.ts";
+import type { PruningContext } from "../pruning-context.ts";
 import { stateOf } from "./inspection.ts";
 
 const maxBlocks = 10_000;
 const maxChildren = 1_000;
 
 /** The answer to `pruning/export`. */
-export function exportOf(bench: PruningBench, mode: PruningMode, ctx: ExtensionContext): PruningExport {
-  const { blocks, ids } = bench;
+export function exportOf(host: PruningContext, mode: PruningMode, ctx: ExtensionContext): PruningExport {
+  const { blocks, ids } = host;
   const { sessionManager } = ctx;
   const tree = blocks.on(ctx);
   const named = sessionManager.getBranch().flatMap(({ id: entryId }) => {

@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import { messageOf } from "../../../extension/pi-types.ts";
-import type { PruningBench } from "../bench.ts";
 import { blockIdOf, blockNumberOf } from "../block-id.ts";
-import type { Teller } from "../teller.ts";
-import type { PruningDesk } from "./desk.ts";
+import type { PruningNotifier } from "../notifier.ts";
+import type { PruningContext } from "../pruning-context.ts";
+import type { PruningCommands } from "./pruning-commands.ts";
 import { changeText, contextText, exportText, helpText, statsText } from "./texts.ts";
 
 const PRUNING_COMMAND = "dcp";
@@ -12,9 +12,9 @@ const PRUNING_COMMAND = "dcp";
 const OTHER_COMMAND = "pi-rpcd-dcp";
 
 interface Room {
-  readonly bench: PruningBench;
-  readonly desk: PruningDesk;
-  readonly teller: Teller;
+  readonly host: PruningContext;
+  readonly commands: PruningCommands;
+  readonly notifier: PruningNotifier;
   /** Has the daemon read the configuration again. */
   readonly reload: () => void;
 }
@@ -24,18 +24,18 @@ interface Room {
  * alone, and would send the text to the model.
  */
 export function addPruningCommand(room: Room): void {
-  const { bench, teller } = room;
+  const { host, notifier } = room;
   let name: string | undefined;
-  bench.onSession(() => {
+  host.onSession(() => {
     if (name !== undefined) return;
-    const isTaken = bench.pi.getCommands().some((other) => /^dcp(?::\d+)?$/u.test(other.name));
+    const isTaken = host.pi.getCommands().some((other) => /^dcp(?::\d+)?$/u.test(other.name));
     name = isTaken ? OTHER_COMMAND : PRUNING_COMMAND;
-    bench.pi.registerCommand(name, {
+    host.pi.registerCommand(name, {
       description: "What fills the context, and what was taken out of it.",
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
           ctx.ui.notify(
-            teller.answering(() => obey(text.trim(), room, ctx)),
+            notifier.answering(() => obey(text.trim(), room, ctx)),
             "info",
           );
         } catch (thrown) {
@@ -51,22 +51,22 @@ type Verb = (rest: string, room: Room, ctx: ExtensionContext) => string;
 
 const verbs: Readonly<Record<string, Verb>> = {
   help: () => helpText,
-  context: (rest, { desk }, ctx) => alone(rest, () => contextText(desk.inspect(ctx))),
-  stats: (rest, { desk }, ctx) => alone(rest, () => statsText(desk.stats(ctx))),
-  export: (rest, { desk }, ctx) => alone(rest, () => exportText(desk.export(ctx))),
-  sweep: (rest, { desk }, ctx) => changeText(desk.sweep(countIn(rest), true, ctx)),
-  manual: (rest, { desk }, ctx) => {
-    const now = rest === "" ? desk.modeOf(ctx) : undefined;
+  context: (rest, { commands }, ctx) => alone(rest, () => contextText(commands.inspect(ctx))),
+  stats: (rest, { commands }, ctx) => alone(rest, () => statsText(commands.stats(ctx))),
+  export: (rest, { commands }, ctx) => alone(rest, () => exportText(commands.export(ctx))),
+  sweep: (rest, { commands }, ctx) => changeText(commands.sweep(countIn(rest), true, ctx)),
+  manual: (rest, { commands }, ctx) => {
+    const now = rest === "" ? commands.modeOf(ctx) : undefined;
     if (rest !== "" && rest !== "on" && rest !== "off") throw wrong();
-    const { mode } = desk.setMode(rest === "on" || now === "automatic" ? "manual" : "automatic", ctx);
+    const { mode } = commands.setMode(rest === "on" || now === "automatic" ? "manual" : "automatic", ctx);
     return `Manual mode is ${mode === "manual" ? "on" : "off"}.`;
   },
-  compress: (rest, { desk }, ctx) => {
-    desk.compress(rest === "" ? {} : { focus: rest }, ctx);
+  compress: (rest, { commands }, ctx) => {
+    commands.compress(rest === "" ? {} : { focus: rest }, ctx);
     return "The model is asked to compress.";
   },
-  decompress: (rest, { desk }, ctx) => changeText(desk.decompress(blockIn(rest), ctx)),
-  recompress: (rest, { desk }, ctx) => changeText(desk.recompress(blockIn(rest), ctx)),
+  decompress: (rest, { commands }, ctx) => changeText(commands.decompress(blockIn(rest), ctx)),
+  recompress: (rest, { commands }, ctx) => changeText(commands.recompress(blockIn(rest), ctx)),
   reload: (rest, { reload }) =>
     alone(rest, () => {
       reload();
