@@ -31,6 +31,8 @@ interface Chunk {
 }
 
 const chunkRows = 256;
+/** How long a disk that could not be read is left alone. */
+const readAgainMs = 1_000;
 
 /**
  * The feed of all sessions, as subscribers follow it. Each reads from the store behind its own cursor, as fast as it takes
@@ -44,6 +46,7 @@ export class Feed {
   /** What was read last: subscribers that keep up share it. */
   #chunk: Chunk | undefined;
   #look: NodeJS.Immediate | undefined;
+  #readAgain: NodeJS.Timeout | undefined;
 
   constructor(store: FeedStore, log: Logger) {
     this.#store = store;
@@ -97,7 +100,10 @@ export class Feed {
     follower.isReading = true;
     try {
       while (isFollowing() && follower.position < this.#store.cursor) {
-        this.#send(follower, this.#next(follower.position));
+        const chunk = this.#next(follower.position);
+        // Without a row there is nothing to go on from, and the next event has it read again.
+        if (chunk === undefined || chunk.items.length === 0) return;
+        this.#send(follower, chunk);
         // A long feed takes many turns of the event loop, also for a peer that takes everything at once.
         await (subscriber.drained?.() ?? nextTurn());
       }
@@ -112,9 +118,20 @@ export class Feed {
     }
   }
 
-  #next(after: number): Chunk {
+  /** Undefined where the store cannot be read now: the followers go on from where they are when it can. */
+  #next(after: number): Chunk | undefined {
     if (this.#chunk?.after === after) return this.#chunk;
-    const rows = this.#store.read(after, chunkRows);
+    let rows: readonly FeedRow[];
+    try {
+      rows = this.#store.read(after, chunkRows);
+    } catch (err) {
+      if (this.#readAgain === undefined) this.#log.error({ err }, "the feed cannot be read; it is tried again");
+      this.#readAgain ??= setTimeout(() => {
+        this.#readAgain = undefined;
+        this.#tell();
+      }, readAgainMs).unref();
+      return undefined;
+    }
     this.#chunk = { after, items: rows.map((row) => ({ row, frame: eventFrame(row) })) };
     return this.#chunk;
   }

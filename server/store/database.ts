@@ -34,6 +34,7 @@ export interface DatabaseOptions {
 const maxKeepDelayMs = 1;
 
 const maxFlushMs = 1_000;
+const tellAgainMs = 1_000;
 
 /** How long the end of a daemon waits for a disk that does not answer. */
 export const maxCloseMs = 30_000;
@@ -75,6 +76,7 @@ export class Database {
   #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
+  #toldAgain: NodeJS.Timeout | undefined;
   readonly #unwritten: Unwritten;
   /** The connection has met an error of the system, or what comes first could not be written: so until it is tried again. */
   #refuses = false;
@@ -219,6 +221,7 @@ export class Database {
       this.#finish(maxCloseMs);
     }
     this.#unwritten.stop();
+    clearTimeout(this.#toldAgain);
     this.#writers.close();
   }
 
@@ -298,9 +301,20 @@ export class Database {
       if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
       take(outcome);
-      if (request.kind === "commit" && outcome.failure === undefined) this.#onCommitted();
+      if (request.kind === "commit" && outcome.failure === undefined) this.#tellCommitted();
       this.#next();
     });
+  }
+
+  /** A listener that cannot read is called again, a moment later or after the next transaction. */
+  #tellCommitted(): void {
+    clearTimeout(this.#toldAgain);
+    try {
+      this.#onCommitted();
+    } catch (error) {
+      this.#onFailure(error);
+      this.#toldAgain = setTimeout(() => this.#tellCommitted(), tellAgainMs).unref();
+    }
   }
 
   #send(): void {

@@ -118,5 +118,11 @@ function rowOf(row: Readonly<Record<string, unknown>>): FeedRow {
   const id = kind === "session" ? {} : { [`${String(kind)}Id`]: itemId };
   const event = { seq, at, kind, state, sessionId, ...id } as FeedRow["event"];
   if (typeof cwd !== "string") return { event };
-  return { event, scope: { cwd, ...(typeof labels === "string" ? { labels: JSON.parse(labels) as Labels } : {}) } };
+  if (typeof labels !== "string") return { event, scope: { cwd } };
+  try {
+    return { event, scope: { cwd, labels: JSON.parse(labels) as Labels } };
+  } catch {
+    // A damaged row is for those alone who may know of all, and keeps nobody from the next one.
+    return { event };
+  }
 }

@@ -2,7 +2,15 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Connect, connect } from "../../server/store/connection.ts";
 
 /** Where a connection fails: at a statement that begins so, or as soon as it is opened. */
-export type Fault = "COMMIT" | "BEGIN" | "INSERT" | "UPDATE commits" | "DELETE FROM prompts" | "open";
+export type Fault =
+  | "COMMIT"
+  | "BEGIN"
+  | "INSERT"
+  | "UPDATE commits"
+  | "DELETE FROM prompts"
+  | "SELECT max(seq)"
+  | "SELECT * FROM feed"
+  | "open";
 
 /** Connections to a real database that fail as the system would make them fail. */
 export interface FailingConnection {
@@ -43,7 +51,7 @@ export function failingConnection(): FailingConnection {
       const real = connect(path);
       const wrapped = (sql: string): StatementSync => {
         const statement = real.prepare(sql);
-        for (const method of ["run", "get"] as const) {
+        for (const method of ["run", "get", "all"] as const) {
           const real = statement[method].bind(statement) as (...parameters: never[]) => never;
           statement[method] = (...parameters: never[]) => {
             meet(sql);

@@ -11,12 +11,14 @@ import { limits } from "../../../server/configuration/limits.ts";
 import type { Covers } from "../../../server/core/session-scope.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
 import { Feed } from "../../../server/log/feed.ts";
+import type { Connect } from "../../../server/store/connection.ts";
 import { Database } from "../../../server/store/database.ts";
 import { DeliveryStore } from "../../../server/store/deliveries.ts";
 import { DialogStore } from "../../../server/store/dialogs.ts";
 import { type FeedLimits, FeedStore } from "../../../server/store/feed.ts";
 import { RunStore } from "../../../server/store/runs.ts";
 import { SessionStore } from "../../../server/store/sessions.ts";
+import { failingConnection } from "../../helpers/failing-connection.ts";
 import { FeedFold, type Listed, stateOf } from "../../helpers/feed-fold.ts";
 import { pushOf, storedDelivery, storedSession } from "../../helpers/stored.ts";
 
@@ -27,6 +29,7 @@ const bounds = { maxFeedEvents: 6, maxFeedBytes: 1_000_000 };
 /** A store and the feed over it, as one daemon after the other has them. */
 class Lives implements Disposable {
   readonly bounds: FeedLimits;
+  readonly #connect: Connect | undefined;
   readonly #directory = mkdtempSync(join(tmpdir(), "feed-"));
   #life = 0;
   #parts;
@@ -36,8 +39,9 @@ class Lives implements Disposable {
   dialogs: Dialog[] = [];
   deliveries: Delivery[] = [];
 
-  constructor(bounds: FeedLimits = limits.feed) {
+  constructor(bounds: FeedLimits = limits.feed, connect?: Connect) {
     this.bounds = bounds;
+    this.#connect = connect;
     this.#parts = this.#open();
   }
 
@@ -121,7 +125,7 @@ class Lives implements Disposable {
   }
 
   #open() {
-    const database = new Database(this.#file(""), () => {});
+    const database = new Database(this.#file(""), () => {}, { ...(this.#connect && { connect: this.#connect }) });
     return {
       database,
       sessions: new SessionStore(database),
@@ -295,4 +299,25 @@ test("a token hears of sessions that it covers, also when they are gone, and is 
   lives.feed.follow(reader, { after: 1_000, epoch });
   await expect.poll(() => heard.length).toBe(6);
   expect(heard[0]).toMatchObject({ params: { from: 0, to: 1_000, reason: "log_reset" } });
+});
+
+test("a disk that cannot be read for a while ends no follower of the feed, and takes no event from one", async () => {
+  const connection = failingConnection();
+  using lives = new Lives(limits.feed, connection.connect);
+  const reader = new Reader();
+  reader.connect(lives.feed);
+  for (const fault of ["SELECT max(seq)", "SELECT * FROM feed"] as const) {
+    for (const times of [1, 3]) {
+      connection.fail(fault, times);
+      for (const which of [0, 1]) {
+        lives.step(0, which);
+        await lives.written();
+        await nextTurn();
+      }
+    }
+  }
+  lives.step(0, 0);
+  await lives.written();
+  await expect.poll(() => reader.fold.position).toBe(9);
+  expect(reader.fold.mistakes).toEqual([]);
 });
