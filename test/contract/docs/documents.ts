@@ -12,6 +12,7 @@ export const documents = [
   "CONFIGURATION.md",
   "CHANGELOG.md",
   "SECURITY.md",
+  "docs/pi-notes.md",
 ] as const;
 
 export function read(path: string): string {

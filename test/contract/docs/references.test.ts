@@ -1,8 +1,9 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CommandSpec } from "../../../cli/command-spec.ts";
 import { commands } from "../../../cli/commands.ts";
+import { methods } from "../../../protocol/methods.ts";
 import { notifications } from "../../../protocol/notifications.ts";
 import { withCommandReference } from "../../../scripts/lib/command-reference.ts";
 import { anchorsOf, codeOf, documents, fencesOf, found, read, root, spansOf } from "./documents.ts";
@@ -12,12 +13,27 @@ const { scripts, exports } = JSON.parse(read("package.json")) as {
   readonly scripts: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 };
-const folders = "protocol|client|cli|server|extension|provider|test|scripts|examples|bench|\\.ci";
+const folders = "protocol|client|cli|context|server|extension|provider|test|scripts|examples|bench|\\.ci";
 /** Look like files in a folder of ours. */
-const otherNames: readonly string[] = ["provider/id", ...Object.keys(notifications)];
+const otherNames: readonly string[] = ["provider/id", ...Object.keys(notifications), ...Object.keys(methods)];
 /** A file of the projects that pi works in. */
 const projectFiles: readonly string[] = ["AGENTS.md"];
 const piDocs = join(root, "node_modules", "@earendil-works", "pi-coding-agent", "docs");
+
+const rooms = [
+  ...["protocol", "client", "cli", "extension", "provider", "context", "context/document", "server"],
+  ...readdirSync(join(root, "server"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !["configuration", "frames", "lib"].includes(entry.name))
+    .map(({ name }) => `server/${name}`),
+];
+
+test.each(rooms)("the README of %s names files that are there, in few lines", (room) => {
+  const markdown = read(join(room, "README.md"));
+  const named = spansOf(markdown).filter((span) => /^[\w./-]+(?:\.ts|\/)$/.test(span));
+  const isThere = (path: string): boolean => existsSync(join(root, room, path)) || existsSync(join(root, path));
+  expect(named.filter((path) => !isThere(path))).toEqual([]);
+  expect(markdown.split("\n").length).toBeLessThanOrEqual(22);
+});
 
 describe.each(documents)("%s", (document) => {
   const markdown = read(document);
