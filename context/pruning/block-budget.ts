@@ -3,15 +3,15 @@ import { blocksLimit } from "../../protocol/pruning/limits.ts";
 import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
 import type { Block, BlockTree, PruningContext } from "./pruning-context.ts";
 
-/** What blocks take is counted by this, and by no estimate that is learnt: what is shown must not change by itself. */
+/** A constant instead of a learnt estimate, so that the rendered text never changes by itself. */
 const bytesPerToken = 3.3;
 /** Bytes. */
 const frame = 200;
 const leastCut = 200;
 
 /**
- * What is shown shorter so that all blocks together take at most `budget` tokens: the oldest by their first lines, and where
- * that is not enough by their topics. The newest loses its end at last. It goes by nothing but what the branch says.
+ * Which blocks are shortened so that all blocks together take at most `budget` tokens: the oldest to their first lines,
+ * then to their topics. The newest block is cut last. The result depends on the branch alone.
  */
 export function shownWithin(tree: BlockTree, budget: number | undefined): ShownBlocks {
   if (budget === undefined) return new Map();
@@ -28,13 +28,13 @@ export function shownWithin(tree: BlockTree, budget: number | undefined): ShownB
   return sizes.shown;
 }
 
-/** What each block takes in bytes, as it is shown. A block is older than those that hold it. */
+/** The bytes that each block takes as it is shown. A block is older than the blocks that contain it. */
 class Sizes {
   readonly shown = new Map<string, Shown>();
   readonly oldestFirst: readonly Block[];
   total = 0;
   readonly #tree: BlockTree;
-  /** Without those that it holds. 0: it is not shown any more. */
+  /** Bytes without nested blocks. 0: no longer shown. */
   readonly #own = new Map<string, number>();
 
   constructor(tree: BlockTree) {
@@ -50,7 +50,7 @@ class Sizes {
     for (const block of found) this.#take(block, bytesOf(block));
   }
 
-  /** Does nothing where it would take no less. */
+  /** Does nothing if the result would not be smaller. */
   shorten(block: Block, how: "lines" | "topic"): void {
     const own = this.#own.get(block.id) ?? 0;
     const held = this.#below(block);
@@ -62,7 +62,7 @@ class Sizes {
     for (const one of held) this.#take(one, 0);
   }
 
-  /** Shows so much of it that all take `most`. */
+  /** Cuts the block so that all blocks together take `most` bytes. */
   cut(block: Block, most: number): void {
     const held = this.#below(block).reduce((sum, { id }) => sum + (this.#own.get(id) ?? 0), 0);
     const others = this.total - (this.#own.get(block.id) ?? 0) - held;
@@ -79,7 +79,7 @@ class Sizes {
     return body.flatMap((segment) => ("block" in segment ? (this.#tree.find(segment.block) ?? []) : []));
   }
 
-  /** Those that are shown in it. */
+  /** Nested blocks that are still shown. */
   #below(block: Block): Block[] {
     const found: Block[] = [];
     const pending = this.#held(block);
@@ -98,7 +98,7 @@ function bytesOf(block: Block): number {
   return [...words, ...kept].reduce((sum, bytes) => sum + bytes, frameBytes(block));
 }
 
-/** Of what stands around a text, at most. */
+/** Upper bound of the text around a block's body. */
 function frameBytes({ topic }: Block): number {
   return frame + Buffer.byteLength(topic);
 }
@@ -108,8 +108,8 @@ function lineBytes(block: Block): number {
 }
 
 /**
- * What all blocks together may take, in tokens. Where the window is not known, or the tool recall could not give back what is
- * shortened, there is no bound.
+ * The budget of all blocks together, in tokens. `undefined` (no bound) if the window is unknown, or if the tool recall is
+ * missing and could not return shortened text.
  */
 export function blockBudget(
   { pruning, recall }: Pick<PruningContext, "pruning" | "recall">,

@@ -3,7 +3,7 @@ import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import { isBlockId } from "./block-id.ts";
 import { BLOCKS_MARK, type BlockOperation, type BlockRecord, type BlocksRecord, type Segment } from "./record.ts";
 
-/** What an entry says of blocks. */
+/** The block data of an entry. */
 export type BlockNews =
   | { readonly kind: "blocks"; readonly record: BlocksRecord; readonly callId?: string }
   | ({ readonly kind: "operation" } & BlockOperation);
@@ -14,14 +14,14 @@ const maxEntryIds = 100_000;
 const maxChildren = 10_000;
 const maxSegments = 20_001;
 export const maxKept = 10_000;
-/** Tokens. What a hand has written beyond it would make sums that are no numbers. */
+/** Tokens. A larger hand-edited value could overflow sums. */
 const maxAmount = 1_000_000_000;
-/** UTF-16 units of a body, or of what is kept word for word. */
+/** UTF-16 units of a body, or of the verbatim texts. */
 const maxText = 4_000_000;
 const maxTopic = 256;
 const maxName = 256;
 
-/** What an entry says. Whatever is not as we write it is passed over: other extensions, and people, write session files. */
+/** Reads an entry. Data of another form is ignored, because other extensions and people write session files too. */
 export function blockNewsIn(entry: SessionEntry): BlockNews | undefined {
   if (entry.type === "custom") {
     return entry.customType === BLOCKS_MARK ? blockNewsOf(entry.data) : undefined;
@@ -33,12 +33,12 @@ export function blockNewsIn(entry: SessionEntry): BlockNews | undefined {
   return made === undefined ? undefined : { ...made, callId: toolCallId };
 }
 
-/** What data of ours say, by the same rules. */
+/** Reads data by the same rules. */
 export function blockNewsOf(data: unknown): BlockNews | undefined {
   return operationOf(data) ?? madeIn(data);
 }
 
-/** The numbers that an entry has taken, whether its blocks are sound or not: none is given twice. */
+/** The block numbers that an entry uses, valid blocks or not, so that no number is assigned twice. */
 export function blockNumbersIn(entry: SessionEntry): readonly number[] {
   const data = entry.type === "custom" && entry.customType === BLOCKS_MARK ? entry.data : detailsOf(entry);
   if (!isObject(data) || !Array.isArray(data["blocks"])) return [];
@@ -60,7 +60,7 @@ function operationOf(data: unknown): BlockNews | undefined {
   return { kind: "operation", v: 1, operation, block };
 }
 
-/** All of its blocks, or none. */
+/** All blocks of the record, or `undefined` if one is invalid. */
 function madeIn(data: unknown): Extract<BlockNews, { kind: "blocks" }> | undefined {
   if (!isObject(data) || data["v"] !== 1) return undefined;
   const { topic, blocks } = data;

@@ -6,10 +6,7 @@ import type { BlockOperation, BlocksRecord } from "./record.ts";
 
 type Session = SessionReader & { getSessionId(): string };
 
-/**
- * The blocks of the active branch: a fold over its entries. What it has seen it does not look at again, unless the branch
- * is another one.
- */
+/** The blocks of the active branch: an incremental fold over its entries, restarted when the branch changes. */
 export class BlockFold {
   #session = "";
   #leaf: string | undefined;
@@ -20,7 +17,7 @@ export class BlockFold {
     return this.#ledger.tree();
   }
 
-  /** How it would be with these written behind the branch, one after the other, and which of them it would take. */
+  /** The tree if these were appended to the branch one after the other, and which of them would be accepted. */
   with(
     session: Session,
     data: readonly (BlockOperation | BlocksRecord)[],

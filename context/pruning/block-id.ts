@@ -6,14 +6,14 @@ export function blockIdOf(number: number): string {
   return `b${number}`;
 }
 
-/** The number of a block's id, however a model writes it. `undefined`: it is none. */
+/** The number of a block's id in any form that a model writes. `undefined`: not a block id. */
 export function blockNumberOf(id: string): number | undefined {
   const digits = id.length > maxWritten ? undefined : idPattern.exec(id)?.[1];
   const number = digits === undefined ? 0 : Number(digits);
   return number > 0 ? number : undefined;
 }
 
-/** Whether it is an id as we write it. */
+/** Whether a value is a block id in canonical form. */
 export function isBlockId(value: unknown): value is string {
   return typeof value === "string" && /^b[1-9]\d{0,8}$/u.test(value);
 }

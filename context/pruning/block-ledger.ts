@@ -2,24 +2,24 @@ import type { Block, BlockState, BlockTree } from "./pruning-context.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
 
 interface Node extends Omit<Block, "state"> {
-  /** The places of its first and last entry on the branch. */
+  /** Positions of its first and last entry on the branch. */
   readonly first: number;
   readonly last: number;
-  /** The user has put back what it covers. */
+  /** The user has decompressed it. */
   isOff: boolean;
 }
 
-/** What has left the context by a compaction. */
+/** Entries dropped by a compaction. */
 interface Dropped {
   readonly before: number;
   readonly compactionId: string;
 }
 
-/** Takes what a branch says of blocks, entry after entry. What does not fit what was there before is passed over. */
+/** Folds the block records of a branch, entry by entry. Records that contradict earlier ones are ignored. */
 export class BlockLedger {
   readonly #places = new Map<string, number>();
   readonly #nodes = new Map<string, Node>();
-  /** The block that stands for an entry. */
+  /** The block that covers an entry. */
   readonly #over = new Map<string, string>();
   readonly #dropped: Dropped[] = [];
   #answer: string | undefined;
@@ -40,7 +40,7 @@ export class BlockLedger {
     if (this.#nodes.size > 0) this.#tree = undefined;
   }
 
-  /** Whether it fits. */
+  /** Returns whether the record was accepted. */
   made({ topic, blocks }: BlocksRecord, entryId: string, callId: string | undefined): boolean {
     const covered = new Map<string, string>();
     const nodes: Node[] = [];
@@ -58,9 +58,9 @@ export class BlockLedger {
     return true;
   }
 
-  /** Whether nothing hinders it. */
+  /** Returns whether the operation was accepted. */
   operated({ operation, block: id }: Omit<BlockOperation, "v">): boolean {
-    // A file may hold thousands of these: nothing is copied for each.
+    // A file can contain thousands of operations, so the map is not copied.
     if (this.#made(this.#over).hinders(operation, id) !== undefined) return false;
     const node = this.#nodes.get(id) as Node;
     node.isOff = operation === "decompress";
@@ -73,13 +73,13 @@ export class BlockLedger {
     return true;
   }
 
-  /** Stays the same until something changes. */
+  /** The same object until something changes. */
   tree(): BlockTree {
     this.#tree ??= this.#made(new Map(this.#over));
     return this.#tree;
   }
 
-  /** A range of the branch, in its order, that takes in whole blocks and parts of none. */
+  /** Whether the record covers a range of the branch in order and contains only whole blocks. */
   #fits(
     { id, entryIds, firstEntryId, lastEntryId, children, body }: BlockRecord,
     covered: Map<string, string>,
@@ -112,7 +112,7 @@ export class BlockLedger {
   }
 
   #made(over: ReadonlyMap<string, string>): BlockTree {
-    // A block that stands for one of its entries stands for all.
+    // A block that covers its first entry covers all of its entries.
     const visible = [...this.#nodes.values()].filter(({ id, firstEntryId }) => over.get(firstEntryId) === id);
     const parents = new Map<string, string>();
     const pending = visible.map(({ id }) => id);
@@ -123,7 +123,7 @@ export class BlockLedger {
         pending.push(child);
       }
     }
-    // The newest compaction alone says what is in the context.
+    // Only the newest compaction determines the context.
     const keptFrom = this.#dropped.at(-1)?.before ?? 0;
     const stateOf = ({ id, last, isOff }: Node): BlockState => {
       const parent = parents.get(id);
@@ -148,7 +148,7 @@ class Tree implements BlockTree {
   readonly active: readonly Block[];
   readonly #byId: ReadonlyMap<string, Block>;
   readonly #over: ReadonlyMap<string, string>;
-  /** Of these an entry at least has left the context. */
+  /** Blocks with at least one entry outside the context. */
   readonly #cut: ReadonlySet<string>;
 
   constructor(all: readonly Block[], over: ReadonlyMap<string, string>, cut: ReadonlySet<string>) {

@@ -6,16 +6,16 @@ import type { Block, BlockTree } from "./pruning-context.ts";
 
 type UserMessage = Extract<AgentMessage, { role: "user" }>;
 
-/** The messages that blocks are shown as. The same object comes for as long as it would say the same. */
+/** Messages that represent blocks. Returns the same object while its content is unchanged. */
 export class BlockMessages {
   #tree: BlockTree | undefined;
   #budget: number | undefined;
   #shown: ShownBlocks = new Map();
-  /** By id, from the newest request. */
+  /** By id, from the latest request. */
   #made = new Map<string, UserMessage>();
   readonly #blocks = new WeakMap<object, string>();
 
-  /** A request begins. */
+  /** Call at the start of each request. */
   begin(tree: BlockTree, budget: number | undefined): void {
     if (tree === this.#tree && budget === this.#budget) return;
     this.#tree = tree;
@@ -25,7 +25,7 @@ export class BlockMessages {
     this.#made = new Map([...active].filter(([id, { content }]) => textIn(content) === this.#textOf(id)));
   }
 
-  /** `timestamp`: of the first message that it covers. */
+  /** `timestamp`: of the first covered message. */
   of(block: Block, timestamp: number): AgentMessage {
     const known = this.#made.get(block.id);
     if (known !== undefined && known.timestamp === timestamp) return known;

@@ -4,10 +4,10 @@ import { blockNumbersIn } from "./block-entries.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getSessionId" | "getEntries">;
 
-/** One that is further from all before it is no number of ours: none is lost for it. */
+/** A larger gap was not written by this extension; the number is ignored. */
 const longestStep = 100_000;
 
-/** The highest number of a block, over all branches of the file: a fold over its entries, which only grow. */
+/** The highest block number over all branches of the file: a fold over its append-only entries. */
 export class BlockNumbers {
   #session = "";
   #seen = 0;

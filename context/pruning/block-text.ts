@@ -1,27 +1,27 @@
 import type { Block, BlockTree } from "./pruning-context.ts";
 
-/** The first line of a block, which the prompts promise. */
+/** The first line of a block; the prompts quote it. */
 export const BLOCK_HEADER = "[Compressed conversation section]";
-/** The second: a summary is no request. */
+/** The second line: tells the model that a summary is not a request. */
 export const BLOCK_NOTE = "This is a record of an earlier part of the conversation, not a new request.";
-/** Heads what is kept word for word. */
+/** Heading of the verbatim texts. */
 const KEPT_HEADING = "Kept word for word:";
 
 const maxFirstLines = 3;
 const maxFirstUnits = 240;
 
-/** How a block is shown: wholly, by its first lines, by its topic alone, or by so many bytes of its text. */
+/** How a block is shown: whole, first lines, topic only, or this many bytes of its text. */
 export type Shown = "whole" | "lines" | "topic" | number;
 
-/** What is shown shorter than it is, by id. */
+/** Shortened blocks by id. */
 export type ShownBlocks = ReadonlyMap<string, Shown>;
 
-/** The body of a block with those that it holds in their places, and behind it what is kept word for word. */
+/** The body of a block with nested blocks in place, followed by the verbatim texts. */
 export function wholeText(block: Block, tree: BlockTree): string {
   return textWith(block, tree, new Map());
 }
 
-/** All of a block but its tag. */
+/** A block without its tag. */
 export function shownText(block: Block, tree: BlockTree, shown: ShownBlocks): string {
   return [BLOCK_HEADER, BLOCK_NOTE, `Topic: ${block.topic}`, "", shortened(block, tree, shown)].join("\n");
 }
@@ -45,7 +45,7 @@ interface Gathered {
   readonly kept: string[];
 }
 
-/** In one pass: what was inserted is not looked at again. */
+/** Single pass: inserted text is not scanned for placeholders again. */
 function textWith(block: Block, tree: BlockTree, shown: ShownBlocks): string {
   const { words, kept } = gathered(block, tree, shown);
   return [words.join(""), ...(kept.length === 0 ? [] : [KEPT_HEADING]), ...kept].join("\n\n");
@@ -66,7 +66,7 @@ function gathered(outermost: Block, tree: BlockTree, shown: ShownBlocks): Gather
   return { words, kept };
 }
 
-/** The last comes first. */
+/** In reverse order, for use as a stack. */
 function stepsOf(block: Block, tree: BlockTree): Step[] {
   const steps: Step[] = [{ keep: block }];
   for (const segment of block.body.toReversed()) {
@@ -87,12 +87,12 @@ function stubOf(block: Block, how: Shown | undefined): string {
 function beginning(text: string, bytes: number): string {
   const whole = Buffer.from(text);
   let end = Math.min(bytes, whole.length);
-  // No character is parted.
+  // Do not split a UTF-8 character.
   while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return whole.toString("utf8", 0, end);
 }
 
-/** The beginning of its own words. */
+/** The beginning of the block's own text. */
 export function firstLines({ body }: Block): string {
   const own = body.map((segment) => ("text" in segment ? segment.text : "")).find((text) => text.trim() !== "") ?? "";
   const start = own.trimStart().slice(0, maxFirstUnits);

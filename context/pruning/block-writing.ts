@@ -11,19 +11,19 @@ interface Waiting {
   readonly data: Data;
 }
 
-/** What waits, and the branch with it: for this leaf. */
+/** Pending data and the resulting tree, cached for one leaf. */
 interface Ahead extends ReturnType<BlockFold["with"]> {
   readonly leafId: string | undefined;
   readonly waiting: readonly Waiting[];
 }
 
 const part = "blocks";
-/** Whose blocks are, in the report of the cache. */
+/** The owner of blocks in the cache report. */
 const owner = "pruning";
-/** Bounded so that nobody who asks in a long run fills the memory. */
+/** Bounds memory when many operations arrive during a long run. */
 const maxWaiting = 1_000;
 
-/** Writes what the user does to blocks: at once where no run is on, else at its next boundary. */
+/** Writes the user's block operations: immediately between runs, else at the next boundary. */
 export class BlockWriting {
   readonly #host: PartContext;
   readonly #fold: BlockFold;
@@ -39,7 +39,7 @@ export class BlockWriting {
       const drafts = due.map(({ data }) => ({ type: "custom" as const, customType: BLOCKS_MARK, data }));
       return drafts.length === 0 ? undefined : { drafts };
     });
-    // An aborted run may have had no boundary that was taken.
+    // An aborted run may have had no accepted boundary.
     host.on(part, "agent_settled", (_event, ctx) => {
       for (const { data } of this.#due(ctx)) this.#append(data, ctx);
       this.#waiting = [];
@@ -52,7 +52,7 @@ export class BlockWriting {
       return "now";
     }
     const sessionId = ctx.sessionManager.getSessionId();
-    // Of what is done to a block while it waits the last holds.
+    // Of several pending operations on a block, the last one wins.
     const others = this.#waiting.filter(
       (other) => !("block" in data && "block" in other.data) || other.data.block !== data.block,
     );
@@ -60,13 +60,13 @@ export class BlockWriting {
     return "soon";
   }
 
-  /** The highest number that waits. */
+  /** The highest pending block number. */
   highest(): number {
     const ids = this.#waiting.flatMap(({ data }) => ("blocks" in data ? data.blocks.map(({ id }) => id) : []));
     return ids.reduce((highest, id) => Math.max(highest, Number(id.slice(1))), 0);
   }
 
-  /** The blocks as they are once what waits is written. */
+  /** The blocks after all pending writes. */
   ahead(ctx: ExtensionContext): BlockTree {
     return this.#waiting.length === 0 ? this.#fold.on(ctx.sessionManager) : this.#withWaiting(ctx).tree;
   }
@@ -81,21 +81,21 @@ export class BlockWriting {
     this.#host.pi.appendEntry(BLOCKS_MARK, data);
   }
 
-  /** The next request shows it: what that loses of the provider's cache is put down to pruning. */
+  /** The next request shows the change, so its cache loss is attributed to pruning. */
   #changes(data: Data, { sessionManager }: ExtensionContext): void {
     const { cacheRule } = this.#host;
     if (!("blocks" in data)) cacheRule.changed(owner, this.#fold.on(sessionManager).find(data.block)?.entryIds ?? []);
     else for (const { entryIds } of data.blocks) cacheRule.changed(owner, entryIds);
   }
 
-  /** What does not stand on the branch yet, and fits it. What never will is told once. */
+  /** Pending data that is not yet on the branch and fits it. Data that no longer fits is reported once and dropped. */
   #due(ctx: ExtensionContext): readonly Waiting[] {
     if (this.#waiting.length === 0) return [];
     const { waiting, taken } = this.#withWaiting(ctx);
     const tree = this.#fold.on(ctx.sessionManager);
     for (const [at, { data }] of waiting.entries()) {
       if (taken[at] === true || isDone(data, tree)) continue;
-      const error = new Error(`${namesOf(data)} does not fit the branch any more, and is left out.`);
+      const error = new Error(`${namesOf(data)} does not fit the branch any more and was dropped.`);
       this.#host.fault(`blocks/${"blocks" in data ? "compress" : data.operation}`, error, part);
     }
     this.#waiting = waiting.filter((_one, at) => taken[at] === true);
@@ -119,7 +119,7 @@ export class BlockWriting {
   }
 }
 
-/** It stands on the branch, or nothing is left to do. */
+/** Whether the branch already has this data. */
 function isDone(data: Data, tree: BlockTree): boolean {
   if ("blocks" in data) return data.blocks.every(({ id }) => tree.find(id) !== undefined);
   return tree.find(data.block)?.state.kind === (data.operation === "decompress" ? "inactive" : "active");

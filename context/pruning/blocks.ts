@@ -9,10 +9,9 @@ import { BlockWriting } from "./block-writing.ts";
 import type { Blocks, PruningContext } from "./pruning-context.ts";
 import { Rendering } from "./rendering.ts";
 
-/** `off`: why blocks are not shown in this request. */
 type Host = PartContext & Pick<PruningContext, "pruning" | "off">;
 
-/** Shows blocks in the place of what they cover, in each request. */
+/** Replaces covered ranges by their blocks in each request. */
 export function createBlocks(host: Host): Blocks {
   const { pruning, off } = host;
   const fold = new BlockFold();
@@ -30,7 +29,7 @@ export function createBlocks(host: Host): Blocks {
     (messages, ctx) => (off(ctx) === undefined ? rendered(messages, ctx) : undefined),
     "pruning",
   );
-  // What a block stands for, and what one will stand for from this boundary on, stays as it was.
+  // Entries covered by a block, now or after this boundary, must not be edited.
   const isCovered = (entryId: string, ctx: ExtensionContext): boolean =>
     on(ctx).over(entryId) !== undefined || writing.ahead(ctx).over(entryId) !== undefined;
   host.boundary.protect((entryId, ctx) => off(ctx) === undefined && isCovered(entryId, ctx));

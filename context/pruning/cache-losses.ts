@@ -6,23 +6,23 @@ import { EntryFold } from "./entry-fold.ts";
 import { strategyNames } from "./strategies/removal.ts";
 import { blocksPart } from "./strategies/strategies.ts";
 
-/** What the provider's cache has lost by changes of pruning. */
+/** Provider cache losses caused by pruning. */
 export interface CacheLosses {
   readonly misses: number;
   readonly tokens: number;
   readonly usd: number;
 }
 
-/** `customType` of the entries that say what was measured, since a process forgets it. */
+/** `customType` of the entries that persist the measurements across processes. */
 const LOSSES_MARK = "pi-rpcd.pruning-losses";
 
 const part = "pruning-losses";
-/** Of tokens or dollars. What a hand has written beyond it would make sums that are no numbers. */
+/** Tokens or dollars. A larger hand-edited value could overflow sums. */
 const maxAmount = 1_000_000_000;
 const maxLives = 100_000;
 const parts: readonly string[] = [...strategyNames, blocksPart];
 
-/** Writes at boundaries what was measured, and gives all that ever was. */
+/** Writes measurements at boundaries. Returns a function that sums the measurements of all processes. */
 export function createCacheLosses(
   host: Pick<PartContext, "boundary" | "memory" | "recall">,
 ): (ctx: ExtensionContext) => CacheLosses | undefined {
@@ -36,8 +36,8 @@ export function createCacheLosses(
       sum.set(data["life"], { misses: Math.floor(amount(misses)), tokens: amount(tokens), usd: amount(usd) });
     },
   );
-  // A ledger is one life of measurement: its entries say the sum so far, so that the newest counts.
-  // The ledger of the session before stays in memory until the first request of this one.
+  // Each ledger covers one process. Its entries contain running sums, so the newest entry counts.
+  // The previous session's ledger stays in memory until the first request of this session.
   const ledgerOf = ({ sessionManager }: ExtensionContext): CacheLedger | undefined => {
     const { audit } = host.memory;
     return audit?.sessionId === sessionManager.getSessionId() ? audit.ledger : undefined;
@@ -49,7 +49,7 @@ export function createCacheLosses(
     if (ledger === undefined) return undefined;
     const { id } = ledger;
     const measured = measuredLosses(ledger);
-    // That nothing was lost is worth a word where something could have been.
+    // A zero is worth recording only if pruning has changed something.
     if (measured.misses === 0 && !hasPruned(ctx)) return undefined;
     if (written.of(ctx.sessionManager).get(id)?.misses === measured.misses) return undefined;
     return { drafts: [{ type: "custom", customType: LOSSES_MARK, data: { v: 1, life: id, ...measured } }] };
@@ -69,7 +69,7 @@ export function createCacheLosses(
   };
 }
 
-/** By the auditor of this process. */
+/** Losses measured by the auditor of this process. */
 function measuredLosses(ledger: CacheLedger): CacheLosses {
   const { causes } = ledger.report();
   const sum = { misses: 0, tokens: 0, usd: 0 };

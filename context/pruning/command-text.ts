@@ -2,7 +2,7 @@ import type { AgentMessage } from "../../extension/pi-types.ts";
 
 type Command = Extract<AgentMessage, { role: "bashExecution" }>;
 
-/** What pi tells the model of a command that a person has run: the same words, so that no request differs by them. */
+/** The text that pi sends for a command of the user, word for word, so that requests do not differ. */
 export function commandText({ command, output, cancelled, exitCode, truncated, fullOutputPath }: Command): string {
   const shown = output === "" ? "(no output)" : `\`\`\`\n${output}\n\`\`\``;
   const isFailed = exitCode !== undefined && exitCode !== null && exitCode !== 0;

@@ -3,7 +3,7 @@ import type { SessionEntry } from "../../extension/pi-types.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getSessionId" | "getEntries">;
 
-/** A sum over the entries of a session's file, over all its branches: it only grows, and each entry is looked at once. */
+/** An incremental fold over all entries of a session's file, on all branches. Each entry is read once. */
 export class EntryFold<Sum> {
   readonly #empty: () => Sum;
   readonly #take: (sum: Sum, entry: SessionEntry) => void;

@@ -1,6 +1,6 @@
 import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
 
-/** What services refuse in a list of messages, in words that follow "has". */
+/** Reasons why services refuse a list of messages; each reads after the word "has". */
 export type Flaw = "a result without its call" | "an empty answer" | "no message of the user in front";
 
 const userSide: ReadonlySet<string> = new Set([
@@ -11,7 +11,7 @@ const userSide: ReadonlySet<string> = new Set([
   "compactionSummary",
 ]);
 
-/** What services would refuse in these messages. */
+/** Returns the flaws that services would refuse in these messages. */
 export function flawsIn(messages: readonly AgentMessage[]): ReadonlySet<Flaw> {
   const found = new Set<Flaw>();
   const calls = new Set<string>();
@@ -32,12 +32,12 @@ export function flawsIn(messages: readonly AgentMessage[]): ReadonlySet<Flaw> {
   return found;
 }
 
-/** pi leaves commands out that a person has kept from the model: what is behind them follows what is before them. */
+/** pi omits commands that the user excluded from the context. */
 function isLeftOut(message: AgentMessage): boolean {
   return message.role === "bashExecution" && message.excludeFromContext === true;
 }
 
-/** pi leaves failed answers out, and sends thoughts without a signature as texts. */
+/** pi omits failed answers and sends thoughts without a signature as text. */
 function isEmptyAnswer({ stopReason, content }: Extract<AgentMessage, { role: "assistant" }>): boolean {
   if (stopReason === "error" || stopReason === "aborted") return false;
   return content.every((block) => {
@@ -48,7 +48,7 @@ function isEmptyAnswer({ stopReason, content }: Extract<AgentMessage, { role: "a
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What the service would refuse in the messages of a payload, in the shapes of pi's adapters. Others have no flaw. */
+/** Returns the flaws of a payload's messages in the formats of pi's adapters. Unknown formats have none. */
 export function flawsInPayload(messages: readonly unknown[]): ReadonlySet<Flaw> {
   const found = new Set<Flaw>();
   const calls = new Set<string>();
@@ -76,7 +76,7 @@ function isEmpty(message: Fields): boolean {
   return content === "" || (Array.isArray(content) && content.length === 0);
 }
 
-/** The ids of calls that a message, or a part of one, makes: in the formats of OpenAI, Anthropic, Google and Bedrock. */
+/** The call ids in a message or content part, in the formats of OpenAI, Anthropic, Google and Bedrock. */
 function callsOf(part: Fields): string[] {
   const { type, toolUse, functionCall } = part;
   const listed = [...listOf(part["tool_calls"]), ...listOf(part["toolCalls"])];
@@ -88,7 +88,7 @@ function callsOf(part: Fields): string[] {
   return ids.filter((id) => typeof id === "string");
 }
 
-/** The id of the call that a message, or a part of one, is the result of. */
+/** The call id that a message or content part answers. */
 function answeredBy(part: Fields): string | undefined {
   const { type, role, toolResult, functionResponse } = part;
   let id: unknown;

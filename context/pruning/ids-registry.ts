@@ -4,21 +4,21 @@ import type { SessionEntry } from "../../extension/pi-types.ts";
 import { bareIds, idsIn, maxMessageNumber } from "./ids-record.ts";
 import { isSpoken } from "./spoken.ts";
 
-/** What is read of pi's session. */
+/** The part of pi's session that the registry reads. */
 export type IdsSession = Pick<
   ExtensionContext["sessionManager"],
   "getSessionId" | "getEntries" | "getEntry" | "getLeafEntry"
 >;
 
-/** What must outlive the modules: ids that were given, and that no entry of the file tells of yet. By entry. */
+/** Assigned ids that no entry of the file records yet, by entry. Survives a reload of the modules. */
 export type GivenIds = Map<string, number>;
 
-/** Numbers are given one after the other. One that is further from all before it is no number of ours: none is lost for it. */
+/** Numbers are assigned in sequence. A larger gap was not written by this extension; the number is ignored. */
 const longestStep = 100_000;
 
 /**
- * Which number each entry has, over all branches of the session's file: a fold over its entries, which only grow. The
- * first record of an entry holds, and so does the first of a number.
+ * The number of each entry over all branches of the session's file: a fold over its append-only entries. The first record
+ * of an entry wins, and the first record of a number.
  */
 export class IdsRegistry {
   readonly #given: GivenIds;
@@ -29,11 +29,11 @@ export class IdsRegistry {
   #highest = 0;
   #bare = 0;
   #isRecorded = false;
-  /** Messages behind the newest record, in the order of the file. */
+  /** Messages after the newest record, in file order. */
   #since: string[] = [];
   readonly #numbers = new Map<string, number>();
   readonly #entries = new Map<number, string>();
-  /** Entries that tell of an entry's number. */
+  /** Entries that record an entry's number. */
   readonly #records = new Map<string, string[]>();
 
   constructor(given: GivenIds = new Map()) {
@@ -50,19 +50,19 @@ export class IdsRegistry {
     return this.#entries.get(number);
   }
 
-  /** The highest number that was given. 0: none. */
+  /** The highest assigned number. 0: none. */
   highest(session: IdsSession): number {
     this.#follow(session);
     return this.#highest;
   }
 
-  /** How often the model has named a message of the session without a tag, over the whole file. */
+  /** How often the model wrote an untagged id of the session, over the whole file. */
   bare(session: IdsSession): number {
     this.#follow(session);
     return this.#bare;
   }
 
-  /** The number of an entry, which it gets now if it has none. `undefined`: there is none left. */
+  /** Returns the number of an entry and assigns one if it has none. `undefined`: no number is left. */
   give(entryId: string, session: IdsSession): number | undefined {
     this.#follow(session);
     const known = this.#numbers.get(entryId);
@@ -74,15 +74,15 @@ export class IdsRegistry {
     return number;
   }
 
-  /** Numbers that no entry of the file tells of. */
+  /** Numbers that no entry of the file records. */
   unrecorded(session: IdsSession): ReadonlyMap<string, number> {
     this.#follow(session);
     return this.#given;
   }
 
   /**
-   * Numbers that the active branch does not tell of: those that nothing tells of, and of these entries those that other
-   * branches alone do. pi copies one branch into a fork.
+   * Numbers that the active branch does not record: unrecorded numbers, and numbers of these entries that only other
+   * branches record. pi copies a single branch into a fork.
    */
   unrecordedOn(entryIds: readonly string[], session: IdsSession): ReadonlyMap<string, number> {
     const branch = new BranchView(session);
@@ -129,7 +129,7 @@ export class IdsRegistry {
     }
   }
 
-  /** What an answer of the model stands behind was shown to it, even if pi died before it could be written down. */
+  /** Messages before an answer were shown to the model, even if pi died before it recorded their numbers. */
   #readMessage(entry: SessionEntry): void {
     if (isSpoken(entry)) this.#since.push(entry.id);
     if (entry.type !== "message" || entry.message.role !== "assistant") return;
@@ -154,7 +154,7 @@ export class IdsRegistry {
     this.#entries.set(number, entryId);
   }
 
-  /** A session that was forked off has entries of the one before. Others know nothing of its ids. */
+  /** A forked session shares entries with its parent and keeps their ids; other sessions drop them. */
   #keepGiven(session: IdsSession): void {
     for (const [entryId, number] of [...this.#given].toSorted(([, a], [, b]) => a - b)) {
       if (session.getEntry(entryId) !== undefined) this.#take(entryId, number);

@@ -10,17 +10,17 @@ const part = "ids";
 /** What of the host there is before the ids are. */
 type Host = Omit<PruningContext, "ids" | "blocks" | "usage">;
 
-/** Ids, and who gives them. */
+/** Message ids with the operations that assign them. */
 export interface GivenMessageIds extends MessageIds {
-  /** The id of an entry, which it gets now if it has none. `undefined`: there is none left. */
+  /** Returns the id of an entry and assigns one if it has none. `undefined`: no id is left. */
   give(entryId: string, ctx: ExtensionContext): string | undefined;
-  /** The model had written so many tags. */
+  /** Counts tags that the model wrote and that were removed. */
   removed(tags: number): void;
 }
 
 /**
- * Gives ids to messages in the order in which they are seen first, over all branches of the file, and has them written
- * down at the next boundary: at the end of an aborted run, which may have none, without one.
+ * Assigns ids to messages in the order of their first request, over all branches of the file, and records them at the
+ * next boundary. An aborted run may have no boundary, so the end of a run records them too.
  */
 export function addIds(host: Host): GivenMessageIds {
   host.memory.messageIds ??= new Map();
@@ -35,7 +35,7 @@ export function addIds(host: Host): GivenMessageIds {
   host.boundary.contribute(part, ({ state, ctx }) => {
     const shown: string[] = [];
     if (host.off(ctx) === undefined) {
-      // What the next request shows first is written down before it is shown.
+      // Record the ids that the next request shows before it shows them.
       for (const { sourceEntry, messages } of state.context.contextEntries)
         if (messages.some((message) => hasId(message, host.pruning()))) shown.push(sourceEntry.id);
       for (const entryId of shown) give(entryId, ctx);

@@ -10,21 +10,21 @@ type Host = Pick<PruningContext, "pipeline" | "entries" | "off" | "notify" | "fa
 const part = "legal";
 const maxDepth = 6;
 
-/** What is known of the request that is being made. */
+/** The current request. */
 interface Attempt {
-  /** Nobody has changed pi's list before ours. */
+  /** No extension has changed pi's list before our stages. */
   readonly isWhole: boolean;
-  /** The messages before ours are put in their place. */
+  /** The messages before our changes. */
   base: readonly AgentMessage[] | undefined;
-  /** Whether services would take what we give away. */
+  /** Whether services would accept our output. */
   isSound: boolean;
-  /** The ids that its messages are tagged with. */
+  /** The ids in its message tags. */
   tags: ReadonlySet<string>;
 }
 
 /**
- * Looks at what is about to be sent. What services would refuse and parts of pruning have made is undone: the request
- * goes out unpruned. What others have made is told, and stays.
+ * Validates each request before it is sent. If pruning made a message list that services would refuse, the request is
+ * sent unpruned. Flaws made by other extensions are reported and left in place.
  */
 export class Legality {
   readonly #host: Host;
@@ -36,7 +36,7 @@ export class Legality {
     this.#host = host;
   }
 
-  /** Before all parts of pruning that change messages. */
+  /** Register before all parts of pruning that change messages. */
   begin(): void {
     const { pipeline, entries, off } = this.#host;
     pipeline.use("context", "map", (_event, ctx) => this.#tellAmbiguous(ctx), part);
@@ -60,7 +60,7 @@ export class Legality {
     );
   }
 
-  /** Behind them. */
+  /** Register after all of them. */
   verify(): void {
     const { pipeline } = this.#host;
     pipeline.use("context_with_system", "bash", (messages) => this.#undo(messages), part);
@@ -70,7 +70,7 @@ export class Legality {
     pipeline.use("message_end", "strip", (message) => this.#end(message), part);
   }
 
-  /** Once for as long as requests go out unpruned. */
+  /** Notifies once per series of unpruned requests. */
   #tellAmbiguous(ctx: ExtensionContext): void {
     const { entries, off, notify } = this.#host;
     const wasAmbiguous = this.#isAmbiguous;
@@ -99,7 +99,7 @@ export class Legality {
     if (!this.#attempt.isWhole) this.#tellFlaws(flaws);
   }
 
-  /** What a later extension takes away is missed in the payload. */
+  /** Remembers the tags, so that the payload shows what a later extension removed. */
   #expect(messages: readonly AgentMessage[]): void {
     if (this.#attempt === undefined) return;
     this.#attempt.tags = new Set(messages.flatMap(tagsOf));
@@ -125,7 +125,7 @@ export class Legality {
       this.#tell(`Another extension has changed the messages of a request so that it has ${flaw}.`);
   }
 
-  /** Once for each thing. */
+  /** Notifies once for each message. */
   #tell(message: string): void {
     if (this.#told.has(message)) return;
     this.#told.add(message);
@@ -133,7 +133,7 @@ export class Legality {
   }
 }
 
-/** Of what pi sends in any case: it leaves answers out that have failed. */
+/** Tags of messages that pi always sends; it omits failed answers. */
 function tagsOf(message: AgentMessage): string[] {
   if (message.role !== "user" && message.role !== "custom" && message.role !== "toolResult") return [];
   const last = typeof message.content === "string" ? undefined : message.content.at(-1);
@@ -142,14 +142,14 @@ function tagsOf(message: AgentMessage): string[] {
 
 function missingTags(tags: ReadonlySet<string>, messages: readonly unknown[]): string[] {
   const missing = new Set(tags);
-  // Nearly all texts end with their tag: where an adapter has put something behind it, all is looked through.
+  // Most texts end with their tag. If an adapter appended text, scan the whole text.
   for (const isWhole of [false, true]) {
     if (missing.size > 0) for (const message of messages) remove(message, missing, isWhole, 0);
   }
   return [...missing];
 }
 
-/** Where the formats of pi's adapters have texts, and what holds them. */
+/** Keys of texts and of their containers in the formats of pi's adapters. */
 const holders = ["content", "text", "parts", "output", "error", "functionResponse", "response", "toolResult"] as const;
 
 function remove(value: unknown, missing: Set<string>, isWhole: boolean, depth: number): void {

@@ -5,18 +5,18 @@ import type { PruningMode } from "../../protocol/pruning/report.ts";
 import type { PruningContext } from "./pruning-context.ts";
 import { MODE_MARK } from "./record.ts";
 
-/** Who decides when the context is compressed: the model, or the user. */
+/** Whether the model or the user decides when the context is compressed. */
 export interface Mode {
   readonly of: (ctx: ExtensionContext) => PruningMode;
-  /** Holds for the session from its next request on, also when it is resumed. Gives whether it was the other one. */
+  /** Sets the mode of the session from its next request on, also after a resume. Returns whether it changed. */
   readonly set: (mode: PruningMode, ctx: ExtensionContext) => boolean;
-  /** Lets one call of compress through where the mode is strict. It lapses when the run has settled. */
+  /** Allows one compress call in strict mode. Expires when the run settles. */
   readonly grant: () => void;
 }
 
 type Host = Pick<PruningContext, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
 
-/** What a call is told that the user has not granted. */
+/** The error of a call without a grant. */
 export const WAITS_FOR_USER = "Compression waits for the user in manual mode.";
 
 const part = "pruning-mode";
@@ -24,7 +24,7 @@ const part = "pruning-mode";
 export function createMode(host: Host): Mode {
   const { pi, pruning } = host;
   const written = new WrittenMode();
-  /** Said while a run is on, and not on the branch yet. */
+  /** Set during a run and not yet written to the branch. */
   let said: PruningMode | undefined;
   let isGranted = false;
   const of = ({ sessionManager }: ExtensionContext): PruningMode =>
@@ -40,7 +40,7 @@ export function createMode(host: Host): Mode {
   });
   host.on(part, "agent_settled", (_event, { sessionManager }) => {
     isGranted = false;
-    // An aborted run may have had no boundary that was taken.
+    // An aborted run may have had no accepted boundary.
     if (said !== undefined && written.on(sessionManager) !== said) pi.appendEntry(MODE_MARK, data(said));
     said = undefined;
   });
@@ -70,7 +70,7 @@ function data(mode: PruningMode): object {
   return { v: 1, mode };
 }
 
-/** The newest on the branch. Of one that has grown only what is new is read. */
+/** The newest mode on the branch, read incrementally. */
 class WrittenMode {
   #leaf: string | undefined;
   #mode: PruningMode | undefined;

@@ -7,7 +7,7 @@ const maxNamed = 20;
 /** UTF-16 units of a line of the log. */
 const maxFacts = 8 * 1_024;
 
-/** Tells subscribers and the user of what pruning does, as far as the configuration wants it, and the log of all of it. */
+/** Reports changes by pruning to subscribers and the user at the configured level, and to the debug log. */
 export class PruningNotifier {
   readonly #places: Places;
   readonly #pruning: () => PruningConfig;
@@ -29,14 +29,14 @@ export class PruningNotifier {
     if (words !== undefined) this.#show(words, name === "pruning/degraded" ? "warning" : "info");
   };
 
-  /** A line of the log, where the configuration wants them. */
+  /** Logs a line if `pruning.debug` is on. */
   readonly debug: Places["debug"] = (of, facts) => {
     if (!this.#pruning().debug) return;
     const json = JSON.stringify(facts) ?? "";
     this.#places.debug(of, json.length <= maxFacts ? facts : { cut: json.slice(0, maxFacts / 2).toWellFormed() });
   };
 
-  /** The user is answered by other words than those of notifications. */
+  /** Runs `answer` without UI notifications, because the caller shows its own answer to the user. */
   answering<T>(answer: () => T): T {
     this.#isAnswering = true;
     try {
@@ -50,7 +50,7 @@ export class PruningNotifier {
     try {
       this.#places.context()?.ui.notify(words, level);
     } catch {
-      // The session has just been replaced.
+      // The session was replaced in the meantime.
     }
   }
 }

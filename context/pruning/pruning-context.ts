@@ -6,15 +6,15 @@ import type { Mode } from "./mode.ts";
 import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
 
-/** The ids by which the model names messages: `m001`. One is given when the message is first in a request, for good. */
+/** The ids by which the model names messages: `m001`. A message gets its id with its first request and keeps it. */
 export interface MessageIds {
-  /** Of an entry whose message has a tag. `undefined`: it has none. */
+  /** The id of an entry. `undefined`: its message has no tag. */
   idOf(entryId: string, ctx: ExtensionContext): string | undefined;
-  /** By an id in its written form. `undefined`: it was never given. */
+  /** The entry of an id. `undefined`: the id was never assigned. */
   entryOf(id: string, ctx: ExtensionContext): string | undefined;
-  /** The newest id that was given. */
+  /** The most recently assigned id. */
   newest(ctx: ExtensionContext): string | undefined;
-  /** How often the model has written ids itself: tags that were removed since the session began here, and ids without a tag. */
+  /** How often the model wrote ids itself: `removed` tags in this process, `bare` ids without a tag in the whole file. */
   echoes(ctx: ExtensionContext): { readonly removed: number; readonly bare: number };
 }
 
@@ -27,14 +27,14 @@ export type BlockState =
 export interface Block extends BlockRecord {
   readonly topic: string;
   readonly state: BlockState;
-  /** The entry that has it: the result of the call, or the custom entry. */
+  /** The entry that stores the block: the result of the call, or a custom entry. */
   readonly entryId: string;
-  /** The call whose result has it, and the entry of the answer with this call. */
+  /** The call whose result stores the block, and the entry of the answer with this call. */
   readonly callId?: string;
   readonly answerId?: string;
 }
 
-/** The blocks as the active branch has them: a fold over its entries, never kept by events. */
+/** The blocks of the active branch: a fold over its entries, never maintained by events. */
 export interface BlockTree {
   /** By number. */
   readonly all: readonly Block[];
@@ -42,32 +42,35 @@ export interface BlockTree {
   find(id: string): Block | undefined;
   /** The active block that covers an entry. */
   over(entryId: string): Block | undefined;
-  /** The active block that a consumed one is shown in. */
+  /** The active block that contains a consumed block. */
   holder(id: string): Block | undefined;
-  /** Why a block cannot be put away or back now, as a sentence. `undefined`: it can. */
+  /** Why a block cannot be compressed or decompressed now, as a sentence. `undefined`: it can. */
   hinders(operation: BlockOperation["operation"], id: string): string | undefined;
 }
 
-/** `now`: it stands on the branch. `soon`: the run is on, and it is written at its next boundary. */
+/** `now`: written to the branch. `soon`: a run is active; written at its next boundary. */
 export type Written = "now" | "soon";
 
 export interface Blocks {
   on(ctx: ExtensionContext): BlockTree;
-  /** As they will be once what the user has done in this run is written. */
+  /** The blocks after all pending operations of the user are written. */
   ahead(ctx: ExtensionContext): BlockTree;
-  /** Whether blocks would be stored, behind what waits to be written. */
+  /** Whether blocks would be stored after all pending writes. */
   takes(record: BlocksRecord, ctx: ExtensionContext): boolean;
-  /** The id of the next block: counted over all entries of the file. */
+  /** The id of the next block, counted over all entries of the file. */
   nextId(ctx: ExtensionContext, ahead?: number): string;
-  /** A request's messages with blocks in the place of what they cover: a pure function of branch, operations and configuration. */
+  /**
+   * A request's messages with each covered range replaced by its block: a pure function of branch, operations and
+   * configuration.
+   */
   rendered(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[];
-  /** The block that a message of `rendered` stands for. It has its tag already. `undefined`: it is another message. */
+  /** The block that a message of `rendered` represents; the message already has its tag. `undefined`: not a block. */
   blockIn(message: AgentMessage): string | undefined;
-  /** The body of a block with those that it holds, as the model sees it when it is whole. */
+  /** The full text of a block with its nested blocks. */
   textOf(block: Block, tree: BlockTree): string;
-  /** What the user does to a block, once {@link BlockTree.hinders} of `ahead` has nothing against it. */
+  /** Applies an operation of the user. The caller checks {@link BlockTree.hinders} of `ahead` first. */
   operate(operation: BlockOperation["operation"], id: string, ctx: ExtensionContext): Written;
-  /** A block that is made without the model. One that does not fit the branch any more is passed over, which is told. */
+  /** Stores blocks made without the model. Blocks that no longer fit the branch are skipped and reported. */
   store(record: BlocksRecord, ctx: ExtensionContext): Written;
 }
 
@@ -75,29 +78,29 @@ export interface Usage {
   /** Estimated tokens of the next request, as it is rendered. */
   readonly tokens: number;
   readonly window: number;
-  /** Their share. */
+  /** `tokens` divided by `window`. */
   readonly share: number;
   /** The limits as shares of the window. */
   readonly max: number;
   readonly min: number;
 }
 
-/** What the parts of pruning share. */
+/** The services that the parts of pruning share. */
 export interface PruningContext extends PartContext {
-  /** As it is now: it may change between two requests. */
+  /** The current configuration; it can change between two requests. */
   readonly pruning: () => PruningConfig;
-  /** Whether anything is done in this request, and why not. */
+  /** Why pruning is off for this request. `undefined`: it is on. */
   readonly off: (ctx: ExtensionContext) => string | undefined;
-  /** Another extension has the tool's name: there is no pruning until this is called with `undefined`. */
+  /** Disables pruning because another extension owns the tool's name; `undefined` enables it again. */
   readonly conflict: (why: string | undefined) => void;
-  /** What the model is told: `prompts.text("compress")` is the tool's description. */
+  /** Texts for the model: `prompts.text("compress")` is the tool's description. */
   readonly prompts: Prompts;
   readonly ids: MessageIds;
   readonly blocks: Blocks;
-  /** Of the next request. `undefined`: the model's window is not known, or nothing was reported since a compaction. */
+  /** Usage of the next request. `undefined`: unknown window, or no report since a compaction. */
   readonly usage: (ctx: ExtensionContext) => Usage | undefined;
-  /** Who decides, the model or the user. */
+  /** Whether the model or the user decides when to compress. */
   readonly mode: Mode;
-  /** How many compressions in a row have failed, while there are to be no more. `undefined`: there may be. */
+  /** The number of consecutive failures while compression is paused. `undefined`: not paused. */
   readonly breaker: (ctx: ExtensionContext) => number | undefined;
 }

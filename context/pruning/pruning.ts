@@ -67,6 +67,6 @@ export function addPruning(host: PartContext): void {
   });
   addRequestLog(context);
   addPruningMethods(context, { mode, strategies, compressor, stats }, notifier);
-  // Behind all that change messages.
+  // After all parts that change messages.
   legality.verify();
 }

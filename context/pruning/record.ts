@@ -1,43 +1,43 @@
-/** A piece of a block's body: words, or another block in its place. Words are never searched for ids again. */
+/** A piece of a block's body: text, or a nested block. Text is never scanned for ids again. */
 export type Segment = { readonly text: string } | { readonly block: string };
 
-/** A stored summary that stands for a range of the transcript, as the result of its compress call has it. */
+/** A stored summary of a range of the transcript, in the format of the compress result. */
 export interface BlockRecord {
-  /** `b1`: counted over the whole file, never used again. */
+  /** `b1`: counted over the whole file, never reused. */
   readonly id: string;
   /** The range on the branch, borders included. */
   readonly firstEntryId: string;
   readonly lastEntryId: string;
-  /** Every entry of the range that was in the context, also those under blocks that it has taken in. */
+  /** Every entry of the range that was in the context, including entries covered by nested blocks. */
   readonly entryIds: readonly string[];
-  /** The blocks that it has taken in. */
+  /** Ids of nested blocks. */
   readonly children: readonly string[];
   readonly body: readonly Segment[];
-  /** Texts that are kept word for word. */
+  /** Verbatim texts. */
   readonly kept: readonly { readonly title: string; readonly text: string }[];
-  /** Estimates of what it has covered when it was made, and of its text. */
+  /** Estimates of the covered range at creation, and of the block's text. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
 }
 
-/** The `details` of a result of compress, and the data of the custom entry of a block that was made without the model. */
+/** The `details` of a compress result, and the data of a custom entry for blocks made without the model. */
 export interface BlocksRecord {
   readonly v: 1;
   readonly topic: string;
   readonly blocks: readonly BlockRecord[];
 }
 
-/** What the user does to a block, as the data of a custom entry says it. */
+/** An operation of the user on a block: the data of a custom entry. */
 export interface BlockOperation {
   readonly v: 1;
-  /** `decompress`: what it covers is in the context again. `recompress`: the block is. */
+  /** `decompress` restores the covered range to the context; `recompress` restores the block. */
   readonly operation: "decompress" | "recompress";
   readonly block: string;
 }
 
-/** `customType` of the entries that say what the user has done to blocks, and of blocks made without the model. */
+/** `customType` of block operations of the user, and of blocks made without the model. */
 export const BLOCKS_MARK = "pi-rpcd.blocks";
-/** `customType` of the entries that say which ids messages have. */
+/** `customType` of the entries that record message ids. */
 export const IDS_MARK = "pi-rpcd.ids";
-/** `customType` of the entries that say in which mode pruning is. */
+/** `customType` of the entries that record the mode. */
 export const MODE_MARK = "pi-rpcd.pruning-mode";

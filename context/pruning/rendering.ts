@@ -4,7 +4,7 @@ import { BlockMessages } from "./block-messages.ts";
 import type { BlockTree } from "./pruning-context.ts";
 import { TrimmedCalls } from "./trimmed-calls.ts";
 
-/** Puts blocks in the place of the messages that they stand for. It goes by nothing but its arguments and the branch. */
+/** Replaces covered messages by their blocks. The result depends only on the arguments and the branch. */
 export class Rendering {
   readonly #host: Pick<PartContext, "entries" | "isUnanswered">;
   readonly #blocks = new BlockMessages();
@@ -14,7 +14,7 @@ export class Rendering {
     this.#host = host;
   }
 
-  /** `budget`: tokens that all blocks may take; `undefined`: as many as they want. Gives the list itself where nothing changes. */
+  /** `budget`: tokens for all blocks together; `undefined`: no bound. Returns the same list if nothing changes. */
   of(messages: readonly AgentMessage[], tree: BlockTree, budget: number | undefined): readonly AgentMessage[] {
     if (tree.all.length === 0) return messages;
     this.#blocks.begin(tree, budget);
@@ -29,7 +29,7 @@ export class Rendering {
     return this.#blocks.blockIn(message);
   }
 
-  /** `undefined`: a block stands for it. A block comes in the place of the first that it stands for. */
+  /** `undefined`: covered by a block that was already placed. A block replaces the first message that it covers. */
   #shown(message: AgentMessage, tree: BlockTree, placed: Set<string>): AgentMessage | undefined {
     const { entries, isUnanswered } = this.#host;
     const entryId = message.role === "system" ? undefined : entries.entryOf(message);
@@ -40,7 +40,7 @@ export class Rendering {
       if (trimmed !== message) entries.copied(trimmed, message);
       return trimmed;
     }
-    // A push is to reach the model, whatever the file says of blocks.
+    // A push must reach the model, even if the file claims that a block covers it.
     if (isUnanswered(entryId)) return message;
     if (placed.has(block.id)) return undefined;
     placed.add(block.id);

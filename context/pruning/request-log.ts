@@ -2,7 +2,7 @@ import type { PruningContext } from "./pruning-context.ts";
 
 type Host = Pick<PruningContext, "pipeline" | "pruning" | "off" | "usage" | "blocks" | "mode" | "debug">;
 
-/** A line of the log for each request, where the configuration wants them. */
+/** Logs a line for each request if `pruning.debug` is on. */
 export function addRequestLog(host: Host): void {
   host.pipeline.use(
     "context_with_system",

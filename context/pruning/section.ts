@@ -1,12 +1,14 @@
 import { withHeadSection } from "../parts/prompt/head-section.ts";
 import type { PruningContext } from "./pruning-context.ts";
 
-/** The section of the prompt that tells the model of pruning. */
+/** The prompt section about pruning. */
 const PRUNING_SECTION = "context_pruning";
 
 type Host = Pick<PruningContext, "pipeline" | "off" | "prompts" | "mode">;
 
-/** Adds it to each request, so that it is the same whatever has started the run, and follows a change of the mode. */
+/**
+ * Adds the section to each request, so that it does not depend on what started the run and follows a change of the mode.
+ */
 export function addSection({ pipeline, off, prompts, mode }: Host): void {
   pipeline.use(
     "context_with_system",
@@ -23,7 +25,7 @@ export function addSection({ pipeline, off, prompts, mode }: Host): void {
   );
 }
 
-/** As it stands in the prompt. */
+/** The section with its tags. */
 export function pruningSection(text: string): string {
   return `<${PRUNING_SECTION}>\n${text}\n</${PRUNING_SECTION}>`;
 }

@@ -1,7 +1,7 @@
 import type { AgentMessage, SessionEntry } from "../../extension/pi-types.ts";
 import { CARRIER_TYPE } from "../../protocol/link.ts";
 
-/** Whether the model names a message by an id. */
+/** Whether a message gets an id. */
 export function hasId(message: AgentMessage, { tagAssistant }: { readonly tagAssistant: boolean }): boolean {
   switch (message.role) {
     case "user":
@@ -13,16 +13,16 @@ export function hasId(message: AgentMessage, { tagAssistant }: { readonly tagAss
     case "bashExecution":
       return message.excludeFromContext !== true;
     case "assistant":
-      // pi leaves failed answers out of requests.
+      // pi omits failed answers from requests.
       return tagAssistant && message.stopReason !== "error" && message.stopReason !== "aborted";
     default:
       return false;
   }
 }
 
-/** Whether an entry is a message with an id, were it shown. Answers of the model are left out. */
+/** Whether an entry is a message that gets an id when it is shown. Excludes answers of the model. */
 export function isSpoken(entry: SessionEntry): boolean {
-  // A hand may have written the file.
+  // The file may be hand-written.
   if (entry.type === "custom_message") return isShown(entry);
   return entry.type === "message" && hasId(entry.message, { tagAssistant: false });
 }

@@ -12,9 +12,9 @@ import { strategyNames } from "./strategies/removal.ts";
 type Host = Pick<PruningContext, "recall" | "blocks" | "estimator" | "pi">;
 
 export interface StatsSources {
-  /** The text that pruning has put into the system prompt. */
+  /** The pruning section of the system prompt. */
   readonly section: (ctx: ExtensionContext) => string | undefined;
-  /** Ids that the model has written into its own texts. */
+  /** The number of ids in the model's own texts. */
   readonly echoes: (ctx: ExtensionContext) => number;
   readonly losses: (ctx: ExtensionContext) => CacheLosses | undefined;
 }
@@ -23,7 +23,7 @@ const ours: ReadonlySet<string> = new Set(strategyNames);
 const perMillion = 1_000_000;
 const maxBlocks = 1_000;
 
-/** What a session's file says of compressions, over all its branches. */
+/** The compressions of a session's file over all branches. */
 interface Compressions {
   readonly blocks: Map<string, BlockRecord & { readonly topic: string }>;
   succeeded: number;
@@ -31,8 +31,8 @@ interface Compressions {
 }
 
 /**
- * What pruning has done to a session: a sum over what its file says, so that no number of requests changes it, and nothing is
- * counted twice. What a block has taken out is counted as it was when it was made, with what was pruned before left out.
+ * What pruning has done to a session: a sum over its file, so that the number of requests does not change it and nothing
+ * is counted twice. A block counts the range as it was when the block was made, without earlier pruning.
  */
 export function createStats(host: Host, sources: StatsSources): (ctx: ExtensionContext) => PruningStats {
   const compressions = new EntryFold<Compressions>(
@@ -98,7 +98,7 @@ export function createStats(host: Host, sources: StatsSources): (ctx: ExtensionC
   };
 }
 
-/** A number is of one entry: a second record of it is a hand's. */
+/** A number belongs to one entry; further records with the same number are hand-written and ignored. */
 function uniqueRecords<R extends { readonly part: string; readonly number: number }>(records: readonly R[]): R[] {
   const seen = new Set<number>();
   return records.filter(({ part, number }) => {
@@ -112,7 +112,7 @@ function savedBy({ tokensBefore, tokensAfter }: Pick<BlockRecord, "tokensBefore"
   return Math.max(0, tokensBefore - tokensAfter);
 }
 
-/** With what the blocks that it has taken in have saved. */
+/** The savings of a block and its nested blocks. */
 function savedNow(block: Block, tree: BlockTree): number {
   let sum = 0;
   const open = [block];
@@ -129,7 +129,7 @@ function savedNow(block: Block, tree: BlockTree): number {
   return sum;
 }
 
-/** Where nobody measures: what the batches were expected to cost. */
+/** The expected cost of the batches, for sessions without measurements. */
 function estimated({ recall }: Host, { sessionManager }: ExtensionContext): CacheLosses {
   const batches = recall.registry.batches(sessionManager).filter(({ part, cost }) => ours.has(part) && cost.tokens > 0);
   return {
@@ -139,7 +139,7 @@ function estimated({ recall }: Host, { sessionManager }: ExtensionContext): Cach
   };
 }
 
-/** As services get it. */
+/** The tool definition in the form that services receive. */
 function toolText({ pi }: Host): string {
   const tool = pi.getAllTools().find(({ name }) => name === COMPRESS_TOOL);
   if (tool === undefined) return "";

@@ -14,22 +14,22 @@ type Call = Extract<Block, { type: "toolCall" }>;
 type IsIssued = (id: string) => boolean;
 
 const maxDepth = 16;
-/** Arguments whose texts stay: ids stand in them, with tags or without, which their tools read. */
+/** Arguments that are not stripped, because their tools read ids from them. */
 const idArguments: Readonly<Record<string, ReadonlySet<string>>> = {
-  // `ranges` as a text has them in it.
+  // `ranges` can be a JSON text with ids.
   [COMPRESS_TOOL]: new Set(["startId", "endId", "ranges"]),
   [RECALL_TOOL]: new Set(["id"]),
-  // What is looked for in a file must be as it stands there.
+  // Must match the file exactly.
   edit: new Set(["oldText"]),
 };
 const nothing: ReadonlySet<string> = new Set();
-/** Stands for a text that was nothing but tags, where services want one. */
+/** Replaces a text that contained only tags, if services require a text. */
 const silence = "…";
 
-/** Removes the tags that the model has repeated, before its message is stored and its calls are made. */
+/** Removes tags that the model repeated before its message is stored and its calls run. */
 export function addStrip(host: Host): void {
   const signed = new Set<string>();
-  /** Whether this session has given an id, of a message or of a block. */
+  /** Whether this session has assigned an id to a message or block. */
   const issued = (ctx: ExtensionContext): IsIssued => {
     const next = blockNumberOf(host.blocks.nextId(ctx)) ?? 1;
     return (id) => host.ids.entryOf(id, ctx) !== undefined || (blockNumberOf(id) ?? next) < next;
@@ -46,9 +46,9 @@ export function addStrip(host: Host): void {
     },
     "tags",
   );
-  // Calls that were cut off or malformed are never made.
+  // Truncated and malformed calls never run.
   host.on("tags", "agent_settled", () => signed.clear());
-  // A signed call is stored as it was made, and done without the tags.
+  // A signed call is stored unchanged and runs without the tags.
   host.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
     if (!signed.delete(toolCallId) || host.off(ctx) !== undefined) return;
     const { made } = strippedArguments(toolName, input, issued(ctx));
@@ -58,7 +58,7 @@ export function addStrip(host: Host): void {
   });
 }
 
-/** A message without repeated tags. It is the message itself where there are none. */
+/** Returns a message without repeated tags, or the same message if it has none. */
 export function stripped(
   message: Assistant,
   isIssued: IsIssued,
@@ -76,11 +76,11 @@ export function stripped(
     return text === block.text ? block : { ...block, text };
   });
   if (removed === 0) return { made: message, removed };
-  // Services take no blank text.
+  // Services refuse blank texts.
   const isGone = (block: Block, at: number): boolean => block !== message.content[at] && isBlank(block);
   const thought = cleaned.findLastIndex(({ type }) => type === "thinking");
   const isSilent = thought !== -1 && cleaned.slice(thought + 1).every(isBlank);
-  // And no thoughts that nothing follows: such an answer would be refused in each request from then on.
+  // They also refuse thoughts without a following block; such an answer would fail each later request.
   const kept = isSilent ? cleaned.findLastIndex((block, at) => at > thought && isGone(block, at)) : -1;
   const content = cleaned.flatMap((block, at): Block[] => {
     if (at === kept && block.type === "text") return [{ ...block, text: silence }];

@@ -2,20 +2,20 @@ import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi
 import { COMPRESS_TOOL, type PruningConfig } from "../../protocol/pruning/config.ts";
 import type { PartContext } from "../parts/optimisation/part-context.ts";
 
-/** Whether pruning does anything in a request. */
+/** Whether pruning is active. */
 export interface Switch {
-  /** Why it does nothing. `undefined`: it is on. Asked anew for each request. */
+  /** Why pruning is off. `undefined`: it is on. Evaluated for each request. */
   readonly off: (ctx: ExtensionContext) => string | undefined;
-  /** Another extension has the tool's name: there is no pruning until this is called with `undefined`. */
+  /** Disables pruning because another extension owns the tool's name; `undefined` enables it again. */
   readonly conflict: (why: string | undefined) => void;
 }
 
-/** What is said where the configuration has it off. */
+/** The reason if the configuration disables pruning. */
 export const PRUNING_OFF = "Pruning is off for this session.";
 
 export function createSwitch(host: Pick<PartContext, "pi" | "on">, pruning: () => PruningConfig): Switch {
   let conflict: string | undefined;
-  // pi goes by these options for as long as the run goes on, also where another extension changes them later.
+  // pi uses this object during the whole run, so later changes by other extensions are visible here.
   let options: BeforeAgentStartEvent["systemPromptOptions"] | undefined;
   host.on("pruning", "before_agent_start", ({ systemPromptOptions }) => {
     options = systemPromptOptions;

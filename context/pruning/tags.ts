@@ -10,7 +10,7 @@ type Host = Omit<PruningContext, "ids" | "blocks" | "usage"> & { readonly ids: G
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type Texts = Extract<AgentMessage, { role: "user" | "custom" | "toolResult" }>;
 
-/** Tells the model the id of each message that has one. */
+/** Appends to each message the tag with its id. */
 export function addTags(host: Host): void {
   const commands = new WeakMap<AgentMessage, AgentMessage>();
   const tagged = new WeakMap<AgentMessage, { readonly id: string; readonly made: AgentMessage }>();
@@ -57,7 +57,7 @@ export function addTags(host: Host): void {
   }
 }
 
-/** A message with the tag of this id, and with no other. */
+/** Returns the message with the tag of this id and no other tag. */
 export function withTag(message: AgentMessage, id: string): AgentMessage {
   const tag = { type: "text" as const, text: tagOf(id) };
   switch (message.role) {
@@ -78,8 +78,8 @@ function blocksOf({ content }: Texts) {
 }
 
 /**
- * Behind the text and before the first call, in a block of its own: services take reasoning, text and calls in this order,
- * and a block that is signed must stay as it is.
+ * Inserts the tag as a separate block after the text and before the first call: services require the order reasoning,
+ * text, calls, and signed blocks must not change.
  */
 function withTagBlock({ content }: Assistant, tag: { readonly type: "text"; readonly text: string }) {
   const blocks = content.length > 1 ? content.filter((block) => !isTag(block)) : content;

@@ -5,18 +5,18 @@ import type { BlockTree } from "./pruning-context.ts";
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type ToolCall = Extract<Assistant["content"][number], { type: "toolCall" }>;
 
-/** The blocks of each call, by its answer's entry and its id: services may give an id twice in a session. */
+/** The blocks of each call by the answer's entry and the call id, because services can reuse call ids in a session. */
 type Stored = ReadonlyMap<string, readonly string[]>;
 
-/** Has calls that have stored blocks name these in the place of their texts, which the blocks carry. */
+/** Replaces the summaries in compress calls by references to the stored blocks, which contain the text. */
 export class TrimmedCalls {
   #tree: BlockTree | undefined;
   #stored: Stored = new Map();
   #answers: ReadonlySet<string> = new Set();
-  /** A message is trimmed once. */
+  /** Each message is trimmed once. */
   #made = new WeakMap<object, Assistant>();
 
-  /** A request begins. */
+  /** Call at the start of each request. */
   begin(tree: BlockTree): void {
     if (tree === this.#tree) return;
     this.#tree = tree;
@@ -34,14 +34,14 @@ export class TrimmedCalls {
     this.#answers = answers;
   }
 
-  /** The message itself, where there is nothing to trim. */
+  /** Returns the same message if there is nothing to trim. */
   of(message: AgentMessage, entryId: string): AgentMessage {
     if (message.role !== "assistant" || !this.#answers.has(entryId)) return message;
     const known = this.#made.get(message);
     if (known !== undefined) return known;
     const content = message.content.map((block) => {
       if (block.type !== "toolCall" || block.name !== COMPRESS_TOOL) return block;
-      // A signed call is to be sent as it was made.
+      // A signed call must be sent unchanged.
       if (block.thoughtSignature !== undefined) return block;
       const ids = this.#stored.get(`${entryId} ${block.id}`);
       return ids === undefined ? block : { ...block, arguments: trimmed(block.arguments, ids) };
@@ -52,7 +52,7 @@ export class TrimmedCalls {
   }
 }
 
-/** In the shape in which the model has written it, where that can be told. */
+/** Keeps the shape that the model wrote, if it is recognizable. */
 function trimmed(given: unknown, ids: readonly string[]): ToolCall["arguments"] {
   const { topic, ranges }: Readonly<Record<string, unknown>> = isObject(given) ? given : {};
   const written: readonly unknown[] = Array.isArray(ranges) && ranges.length === ids.length ? ranges : [];

@@ -4,13 +4,13 @@ import { pruningLimits } from "../../protocol/pruning/limits.ts";
 import { reportOf, type Tail, tailOf } from "../parts/estimator/branch.ts";
 import type { Blocks, PruningContext, Usage } from "./pruning-context.ts";
 
-/** A request's messages in front of the stage that renders blocks, and behind it. */
+/** A request's messages before and after the stage that renders blocks. */
 interface Rendered {
   readonly whole: readonly AgentMessage[];
   readonly pruned: readonly AgentMessage[];
 }
 
-/** A request that was answered with a report of its tokens. */
+/** A request whose answer reported its tokens. */
 type Reported = Rendered & { readonly answer: AgentMessage };
 
 type Host = Pick<PruningContext, "pipeline" | "estimator" | "config" | "pruning" | "off"> & {
@@ -18,8 +18,8 @@ type Host = Pick<PruningContext, "pipeline" | "estimator" | "config" | "pruning"
 };
 
 /**
- * How full the window is with the next request as it is rendered: what was reported last, what came since, and what blocks
- * have taken away or given back since.
+ * The window usage of the next rendered request: the last report, plus later messages, plus the effect of block changes
+ * since then.
  */
 export class WindowUsage {
   readonly #host: Host;
@@ -27,7 +27,7 @@ export class WindowUsage {
   #sending: Rendered | undefined;
   #reported: Reported | undefined;
 
-  /** Add it behind the stage that renders blocks. */
+  /** Construct after the stage that renders blocks is registered. */
   constructor(host: Host) {
     this.#host = host;
     host.pipeline.use(
@@ -50,16 +50,16 @@ export class WindowUsage {
     host.pipeline.use("message_end", "learn", (message) => this.#answered(message), "usage");
   }
 
-  /** Of the next request. `undefined`: the window is not known, or nothing was reported since a compaction. */
+  /** Usage of the next request. `undefined`: unknown window, or no report since a compaction. */
   next(ctx: ExtensionContext): Usage | undefined {
     const tail = tailOf(ctx.sessionManager);
     if (tail.reported === undefined && isCompacted(ctx)) return undefined;
     return this.#usage(Math.max(0, this.#host.estimator.context(ctx) + this.#prunedSince(tail, ctx)), ctx);
   }
 
-  /** Of the request that is made of these messages. */
+  /** Usage of a request with these messages. */
   of(messages: readonly AgentMessage[], ctx: ExtensionContext): Usage | undefined {
-    // The first request of a process has no other to be compared with, but its session may say what the last had.
+    // The first request of a process has no predecessor, but the branch may contain the last report.
     if (this.#reported === undefined || tailOf(ctx.sessionManager).reported === undefined) return this.next(ctx);
     return this.#usage(this.#host.estimator.request(messages, ctx), ctx);
   }
@@ -79,7 +79,7 @@ export class WindowUsage {
     if (sending !== undefined && reportOf(message) !== undefined) this.#reported = { ...sending, answer: message };
   }
 
-  /** What the report does not have yet: below 0 where less is sent than in its request. */
+  /** The token difference since the reported request; negative if less is sent now. */
   #prunedSince({ reported, added }: Tail, ctx: ExtensionContext): number {
     const known = this.#reported;
     if (reported === undefined || known === undefined || !isSame(known.answer, reported.message)) return 0;
@@ -98,7 +98,7 @@ export class WindowUsage {
   }
 }
 
-/** pi writes another object than it shows. */
+/** pi stores a copy of the message that it shows. */
 function isSame(a: AgentMessage, b: AgentMessage): boolean {
   return a === b || (a.role === b.role && a.timestamp === b.timestamp);
 }

@@ -82,8 +82,8 @@ const kinds: Readonly<Record<string, string>> = {
   branchSummary: "summaries",
 };
 
-/** What services are sent of them, about. */
-function activeTools({ pi }: Places): string {
+/** The definitions of the active tools, approximately as services receive them. */
+export function activeTools({ pi }: Pick<Places, "pi">): string {
   const active = new Set(pi.getActiveTools());
   const tools = pi.getAllTools().filter(({ name }) => active.has(name));
   return tools.map(({ name, description, parameters }) => JSON.stringify({ name, description, parameters })).join("\n");

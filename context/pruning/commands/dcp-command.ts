@@ -8,23 +8,23 @@ import type { PruningCommands } from "./pruning-commands.ts";
 import { changeText, contextText, exportText, helpText, statsText } from "./texts.ts";
 
 const PRUNING_COMMAND = "dcp";
-/** Where another extension has the name. */
+/** The name if another extension has the first one. */
 const OTHER_COMMAND = "pi-rpcd-dcp";
 
-interface Room {
+interface CommandContext {
   readonly host: PruningContext;
   readonly commands: PruningCommands;
   readonly notifier: PruningNotifier;
-  /** Has the daemon read the configuration again. */
+  /** Asks the daemon to reload the configuration. */
   readonly reload: () => void;
 }
 
 /**
- * The command `/dcp`. Where another extension has one of that name ours has another: with two, pi knows neither by the name
- * alone, and would send the text to the model.
+ * Registers the command `/dcp`, or another name if another extension has `/dcp`: with two commands of one name, pi would
+ * recognize neither and send the text to the model.
  */
-export function addPruningCommand(room: Room): void {
-  const { host, notifier } = room;
+export function addPruningCommand(context: CommandContext): void {
+  const { host, notifier } = context;
   let name: string | undefined;
   host.onSession(() => {
     if (name !== undefined) return;
@@ -35,7 +35,7 @@ export function addPruningCommand(room: Room): void {
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
           ctx.ui.notify(
-            notifier.answering(() => obey(text.trim(), room, ctx)),
+            notifier.answering(() => runCommand(text.trim(), context, ctx)),
             "info",
           );
         } catch (thrown) {
@@ -47,13 +47,13 @@ export function addPruningCommand(room: Room): void {
   }, "pruning_command");
 }
 
-type Verb = (rest: string, room: Room, ctx: ExtensionContext) => string;
+type Verb = (rest: string, context: CommandContext, ctx: ExtensionContext) => string;
 
 const verbs: Readonly<Record<string, Verb>> = {
   help: () => helpText,
-  context: (rest, { commands }, ctx) => alone(rest, () => contextText(commands.inspect(ctx))),
-  stats: (rest, { commands }, ctx) => alone(rest, () => statsText(commands.stats(ctx))),
-  export: (rest, { commands }, ctx) => alone(rest, () => exportText(commands.export(ctx))),
+  context: (rest, { commands }, ctx) => withoutArguments(rest, () => contextText(commands.inspect(ctx))),
+  stats: (rest, { commands }, ctx) => withoutArguments(rest, () => statsText(commands.stats(ctx))),
+  export: (rest, { commands }, ctx) => withoutArguments(rest, () => exportText(commands.export(ctx))),
   sweep: (rest, { commands }, ctx) => changeText(commands.sweep(countIn(rest), true, ctx)),
   manual: (rest, { commands }, ctx) => {
     const now = rest === "" ? commands.modeOf(ctx) : undefined;
@@ -68,21 +68,21 @@ const verbs: Readonly<Record<string, Verb>> = {
   decompress: (rest, { commands }, ctx) => changeText(commands.decompress(blockIn(rest), ctx)),
   recompress: (rest, { commands }, ctx) => changeText(commands.recompress(blockIn(rest), ctx)),
   reload: (rest, { reload }) =>
-    alone(rest, () => {
+    withoutArguments(rest, () => {
       reload();
       return "The configuration is read again.";
     }),
 };
 
-/** Does what the words say, and gives the answer for people. */
-function obey(text: string, room: Room, ctx: ExtensionContext): string {
+/** Runs the command and returns its answer as text. */
+function runCommand(text: string, context: CommandContext, ctx: ExtensionContext): string {
   const [, verb = "", rest = ""] = /^(\S*)\s*(.*)$/su.exec(text) ?? [];
   const run = verb === "" ? verbs["help"] : Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (run === undefined) throw wrong();
-  return run(rest, room, ctx);
+  return run(rest, context, ctx);
 }
 
-function alone(rest: string, answer: () => string): string {
+function withoutArguments(rest: string, answer: () => string): string {
   if (rest !== "") throw wrong();
   return answer();
 }

@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import type { PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
+import { activeTools } from "../../parts/optimisation/inspection.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import type { Candidate } from "../compress/candidates.ts";
 import type { Block, BlockTree, PruningContext } from "../pruning-context.ts";
-import { activeTools } from "./active-tools.ts";
 
 const maxMessages = 2_000;
 const maxBlocks = 1_000;
@@ -22,7 +22,7 @@ export function inspectionOf(
   const tree = host.blocks.on(ctx);
   const off = host.off(ctx);
   return {
-    // Nothing changes it on the way out: it goes as JSON.
+    // The cast is safe: it is only serialized as JSON.
     configuration: host.pruning() as PruningInspection["configuration"],
     mode,
     ...(off === undefined ? {} : { off: off.slice(0, maxWhy) }),
@@ -34,7 +34,7 @@ export function inspectionOf(
   };
 }
 
-/** What a block is now, as it is reported. */
+/** The state of a block in the report. */
 export function stateOf({ state }: Block) {
   return {
     state: state.kind,
@@ -43,7 +43,7 @@ export function stateOf({ state }: Block) {
   };
 }
 
-/** The first and the last id of what a block covers. */
+/** The first and last id in the range of a block. */
 export function bordersOf({ entryIds }: Block, host: Pick<PruningContext, "ids">, ctx: ExtensionContext) {
   const first = firstId(entryIds, host, ctx);
   const last = firstId(entryIds.toReversed(), host, ctx);

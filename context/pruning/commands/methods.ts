@@ -8,7 +8,7 @@ import { type CommandParts, type CompressOrder, PruningCommands } from "./prunin
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Answers the methods of pruning, and puts the command into the session. */
+/** Answers the methods `pruning/…` and registers the command. */
 export function addPruningMethods(host: PruningContext, parts: CommandParts, notifier: PruningNotifier): void {
   const commands = new PruningCommands(host, parts);
   const answer = (about: string, answerer: (params: Params, ctx: ExtensionContext) => unknown): void => {
@@ -24,7 +24,7 @@ export function addPruningMethods(host: PruningContext, parts: CommandParts, not
   answer("export", (_params, ctx) => commands.export(ctx));
   answer("sweep", ({ last, wait }, ctx) => commands.sweep(count(last), wait === true, ctx));
   answer("setMode", ({ mode }, ctx) => commands.setMode(mode === "manual" ? "manual" : "automatic", ctx));
-  // The daemon has checked them.
+  // The daemon has validated the params.
   answer("compress", (params, ctx) => commands.compress(params as CompressOrder, ctx));
   answer("decompress", ({ block }, ctx) => commands.decompress(text(block), ctx));
   answer("recompress", ({ block }, ctx) => commands.recompress(text(block), ctx));
@@ -37,5 +37,5 @@ function count(value: unknown): number | undefined {
 
 function text(value: unknown): string {
   if (typeof value === "string") return value;
-  throw new AskRefused("invalid_params", "block is no text.");
+  throw new AskRefused("invalid_params", "block must be a string.");
 }

@@ -7,7 +7,7 @@ type Change = PruningChanged & { readonly cause: "compress" | "decompress" | "re
 const part = "pruning_changes";
 const maxOpen = 1_000;
 
-/** Tells of what was done to blocks: at once, or once it stands on the branch. */
+/** Notifies subscribers of block changes when the branch contains them. */
 export class OpenChanges {
   readonly #host: Pick<PruningContext, "notify" | "blocks">;
   #open: (Change & { readonly sessionId: string })[] = [];
@@ -15,7 +15,7 @@ export class OpenChanges {
   constructor(host: Pick<PruningContext, "notify" | "blocks" | "on">) {
     this.#host = host;
     host.on(part, "turn_start", (_event, ctx) => this.#look(ctx));
-    // Behind the blocks' own handler, which writes what no boundary has taken.
+    // After the handler of the blocks, which writes operations that no boundary accepted.
     host.on(part, "agent_settled", (_event, ctx) => {
       this.#look(ctx);
       this.#open = [];
@@ -27,7 +27,7 @@ export class OpenChanges {
       this.#host.notify("pruning/changed", change);
       return;
     }
-    // Of what is done to a block the last holds.
+    // The last change of a block wins.
     this.#open = this.#open.filter(({ blocks }) => blocks.join() !== change.blocks.join()).slice(1 - maxOpen);
     this.#open.push({ ...change, sessionId: sessionManager.getSessionId() });
   }

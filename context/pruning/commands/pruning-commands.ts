@@ -22,7 +22,7 @@ import { compressed, type UserCompression } from "./user-compression.ts";
 
 const maxFocus = 2_000;
 
-/** The parts of pruning that users give orders to. */
+/** The parts of pruning that the commands control. */
 export interface CommandParts {
   readonly mode: Mode;
   readonly strategies: ManualPrune;
@@ -37,10 +37,10 @@ export interface CompressOrder {
   readonly wait?: boolean;
 }
 
-/** `customType` of the message by which the model is asked to compress. */
+/** `customType` of the message that asks the model to compress. */
 const COMPRESS_REQUEST = "pi-rpcd.compress";
 
-/** Does what users ask of pruning, by commands and by methods: these give the same answers. All throw {@link AskRefused}. */
+/** The operations of the command `/dcp` and the methods `pruning/…`. All throw {@link AskRefused}. */
 export class PruningCommands {
   readonly #host: PruningContext;
   readonly #parts: CommandParts;
@@ -196,7 +196,7 @@ function freedBy(
   return operation === "recompress" ? freed : -freed;
 }
 
-/** A block of another branch is there, and cannot be had here. */
+/** The error for an unknown block; a block of another branch exists but cannot be restored here. */
 function missing(id: string, { sessionManager }: ExtensionContext): AskRefused {
   const number = Number(id.slice(1));
   const isElsewhere = sessionManager.getEntries().some((entry) => blockNumbersIn(entry).includes(number));

@@ -5,7 +5,7 @@ import type {
   PruningStats,
 } from "../../../protocol/pruning/report.ts";
 
-/** Lines of a list that people are shown, and characters of an export. */
+/** Lines of a shown list, and characters of an export. */
 const maxLines = 40;
 const maxExport = 64 * 1_024;
 

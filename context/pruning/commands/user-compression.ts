@@ -7,23 +7,23 @@ import type { BlocksRecord } from "../record.ts";
 
 const maxNotes = 64;
 
-/** A compression that a user has written. */
+/** A compression written by a user. */
 export interface UserCompression {
   readonly topic: string;
   readonly ranges: readonly { readonly startId: string; readonly endId: string; readonly summary: string }[];
 }
 
-/** What it comes to, before it is stored. */
+/** The result before it is stored. */
 interface Compressed {
   readonly record: BlocksRecord;
-  /** What differs from what was asked for. */
+  /** Differences from the request. */
   readonly notes: string[];
   /** Ids of messages that leave the context. */
   readonly pruned: string[];
   readonly borders: readonly { readonly startId?: string; readonly endId?: string }[];
 }
 
-/** Throws {@link AskRefused} with all that is wrong. */
+/** Throws {@link AskRefused} with all problems. */
 export function compressed(
   host: Pick<PruningContext, "pruning" | "blocks">,
   compressor: Compressor,
@@ -56,7 +56,7 @@ export function compressed(
   };
 }
 
-/** Of `m010–m031`, or of `m010` alone. */
+/** The borders in a label: `m010–m031`, or `m010` alone. */
 function bordersIn(label: string): Compressed["borders"][number] {
   const [startId, endId = startId] = label.split("–");
   if (startId === undefined || readId(startId) === undefined) return {};

@@ -7,8 +7,8 @@ import { compressTool } from "./tool.ts";
 const part = "compress";
 
 /**
- * Puts the tool into the session once pruning is on, unless another extension has one of that name: pi takes the first, and
- * ours would hide it.
+ * Registers the compress tool when pruning is on, unless another extension has a tool of that name: pi uses the first
+ * one, and ours would hide it.
  */
 export function addCompress(host: PruningContext, compressor: Compressor): void {
   const { pi, pruning, prompts } = host;

@@ -1,14 +1,14 @@
 import { isObject } from "../../../extension/pi-types.ts";
 import { emptyField, missingField, mostFindings, tooLong, tooMany, wrongField } from "./messages.ts";
 
-/** A range of the transcript by the ids of its borders, as they were written, and what is to stand in its place. */
+/** A range of the transcript by the ids of its borders as written, and the summary that replaces it. */
 export interface RangeCall {
   readonly startId: string;
   readonly endId: string;
   readonly summary: string;
 }
 
-/** What a compression is asked to do: by the model's call, or by a user. */
+/** A request to compress, by the model or by a user. */
 export interface CompressCall {
   readonly topic: string;
   readonly ranges: readonly RangeCall[];
@@ -17,17 +17,17 @@ export interface CompressCall {
 export const mostTopic = 80;
 export const mostRanges = 16;
 export const mostSummary = 60_000;
-/** Of an id that may stand between tags and quotes. */
+/** Length of an id with tags and quotes around it. */
 const mostId = 256;
-/** Of `ranges` where it is JSON: with each character escaped it can be six times as long. */
+/** Length of `ranges` as JSON text; a fully escaped text is six times as long. */
 const mostJson = 6 * mostRanges * (mostSummary + 1_024);
 
 type Findings = readonly string[];
 type Read = { readonly call: CompressCall } | { readonly findings: Findings };
 
 /**
- * Reads the arguments of a call of compress. One range may stand in the place of the list, and JSON text in the place of
- * either; nothing else is guessed, and what it does not know is left out. Gives all findings, at most ten.
+ * Reads the arguments of a compress call. Accepts a single range instead of a list, and JSON text instead of either;
+ * ignores unknown fields and guesses nothing else. Returns all findings, at most ten.
  */
 export function readCall(args: unknown): Read {
   const findings: string[] = [];

@@ -6,13 +6,13 @@ import type { Place, View } from "./view.ts";
 export interface Candidate {
   readonly startId: string;
   readonly endId: string;
-  /** Estimated tokens of what is not compressed yet in it. */
+  /** Estimated tokens of the uncompressed part. */
   readonly tokens: number;
 }
 
 /**
- * Up to five ranges that could be compressed, in their order: a user's message with all that came of it, or several of
- * these where one is small. The largest, where there are more.
+ * Returns up to five compressible ranges in transcript order: a user's message with everything up to the next one, or
+ * several of these if one is small. If there are more than five, returns the largest.
  */
 export function candidatesIn(view: View, { minTokens, turns }: { minTokens: number; turns: number }): Candidate[] {
   const end = tailOf(view, turns);
@@ -38,7 +38,7 @@ export function candidatesIn(view: View, { minTokens, turns }: { minTokens: numb
     .toSorted((a, b) => found.indexOf(a) - found.indexOf(b));
 }
 
-/** Nothing that has it can be compressed now. */
+/** Whether no range with this place can be compressed now. */
 function isClosed(view: View, place: Place): boolean {
   if (place.isPending || obstacleOf(place) !== undefined) return true;
   return view.own !== undefined && view.own >= place.from && view.own <= place.to;

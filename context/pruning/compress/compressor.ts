@@ -12,30 +12,30 @@ import { emptyField, mostFindings, notStorable } from "./messages.ts";
 import { protectedTurns, type Resolution, type ResolvedRange, type ResolveRules, resolve } from "./resolve.ts";
 import { type View, viewOf } from "./view.ts";
 
-/** What the blocks of a call would be. */
+/** The blocks that a call would store, or the reasons for a refusal. */
 export type Compressed =
   | {
       readonly kind: "made";
       readonly record: BlocksRecord;
-      /** Of each block, in its order. */
+      /** The range of each block, in the same order. */
       readonly ranges: readonly ResolvedRange[];
-      /** Ids of messages and blocks that are in the context no more. */
+      /** Ids of messages and blocks that leave the context. */
       readonly hidden: readonly string[];
     }
   | Extract<Resolution, { kind: "refused" }>;
 
-/** Who asks, and how wrong placeholders are treated. */
+/** The requester, and how wrong placeholders are treated. */
 export interface Asker {
-  /** The model's call. Absent: a user has asked, whom no range is too small for. */
+  /** The model's call. Absent: a request of the user, which has no minimum range size. */
   readonly callId?: string;
   readonly placeholders: ResolveRules["placeholders"];
 }
 
-/** Finds out what a compression comes to. It stores nothing. */
+/** Computes the result of a compression without storing it. */
 export interface Compressor {
-  /** All blocks of a call, or all that is wrong with it. */
+  /** Returns all blocks of a call, or all of its problems. */
   compress(call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed;
-  /** Ranges that could be compressed now, five at most. */
+  /** Returns up to five ranges that can be compressed now. */
   candidates(ctx: ExtensionContext): readonly Candidate[];
 }
 
@@ -54,7 +54,7 @@ export function createCompressor(host: Host): Compressor {
 }
 
 function compressed(host: Host, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
-  // A user's orders of one run follow each other; the model knows what its request has shown.
+  // Requests of a user build on earlier pending ones; the model knows only what its request showed.
   const tree = asker.callId === undefined ? host.blocks.ahead(ctx) : host.blocks.on(ctx);
   const view = viewIn(host, ctx, tree, asker.callId);
   const cleaned = untagged(call, host, ctx);
@@ -71,13 +71,13 @@ function compressed(host: Host, call: CompressCall, asker: Asker, ctx: Extension
   const { topic, ranges } = resolution;
   const blocks = ranges.map((range, at) => recordOf(range, host.blocks.nextId(ctx, at)));
   const record: BlocksRecord = { v: 1, topic, blocks };
-  // Nothing is called stored that the branch would not take.
+  // Never report a block as stored that the branch would reject.
   if (!host.blocks.takes(record, ctx)) return refused([notStorable]);
   const places = ranges.flatMap(({ span }) => view.places.slice(span.from, span.to + 1));
   return { kind: "made", record, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
 }
 
-/** Tags that a summary repeats would name messages that it is not. */
+/** Removes tags that a summary repeats, because they would identify other messages. */
 function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Host, ctx: ExtensionContext): CompressCall {
   const tree = blocks.on(ctx);
   const isIssued = (id: string): boolean => ids.entryOf(id, ctx) !== undefined || tree.find(id) !== undefined;
@@ -85,7 +85,7 @@ function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Host, ctx: E
   return { topic: clean(topic), ranges: ranges.map((range) => ({ ...range, summary: clean(range.summary) })) };
 }
 
-/** What had nothing but tags in it. */
+/** Problems of texts that contained only tags. */
 function emptyIn({ topic, ranges }: CompressCall): readonly string[] {
   const empty = ranges.flatMap(({ summary }, at) => (summary.trim() === "" ? [`summary of ranges[${at}]`] : []));
   return [...(topic.trim() === "" ? ["topic"] : []), ...empty].slice(0, mostFindings).map(emptyField);

@@ -3,20 +3,20 @@ import { fromBlocks } from "../../parts/recall/content.ts";
 import type { Kept } from "./resolve.ts";
 import type { Place } from "./view.ts";
 
-/** Of one text. UTF-16 units. */
+/** UTF-16 units of one text. */
 const mostOfUser = 2_000;
 const mostOfOutput = 4_000;
 const mostTitle = 200;
-/** Of all that a block keeps. UTF-16 units. */
+/** UTF-16 units of all verbatim texts of a block. */
 export const mostKept = 1_000_000;
 
 export interface KeepRules {
   readonly users: boolean;
-  /** Whether the output of a call stays. */
+  /** Whether a block keeps the output of this call. */
   readonly isProtected: (tool: string, args: unknown) => boolean;
 }
 
-/** The texts of a range that stay in its block word for word: the user's, and outputs that are protected. */
+/** The texts of a range that its block keeps verbatim: messages of the user and protected outputs. */
 export function keptOf(places: readonly Place[], rules: KeepRules): Kept[] {
   const calls = new Map<string, unknown>();
   return places.flatMap(({ messages, id }) => {
@@ -51,7 +51,7 @@ function keptIn(message: AgentMessage, calls: ReadonlyMap<string, unknown>, { us
   return undefined;
 }
 
-/** What a call is about. */
+/** The path or command of a call. */
 function subjectOf(args: unknown): string {
   if (!isObject(args)) return "";
   const subject = [args["path"], args["file_path"], args["command"]].find((value) => typeof value === "string");

@@ -1,11 +1,11 @@
-// What the model is told when a compression is refused. Each names the problem in one line.
+// Messages to the model about a refused compression. Each states one problem in one line.
 
-/** Of one call so many findings are told. */
+/** Reported findings of one call. */
 export const mostFindings = 10;
-/** So many ranges are proposed. */
+/** Proposed ranges. */
 export const mostCandidates = 5;
 
-/** A line of the result where nothing is left that could be compressed. Reminders rest behind it. */
+/** The last line of a result if nothing can be compressed. It pauses reminders. */
 export const nothingToCompress = "There is nothing to compress now; continue with the task.";
 
 export const deniedMessage = "Compression is not permitted in this session.";
@@ -43,7 +43,9 @@ export const notStorable =
   "The user has just changed blocks of these ranges; use the ids as your next message shows the context.";
 export const beingDelivered = (id: string): string => `${id} is still being delivered.`;
 
-/** `turns`: that stay now. `max`: the share of the window from which on fewer do; `undefined`: there is none. */
+/**
+ * `turns`: turns protected now. `max`: share of the window above which fewer are protected; `undefined`: no such share.
+ */
 export function protectedTail(span: string, isOne: boolean, turns: number, max: number | undefined): string {
   const [belong, stay] = isOne ? ["belongs", "stays"] : ["belong", "stay"];
   const where = turns === 1 ? "the current turn" : `the ${turns} most recent turns`;

@@ -1,12 +1,12 @@
 import type { Segment } from "../record.ts";
 import { duplicatePlaceholder, foreignPlaceholder, missingPlaceholder } from "./messages.ts";
 
-/** Stands before blocks whose placeholders the summary does not have. */
+/** Heading of nested blocks without a placeholder in the summary. */
 const appendedHeading = "Compressed before, and part of this section:";
 
 const placeholder = /\\?\(b0{0,8}([1-9][0-9]{0,8})\)/giu;
 
-/** A summary's words, and the placeholders in them. `\(b2)` is the words `(b2)`. */
+/** Splits a summary into text and placeholders. `\(b2)` is the text `(b2)`. */
 export function segmentsOf(summary: string): Segment[] {
   const segments: Segment[] = [];
   let from = 0;
@@ -26,7 +26,7 @@ export function segmentsOf(summary: string): Segment[] {
   return segments;
 }
 
-/** What is wrong with a summary's placeholders, where each of `required` has to be there once, and no other. */
+/** The problems of a summary's placeholders; it must contain each of `required` exactly once, and no other. */
 export function placeholderProblems(
   segments: readonly Segment[],
   required: readonly string[],
@@ -47,8 +47,8 @@ export function placeholderProblems(
 }
 
 /**
- * The same with each of `required` once: what is missing comes last, under a heading, and what is foreign or there again
- * becomes words.
+ * Returns the segments with each of `required` exactly once: appends missing blocks under a heading and turns foreign and
+ * repeated placeholders into text.
  */
 export function withRequired(segments: readonly Segment[], required: readonly string[]): Segment[] {
   const left = new Set(required);

@@ -8,43 +8,43 @@ import { labelOf, obstacleOf, placesIn, type Span, tailOf, tokensIn } from "./sp
 import type { Place, View } from "./view.ts";
 import { readId } from "./written-id.ts";
 
-/** A text that a block keeps word for word. */
+/** A verbatim text of a block. */
 export interface Kept {
   readonly title: string;
   readonly text: string;
 }
 
 export interface ResolveRules {
-  /** What is done about placeholders that are not as they have to be. */
+  /** Whether wrong placeholders are refused or repaired. */
   readonly placeholders: "strict" | "lenient";
-  /** Ranges of fewer tokens are refused. 0: none are. */
+  /** Smaller ranges are refused. 0: no minimum. */
   readonly minRangeTokens: number;
-  /** The share of a range that has to go. */
+  /** The share of a range that must be saved. */
   readonly minSavings: number;
-  /** The newest turns that stay below the limit; above it one does. */
+  /** Protected newest turns below the limit; above it, one turn is protected. */
   readonly protectRecentTurns: number;
-  /** What a block keeps at most. UTF-16 units. */
+  /** Verbatim text of a block, in UTF-16 units. */
   readonly mostKept: number;
   readonly keptOf: (places: readonly Place[]) => readonly Kept[];
-  /** Of a block's own words and of what it keeps. */
+  /** Tokens of a block's own text and verbatim texts. */
   readonly tokensOf: (topic: string, segments: readonly Segment[], kept: readonly Kept[]) => number;
 }
 
 /** A range whose block can be stored. */
 export interface ResolvedRange {
-  /** `m010–m031` as it is stored. */
+  /** `m010–m031`, the stored range. */
   readonly label: string;
   readonly span: Span;
-  /** How it is wider than it was asked for, in sentences. */
+  /** Differences from the requested range, as sentences. */
   readonly widened: readonly string[];
   readonly entryIds: readonly string[];
-  /** The blocks that it takes in. */
+  /** Ids of nested blocks. */
   readonly children: readonly string[];
   readonly body: readonly Segment[];
   readonly kept: readonly Kept[];
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** Placeholders were not as they had to be, and were put right. */
+  /** Whether wrong placeholders were repaired. */
   readonly isRepaired: boolean;
 }
 
@@ -58,12 +58,12 @@ export type Resolution =
       readonly hasPlaceholders: boolean;
     };
 
-/** How many of the newest turns stay as they are. */
+/** The number of protected newest turns. */
 export function protectedTurns({ usage }: View, recent: number): number {
   return usage !== undefined && usage.share >= usage.max ? 1 : recent;
 }
 
-/** What a call would store. All of it, or all that is wrong with it: nothing is done by halves. */
+/** Returns everything that a call would store, or all of its problems; a call is never applied in part. */
 export function resolve({ topic, ranges }: CompressCall, view: View, rules: ResolveRules): Resolution {
   const turns = protectedTurns(view, rules.protectRecentTurns);
   const tail = tailOf(view, turns);
@@ -124,12 +124,12 @@ function placeOf(written: string, view: View, tell: (problem: string) => void) {
 }
 
 interface WideSpan extends Span {
-  /** It ends with an answer that was not named. */
+  /** The span was extended by an answer without an id. */
   readonly hasAnswer: boolean;
   readonly sentences: readonly string[];
 }
 
-/** With the whole of what is not split, and the answer behind it that has no id of its own. */
+/** Widens the span to whole groups, and by a following answer without an id. */
 function widened(
   { from, to }: Span,
   view: View,
@@ -180,7 +180,7 @@ function overlaps(spans: readonly (Span | undefined)[], view: View): string[] {
   );
 }
 
-/** What stands in a range that may not go. */
+/** The problems of places that must not be compressed. */
 function placeProblems(span: WideSpan, view: View, { tail, turns }: { tail: number; turns: number }): string[] {
   const inside = placesIn(view, span);
   const problems: string[] = [];

@@ -3,7 +3,7 @@ import type { Candidate } from "./candidates.ts";
 import type { Compressed } from "./compressor.ts";
 import { mostCandidates, nothingToCompress, percent } from "./messages.ts";
 
-/** What the model is told of a call that has succeeded: each block, all that is wider than asked for, and how full the window is. */
+/** The result text of a successful call: each block, each widened range, and the window usage. */
 export function madeText({ record, ranges }: Extract<Compressed, { kind: "made" }>, before: Usage | undefined): string {
   const lines = record.blocks.map(({ id, tokensBefore, tokensAfter }, at) => {
     const range = ranges[at];
@@ -20,7 +20,7 @@ function usageText({ tokens, window }: Usage, freed: number): string {
   return `The context is now about ${left} of ${window} tokens (${percent(Math.round((100 * left) / window) / 100)}).`;
 }
 
-/** What the model is told of a call that was refused: all that is wrong, and what could be compressed. */
+/** The error text of a refused call: all problems, and the ranges that can be compressed. */
 export function refusedText(problems: readonly string[], candidates: readonly Candidate[]): string {
   const ranges = candidates
     .slice(0, mostCandidates)

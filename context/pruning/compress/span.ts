@@ -10,7 +10,7 @@ export function placesIn({ places }: View, { from, to }: Span): readonly Place[]
   return places.slice(from, to + 1);
 }
 
-/** The first and the last id that stand in a span. */
+/** The first and last id in a span. */
 export function bordersOf(view: View, span: Span): { readonly first: string; readonly last: string } | undefined {
   const inside = placesIn(view, span);
   const first = inside.find(({ id }) => id !== undefined)?.id;
@@ -29,13 +29,16 @@ export function tokensIn(view: View, span: Span): number {
   return placesIn(view, span).reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
-/** Where the newest turns begin: an answer with its results and with what it answers is one. The place behind all: there is none. */
+/**
+ * The first place of the newest turns; `places.length` if there is none. A turn is an answer with its results and its
+ * prompt.
+ */
 export function tailOf({ places }: View, turns: number): number {
   let left = turns;
   let at = places.length;
   while (at > 0 && left > 0) {
     const { role, from } = places[at - 1] as Place;
-    // A block holds turns that are over.
+    // A block contains finished turns only.
     if (role === "block" || isSummary(role)) break;
     at = from;
     if (role === "assistant" || places[from]?.role === "assistant") left -= 1;
@@ -52,7 +55,7 @@ function isSummary(role: Place["role"]): boolean {
   return role === "compactionSummary" || role === "branchSummary";
 }
 
-/** What of a place makes that it cannot be compressed. */
+/** Why a place cannot be compressed. `undefined`: it can. */
 export function obstacleOf({ role }: Place): string | undefined {
   if (role === "compactionSummary") return "compaction summary";
   return role === "branchSummary" ? "branch summary" : undefined;

@@ -13,8 +13,8 @@ const maxOpen = 256;
 const mostHidden = 1_000;
 
 /**
- * Follows blocks from the call that makes them until they stand on the branch, which is told. They stand there by the call's
- * result; where another extension has replaced its details they are written into an entry of their own.
+ * Tracks blocks from the call that makes them until the branch contains them, then notifies subscribers. The call's
+ * result stores them; if another extension replaced its details, a separate entry does.
  */
 export class StoredBlocks {
   readonly #host: Host;
@@ -24,7 +24,7 @@ export class StoredBlocks {
   constructor(host: Host) {
     this.#host = host;
     host.on(part, "tool_execution_end", ({ toolCallId, isError }, ctx) => this.#ended(toolCallId, isError, ctx));
-    // Behind the blocks' own contributor, which writes what is missing.
+    // After the contributor of the blocks, which writes missing records.
     host.boundary.contribute(part, ({ ctx }) => {
       this.#look(ctx);
       return undefined;
@@ -36,7 +36,7 @@ export class StoredBlocks {
     });
   }
 
-  /** The call is answered by these. */
+  /** Records the blocks of a call that returned a result. */
   made(callId: string, made: Made): void {
     if (this.#made.size < maxOpen) this.#made.set(callId, made);
   }
@@ -44,7 +44,7 @@ export class StoredBlocks {
   #ended(callId: string, isError: boolean, ctx: ExtensionContext): void {
     const made = this.#made.get(callId);
     this.#made.delete(callId);
-    // Another extension has made an error of it: the model believes that there is no block.
+    // Another extension turned the result into an error, so the model assumes that there is no block.
     if (made === undefined || isError) return;
     this.#host.blocks.store(made.record, ctx);
     this.#open = [...this.#open, made].slice(-maxOpen);
@@ -60,7 +60,6 @@ export class StoredBlocks {
   }
 }
 
-/** What subscribers are told of blocks. */
 function changeOf({ record, hidden }: Made): PruningChanged {
   const tokens = record.blocks.reduce((sum, { tokensBefore, tokensAfter }) => sum + tokensBefore - tokensAfter, 0);
   return {

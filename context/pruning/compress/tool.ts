@@ -10,7 +10,7 @@ import type { Asker, Compressed, Compressor } from "./compressor.ts";
 import { breakerMessage, deniedMessage, notAllowedMessage } from "./messages.ts";
 import { madeText, refusedText } from "./result-text.ts";
 
-/** A user has so long to allow a call. */
+/** How long the user has to allow a call. */
 const askedMs = 60_000;
 
 const text = (maxLength: number, description: string) => ({ type: "string", minLength: 1, maxLength, description });
@@ -39,27 +39,27 @@ const parameters = {
 export interface CompressTool {
   readonly host: Pick<PruningContext, "context" | "pruning" | "off" | "breaker" | "usage">;
   readonly compressor: Compressor;
-  /** Hears of blocks that a call is answered by. */
+  /** Receives the blocks of a successful call. */
   readonly made: (callId: string, made: Extract<Compressed, { kind: "made" }>) => void;
-  /** Whether placeholders were wrong before in this run; it says so from now on. */
+  /** Whether placeholders were already wrong in this run; `seen` records it. */
   readonly wrongPlaceholders: { isKnown(): boolean; seen(): void };
-  /** What the model is told that the tool is for. */
+  /** The tool's description for the model. */
   readonly description: string;
 }
 
-/** The tool by which the model puts summaries in the place of ranges of its context. */
+/** The tool with which the model replaces ranges of its context by summaries. */
 export function compressTool(
   tool: CompressTool,
 ): ToolDefinition<TSchema, BlocksRecord> & Pick<NewerFields, "exposure"> {
   return {
     name: COMPRESS_TOOL,
-    // A script's calls leave no results by which blocks could be stored. pi 0.87 has no scripts, and takes no notice.
+    // Calls from scripts leave no results that could store blocks. pi 0.87 has no scripts and ignores the field.
     exposure: "model-only",
     label: COMPRESS_TOOL,
     description: tool.description,
     parameters,
     executionMode: "sequential",
-    // pi makes what it throws the call's result. Its own check of the arguments speaks of one error, and in other words.
+    // pi uses the thrown error as the call's result. Its own argument check reports only one error, in other words.
     prepareArguments: (args) => {
       const ctx = tool.host.context();
       if (ctx !== undefined) letThrough(tool, ctx);
@@ -88,14 +88,14 @@ async function answer(
   const asker: Asker = { callId, placeholders: placeholdersOf(tool) };
   const first = made(tool, call, asker, ctx);
   if (permission === "ask") await ask(first, signal, ctx);
-  // While the user thinks, blocks may change.
+  // Blocks can change while the dialog is open.
   const compressed = permission === "ask" ? made(tool, call, asker, ctx) : first;
   const words = madeText(compressed, tool.host.usage(ctx));
   tool.made(callId, compressed);
   return { content: [{ type: "text", text: words }], details: compressed.record };
 }
 
-/** Throws what a call is told that is not looked at. */
+/** Throws if compression is off, denied or paused. */
 function letThrough({ host }: CompressTool, ctx: ExtensionContext): void {
   if (host.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
   if (host.pruning().compress.permission === "deny") throw new Error(deniedMessage);

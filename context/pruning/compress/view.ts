@@ -3,13 +3,13 @@ import type { Block, BlockTree, Usage } from "../pruning-context.ts";
 import type { Span } from "./span.ts";
 import type { WrittenId } from "./written-id.ts";
 
-/** What an entry contributes to the context, after edits. */
+/** An entry's messages in the context, after edits. */
 export interface ViewEntry {
   readonly sourceEntry: Pick<SessionEntry, "id">;
   readonly messages: readonly AgentMessage[];
 }
 
-/** What stands in one place of the context: an entry's messages, or a block. */
+/** One place of the context: an entry's messages, or a block. */
 export interface Place {
   readonly entryIds: readonly string[];
   /** The tag that the model sees. */
@@ -21,11 +21,11 @@ export interface Place {
   /** The first and the last place of its group: an answer and all results of its calls. */
   readonly from: number;
   readonly to: number;
-  /** It carries a push that is still being delivered. */
+  /** Whether it carries a push that is still being delivered. */
   readonly isPending: boolean;
 }
 
-/** Where something is that an id names. */
+/** The location of an id. */
 export type Located =
   | { readonly kind: "at"; readonly place: number }
   | { readonly kind: "hidden"; readonly block: string }
@@ -34,10 +34,10 @@ export type Located =
   | { readonly kind: "gone" }
   | { readonly kind: "unknown"; readonly newest: string | undefined };
 
-/** The context as the model sees it, with what can be named in it. */
+/** The context as the model sees it, with the locations of its ids. */
 export interface View {
   readonly places: readonly Place[];
-  /** The place of the call that asks. */
+  /** The place of the current compress call. */
   readonly own: number | undefined;
   readonly usage: Usage | undefined;
   locate(id: WrittenId): Located;
@@ -53,7 +53,7 @@ export interface ViewSources {
   readonly tokensOf: (message: AgentMessage) => number;
   readonly isPending: (entryId: string) => boolean;
   readonly usage: Usage | undefined;
-  /** The compress call that is being answered. Absent: a user has asked. */
+  /** The current compress call. Absent: a request of the user. */
   readonly callId?: string;
 }
 
@@ -95,7 +95,7 @@ export function viewOf(sources: ViewSources): View {
 function placesOf({ entries, idOf, tree, tokensOf, isPending }: ViewSources): readonly Place[] {
   const places: Draft[] = [];
   const shown = new Set<string>();
-  /** The place of the newest answer with a call. */
+  /** The place of the newest answer with each call. */
   const callers = new Map<string, number>();
   const groups: Span[] = [];
   for (const { sourceEntry, messages: all } of entries) {
@@ -132,7 +132,9 @@ function placesOf({ entries, idOf, tree, tokensOf, isPending }: ViewSources): re
   return places;
 }
 
-/** What stands between an answer and a result of it belongs to them, with the groups that reach into it: the last ones. */
+/**
+ * Groups an answer with its results and everything between them, and merges overlapping groups at the end of the list.
+ */
 function grow(groups: Span[], caller: number, result: number): void {
   let from = caller;
   for (let last = groups.at(-1); last !== undefined && last.to >= from; last = groups.at(-1)) {

@@ -1,4 +1,4 @@
-/** An id of a message or a block, in the form in which it was given. */
+/** The id of a message or block in canonical form. */
 export interface WrittenId {
   readonly kind: "message" | "block";
   /** `m012`, `b3`. */
@@ -10,7 +10,9 @@ const tag = /<\/?dcp-(?:message-id|id|block-id)[^<>]{0,64}>/giu;
 const form = /^([mb])0*([1-9][0-9]{0,8})$/iu;
 const mostWritten = 256;
 
-/** Reads an id as a model writes it: in any case, with zeros, tags, quotes, brackets and blanks around it. */
+/**
+ * Reads an id in any form that a model writes: any case, leading zeros, with tags, quotes, brackets or blanks around it.
+ */
 export function readId(written: string): WrittenId | undefined {
   if (written.length > mostWritten) return undefined;
   const bare = written.replace(tag, " ").replace(around, "");

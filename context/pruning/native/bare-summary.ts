@@ -1,7 +1,7 @@
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import { ends, transcriptOf } from "../../parts/compaction/transcript.ts";
 
-/** Of the window, that all of it may take, and the least of that which is left to what was said beside blocks. */
+/** The summary's share of the window, and the minimum share of the summary for messages outside blocks. */
 const bareShare = 0.25;
 const leastSaid = 0.25;
 const charsPerToken = 3;
@@ -9,9 +9,9 @@ const charsPerToken = 3;
 const resultChars = 100;
 
 export interface Bare {
-  /** In their order, as they are shown within {@link bareTokens}. */
+  /** In transcript order, shortened to {@link bareTokens}. */
   readonly blocks: readonly { readonly id: string; readonly text: string }[];
-  /** What no block covers. */
+  /** Messages that no block covers. */
   readonly said: readonly AgentMessage[];
   /** Tokens. */
   readonly window: number;
@@ -22,7 +22,7 @@ export function bareTokens(window: number): number {
   return bareShare * window;
 }
 
-/** What is said where no model can be asked: the blocks, which are summaries already, and the rest shortened. */
+/** A summary without a model: the blocks, which are summaries already, and the other messages shortened. */
 export function bareSummary({ blocks, said, window }: Bare): string {
   const most = bareTokens(window) * charsPerToken;
   const texts = blocks.map(({ id, text }) => `(${id}; recall ${id} gives all of it)\n${text}`);

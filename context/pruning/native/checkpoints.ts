@@ -7,8 +7,8 @@ const maxTold = 1_000;
 type Host = Pick<PruningContext, "on" | "onSession" | "notify" | "blocks" | "off">;
 
 /**
- * Tells of blocks that a compaction has taken out of the context, whoever has made it. A drafted one raises no event of its
- * own, so that it is looked for at each turn.
+ * Notifies subscribers of blocks that a compaction removed from the context. A drafted compaction emits no event, so each
+ * turn checks for one.
  */
 export function addCheckpoints(host: Host): void {
   let known: ReadonlySet<string> = new Set();
@@ -27,7 +27,7 @@ export function addCheckpoints(host: Host): void {
     known = new Set(left(ctx).map(({ id }) => id));
   };
   host.onSession(begin, part);
-  // Another branch has others.
+  // Another branch has other blocks.
   host.on(part, "session_tree", (_event, ctx) => begin(ctx));
   host.on(part, "session_compact", (_event, ctx) => look(ctx));
   host.on(part, "turn_start", (_event, ctx) => look(ctx));

@@ -4,16 +4,16 @@ import type { Block, BlockTree } from "../pruning-context.ts";
 
 /** The beginning of a context that blocks cover without a gap. */
 export interface CoveredPrefix {
-  /** In their order. */
+  /** In transcript order. */
   readonly blocks: readonly Block[];
-  /** What stands before the first of them: the summary of a compaction. */
+  /** Entries before the first block: the summary of a compaction. */
   readonly before: readonly SeenEntry[];
   readonly firstKeptEntryId: string;
-  /** The index of it in the context. */
+  /** The index of the first kept entry in the context. */
   readonly keptAt: number;
 }
 
-/** `undefined`: the context does not begin with a block, or nothing could stay behind it. */
+/** `undefined`: the context does not begin with a block, or no entry could be kept after it. */
 export function coveredPrefix(
   context: readonly SeenEntry[],
   tree: BlockTree,
@@ -34,7 +34,7 @@ export function coveredPrefix(
       if (blocks.at(-1)?.id !== over.id) blocks.push(over);
       continue;
     }
-    // A result whose call is gone cannot come first.
+    // A result without its call cannot come first.
     if (blocks.length === 0 || over !== undefined || seen.messages[0]?.role === "toolResult") return undefined;
     return { blocks, before, firstKeptEntryId: sourceEntry.id, keptAt: at };
   }
@@ -42,8 +42,8 @@ export function coveredPrefix(
 }
 
 /**
- * The entries of a context as they are shown: the first of a block's has its text, the others of it nothing. Entries are
- * those of the context and in its order.
+ * The entries of a context as the model sees them: a block's first entry has the block's text, its other entries are
+ * empty.
  */
 export function shownEntries(
   context: readonly SeenEntry[],
@@ -61,19 +61,19 @@ export function shownEntries(
   });
 }
 
-/** Where a context may be cut at this place or near it without cutting through a block: before it, or else behind it. */
+/** The nearest place where a context can be cut without splitting a block: before the block, else after it. */
 export function cutAround(context: readonly SeenEntry[], at: number, tree: BlockTree): number | undefined {
   const block = tree.over(context[at]?.sourceEntry.id ?? "");
   if (block === undefined) return at;
   const isOf = ({ sourceEntry }: SeenEntry): boolean => tree.over(sourceEntry.id)?.id === block.id;
   const first = context.findIndex(isOf);
   if (context.slice(0, first).some((seen) => isSeen(seen) && seen.sourceEntry.type !== "compaction")) return first;
-  const behind = context.findLastIndex(isOf) + 1;
-  const next = context.findIndex((seen, index) => index >= behind && isSeen(seen));
+  const after = context.findLastIndex(isOf) + 1;
+  const next = context.findIndex((seen, index) => index >= after && isSeen(seen));
   return next < 0 || context[next]?.messages[0]?.role === "toolResult" ? undefined : next;
 }
 
-/** Whether the model sees something of it that is of the conversation. */
+/** Whether the entry contributes a conversation message. */
 export function isSeen({ messages }: SeenEntry): boolean {
   return messages.some(({ role }) => role !== "system");
 }

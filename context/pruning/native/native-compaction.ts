@@ -17,32 +17,32 @@ import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
 
 const part = "pruning_compaction";
-/** Above this share of the window a span is not given to pi's own summary, if blocks hide some of it. */
+/** If blocks cover part of a span and it exceeds this share of the window, pi's own summary is not used. */
 const rawShare = 0.8;
 /** Tokens of a summary, and its share of the window. */
 const mostSummary = 8_192;
 const summaryShare = 0.25;
-/** Behind an overflow the context is to have at most this share of what it had. */
+/** The greatest size of the context after an overflow, as a share of its previous size. */
 const overflowShare = 0.75;
 
-/** `details` of a compaction that pruning has made, below the name `pi-rpcd`. */
+/** `details` of a compaction by pruning, under the key `pi-rpcd`. */
 export interface BlockCompactionDetails {
   readonly v: 1;
   readonly from: "blocks" | "rendered";
   readonly blocks: readonly string[];
 }
 
-/** A compaction whose summary is there already. */
+/** A compaction whose summary already exists. */
 interface Ready {
   readonly summary: string;
   readonly firstKeptEntryId: string;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Of the next request, and of that behind the compaction. */
+  /** Tokens of the next request without and with the compaction. */
   readonly tokens: number;
   readonly tokensAfter: number;
 }
 
-/** Has pi's own compaction go by what the model sees: blocks are less than what they cover, which is all that pi knows. */
+/** Makes pi's own compaction use rendered sizes: pi counts covered messages instead of their smaller blocks. */
 export function addNativeCompaction(host: PruningContext): void {
   const native = new NativeCompaction(host);
   host.compactionAdvice.take(native);
@@ -71,7 +71,7 @@ export class NativeCompaction implements CompactionAdvice {
     return tree.active.length === 0 ? context : shownEntries(context, tree, this.#texts(tree, ctx));
   }
 
-  /** A compaction of the blocks that the context begins with. */
+  /** A compaction made of the blocks at the beginning of the context. */
   #ready(context: readonly SeenEntry[], ctx: ExtensionContext): Ready | undefined {
     const { fromBlocks, minPrefixShare } = this.#host.pruning().nativeCompaction;
     if (!fromBlocks) return undefined;
@@ -116,22 +116,22 @@ export class NativeCompaction implements CompactionAdvice {
     return this.#fromShown(context, event, ctx);
   }
 
-  /** pi counts what blocks cover, and what was edited since the last response, by its characters. */
+  /** pi counts covered messages and recent edits by their characters, so it can compact too early. */
   #isNeedless(most: number | undefined, ctx: ExtensionContext): boolean {
     return this.#host.pruning().nativeCompaction.guard && most !== undefined && this.#nextTokens(ctx) <= most;
   }
 
-  /** Behind a compaction nothing is reported yet, and what is kept of the context may hide most of it under blocks. */
+  /** After a compaction no usage is reported yet, and blocks may cover most of the kept context. */
   #nextTokens(ctx: ExtensionContext): number {
     return this.#host.usage(ctx)?.tokens ?? this.#shownTokens(ctx.sessionManager.buildSessionProjection().entries, ctx);
   }
 
-  /** With the prompt and the tools. */
+  /** Includes the prompt and the tools. */
   #shownTokens(context: readonly SeenEntry[], ctx: ExtensionContext): number {
     return this.#host.estimator.request(messagesIn(this.shown(context, ctx)), ctx);
   }
 
-  /** What blocks hide may be more than the window: then what is shown is summed up. */
+  /** Summarizes the rendered messages if the covered ones do not fit into the window. */
   #fromShown(
     context: readonly SeenEntry[],
     event: SessionBeforeCompactEvent,
@@ -145,7 +145,7 @@ export class NativeCompaction implements CompactionAdvice {
     const raw = context.slice(0, Math.max(0, at));
     if (!raw.some(({ sourceEntry }) => tree.over(sourceEntry.id) !== undefined)) return undefined;
     if (this.#tokens(raw) <= rawShare * model.contextWindow) return undefined;
-    // pi asks in front of each request, and what has failed is likely to fail again.
+    // pi asks before each request, and a failed summary is likely to fail again.
     if (event.reason === "threshold" && this.#hasJustFailed(ctx)) return { cancel: true };
     const cut = cutAround(context, at, tree);
     const firstKept = cut === undefined ? undefined : context[cut];
@@ -183,9 +183,9 @@ export class NativeCompaction implements CompactionAdvice {
     const hasFailed = "failed" in made;
     if (hasFailed) this.#hasFailed(made, ctx);
     if (hasFailed && event.reason === "threshold") return { cancel: true };
-    // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
+    // pi's own summary includes all covered messages; services refuse it if they exceed the window.
     if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
-    // A passing failure is no reason to part with what the user can have summed up a minute later.
+    // After a transient failure, cancel: the user can retry instead of losing the history.
     if (hasFailed && event.reason === "manual" && made.failed !== doesNotFit) {
       ctx.ui.notify(`Not compacted: no summary could be made. ${made.failed.slice(0, 500)}`, "error");
       return { cancel: true };
@@ -198,7 +198,7 @@ export class NativeCompaction implements CompactionAdvice {
         summary,
         firstKeptEntryId,
         tokensBefore: event.preparation.tokensBefore,
-        // What a failure has cost is written down already.
+        // The cost of a failure is already recorded.
         ...(hasFailed ? {} : { usage: made.usage }),
         details: { "pi-rpcd": details },
       },
@@ -222,19 +222,19 @@ export class NativeCompaction implements CompactionAdvice {
     return turns !== undefined && turns < this.#host.config().compaction.minTurnsBetween;
   }
 
-  /** It is in the books, and the next try waits. */
+  /** Records the failure and its cost, which delays the next attempt. */
   #hasFailed(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
     try {
       for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
         if (draft.type === "custom") this.#host.pi.appendEntry(draft.customType, draft.data);
       }
     } catch (thrown) {
-      // The compaction is decided on all the same.
+      // Continue with the compaction anyway.
       this.#host.fault("session_before_compact", thrown, part);
     }
   }
 
-  /** What the model sees of each block: its summary is no longer than it was. */
+  /** The text of each block as the model sees it. */
   #texts(tree: BlockTree, ctx: ExtensionContext): (block: Block) => string {
     const shown = shownWithin(tree, blockBudget(this.#host, ctx));
     return (block) => shownText(block, tree, shown);
@@ -262,7 +262,7 @@ function decisionOf(result: SessionBeforeCompactResult | undefined): { readonly 
   return { decided: `made from ${details?.["pi-rpcd"]?.from ?? "another"}` };
 }
 
-/** Whether it does what the compaction is for. Blocks that become a summary are not fewer words than they were. */
+/** Whether the compaction frees enough, since blocks do not shrink when they become a summary. */
 function isEnough(
   { tokens, tokensAfter }: Ready,
   { reason }: SessionBeforeCompactEvent,

@@ -5,25 +5,25 @@ import { WAITS_FOR_USER } from "../mode.ts";
 import { PRUNING_OFF } from "../switch.ts";
 
 /**
- * How a call of compress has ended. `nothing`: it has failed, and there is nothing to compress; `held`: it was not let
- * through, which says nothing of the model.
+ * The outcome of a compress call. `nothing`: failed, and nothing can be compressed. `held`: blocked, not the model's
+ * fault.
  */
 export type Outcome = "stored" | "failed" | "nothing" | "held";
 
 const held: ReadonlySet<string> = new Set([WAITS_FOR_USER, PRUNING_OFF, deniedMessage]);
-/** How many have failed stands in it. */
+/** Contains the number of failures. */
 const paused = /^Compression is paused after [0-9]{1,9} failures; continue with the task\.$/u;
-/** Where they are looked for. UTF-16 units. */
+/** Searched length of a result. UTF-16 units. */
 const most = 4_096;
 
-/** `undefined`: it is no result of such a call. */
+/** `undefined`: not the result of a compress call. */
 export function outcomeOf(entry: SessionEntry): Outcome | undefined {
   if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;
   const { toolName, isError, content } = entry.message;
   if (toolName !== COMPRESS_TOOL) return undefined;
   if (isError !== true) return "stored";
   const text = Array.isArray(content) ? content.map(textOf).join("\n").slice(0, most) : "";
-  // Whole lines: what a message quotes of the model's arguments is one of none.
+  // Compare whole lines, because a message can quote the model's arguments.
   const lines = text.split("\n");
   if (lines.some((line) => held.has(line) || paused.test(line))) return "held";
   return lines.includes(nothingToCompress) ? "nothing" : "failed";

@@ -2,10 +2,10 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import { NudgeHistories } from "./history.ts";
 
-/** Too many failures in a row stop compressions, and reminders, for a while. */
+/** Pauses compressions and reminders after too many consecutive failures. */
 export interface Breaker {
   readonly histories: NudgeHistories;
-  /** How many have failed, while compressions are stopped. `undefined`: they are not. */
+  /** The number of failures while compressions are paused. `undefined`: not paused. */
   readonly breaker: (ctx: ExtensionContext) => number | undefined;
 }
 

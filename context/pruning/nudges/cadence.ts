@@ -3,24 +3,24 @@ import type { Usage } from "../pruning-context.ts";
 import type { NudgeHistory } from "./history.ts";
 import type { NudgeKind } from "./record.ts";
 
-/** Soft reminders that may be ignored before one is strong. */
+/** Ignored soft reminders before a strong one. */
 const mostIgnored = 2;
 
 export interface Moment {
   readonly history: NudgeHistory;
-  /** Of the request that is being made. `undefined`: nobody knows. */
+  /** Usage of the current request. `undefined`: unknown. */
   readonly usage: Usage | undefined;
   readonly isManual: boolean;
 }
 
-/** Which reminder the request has, if any. */
+/** Returns the reminder for the request, if any. */
 export function nudgeFor({ history, usage, isManual }: Moment, config: PruningConfig): NudgeKind | undefined {
   if (usage === undefined || usage.share < usage.min || history.brokenAt !== undefined) return undefined;
   const wait = config.nudgeFrequency * Math.min(2 ** history.failures, config.nudges.backoffMax);
   const sinceReset = history.requests - (history.resetAt ?? Number.NEGATIVE_INFINITY);
   const sinceLast = history.requests - (history.last?.requests ?? Number.NEGATIVE_INFINITY);
   const isRested = sinceReset >= wait;
-  /** One that is as pressing has waited; a lesser one is not waited for, unless an attempt has failed. */
+  /** Whether enough requests have passed since a reminder at least as urgent; after a failure, since any reminder. */
   const isTurnOf = (...kinds: readonly NudgeKind[]): boolean =>
     sinceLast >= wait || (history.failures === 0 && !kinds.some((kind) => kind === history.last?.kind));
   if (usage.share >= usage.max) {
@@ -34,7 +34,9 @@ export function nudgeFor({ history, usage, isManual }: Moment, config: PruningCo
   return isFirst || isTurnOf("iteration", "limit-soft", "limit-strong") ? "iteration" : undefined;
 }
 
-/** The first request behind a message of the user, and enough of these since the last reminder of this kind. */
+/**
+ * Whether this is the first request after a user's message, and enough messages have passed since the last turn reminder.
+ */
 function isTurnDue({ users, requests, requestsAtUser, turnAt }: NudgeHistory, config: PruningConfig): boolean {
   if (users === 0 || requests !== requestsAtUser) return false;
   return turnAt === undefined || users - turnAt >= config.nudgeDebounceTurns;

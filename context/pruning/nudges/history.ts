@@ -3,27 +3,27 @@ import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import { type Outcome, outcomeOf } from "./attempt.ts";
 import { type Nudge, type NudgeKind, nudgeIn } from "./record.ts";
 
-/** What the branch says of reminders, and of what has come of them. Requests are those that were answered. */
+/** Reminders of the branch and their effect. `requests` counts answered requests. */
 export interface NudgeHistory {
   readonly requests: number;
   /** Messages of the user. */
   readonly users: number;
-  /** Requests in front of the user's last message. */
+  /** Requests before the user's last message. */
   readonly requestsAtUser: number;
-  /** Results of tools behind it. */
+  /** Tool results after the user's last message. */
   readonly results: number;
-  /** Requests in front of the last attempt to compress, or of the last compaction. */
+  /** Requests before the last attempt to compress or the last compaction. */
   readonly resetAt: number | undefined;
   readonly last: { readonly kind: NudgeKind; readonly requests: number; readonly users: number } | undefined;
   /** Messages of the user when the model was last reminded of a turn. */
   readonly turnAt: number | undefined;
-  /** Soft reminders of the limit in a row behind which nothing was attempted. */
+  /** Consecutive soft limit reminders without a following attempt. */
   readonly ignored: number;
-  /** Attempts in a row that have failed. */
+  /** Consecutive failed attempts. */
   readonly failures: number;
-  /** Requests in front of the failure that has stopped reminders. `undefined`: they are not stopped. */
+  /** Requests before the failure that paused reminders. `undefined`: not paused. */
   readonly brokenAt: number | undefined;
-  /** There was nothing to compress, and the user has said nothing since. */
+  /** Nothing could be compressed, and the user has not written since. */
   readonly isSilenced: boolean;
 }
 
@@ -42,10 +42,10 @@ const nothing: NudgeHistory = {
 };
 
 type Rules = PruningConfig["nudges"];
-/** What was counted in front of an entry. */
+/** Counts before an entry. */
 type Position = Pick<NudgeHistory, "requests" | "users">;
 
-/** Reads the branch, and of one that has grown only what is new. */
+/** Reads the branch incrementally. */
 export class NudgeHistories {
   #rules: Rules | undefined;
   #leaf: string | undefined;
@@ -53,7 +53,7 @@ export class NudgeHistories {
   #positions = new Map<string, Position>();
   #recorded = new Set<string>();
 
-  /** `more`: reminders that do not stand on the branch yet. */
+  /** `more`: reminders that are not on the branch yet. */
   on(session: SessionReader, rules: Rules, more: readonly Nudge[] = []): NudgeHistory {
     const fresh: SessionEntry[] = [];
     let entry = session.getLeafEntry();
@@ -75,12 +75,12 @@ export class NudgeHistories {
     return more.reduce((history, nudge) => withNudge(history, nudge, this.#positions.get(nudge.at)), this.#history);
   }
 
-  /** Answered requests in front of an entry, and that one's. `undefined`: it is not on the branch that was read last. */
+  /** Answered requests up to and including an entry. `undefined`: the entry is not on the branch that was read last. */
   requestsAt(entryId: string): number | undefined {
     return this.#positions.get(entryId)?.requests;
   }
 
-  /** Whether a reminder behind this entry stands on the branch. */
+  /** Whether the branch records a reminder after this entry. */
   isRecorded(entryId: string): boolean {
     return this.#recorded.has(entryId);
   }
@@ -132,7 +132,7 @@ function withAnswer(history: NudgeHistory, { breakerCooldown }: Rules): NudgeHis
   return { ...(isOver ? closed(history) : history), requests };
 }
 
-/** Reminders that were stopped begin again. */
+/** Resumes paused reminders. */
 function closed(history: NudgeHistory): NudgeHistory {
   return history.brokenAt === undefined ? history : { ...history, brokenAt: undefined, failures: 0 };
 }
@@ -146,11 +146,11 @@ function withAttempt(history: NudgeHistory, outcome: Outcome, { maxFailures }: R
   return { ...after, failures, ...(failures >= maxFailures && { brokenAt: history.requests }) };
 }
 
-/** It belongs to the request behind `at`, and may be written down later. */
+/** A reminder belongs to the request after `at`, and can be recorded later. */
 function withNudge(history: NudgeHistory, { kind }: Pick<Nudge, "kind">, at: Position | undefined): NudgeHistory {
   if (at === undefined) return history;
   const { last } = history;
-  // The same was written twice.
+  // The reminder was recorded twice.
   if (last !== undefined && last.requests >= at.requests) return history;
   const isHeeded = history.resetAt !== undefined && history.resetAt > at.requests;
   return {
@@ -163,6 +163,6 @@ function withNudge(history: NudgeHistory, { kind }: Pick<Nudge, "kind">, at: Pos
 
 function ignoredWith(ignored: number, kind: NudgeKind): number {
   if (kind === "limit-soft") return ignored + 1;
-  // Below the limit in between.
+  // The usage was below the limit in between.
   return kind === "limit-strong" ? ignored : 0;
 }

@@ -24,7 +24,7 @@ const part = "nudges";
 /** Reminders that wait for a boundary. */
 const mostWaiting = 16;
 
-/** Reminds the model of compressing, by one message behind all others that no later request has. */
+/** Reminds the model to compress, by a message at the end of one request. */
 export function addNudges(host: Host, sources: NudgeSources): void {
   const nudges = new Nudges(host, sources);
   host.onSession(() => nudges.begin(), part);
@@ -44,11 +44,11 @@ export function addNudges(host: Host, sources: NudgeSources): void {
 class Nudges {
   readonly #host: Host;
   readonly #sources: NudgeSources;
-  /** What was made of the last request: one that is made again has the same. */
+  /** The decision for the last request; a retry gets the same reminder. */
   #made: { readonly at: string; readonly text: string | undefined } | undefined;
-  /** Those that do not stand on the branch yet. */
+  /** Reminders that are not on the branch yet. */
   #waiting: readonly Nudge[] = [];
-  /** The failure of which was told that it has stopped reminders. */
+  /** The failure for which a pause was already reported. */
   #toldAt: number | undefined;
 
   constructor(host: Host, sources: NudgeSources) {
@@ -64,14 +64,14 @@ class Nudges {
 
   stage(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
     if (this.#host.off(ctx) !== undefined) return undefined;
-    // It would be asked for what it may not do.
+    // The model must not compress.
     if (this.#host.pruning().compress.permission === "deny") return undefined;
     const at = shownLast(ctx.sessionManager);
     if (at === undefined) return undefined;
     if (this.#made?.at !== at) this.#made = { at, text: this.#decide(at, messages, ctx) };
     const { text } = this.#made;
     if (text === undefined) return undefined;
-    // No mark is to rest on it.
+    // No cache mark must be placed on the reminder.
     this.#host.cacheRule.passing(text);
     const timestamp = messages.at(-1)?.timestamp ?? 0;
     return [...messages, { role: "user", content: [{ type: "text", text }], timestamp }];
@@ -96,7 +96,7 @@ class Nudges {
     const { histories } = this.#sources;
     const { pruning } = this.#host;
     const { requests } = histories.on(sessionManager, pruning().nudges);
-    // What nobody has answered has reminded nobody.
+    // Drop reminders of unanswered requests, because the model did not see them.
     this.#waiting = this.#waiting.filter(({ at }) => (histories.requestsAt(at) ?? requests) < requests);
     return histories.on(sessionManager, pruning().nudges, this.#waiting);
   }
@@ -110,7 +110,7 @@ class Nudges {
     this.#toldAt = brokenAt;
   }
 
-  /** Each is written down once its request is answered, and proposed again until it stands on the branch. */
+  /** Drafts the records of answered reminders until the branch contains them. */
   atBoundary({ ctx }: Boundary): BoundaryWish | undefined {
     const { histories } = this.#sources;
     if (this.#waiting.length === 0 && this.#host.off(ctx) !== undefined) return undefined;
@@ -123,7 +123,7 @@ class Nudges {
   }
 }
 
-/** The newest entry that a request shows: the same for one that is made again. */
+/** The newest entry that a request shows, which is the same for a retry. */
 function shownLast(session: SessionReader): string | undefined {
   let entry = session.getLeafEntry();
   while (entry !== undefined && !isShown(entry)) {
@@ -132,7 +132,7 @@ function shownLast(session: SessionReader): string | undefined {
   return entry?.id;
 }
 
-/** pi writes edits behind an answer that has failed: they are no news. */
+/** Entry types other than messages that a request shows. Edits, which pi writes after a failed answer, do not count. */
 const shownTypes: ReadonlySet<SessionEntry["type"]> = new Set(["custom_message", "compaction", "branch_summary"]);
 
 function isShown(entry: SessionEntry): boolean {

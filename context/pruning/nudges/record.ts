@@ -1,15 +1,15 @@
 import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
 
-/** `customType` of the entries that say of which requests the model was reminded. */
+/** `customType` of the entries that record reminders. */
 export const NUDGE_MARK = "pi-rpcd.nudge";
 
 export const nudgeKinds = ["turn", "iteration", "limit-soft", "limit-strong"] as const;
 export type NudgeKind = (typeof nudgeKinds)[number];
 
-/** That a request had a reminder. */
+/** A reminder in a request. */
 export interface Nudge {
   readonly kind: NudgeKind;
-  /** The newest entry that the request has shown. */
+  /** The newest entry in the request. */
   readonly at: string;
 }
 
@@ -17,7 +17,7 @@ export function nudgeData({ kind, at }: Nudge): object {
   return { v: 1, kind, at };
 }
 
-/** Whoever writes the file can write anything. */
+/** Validates the entry, because session files are untrusted. */
 export function nudgeIn(entry: SessionEntry): Nudge | undefined {
   if (entry.type !== "custom" || entry.customType !== NUDGE_MARK || !isObject(entry.data)) return undefined;
   const { v, kind, at } = entry.data;

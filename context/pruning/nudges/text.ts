@@ -15,7 +15,7 @@ export interface NudgeCandidate {
 
 export interface NudgeFacts {
   readonly usage: Usage;
-  /** Those that are active, the oldest first. */
+  /** Active blocks, oldest first. */
   readonly blocks: readonly Pick<Block, "id" | "topic" | "tokensAfter">[];
   readonly candidates: readonly NudgeCandidate[];
 }
@@ -27,12 +27,12 @@ const promptOf: Readonly<Record<NudgeKind, PromptName>> = {
   "limit-strong": "limitStrong",
 };
 
-/** So many blocks are named, the newest, and so many ranges. */
+/** Listed blocks (the newest) and ranges. */
 const mostBlocks = 16;
 const mostCandidates = 5;
 const mostTopic = 80;
 
-/** A reminder as the request has it. */
+/** The text of a reminder. */
 export function nudgeText(kind: NudgeKind, { usage, blocks, candidates }: NudgeFacts, prompts: Prompts): string {
   const { share, tokens, window, max } = usage;
   const text = filledPrompt(prompts.text(promptOf[kind]), {
@@ -54,7 +54,7 @@ function candidateText({ startId, endId, tokens }: NudgeCandidate): string {
   return `${startId}–${endId} (about ${number(tokens)} tokens)`;
 }
 
-/** A topic was written by the model, and must not end the reminder. */
+/** The model wrote the topic, which must not close the reminder's tag. */
 function oneLine(topic: string): string {
   return topic
     .slice(0, mostTopic)

@@ -1,7 +1,7 @@
 import { tagOf } from "../../../extension/message-tag.ts";
 import { BLOCK_HEADER } from "../block-text.ts";
 
-// The texts for the model. Each statement has its number in front of it, which is removed when a text is loaded.
+// Texts for the model. Each statement starts with its number, which is removed when the text is loaded.
 
 /** `system.md`: the section of the prompt. */
 export const system = `<!-- 1 --> Your context is limited. The tool \`compress\` is the only one that makes room in it: it puts a summary that you write in the place of a range of the conversation.
@@ -38,7 +38,7 @@ const state = `Context used: {{usage}}; limit: {{max}}.
 Blocks: {{blocks}}
 Ranges that could go: {{candidates}}`;
 
-/** `limit-strong.md`: the limit is reached, and must be heeded. */
+/** `limit-strong.md`: the limit is reached; the model must compress. */
 export const limitStrong = `The context limit is reached.
 <!-- 19 --> If you are in the middle of an atomic step, finish it; then call \`compress\` before anything else.
 <!-- 20 --> Unlike usually, take one large closed range first. Split it only where the quality of a summary or a safe border asks for it.
@@ -52,10 +52,10 @@ export const limitSoft = `The context limit is reached: compress soon.
 <!-- 23 --> If nothing is closed, go on, and compress at the earliest opportunity.
 ${state}`;
 
-/** `turn.md`: the user has said something new. */
+/** `turn.md`: a new message of the user. */
 export const turn = `<!-- 24 --> Look for ranges that are closed; if the user has changed direction, those before the change. Compress them in small pieces, and leave raw what is still active. If there are none, go on.
 ${state}`;
 
-/** `iteration.md`: many calls of tools without a word of the user's. */
+/** `iteration.md`: many tool calls without a message of the user. */
 export const iteration = `<!-- 25 --> If a portion of this work is finished, compress it now, in several short ranges, and go on. If none is, go on.
 ${state}`;

@@ -2,14 +2,14 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { isObject } from "../../../extension/pi-types.ts";
 
 /**
- * The text of a small file. `undefined`: there is none. Throws where it is longer, is not UTF-8, cannot be read or is no
- * plain file: nobody waits for a pipe.
+ * Reads a small text file. `undefined`: it does not exist. Throws if it is too long, not UTF-8, unreadable or not a
+ * regular file; never blocks on a pipe.
  */
 export function fileText(path: string, maxBytes: number): string | undefined {
   const file = opened(path);
   if (file === undefined) return undefined;
   try {
-    if (!fstatSync(file).isFile()) throw new Error("It is not a file.");
+    if (!fstatSync(file).isFile()) throw new Error("It is not a regular file.");
     const bytes = Buffer.alloc(maxBytes + 1);
     const length = readSync(file, bytes, 0, bytes.length, 0);
     if (length > maxBytes) throw new Error(`It has more than ${maxBytes} bytes.`);

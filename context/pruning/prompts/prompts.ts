@@ -6,21 +6,21 @@ import { fileText } from "./file-text.ts";
 
 const builtIn: Readonly<Record<PromptName, string>> = { ...files };
 
-/** The number of a statement, for who reads the file. */
+/** The number of a statement, for readers of the file. */
 const numberPattern = /^<!-- [0-9]{1,2} --> ?/gm;
 
-/** What the model is told. */
+/** The texts for the model. */
 export interface Prompts {
-  /** Without the numbers of its statements. The same one until pi is configured anew. */
+  /** The text without statement numbers. It stays the same until pi is reconfigured. */
   text(name: PromptName): string;
 }
 
 interface PromptSources {
-  /** Where a user's own texts are, now. `null`: nowhere. */
+  /** The directory of the user's own texts. `null`: none. */
   readonly directory: () => string | null;
-  /** What pi was configured with last: with another object the files are read anew. */
+  /** The current configuration object; a new object causes the files to be read again. */
   readonly configured?: () => unknown;
-  /** A file cannot be used, and the built-in text is. */
+  /** A file is unusable, so the built-in text is used. */
   readonly degraded: (why: string) => void;
 }
 
@@ -43,7 +43,7 @@ export function createPrompts({ directory, configured, degraded }: PromptSources
   };
 }
 
-/** A text as it comes with the program. */
+/** The built-in text. */
 export function builtInPrompt(name: PromptName): string {
   return withoutNumbers(builtIn[name]);
 }

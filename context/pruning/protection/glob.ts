@@ -1,24 +1,24 @@
 /** One step of a compiled glob. */
 type Step =
-  /** One character of these; `undefined`: any but a slash. */
+  /** One matching character. */
   | { readonly kind: "one"; readonly fits: (char: string) => boolean }
-  /** The two steps behind it may be left out. */
+  /** The next two steps are optional. */
   | { readonly kind: "maybe" }
   /** Any number of characters without a slash, or with them. */
   | { readonly kind: "many"; readonly crosses: boolean };
 
-/** Says whether a text is one that a glob means. */
+/** Tests whether a text matches a glob. */
 export type Matcher = (text: string) => boolean;
 
-/** Alternatives that braces may come to; a glob of more stands for its own characters. */
+/** Alternatives from braces; a glob with more is matched literally. */
 const maxAlternatives = 64;
-/** Characters of a text that are looked at: a longer one is matched by no glob. */
+/** Characters of a text; a longer text matches no glob. */
 const maxText = 4_096;
 
 /**
- * Compiles a glob: `*` and `?` stop at slashes, `**` does not and takes a whole path segment with the slash behind it, `[a-z]`
- * and `[!a-z]`, `{a,b}`. All else stands for itself, also what is not closed. It takes time in proportion to both lengths
- * multiplied, whatever the texts are.
+ * Compiles a glob: `*` and `?` do not match slashes, `**` does, and `**` with a slash after it matches any number of path
+ * segments; `[a-z]`, `[!a-z]` and `{a,b}` work as usual. All other characters, and unclosed brackets, match literally.
+ * Matching takes at most the product of both lengths.
  */
 export function globOf(pattern: string): Matcher {
   const compiled = alternativesOf(pattern).map(stepsOf);
@@ -38,7 +38,7 @@ function alternativesOf(pattern: string): string[] {
     for (const one of open) {
       const parts = firstBraces(one);
       if (parts === undefined) done.push(one);
-      else next.push(...parts.options.map((option) => `${parts.before}${option}${parts.behind}`));
+      else next.push(...parts.options.map((option) => `${parts.before}${option}${parts.after}`));
     }
     if (done.length + next.length > maxAlternatives) return [pattern];
     open = next;
@@ -61,10 +61,10 @@ function firstBraces(pattern: string) {
       from = at + 1;
     }
     if (depth === 0) {
-      // `{a}` is no choice.
+      // `{a}` has no alternatives.
       return options.length < 2
         ? undefined
-        : { before: pattern.slice(0, start), options, behind: pattern.slice(at + 1) };
+        : { before: pattern.slice(0, start), options, after: pattern.slice(at + 1) };
     }
   }
   return undefined;
@@ -79,7 +79,7 @@ function stepsOf(pattern: string): Step[] {
       const isWhole = at === 0 || chars[at - 1] === "/";
       const crosses = chars[at + 1] === "*";
       while (chars[at + 1] === "*") at += 1;
-      // `a/**/b` is `a/b` too.
+      // `a/**/b` also matches `a/b`.
       if (crosses && isWhole && chars[at + 1] === "/") steps.push({ kind: "maybe" });
       steps.push({ kind: "many", crosses });
     } else if (char === "?") steps.push({ kind: "one", fits: (one) => one !== "/" });
@@ -95,7 +95,7 @@ function stepsOf(pattern: string): Step[] {
 function classAt(chars: readonly string[], start: number) {
   const isNot = chars[start + 1] === "!" || chars[start + 1] === "^";
   const first = start + (isNot ? 2 : 1);
-  // A bracket that comes first is one of the characters.
+  // A leading bracket is a literal character.
   const end = chars.indexOf("]", first + 1);
   if (end === -1) return undefined;
   const ranges: (readonly [from: string, to: string])[] = [];
@@ -109,19 +109,19 @@ function classAt(chars: readonly string[], start: number) {
   return { end, fits: (one: string): boolean => one !== "/" && isIn(one) !== isNot };
 }
 
-/** Whether the text ends as the glob does, as far as that has one character for each of its own: most do not. */
+/** Compares the literal end of the glob first, because most texts differ there. */
 function endsRight(steps: readonly Step[], text: readonly string[]): boolean {
-  for (let behind = 1; behind <= steps.length; behind += 1) {
-    const step = steps.at(-behind);
-    // The slash of `**/` may be left out.
-    if (step?.kind !== "one" || steps[steps.length - behind - 2]?.kind === "maybe") return true;
-    const char = text.at(-behind);
+  for (let back = 1; back <= steps.length; back += 1) {
+    const step = steps.at(-back);
+    // The slash of `**/` is optional.
+    if (step?.kind !== "one" || steps[steps.length - back - 2]?.kind === "maybe") return true;
+    const char = text.at(-back);
     if (char === undefined || !step.fits(char)) return false;
   }
   return steps.length === text.length;
 }
 
-/** All places in the glob that the text so far can have led to, at once: nothing is tried twice. */
+/** Simulates all possible positions in the glob at once, so that there is no backtracking. */
 function isMatch(steps: readonly Step[], text: readonly string[]): boolean {
   let places = new Uint8Array(steps.length + 1);
   let next = new Uint8Array(steps.length + 1);
@@ -149,7 +149,7 @@ function isMany(step: Step, char: string): boolean {
   return step.kind === "many" && (step.crosses || char !== "/");
 }
 
-/** Marks the places that those marked lead to without a character: each lies behind them. */
+/** Marks the positions reachable without consuming a character; they all lie after the marked ones. */
 function reach(steps: readonly Step[], places: Uint8Array): void {
   for (let at = 0; at < steps.length; at += 1) {
     const kind = steps[at]?.kind;

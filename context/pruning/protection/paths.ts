@@ -3,11 +3,11 @@ import { isObject } from "../../../extension/pi-types.ts";
 
 const single = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
 const several = ["paths", "files", "file_paths"];
-/** Of one call. More are not looked at. */
+/** Paths of one call; further paths are ignored. */
 const maxPaths = 64;
 const maxLength = 4_096;
 
-/** The paths that a call names in its arguments, as they are written there. */
+/** The paths in a call's arguments, as written. */
 export function pathsIn(args: unknown): string[] {
   if (!isObject(args)) return [];
   const found: string[] = [];
@@ -24,12 +24,12 @@ export function pathsIn(args: unknown): string[] {
   return found;
 }
 
-/** One path in one form, however a call writes it. */
+/** The absolute path. */
 export function wholePath(path: string, cwd: string): string {
   return resolve(cwd, path.startsWith("@") ? path.slice(1) : path);
 }
 
-/** The forms of a path by which a person's glob may mean it: as it is written, from the session's directory, whole, its name. */
+/** The forms of a path that a glob can match: as written, relative to the session's directory, absolute, base name. */
 export function formsOf(path: string, cwd: string): string[] {
   const whole = wholePath(path, cwd);
   return [...new Set([path, relative(cwd, whole), whole, basename(whole)])].filter((form) => form !== "");

@@ -1,22 +1,22 @@
 import { globOf, type Matcher } from "./glob.ts";
 import { formsOf, pathsIn } from "./paths.ts";
 
-/** What a person's globs keep in the context. */
+/** Tools and files that the user's globs protect. */
 export interface Protection {
   isTool(tool: string): boolean;
-  /** Whether the call's arguments name a file that is protected. */
+  /** Whether the call's arguments name a protected file. */
   isFile(args: unknown, cwd: string): boolean;
 }
 
 const compiled = new Map<string, Matcher>();
-/** Globs that are kept compiled: more than one configuration has. */
+/** Compiled globs in the cache; more than one configuration has. */
 const maxCompiled = 1_024;
 
-/** Paths of which is known whether these globs, in this directory, mean them: each is asked for at every boundary. */
+/** Cached results for these globs in this directory, because every boundary asks for each path. */
 let known: { readonly by: string; readonly paths: Map<string, boolean> } = { by: "", paths: new Map() };
 const maxKnown = 4_096;
 
-/** By globs on tools' names and on paths. A glob without a slash means a file's name in any directory. */
+/** Protects by globs on tool names and paths. A glob without a slash matches a file name in any directory. */
 export function protectionOf(tools: readonly string[], files: readonly string[] = []): Protection {
   const toolGlobs = tools.map(matcherOf);
   const fileGlobs = files.map(matcherOf);

@@ -5,7 +5,7 @@ import type { Replacement } from "./batch.ts";
 
 const maxTold = 1_000;
 
-/** Tells of what has left the context once it stands on the branch: pi may have refused what was proposed. */
+/** Notifies subscribers of removals when the branch contains them, because pi can refuse a proposal. */
 export class Announcements {
   readonly #host: Pick<PartContext, "notify" | "recall">;
   readonly #proposed: (readonly Replacement[])[] = [];
@@ -18,7 +18,7 @@ export class Announcements {
     this.#proposed.push(replacements);
   }
 
-  /** Tells of what was proposed and has been written. */
+  /** Announces proposals that were written. */
   seen({ sessionManager }: ExtensionContext): void {
     for (const replacements of this.#proposed.splice(0))
       this.now(replacements.filter((one) => isWritten(one, this.#host, sessionManager)));
@@ -32,7 +32,7 @@ export class Announcements {
   }
 }
 
-/** Whether it stands in the session's file. */
+/** Whether the session's file contains it. */
 export function isWritten(
   { record, targetId }: Replacement,
   { recall }: Pick<PartContext, "recall">,

@@ -7,11 +7,11 @@ import { type BatchCost, type RecallRecord, recallIdOf } from "../../parts/recal
 import type { Removal } from "./removal.ts";
 import { replacedBy } from "./replacement.ts";
 
-/** What frees less is not worth a mark that the model has to read. */
+/** Smaller removals are not worth the mark that replaces them. */
 const minFreedTokens = 64;
-/** Even above the greatest size the cache is not given up for less. */
+/** Even above the maximum size, the cache is not lost for less. */
 const minAboveMaxTokens = 1_000;
-/** A batch that is too dear as a whole is tried again without its older half, so often. */
+/** Attempts; each retries an expensive batch without its older half. */
 const tries = 4;
 
 export interface Freeing {
@@ -19,28 +19,28 @@ export interface Freeing {
   readonly freed: number;
 }
 
-/** What goes at once, and what that costs. */
+/** Removals of one batch, and their cost. */
 export interface Batch {
   readonly freeings: readonly Freeing[];
   readonly freedTokens: number;
   readonly cost: BatchCost;
 }
 
-/** Where a batch is looked for. */
+/** The input of the search for a batch. */
 export interface Choice {
   readonly removals: readonly Removal[];
   readonly context: readonly ContextEntry[];
   readonly tokensOf: (message: AgentMessage) => number;
-  /** An entry that is in no request. */
+  /** Whether an entry is absent from requests. */
   readonly isHidden: (entryId: string) => boolean;
-  /** The place in the context from which on the next request differs in any case. */
+  /** The first place in the context that changes in the next request anyway. */
   readonly changesFrom: number;
-  /** Whatever it costs: the user wants it. */
+  /** The user requested it, so the cost is ignored. */
   readonly isForced?: boolean;
   readonly isAboveMax: boolean;
 }
 
-/** The batch that is worth the provider's cache. `undefined`: there is none now. */
+/** Returns the batch that is worth losing the provider's cache. `undefined`: none now. */
 export function batchOf(
   host: Pick<PartContext, "cacheRule">,
   choice: Choice,
@@ -80,7 +80,7 @@ function isActed({ isAboveMax }: Choice, { act }: CacheDecision, freedTokens: nu
   return act && (!isAboveMax || freedTokens >= minAboveMaxTokens);
 }
 
-/** Tokens from the first change to where the next request differs anyway, as they are behind the changes. */
+/** Tokens after the changes, from the first change to the first place that changes anyway. */
 function suffixOf({ context, changesFrom, tokensOf, isHidden }: Choice, freeings: readonly Freeing[]): number {
   const from = freeings[0]?.removal.target.at ?? changesFrom;
   let sum = 0;
@@ -92,14 +92,14 @@ function suffixOf({ context, changesFrom, tokensOf, isHidden }: Choice, freeings
   return Math.max(0, sum - freed);
 }
 
-/** An entry's new content, under the number by which the old one is recalled. */
+/** An entry's new content, with the recall number of the old content. */
 export interface Replacement {
   readonly record: RecallRecord;
   readonly targetId: string;
   readonly content: readonly unknown[];
 }
 
-/** A number is given for good, so that this comes last. As many as there are numbers for. */
+/** Runs last, because a reserved number is never returned. Stops when no number is left. */
 export function replacementsOf(
   { recall }: Pick<PartContext, "recall">,
   { freeings }: Batch,
@@ -108,7 +108,7 @@ export function replacementsOf(
   const made: Replacement[] = [];
   for (const { removal, freed } of freeings) {
     const { entryId } = removal.target;
-    // The number of a result that was cut gives the whole original.
+    // The number of a cut result returns the whole original.
     const number =
       recall.registry.ofEntry(entryId, sessionManager)[0]?.number ?? recall.registry.reserve(sessionManager);
     if (number === undefined) break;
@@ -120,7 +120,7 @@ export function replacementsOf(
   return made;
 }
 
-/** As a record takes it: a model may have called a tool by any name, which then has failed. */
+/** The tool name for a record; a failed call can have any name. */
 function toolOf(removal: Removal): string {
   const [first] = removal.kind === "output" ? [] : removal.calls.keys();
   const name = removal.kind === "output" ? removal.call.tool : first?.name;

@@ -1,13 +1,13 @@
 import { isObject } from "../../../extension/pi-types.ts";
 
-/** A call with larger arguments than this is like no other. UTF-16 units of their JSON, values in them, and depth. */
+/** Calls with larger arguments never match. UTF-16 units of JSON, number of values, and depth. */
 const maxChars = 65_536;
 const maxValues = 10_000;
 const maxDepth = 32;
 
 const known = new WeakMap<object, string | null>();
 
-/** What two calls have in common that ask for the same. `undefined`: the arguments are too large, or none. */
+/** A key that is equal for calls with equal arguments. `undefined`: the arguments are too large or not an object. */
 export function callKey(tool: string, args: unknown): string | undefined {
   if (!isObject(args)) return undefined;
   const before = known.get(args);
@@ -16,7 +16,7 @@ export function callKey(tool: string, args: unknown): string | undefined {
   return json === null ? undefined : `${tool} ${json}`;
 }
 
-/** As JSON with the keys in order, without what is null or undefined. */
+/** JSON with sorted keys, without null and undefined values. */
 function canonical(args: object): string | undefined {
   const left = { chars: maxChars, values: maxValues };
   const parts: string[] = [];
@@ -29,7 +29,7 @@ interface Writing {
   readonly depth: number;
 }
 
-/** `false`: it is too large. */
+/** Returns false if the value is too large. */
 function write(value: unknown, { parts, left, depth }: Writing): boolean {
   left.values -= 1;
   if (left.values < 0 || depth > maxDepth) return false;
@@ -50,7 +50,7 @@ function write(value: unknown, { parts, left, depth }: Writing): boolean {
       put("{") && names.every((name) => put(JSON.stringify(name)) && write(value[name], inner) && put(",")) && put("}")
     );
   }
-  // What is longer than all that is left need not be copied.
+  // Skip the copy if the text exceeds the remaining budget.
   if (typeof value === "string" && value.length > left.chars) return false;
   return put(JSON.stringify(value) ?? "null");
 }

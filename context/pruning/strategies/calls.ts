@@ -5,29 +5,29 @@ export type AssistantMessage = Extract<AgentMessage, { role: "assistant" }>;
 export type ResultMessage = Extract<AgentMessage, { role: "toolResult" }>;
 export type ToolCallBlock = Extract<AssistantMessage["content"][number], { type: "toolCall" }>;
 
-/** A message of the context, and the entry that has it. */
+/** A message of the context and its entry. */
 export interface Place<M extends AgentMessage = AgentMessage> {
   readonly entryId: string;
   /** Its place in the context. */
   readonly at: number;
-  /** As it was written. */
+  /** The stored message. */
   readonly message: M;
-  /** Whether the model sees it as it was written, and it may be edited. */
+  /** Whether the model sees the stored message and it may be edited. */
   readonly isWhole: boolean;
 }
 
-/** A call of a tool in the context, and its result. */
+/** A tool call in the context and its result. */
 export interface Call {
   readonly tool: string;
   readonly block: ToolCallBlock;
   readonly made: Place<AssistantMessage>;
-  /** Absent: it is not in the context. */
+  /** Absent: not in the context. */
   readonly result?: Place<ResultMessage>;
-  /** Answers of the model behind it. */
+  /** Answers of the model after the call. */
   readonly turns: number;
 }
 
-/** A command that a person has run. */
+/** A shell command of the user. */
 export interface Command {
   readonly at: number;
   readonly command: string;
@@ -39,21 +39,21 @@ export interface Calls {
   readonly commands: readonly Command[];
 }
 
-/** `isOut`: an entry that is not shown, or must stay as it is. */
+/** `isOut`: whether an entry is hidden or must not be edited. */
 export function callsOf(context: readonly ContextEntry[], isOut: (entryId: string) => boolean = () => false): Calls {
   const edited = new Set<string>();
-  let behind = 0;
+  let after = 0;
   for (const { sourceEntry, messages } of context) {
     if (sourceEntry.type === "context_edit") edited.add(sourceEntry.targetId);
-    if (messages.some(isAnswer)) behind += 1;
+    if (messages.some(isAnswer)) after += 1;
   }
   const found = new Found();
   for (const [at, { sourceEntry, messages }] of context.entries()) {
-    if (messages.some(isAnswer)) behind -= 1;
+    if (messages.some(isAnswer)) after -= 1;
     if (sourceEntry.type !== "message" || messages.length !== 1) continue;
     const { id: entryId, message } = sourceEntry;
     const place = { entryId, at, isWhole: !edited.has(entryId) && !isOut(entryId) };
-    if (message.role === "assistant") found.answer({ ...place, message }, behind);
+    if (message.role === "assistant") found.answer({ ...place, message }, after);
     if (message.role === "toolResult") found.result({ ...place, message });
     if (message.role === "bashExecution" && message.excludeFromContext !== true)
       found.commands.push({ at, command: message.command });
@@ -64,7 +64,7 @@ export function callsOf(context: readonly ContextEntry[], isOut: (entryId: strin
 class Found implements Calls {
   readonly all: Mutable<Call>[] = [];
   readonly commands: Command[] = [];
-  /** Waiting for their results. Ids may occur again. */
+  /** Calls without a result. Ids can repeat. */
   readonly #open = new Map<string, Mutable<Call>[]>();
 
   answer(made: Place<AssistantMessage>, turns: number): void {

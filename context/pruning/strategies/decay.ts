@@ -5,7 +5,7 @@ import type { OutputRemoval } from "./removal.ts";
 
 type SizeDecay = PruningConfig["strategies"]["sizeDecay"];
 
-/** Outputs that are old and large: their beginnings and ends stay. */
+/** Shortens old and large outputs to their beginnings and ends. */
 export function decayed(
   { all }: Calls,
   { turns, minTokens, head, tail }: SizeDecay,
@@ -15,7 +15,7 @@ export function decayed(
   return all.flatMap((call): OutputRemoval[] => {
     const { result: target } = call;
     if (target?.isWhole !== true || call.turns < turns) return [];
-    // What is dear to find out comes last.
+    // The expensive checks come last.
     if (tokensOf(target.message) <= minTokens || !isWanted(call)) return [];
     const { text } = fromBlocks(target.message.content);
     return text.length <= head + tail

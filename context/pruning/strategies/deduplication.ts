@@ -8,8 +8,8 @@ import type { Touches } from "./touches.ts";
 type Answered = Call & Required<Pick<Call, "result">>;
 
 /**
- * Of calls that ask for the same only the newest output stays, as long as nothing between them may have changed what they are
- * about. What differs is another version of a file, or the newer answer of something that is no file.
+ * Keeps only the newest output of equal calls, unless something between them may have changed their subject. Different
+ * outputs are other versions of a file, which stay, or newer answers of a tool without files, which replace older ones.
  */
 export function repeated({ all }: Calls, touches: Touches, isWanted: (call: Call) => boolean): OutputRemoval[] {
   const groups = new Map<string, Call[]>();
@@ -30,7 +30,7 @@ export function repeated({ all }: Calls, touches: Touches, isWanted: (call: Call
 
 function inGroup(group: readonly Call[], touches: Touches): OutputRemoval[] {
   const removals: OutputRemoval[] = [];
-  /** The newest output that stays, with nothing between it and the call that is looked at. */
+  /** The newest kept output without a change between it and the current call. */
   let stays: Answered | undefined;
   for (let at = group.length - 1; at >= 0; at -= 1) {
     const call = group[at] as Call;
@@ -49,14 +49,14 @@ function isAnswered(call: Call): call is Answered {
   return call.result?.isWhole === true;
 }
 
-/** Why an output is not needed beside a newer one. `undefined`: it is. */
+/** Why a newer output makes this one redundant. `undefined`: it does not. */
 function whyIn(call: Answered, newer: Answered, touches: Touches): string | undefined {
   const [is, becomes] = [call.result.message, newer.result.message];
   if (isSame(is, becomes)) return "pruned, repeated below";
-  // Another content is another version of the file, whoever changed it.
+  // Different content is another version of the file.
   if (touches.pathsOf(call).length > 0) return undefined;
   if (becomes.isError && !is.isError) return undefined;
-  // Where nothing is asked for, the next answer is of something else: of the next page.
+  // Without arguments, the next output can be something else, such as the next page.
   if (Object.keys(call.block.arguments).length === 0) return undefined;
   return "pruned, newer output below";
 }

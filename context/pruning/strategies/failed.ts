@@ -3,20 +3,20 @@ import type { Call, Calls } from "./calls.ts";
 import type { OutputRemoval } from "./removal.ts";
 import { hasLongText } from "./replacement.ts";
 
-/** What stays of an error's text. UTF-16 units: its end says what has failed. */
+/** Kept UTF-16 units of an error text; its end usually states the cause. */
 const keeps = { head: 200, tail: 600 } as const;
 
-/** Calls that failed so many turns ago. */
+/** Calls that failed at least `turns` turns ago. */
 export function failedCalls({ all }: Calls, turns: number, isWanted: (call: Call) => boolean): Call[] {
   return all.filter((call) => call.result?.message.isError === true && call.turns >= turns && isWanted(call));
 }
 
-/** Those with arguments that may go: a signed call has to stay as the service has given it. */
+/** Calls with removable arguments; a signed call must stay unchanged. */
 export function withLongArguments(calls: readonly Call[]): Call[] {
   return calls.filter(({ block }) => !isSigned(block) && hasLongText(block.arguments));
 }
 
-/** Their errors, where they are long. */
+/** Removals of the calls' long error texts. */
 export function longErrors(calls: readonly Call[]): OutputRemoval[] {
   return calls.flatMap((call): OutputRemoval[] => {
     const { result: target } = call;

@@ -5,8 +5,8 @@ import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import type { Replacement } from "./batch.ts";
 
 /**
- * `customType` of the entries with edits that were made between two runs: pi takes edits at boundaries of runs alone. Requests
- * go by the entry until the run's next boundary, at which pi gets the same edits.
+ * `customType` of the entries with edits made between runs. pi accepts edits only at boundaries of runs, so requests
+ * apply the entry until the next boundary, where pi gets the same edits.
  */
 export const EDITS_MARK = "pi-rpcd.edits";
 
@@ -24,7 +24,7 @@ export function editDraft({ targetId, content }: Pick<Replacement, "targetId" | 
   return { type: "context_edit", targetId, replacement: { content: [...content] as never } };
 }
 
-/** What such entries say and pi has not been given yet: a fold over the entries, and a look at the branch where there are any. */
+/** Recorded edits that pi does not have yet: a fold over the entries, filtered by the branch. */
 export class PendingEdits {
   readonly #host: Pick<PartContext, "entries" | "isUnanswered">;
   #session = "";
@@ -38,7 +38,7 @@ export class PendingEdits {
     this.#host = host;
   }
 
-  /** By the entries that they are for. */
+  /** Contents by target entry. */
   on({ sessionManager }: Pick<ExtensionContext, "sessionManager">): ReadonlyMap<string, Content> {
     this.#follow(sessionManager);
     if (this.#all.length === 0) return this.#open;
@@ -59,7 +59,7 @@ export class PendingEdits {
     return [...this.on(ctx)].map(([targetId, content]) => editDraft({ targetId, content }));
   }
 
-  /** The messages of a request as they will be once pi has the edits. */
+  /** The messages of a request with the pending edits applied. */
   applied(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
     const open = this.on(ctx);
     if (open.size === 0) return undefined;
@@ -107,7 +107,10 @@ function isEditable(message: AgentMessage): message is Editable {
   return message.role === "assistant" || message.role === "toolResult";
 }
 
-/** Whether it is what we would write: a result's texts and images; an answer as it was, but for the arguments of its calls. */
+/**
+ * Whether the content is valid for the entry: texts and images for a result; for an answer, only call arguments may
+ * differ.
+ */
 function isFor(entry: SessionEntry | undefined, content: Content): boolean {
   if (entry?.type !== "message" || !isEditable(entry.message)) return false;
   const { message } = entry;

@@ -10,20 +10,20 @@ import type { ArgumentsRemoval, OutputRemoval, Removal, StrategyName } from "./r
 import { staleReads, supersededWrites } from "./superseded.ts";
 import { Touches } from "./touches.ts";
 
-/** What carries state, and what the model has asked for by its id: their outputs stay. */
+/** Tools that carry state, or whose output the model requested by id. Their outputs stay. */
 const alwaysProtected = ["write", "edit", "compress", "recall"] as const;
 
-/** What the strategies look at. */
+/** The input of the strategies. */
 export interface Planning {
   readonly context: readonly ContextEntry[];
   readonly config: PruningConfig;
   readonly cwd: string;
   readonly tokensOf: (message: AgentMessage) => number;
-  /** An entry that must stay as it is, or that is not shown. */
+  /** Whether an entry must not be edited or is hidden. */
   readonly isOut: (entryId: string) => boolean;
 }
 
-/** Everything that the strategies that are on would take out, an entry once, the oldest first. */
+/** All removals of the enabled strategies, at most one per entry, oldest first. */
 export function planned({ context, config, cwd, tokensOf, isOut }: Planning): Removal[] {
   const calls = callsOf(context, isOut);
   if (calls.all.length === 0) return [];
@@ -51,7 +51,7 @@ export function planned({ context, config, cwd, tokensOf, isOut }: Planning): Re
   return onceEach(outputs, marked);
 }
 
-/** The outputs of the newest calls, whatever they are, but those that are protected. */
+/** Removals of the newest calls' outputs, except protected ones. */
 export function newestOutputs({ context, config, cwd, isOut }: Planning, calls: number): OutputRemoval[] {
   const { deduplication } = config.strategies;
   const protection = protectionOf([...alwaysProtected, ...deduplication.protectedTools], config.protectedFilePatterns);
@@ -66,7 +66,7 @@ export function newestOutputs({ context, config, cwd, isOut }: Planning, calls: 
 
 const whys = { supersedeWrites: "its file was written again", purgeErrors: "the call failed" } as const;
 
-/** The arguments of calls, by the messages that make them. A signed call stays as the service has given it. */
+/** Removals of call arguments, grouped by message. A signed call stays unchanged. */
 function argumentsOf(calls: readonly Call[], strategy: keyof typeof whys & StrategyName): ArgumentsRemoval[] {
   const byMessage = new Map<string, Call[]>();
   for (const call of calls) {
@@ -81,7 +81,7 @@ function argumentsOf(calls: readonly Call[], strategy: keyof typeof whys & Strat
   }));
 }
 
-/** The first that wants an entry has it; arguments of one message go together, since pi is to edit it once. */
+/** The first strategy wins an entry; argument removals of one message are merged, because pi must edit it once. */
 function onceEach(outputs: readonly OutputRemoval[], marked: readonly ArgumentsRemoval[]): Removal[] {
   const byEntry = new Map<string, Removal>();
   for (const removal of outputs) {
@@ -96,7 +96,7 @@ function onceEach(outputs: readonly OutputRemoval[], marked: readonly ArgumentsR
   return [...byEntry.values()].toSorted((a, b) => a.target.at - b.target.at);
 }
 
-/** A message is counted once. */
+/** Memoizes the estimate of each message. */
 export function tokensOnce(estimator: { message(message: AgentMessage): number }): (message: AgentMessage) => number {
   const counts = new Map<AgentMessage, number>();
   return (message: AgentMessage): number => {

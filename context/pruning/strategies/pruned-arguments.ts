@@ -14,8 +14,8 @@ interface LongText {
 }
 
 /**
- * The arguments that a mark with this id stands for: the text alone, or more of them under their names. `pending`: contents
- * by entry that requests go by and that pi has not been given yet.
+ * The original arguments of a mark with this id: a single text alone, several under their names. `pending`: contents by
+ * entry that requests apply and that pi does not have yet.
  */
 export async function prunedArguments(
   registry: RecallRegistry,
@@ -43,16 +43,16 @@ export async function prunedArguments(
   return { text, images: [] };
 }
 
-interface Beside {
-  /** What stands in its place now. */
+interface Shown {
+  /** The current value. */
   readonly now: unknown;
   readonly isEdited: boolean;
   readonly mark: string;
   readonly name: string;
 }
 
-function longTexts(value: unknown, beside: Beside, depth: number): LongText[] {
-  const { now, isEdited, mark, name } = beside;
+function longTexts(value: unknown, current: Shown, depth: number): LongText[] {
+  const { now, isEdited, mark, name } = current;
   if (typeof value === "string") {
     const isGone = !isEdited || (typeof now === "string" && now.endsWith(mark));
     return value.length > maxArgument && isGone ? [{ name, text: value }] : [];

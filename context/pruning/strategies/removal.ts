@@ -1,6 +1,6 @@
 import type { AssistantMessage, Call, Place, ResultMessage } from "./calls.ts";
 
-/** Which strategy takes something out; `sweep`: the user does. In the order in which they have an entry. */
+/** The strategies in order of precedence; `sweep` is a removal by the user. */
 export const strategyNames = [
   "sweep",
   "deduplication",
@@ -11,24 +11,24 @@ export const strategyNames = [
 ] as const;
 export type StrategyName = (typeof strategyNames)[number];
 
-/** An output that goes. */
+/** The removal of an output. */
 export interface OutputRemoval {
   readonly kind: "output";
   readonly strategy: StrategyName;
   readonly target: Place<ResultMessage>;
   readonly call: Call;
-  /** What its placeholder says. */
+  /** The reason in the placeholder. */
   readonly why?: string;
-  /** UTF-16 units of its text that stay around a mark. Absent: a placeholder is there instead. */
+  /** UTF-16 units kept around a mark. Absent: a placeholder replaces the output. */
   readonly keeps?: { readonly head: number; readonly tail: number };
 }
 
-/** Long arguments that go, of one or more calls of one message. */
+/** The removal of long arguments in one or more calls of one message. */
 export interface ArgumentsRemoval {
   readonly kind: "arguments";
   readonly strategy: StrategyName;
   readonly target: Place<AssistantMessage>;
-  /** Why, as the marks say it. */
+  /** The reason in the marks, by call. */
   readonly calls: ReadonlyMap<Call["block"], string>;
 }
 

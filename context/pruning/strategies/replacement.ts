@@ -5,12 +5,12 @@ import { cutText } from "../../parts/tool-results/cut.ts";
 import type { AssistantMessage, ResultMessage } from "./calls.ts";
 import type { ArgumentsRemoval, OutputRemoval, Removal } from "./removal.ts";
 
-/** Shorter texts of arguments stay. UTF-16 units. */
+/** Argument texts up to this length stay. UTF-16 units. */
 export const maxArgument = 200;
-/** Deeper values of arguments stay as they are. */
+/** Deeper argument values stay. */
 const maxDepth = 32;
 
-/** The message as it is without what goes: a pure function, so that it is the same at each request. */
+/** The message after the removal: a pure function, so that it is the same in each request. */
 export function replacedBy(removal: Removal, recallId: string): AssistantMessage | ResultMessage {
   return removal.kind === "output"
     ? { ...removal.target.message, content: outputFor(removal, recallId) }
@@ -51,7 +51,7 @@ interface Naming {
   readonly recallId: string;
 }
 
-/** The same value with marks in the place of its long texts. */
+/** The value with its long texts replaced by marks. */
 function shortened<T>(value: T, naming: Naming, depth: number): T {
   if (typeof value === "string") return (value.length <= maxArgument ? value : markOf(value, naming)) as T;
   if (depth >= maxDepth) return value;
@@ -65,7 +65,7 @@ function markOf(text: string, { name, why, recallId }: Naming): string {
   return `[${name === "" ? "" : `${name.slice(0, 64).toWellFormed()}: `}${sizeOf(text)} pruned, ${why}; recall ${recallId}]`;
 }
 
-/** Whether arguments have a text that is long enough to go. */
+/** Whether arguments contain a removable text. */
 export function hasLongText(value: unknown, depth = 0): boolean {
   if (typeof value === "string") return value.length > maxArgument;
   if (depth >= maxDepth) return false;

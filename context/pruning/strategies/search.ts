@@ -6,30 +6,30 @@ import { type Batch, batchOf } from "./batch.ts";
 import { newestOutputs, type Planning, planned, tokensOnce } from "./plan.ts";
 import type { Removal, StrategyName } from "./removal.ts";
 
-/** What strategies need of the other parts of pruning. */
+/** The services that the strategies need. */
 export interface StrategiesContext extends PartContext, Pick<PruningContext, "pruning" | "off" | "blocks" | "usage"> {
-  /** Whether the user decides when the context is made smaller. */
+  /** Whether the user decides when to prune. */
   readonly isManual: (ctx: ExtensionContext) => boolean;
 }
 
-/** What a batch is to have. */
+/** A request for a batch. */
 export interface Order {
-  /** The outputs of so many of the newest calls. Absent: what the strategies find. */
+  /** Remove the outputs of this many newest calls. Absent: use the strategies. */
   readonly calls?: number | undefined;
-  /** The user wants it, whatever it costs. */
+  /** The user requested it, so the cost is ignored. */
   readonly isForced: boolean;
   readonly isWanted: (strategy: StrategyName) => boolean;
 }
 
 export interface Scene {
   readonly context: readonly ContextEntry[];
-  /** Entries that others edit at this boundary. */
+  /** Entries that other parts edit at this boundary. */
   readonly edited: ReadonlySet<string>;
-  /** Entries with edits that pi has not been given yet. */
+  /** Entries with edits that pi does not have yet. */
   readonly open: ReadonlySet<string>;
 }
 
-/** The batch of an order that is worth its cost. `undefined`: there is none now. */
+/** Returns the batch of an order that is worth its cost. `undefined`: none now. */
 export function search(host: StrategiesContext, order: Order, scene: Scene, ctx: ExtensionContext): Batch | undefined {
   const { context, edited, open } = scene;
   const isHidden = (entryId: string): boolean => host.boundary.isProtected(entryId, ctx);
@@ -48,7 +48,7 @@ export function search(host: StrategiesContext, order: Order, scene: Scene, ctx:
   return batchOf(host, { removals, context, tokensOf, isHidden, changesFrom, isForced, isAboveMax }, ctx);
 }
 
-/** The blocks that were made behind the last answer: the next request is the first that has them. */
+/** The blocks made after the last answer; the next request is the first that shows them. */
 export function freshBlocks(
   { blocks }: Pick<StrategiesContext, "blocks">,
   context: readonly ContextEntry[],
@@ -61,7 +61,7 @@ export function freshBlocks(
   return active.filter(({ entryId }) => since.has(entryId));
 }
 
-/** Where a context has the first of these entries; its end, if it has none. */
+/** The index of the first of these entries in the context, or its length. */
 function firstOf(entryIds: ReadonlySet<string>, context: readonly ContextEntry[]): number {
   const first = context.findIndex(({ sourceEntry }) => entryIds.has(sourceEntry.id));
   return first === -1 ? context.length : first;

@@ -11,27 +11,27 @@ import { prunedArguments } from "./pruned-arguments.ts";
 import type { StrategyName } from "./removal.ts";
 import { freshBlocks, type Order, type StrategiesContext, search } from "./search.ts";
 
-/** What the user has taken out. */
+/** Pruning on request of the user. */
 export interface ManualPrune {
   /**
-   * All that the strategies find, or the outputs of so many of the newest calls, whatever they are: at once, or with `wait` at
-   * the next boundary of the run that is on. Throws {@link AskRefused}: `session_busy`, `pruning_disabled`.
+   * Removes everything that the strategies find, or the outputs of this many newest calls: immediately, or with `wait` at
+   * the next boundary of the active run. Throws {@link AskRefused}: `session_busy`, `pruning_disabled`.
    */
   sweep(calls: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange;
 }
 
 const part = "strategies";
-/** Whose blocks are, in the report of the cache. */
+/** The owner of blocks in the cache report. */
 export const blocksPart = "pruning";
-/** Sweeps that wait for a boundary. More are the same as these. */
+/** Pending sweeps. */
 const maxWaiting = 16;
-/** Of one answer. */
+/** Removals reported in one answer. */
 const maxAnswered = 1_000;
 
 /**
- * Takes out at boundaries what is not needed any more: durably, in batches that are worth the provider's cache, each entry
- * under a number by which it is recalled. Where the cache is cold as a run begins, and where the user asks for it between two
- * runs, an entry says what goes, and requests go by that until pi takes the edits: while pruning is off neither is done.
+ * Removes redundant content at boundaries: durably, in batches that are worth losing the provider's cache, each entry
+ * with a recall number. If the cache is cold at the start of a run, or the user asks between runs, a custom entry records
+ * the edits and requests apply it until pi accepts them. Nothing is removed or applied while pruning is off.
  */
 export function addStrategies(host: StrategiesContext): ManualPrune {
   const pending = new PendingEdits(host);
@@ -53,14 +53,14 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
     changed(host, replacements);
     return [...recordDrafts(replacements, batch), ...replacements.map(editDraft)];
   };
-  /** What the user wants now. pi takes all that is proposed at a boundary or nothing, so that a sweep may wait for another. */
+  /** Sweeps to run now. pi accepts all drafts of a boundary or none, so a refused sweep is offered again. */
   const ordered = ({ sessionManager }: ExtensionContext): Order[] => {
     const again = offered
       .splice(0)
       .filter((one) => !one.replacements.some((made) => isWritten(made, host, sessionManager)));
-    return [...again.map(({ calls }) => calls), ...waiting.splice(0)].map(wished);
+    return [...again.map(({ calls }) => calls), ...waiting.splice(0)].map(orderOfUser);
   };
-  /** Between two runs, or before the first request of one: what goes is written at once. */
+  /** Writes removals immediately: between runs, or before the first request of a run. */
   const writeNow = (order: Order, ctx: ExtensionContext): readonly Replacement[] => {
     const context = ctx.sessionManager.buildSessionProjection().entries;
     const batch = search(host, order, { context, edited: new Set(), open: new Set(pending.on(ctx).keys()) }, ctx);
@@ -84,7 +84,7 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
       const isOff = hindrance(ctx) !== undefined;
       const drafts: SessionBoundaryDraft[] = isOff ? [] : pending.drafts(ctx);
       const orders = isOff ? [] : ordered(ctx);
-      if (isOn(ctx)) orders.push(found((strategy) => strategy !== "sizeDecay"));
+      if (isOn(ctx)) orders.push(orderByStrategies((strategy) => strategy !== "sizeDecay"));
       for (const order of orders) {
         const edited = new Set([...(boundary.edited ?? []), ...drafts.flatMap(targetOf)]);
         drafts.push(...draftsAt(order, { ...boundary, edited }));
@@ -98,7 +98,7 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
     (boundary): BoundaryWish | undefined => {
       if (!isOn(boundary.ctx) || !host.pruning().strategies.sizeDecay.enabled) return undefined;
       const drafts = draftsAt(
-        found((strategy) => strategy === "sizeDecay"),
+        orderByStrategies((strategy) => strategy === "sizeDecay"),
         boundary,
       );
       return drafts.length === 0 ? undefined : { drafts };
@@ -106,12 +106,12 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
     { edits: "decay" },
   );
   host.on(part, "agent_start", (_event, ctx) => {
-    if (isOn(ctx) && host.cacheRule.isCold(ctx)) writeNow(found(), ctx);
+    if (isOn(ctx) && host.cacheRule.isCold(ctx)) writeNow(orderByStrategies(), ctx);
   });
   host.on(part, "agent_settled", (_event, ctx) => {
     told.seen(ctx);
     const orders = ordered(ctx);
-    // The run has had no boundary since.
+    // The run had no later boundary.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });
   host.entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
@@ -129,7 +129,7 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
     sweep: (calls, wait, ctx) => {
       const why = hindrance(ctx);
       if (why !== undefined) throw new AskRefused("pruning_disabled", why);
-      if (ctx.isIdle()) return changeOf(writeNow(wished(calls), ctx));
+      if (ctx.isIdle()) return changeOf(writeNow(orderOfUser(calls), ctx));
       if (!wait) throw new AskRefused("session_busy", "A run is on. With `wait` it is done at its next boundary.");
       if (waiting.length < maxWaiting && !waiting.includes(calls)) waiting.push(calls);
       return { state: "waiting", blocks: [], pruned: [], tokens: 0, notes: [] };
@@ -137,11 +137,11 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
   };
 }
 
-function wished(calls: number | undefined): Order {
+function orderOfUser(calls: number | undefined): Order {
   return { calls, isForced: true, isWanted: () => true };
 }
 
-function found(isWanted: (strategy: StrategyName) => boolean = () => true): Order {
+function orderByStrategies(isWanted: (strategy: StrategyName) => boolean = () => true): Order {
   return { isForced: false, isWanted };
 }
 
@@ -149,7 +149,7 @@ function targetOf(draft: SessionBoundaryDraft): string[] {
   return draft.type === "context_edit" ? [draft.targetId] : [];
 }
 
-/** One entry for each strategy: what the batch costs is written once, with the first. */
+/** One entry for each strategy; the first contains the cost of the batch. */
 function recordDrafts(replacements: readonly Replacement[], { cost }: Batch) {
   const byStrategy = Map.groupBy(replacements, ({ record }) => record.part);
   return [...byStrategy].map(([strategy, ofOne], at) => {

@@ -3,7 +3,7 @@ import type { OutputRemoval } from "./removal.ts";
 import { hasLongText } from "./replacement.ts";
 import { editTools, readTools, type Touches, writeTools } from "./touches.ts";
 
-/** The newest places at which files were written, by their whole paths. */
+/** The newest places where files were written or changed, by absolute path. */
 class Writes {
   readonly #written = new Map<string, number>();
   readonly #changed = new Map<string, number>();
@@ -20,34 +20,34 @@ class Writes {
     }
   }
 
-  isWrittenBehind(path: string, at: number): boolean {
+  isWrittenAfter(path: string, at: number): boolean {
     return (this.#written.get(path) ?? -1) > at;
   }
 
-  isChangedBehind(path: string, at: number): boolean {
+  isChangedAfter(path: string, at: number): boolean {
     return (this.#changed.get(path) ?? -1) > at;
   }
 }
 
-/** Writes whose files were written again: what they wrote is nowhere any more. */
+/** Writes whose files were overwritten later. */
 export function supersededWrites(calls: Calls, touches: Touches, isWanted: (call: Call) => boolean): Call[] {
   const writes = new Writes(calls, touches);
   return calls.all.filter((call) => {
     if (!writeTools.has(call.tool) || !isDone(call) || !isWanted(call) || !hasLongText(call.block.arguments))
       return false;
     const paths = touches.pathsOf(call);
-    return paths.length > 0 && paths.every((path) => writes.isWrittenBehind(path, call.made.at));
+    return paths.length > 0 && paths.every((path) => writes.isWrittenAfter(path, call.made.at));
   });
 }
 
-/** What was read of files that were written or edited later. */
+/** Reads of files that were written or edited later. */
 export function staleReads(calls: Calls, touches: Touches, isWanted: (call: Call) => boolean): OutputRemoval[] {
   const writes = new Writes(calls, touches);
   return calls.all.flatMap((call): OutputRemoval[] => {
     const { result: target } = call;
     if (target?.isWhole !== true || target.message.isError || !readTools.has(call.tool) || !isWanted(call)) return [];
     const paths = touches.pathsOf(call);
-    if (paths.length === 0 || !paths.every((path) => writes.isChangedBehind(path, target.at))) return [];
+    if (paths.length === 0 || !paths.every((path) => writes.isChangedAfter(path, target.at))) return [];
     return [{ kind: "output", strategy: "staleReads", target, call, why: "pruned, the file was changed later" }];
   });
 }

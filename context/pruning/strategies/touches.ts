@@ -3,9 +3,9 @@ import { isObject } from "../../../extension/pi-types.ts";
 import { pathsIn, wholePath } from "../protection/paths.ts";
 import type { Call, Calls } from "./calls.ts";
 
-/** Tools that only look at files. Any other that names a file may have changed it. */
+/** Read-only tools. Any other tool that names a file may have changed it. */
 const readers: ReadonlySet<string> = new Set(["read", "read_file", "grep", "find", "ls", "glob", "list", "search"]);
-/** They look below the session's directory where they name no other. */
+/** Tools that search the session's directory by default. */
 const searchers: ReadonlySet<string> = new Set(["grep", "find", "ls", "glob", "list", "search"]);
 export const readTools: ReadonlySet<string> = new Set(["read", "read_file"]);
 export const writeTools: ReadonlySet<string> = new Set(["write", "write_file"]);
@@ -17,26 +17,26 @@ export const editTools: ReadonlySet<string> = new Set([
   "notebook_edit",
 ]);
 
-/** Of shells, and of patches, which name their files in their text. */
+/** Arguments with commands or patches, which name their files in their text. */
 const commandArguments = ["command", "cmd", "script", "input", "patch"];
-/** Words of a command that may be files. With more it may be about any file. */
+/** Possible file names in a command. A command with more can concern any file. */
 const maxWords = 64;
-/** A longer command may have touched anything. UTF-16 units. */
+/** A longer command can concern any file. UTF-16 units. */
 const maxCommand = 65_536;
 
-/** What a call may have changed. */
+/** A possible change by a call. */
 interface Touch {
   readonly at: number;
   readonly paths: readonly string[];
-  /** Of a shell. */
+  /** The command of a shell call. */
   readonly command?: string;
 }
 
-/** What may have changed files, in the order of the context. */
+/** Possible file changes in the order of the context. */
 export class Touches {
   readonly #touches: readonly Touch[];
   readonly #cwd: string;
-  /** By command: each is compared with many. */
+  /** File names by command, cached because each is compared with many. */
   readonly #files = new Map<string, ReadonlySet<string> | undefined>();
 
   constructor({ all, commands }: Calls, cwd: string) {
@@ -45,13 +45,13 @@ export class Touches {
     this.#touches = [...byCalls, ...commands.map(({ at, command }) => ({ at, paths: [], command }))];
   }
 
-  /** Whole paths that a call is about: those that it names, or all below the session's directory. */
+  /** The absolute paths that a call names, or the session's directory for a search without a path. */
   pathsOf({ tool, block }: Call): string[] {
     const named = pathsIn(block.arguments).map((path) => wholePath(path, this.#cwd));
     return named.length === 0 && searchers.has(tool) ? [this.#cwd] : named;
   }
 
-  /** Whether something between two calls may have changed what the first was about. */
+  /** Whether anything between two calls may have changed the subject of the first. */
   between(earlier: Call, later: Call): boolean {
     const from = earlier.made.at;
     const to = later.made.at;
@@ -70,10 +70,10 @@ export class Touches {
     return command !== undefined && path !== this.#cwd && isNamed(path, command);
   }
 
-  /** Whether two commands may be about the same file: a name in both is enough. */
+  /** Whether two commands may concern the same file: a common name is enough. */
   #shareFile(one: string, other: string): boolean {
     const files = this.#filesIn(one);
-    // What names no file is about what it is about.
+    // A command without file names shares no file.
     if (files?.size === 0) return false;
     const others = this.#filesIn(other);
     return files === undefined || others === undefined || [...files].some((file) => others.has(file));
@@ -86,7 +86,7 @@ export class Touches {
 
   #by(call: Call): Touch | undefined {
     const { tool, made } = call;
-    // What failed has changed nothing, as far as tools of files go.
+    // A failed write or edit has changed nothing.
     const hasFailed = call.result?.message.isError === true;
     const command = commandOf(call);
     if (command !== undefined) return { at: made.at, paths: [], command };
@@ -102,12 +102,12 @@ function commandOf({ block }: Call): string | undefined {
   return commandArguments.map((name) => args[name]).find((value): value is string => typeof value === "string");
 }
 
-/** Whether a command may be about a file: a name in it is enough. */
+/** Whether a command may concern a file: the base name is enough. */
 function isNamed(path: string, command: string): boolean {
   return command.length > maxCommand || command.includes(basename(path));
 }
 
-/** The names of files that a command has in it, by how they look. `undefined`: it is too long, or has too many. */
+/** The words of a command that look like file names. `undefined`: too long, or too many. */
 function filesIn(command: string): ReadonlySet<string> | undefined {
   if (command.length > maxCommand) return undefined;
   const words = command.split(/[\s"'`;|&()<>=:]+/u).filter((word) => /[./]/u.test(word) && /\w/u.test(word));
