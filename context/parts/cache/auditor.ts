@@ -10,25 +10,25 @@ import { cacheLifetimeMs, missCost } from "./prices.ts";
 import { changedSections, type PromptText, promptText } from "./sections.ts";
 import { editCause, type Since, whatCameSince } from "./since.ts";
 
-/** A request as it was made. */
+/** A request that was made. */
 interface Made {
   readonly model: string;
   readonly text: PromptText;
   readonly leafId: string | null;
-  /** Shared with pi: nothing in it may be changed. */
+  /** Shared with pi: must not be modified. */
   readonly view: PayloadView;
   readonly at: number;
 }
 
 interface Answered extends Made {
-  /** What the next request can read of it, by what was reported. Tokens. */
+  /** Tokens that the next request can read from the cache, according to the reported usage. */
   readonly cacheable: number;
   readonly isFirst: boolean;
 }
 
-/** Where a request differs from the one before, and why, as far as the request itself says it. */
+/** The first difference to the previous request, and its cause if the request shows one. */
 interface Comparison {
-  /** `undefined`: it is the one before, grown at its end. */
+  /** `undefined`: the previous request with additions at the end. */
   readonly cause: string | undefined;
   readonly position: string;
   readonly isLate: boolean;
@@ -39,19 +39,19 @@ interface Attempt extends Omit<Made, "view"> {
   readonly comparison: Comparison | undefined;
 }
 
-/** What the auditor knows of a session: a part of the memory that outlives the module. */
+/** The auditor's state of a session, in the memory that survives a reload of the modules. */
 export interface AuditMemory {
   readonly sessionId: string;
   readonly ledger: CacheLedger;
-  /** Models, as `provider/id`, whose answers have spoken of a cache. */
+  /** Models, as `provider/id`, whose answers reported cache usage. */
   readonly caching: Set<string>;
   before: Answered | undefined;
   attempt: Attempt | undefined;
-  /** When the cache of the request before was used last, by it or by one that only kept it warm. */
+  /** The last use of the previous request's cache, by the request or by a keep-warm request. */
   usedAt: number;
   /** Sections that differed in the last comparison. */
   varied: readonly string[];
-  /** Behind a start of pi: what the branch says of the last request, until the first has been answered. */
+  /** After a start of pi: the last request on the branch, until the first answer. */
   resumed: { readonly model: string; readonly cachedTokens: number; readonly isLate: boolean } | undefined;
   answered: number;
 }
@@ -61,18 +61,17 @@ export interface AuditorOptions {
   readonly changes: ChangeLog;
   readonly noiseTokens: () => number;
   readonly broken: (broken: CacheBroken) => void;
-  /** A section is found to vary from request to request. */
+  /** A section varies from request to request. */
   readonly varies: (section: string) => void;
 }
 
-/** OpenAI and those who follow it cache from so many tokens on, in steps of so many. */
+/** OpenAI and compatible services cache prompts from this size on, in steps of this size. */
 const leastCached = 1_024;
 const cacheStep = 128;
 
 /**
- * Holds each request against the one before, place by place in the order in which services read it, and what the service
- * says to have read against what it could have read. What is compared are the payloads themselves: nothing is hashed, and
- * texts that pi has passed on are compared at the speed of memory.
+ * Compares each request with the previous one, in the order in which services read it, and the reported cache reads with
+ * the possible ones. It compares the payloads themselves without hashing, because equal strings of pi compare fast.
  */
 export class Auditor {
   readonly #options: AuditorOptions;
@@ -81,7 +80,7 @@ export class Auditor {
     this.#options = options;
   }
 
-  /** A message list is complete; a request with it is about to be made. */
+  /** Call when a message list is complete, before its request. */
   listed(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
     const audit = this.#of(ctx);
     if (audit.answered === 0) audit.resumed = resumed(ctx);
@@ -95,7 +94,7 @@ export class Auditor {
     };
   }
 
-  /** What is about to be sent, behind our own stages: for the request that was listed, or to keep a cache warm. */
+  /** Call with each payload after our own stages: the listed request, or a keep-warm request. */
   sent(payload: unknown, ctx: ExtensionContext): void {
     const audit = this.#of(ctx);
     const { attempt, before } = audit;
@@ -113,7 +112,9 @@ export class Auditor {
     audit.attempt = { ...made, comparison: this.#compare(before, made, ctx) };
   }
 
-  /** The answer is complete. Those without usage were not answered: the service may have seen nothing of the request. */
+  /**
+   * Call with each complete answer. Answers without usage are ignored, because the service may not have seen the request.
+   */
   answered(message: AgentMessage, ctx: ExtensionContext): void {
     if (message.role !== "assistant") return;
     const audit = this.#of(ctx);
@@ -136,7 +137,7 @@ export class Auditor {
     this.#options.changes.shown();
   }
 
-  /** What is made now is compared with nothing that was made before. */
+  /** Forgets earlier requests. */
   forget(): void {
     this.#options.memory.audit = undefined;
   }
@@ -148,7 +149,7 @@ export class Auditor {
     return memory.audit;
   }
 
-  /** pi repeats its last request for one token, while it is idle or beside the next one. */
+  /** To keep a cache warm, pi repeats its last request for one token, when idle or in parallel with the next one. */
   #isWarming(payload: unknown, view: PayloadView | undefined, { attempt, before }: AuditMemory): boolean {
     if (!asksForOneToken(payload)) return false;
     if (attempt === undefined || attempt.view !== undefined) return true;
@@ -174,9 +175,9 @@ export class Auditor {
     return { cause, position: positionOf(difference), isLate };
   }
 
-  #lookForVolatile(sections: readonly string[], isBehindFirst: boolean, audit: AuditMemory): void {
+  #lookForVolatile(sections: readonly string[], isAfterFirst: boolean, audit: AuditMemory): void {
     const names = sections.length === 0 ? ["system"] : sections;
-    for (const name of names) if (isBehindFirst || audit.varied.includes(name)) this.#options.varies(name);
+    for (const name of names) if (isAfterFirst || audit.varied.includes(name)) this.#options.varies(name);
     audit.varied = names;
   }
 
@@ -227,7 +228,7 @@ function resumed({ sessionManager, model }: ExtensionContext): AuditMemory["resu
   return { model: `${last.provider}/${last.model}`, cachedTokens: last.cachedTokens, isLate };
 }
 
-/** Why nothing, or less, was read. Where the cache was too old to be read at all, no change has lost it. */
+/** Why less was read than possible. If the cache had expired, no change caused the loss. */
 function causeFor({ comparison, model }: Attempt, cacheRead: number, last: AuditMemory["resumed"]): string | undefined {
   if (comparison === undefined) {
     return last?.isLate === true && last.model === model && cacheRead === 0 ? "expired" : undefined;
@@ -241,7 +242,7 @@ function causeOf(difference: Difference, since: Since, sections: readonly string
   if (since.isOtherBranch) return "branch";
   if (difference.place === "tools") return `tool_${difference.how}`;
   if (since.isCompacted) return "compaction";
-  // Caches are kept apart by how the model is to think, as by the model.
+  // Services keep separate caches for each thinking setting, as for each model.
   if (difference.place === "settings") return "model";
   return sections[0] === undefined ? undefined : `section:${sections[0]}`;
 }
@@ -250,14 +251,14 @@ function positionOf(difference: Difference): string {
   return difference.place === "message" ? `message ${difference.index + 1}` : difference.place;
 }
 
-/** Where the request marks what is to be cached, the service has that, and says how much; else it has all of the prompt. */
+/** With cache marks, the reported cached tokens; without marks, the whole prompt. */
 function cacheableOf({ input, cacheRead, cacheWrite }: Reported, { isMarked }: PayloadView): number {
   if (isMarked) return cacheRead + cacheWrite;
   const total = input + cacheRead + cacheWrite;
   return total < leastCached ? 0 : Math.floor(total / cacheStep) * cacheStep;
 }
 
-/** The request without what was only to be in it. */
+/** The request without passing messages. */
 function withoutPassing(view: PayloadView, changes: ChangeLog): PayloadView {
   let end = view.messages.length;
   while (end > 0 && changes.isPassingMessage(view.messages[end - 1])) end -= 1;

@@ -3,39 +3,39 @@ import type { SessionEntry } from "../../../extension/pi-types.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry" | "getEntries">;
 
-/** What an answer says of its request. */
+/** The reported usage of an answer. */
 export interface AnswerUse {
   readonly entryId: string;
   readonly provider: string;
   readonly model: string;
-  /** Of the whole prompt. */
+  /** Tokens of the whole prompt. */
   readonly inputTokens: number;
-  /** Of these, what the service has in its cache, as it says. */
+  /** Tokens of the prompt in the service's cache, as reported. */
   readonly cachedTokens: number;
 }
 
-/** What a branch says of the requests that were made for it. */
+/** The usage of a branch's requests. */
 export interface BranchUse {
   /** The newest answer that reported its usage. */
   readonly last: AnswerUse | undefined;
   /**
-   * `provider/model` of the newest answer, whether it reported its usage or not: the one that it names, and the one that was
-   * asked, for extensions name another in it. Empty: there is no answer.
+   * `provider/model` of the newest answer, with or without usage: the model in the answer and the requested one, because
+   * extensions can change the former. Empty: no answer.
    */
   readonly models: readonly string[];
-  /** When its cache was used last, by it or by a request that only kept it warm. Milliseconds since the epoch. */
+  /** The last use of its cache, by the answer or by a keep-warm request. Milliseconds since the epoch. */
   readonly usedAt: number;
-  /** Behind it the transcript was compacted, or another branch was the session's. */
+  /** Whether a compaction or a change of branch followed the newest answer. */
   readonly isBroken: boolean;
-  /** Mean requests of a prompt: 10 before the first has ended, and no fewer than the present one has had. */
+  /** Mean requests per prompt: 10 before the first prompt has ended, and at least those of the current prompt. */
   readonly requestsPerPrompt: number;
 }
 
-/** Entries that are looked at, from the leaf on: what lies before them says little of what comes. */
+/** Entries read from the leaf backwards; older ones do not help to predict. */
 const maxEntries = 5_000;
 const expectedAtFirst = 10;
 
-/** Reads it from the session itself, from the leaf towards the root. */
+/** Reads the session from the leaf towards the root. */
 export function branchUse(session: Session): BranchUse {
   let last: BranchUse["last"];
   let newest: SessionEntry | undefined;
@@ -63,7 +63,7 @@ export function branchUse(session: Session): BranchUse {
   return { last, models, usedAt, isBroken, requestsPerPrompt: perPrompt(steps.reverse()) };
 }
 
-/** `call`: an answer behind which the run goes on. `end`: one behind which it does not. `failure`: no answer. */
+/** `call`: an answer that continues the run. `end`: an answer that ends it. `failure`: no answer. */
 type Step = "prompt" | "call" | "end" | "failure" | "result";
 
 function perPrompt(steps: readonly Step[]): number {
@@ -71,7 +71,7 @@ function perPrompt(steps: readonly Step[]): number {
   const prompts: number[] = [];
   let before: Step | undefined;
   for (const step of steps) {
-    // What comes between a call and the next answer was put into a run that was on.
+    // A prompt between a call and the next answer was inserted into an active run.
     const begins = step === "prompt" && (before === undefined || before === "end" || before === "failure");
     if (begins || prompts.length === 0) prompts.push(0);
     const at = prompts.length - 1;
@@ -95,7 +95,7 @@ function stepOf(entry: SessionEntry, isAnswered: boolean): Step | undefined {
   return message.stopReason === "toolUse" ? "call" : "end";
 }
 
-/** What an assistant's entry says of its request, if that was answered. */
+/** The usage in an assistant entry. `undefined`: not answered. */
 function answerIn(entry: SessionEntry): AnswerUse | undefined {
   if (entry.type !== "message" || entry.message.role !== "assistant") return undefined;
   const { provider, model, usage } = entry.message;
@@ -105,7 +105,7 @@ function answerIn(entry: SessionEntry): AnswerUse | undefined {
   return inputTokens > 0 ? { entryId: entry.id, provider, model, inputTokens, cachedTokens } : undefined;
 }
 
-/** An answer whose service has said nothing of its usage. */
+/** Whether an entry is an answer without usage. */
 function isSilent(entry: SessionEntry): boolean {
   if (entry.type !== "message" || entry.message.role !== "assistant") return false;
   return entry.message.stopReason !== "error" && entry.message.stopReason !== "aborted";
@@ -125,7 +125,7 @@ function timeOf(entry: SessionEntry): number {
   return Number.isNaN(at) ? 0 : at;
 }
 
-/** pi notes what a request cost that only kept the cache warm. */
+/** The time of a keep-warm request, for which pi writes an entry. */
 function warmedAt(entry: SessionEntry): number {
   return entry.type === "usage" && entry.kind === "cache_warm" ? timeOf(entry) : 0;
 }

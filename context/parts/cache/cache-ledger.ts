@@ -8,7 +8,7 @@ interface Loss {
   readonly missedUsd: number;
 }
 
-/** What a service has reported of one request. Tokens. */
+/** The reported usage of one request. Tokens. */
 export interface Reported {
   readonly input: number;
   readonly cacheRead: number;
@@ -16,14 +16,14 @@ export interface Reported {
 }
 
 const maxRecent = 100;
-/** Causes by name: sections are an extension's to invent. */
+/** Bounds the causes, because extensions can invent section names. */
 const maxCauses = 256;
 const maxVolatile = 64;
 const other = "section:others";
 
-/** What has become of the cache in one session. */
+/** Cache hits and losses of one session. */
 export class CacheLedger {
-  /** Which one it is, in what is written of it. */
+  /** Identifies the ledger in written entries. */
   readonly id: string = randomUUID();
   #requests = 0;
   #input = 0;
@@ -52,14 +52,14 @@ export class CacheLedger {
     if (this.#recent.length > maxRecent) this.#recent.shift();
   }
 
-  /** Whether that is new. */
+  /** Records a varying section. Returns whether it is new. */
   varies(section: string): boolean {
     if (this.#volatile.has(section) || this.#volatile.size >= maxVolatile) return false;
     this.#volatile.add(section);
     return true;
   }
 
-  /** What was lost by one cause. */
+  /** The loss by one cause. */
   lost(cause: string): { readonly tokens: number; readonly usd: number } {
     const { missedTokens = 0, missedUsd = 0 } = this.#causes.get(cause) ?? {};
     return { tokens: missedTokens, usd: missedUsd };

@@ -5,44 +5,44 @@ import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
 import { type CachePrices, cacheLifetimeMs, cachePrices } from "./prices.ts";
 
-/** A change to earlier context that a part would make. */
+/** A proposed change to earlier context. */
 export interface ProposedChange {
-  /** Tokens that each later request has less. */
+  /** Tokens that each later request saves. */
   readonly freedTokens: number;
   /**
-   * Tokens behind the first change, to the end or to the first place that changes anyway: they are written anew. 0 where
-   * the change stands behind one that is made in any case, such as a compaction.
+   * Tokens after the first change, up to the end or to the first place that changes anyway; they must be cached again. 0
+   * if the change comes after an unavoidable one, such as a compaction.
    */
   readonly suffixTokens: number;
-  /** The context is above what a part allows it to be: it is made smaller whatever that costs. Default false. */
+  /** The context exceeds a part's maximum, so it is reduced at any cost. Default false. */
   readonly isAboveMax?: boolean;
 }
 
 export interface CacheDecision {
   readonly act: boolean;
   readonly why: "saves" | "cold" | "no_price" | "above_max" | "too_small" | "too_dear";
-  /** What it costs once, and saves with each request. 0 where there is no price, and nothing once where the cache is cold. */
+  /** The one-time cost and the saving per request. 0 without a price; the cost is also 0 if the cache is cold. */
   readonly costUsd: number;
   readonly savedUsdPerRequest: number;
 }
 
-/** Says whether a change to earlier context is worth the provider's cache. */
+/** Decides whether a change to earlier context is worth losing the provider's cache. */
 export interface CacheRule {
   decide(change: ProposedChange, ctx: ExtensionContext): CacheDecision;
-  /** At least so many tokens are freed at a time, while the cache is warm. */
+  /** The minimum of freed tokens per batch while the cache is warm. */
   minBatchTokens(ctx: ExtensionContext): number;
   /**
-   * Nothing is lost by a change now: the last request is longer ago than a cache lives, or was another model's, or the
-   * transcript was compacted or its branch changed behind it.
+   * Whether a change now loses no cache: the cache has expired, the last request used another model, or a compaction or a
+   * change of branch followed it.
    */
   isCold(ctx: ExtensionContext): boolean;
-  /** Requests that are still to come, by the configuration or by this session's prompts so far. */
+  /** Expected further requests, by the configuration or by this session's earlier prompts. */
   expectedRequests(ctx: ExtensionContext): number;
-  /** The entries that a part has changed, so that the loss of the cache is put down to it. */
+  /** Attributes the cache loss by changes to these entries to a part. */
   changed(part: string, entryIds: readonly string[]): void;
-  /** Text at the end of the request in the making that no later one has: no mark is to rest on it. */
+  /** Declares text at the end of the current request that later requests do not have; no cache mark is placed on it. */
   passing(text: string): void;
-  /** What a part's changes have cost so far: tokens that were written anew for them, and USD. */
+  /** The cost of a part's changes so far: tokens cached again, and USD. */
   spent(part: string): { readonly tokens: number; readonly usd: number };
   readonly changes: ChangeLog;
 }
@@ -60,9 +60,9 @@ export interface RuleFacts {
 }
 
 /**
- * Acts only if freed × readPrice × expectedRequests > 1.2 × suffix × (missPrice − readPrice), in batches of a least size;
- * or where the cache is cold, or the context above its greatest size. Without a price for what is cached only the size of
- * the batch counts.
+ * Acts only if freed × readPrice × expectedRequests > 1.2 × suffix × (missPrice − readPrice), in batches of a minimum
+ * size; or if the cache is cold, or the context exceeds its maximum. Without a price for cached tokens, only the batch
+ * size counts.
  */
 export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDecision {
   const { freedTokens, suffixTokens, isAboveMax = false } = change;
@@ -85,7 +85,7 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   return decided(saves, saves ? "saves" : "too_dear");
 }
 
-/** The rule for one session. What it goes by stands in the session, so that it survives the session's pi. */
+/** The rule for one session. Its input is in the session's file, so that it survives a restart of pi. */
 export function createCacheRule(places: Pick<Places, "memory">): CacheRule {
   const config = () => configOf(places);
   const changes = new ChangeLog();

@@ -8,15 +8,15 @@ import { withSortedTools } from "./sort-tools.ts";
 const part = "cache";
 
 /**
- * Finds out why the provider's cache is lost, and keeps what is sent in an order that does not lose it: tools by their
- * names, marks where they serve the next request too.
+ * Reports why the provider's cache is lost, and keeps payloads stable: sorts tools by name, and places cache marks where
+ * the next request can use them.
  */
 export function addCache(host: PartContext): void {
   const { pipeline, memory, cacheRule } = host;
   const { changes } = cacheRule;
   const config = () => host.config().cache;
   const isAuditing = (): boolean => config().enabled && config().audit;
-  // What pruning has cost the cache is measured for its own books, and nobody is told of anything else.
+  // Without auditing, only pruning's cache losses are measured, for its statistics; nothing is reported.
   const isMeasuring = (): boolean => isAuditing() || memory.parts?.pruning?.enabled === true;
   const auditor = new Auditor({
     memory,

@@ -1,11 +1,11 @@
 import { isObject } from "../../../extension/pi-types.ts";
 
-/** Changes that are remembered until a request has shown them. */
+/** Changes remembered until a request shows them. */
 const maxRemembered = 10_000;
-/** Passing texts: requests that keep a cache warm repeat the last one. */
+/** Remembered passing texts; keep-warm requests repeat the last one. */
 const maxPassing = 8;
 
-/** Which part has changed which entries, from the proposal to the request in which the change shows; and what passes. */
+/** Which part changed which entries, from the proposal to the first request with the change; and passing texts. */
 export class ChangeLog {
   readonly #parts = new Map<string, string>();
   readonly #passing = new Set<string>();
@@ -15,23 +15,23 @@ export class ChangeLog {
     while (this.#parts.size > maxRemembered) this.#parts.delete(this.#parts.keys().next().value as string);
   }
 
-  /** Whose change of this entry is to show. */
+  /** The part with a pending change of this entry. */
   partOf(entryId: string): string | undefined {
     return this.#parts.get(entryId);
   }
 
-  /** The entries of which a change is to show. */
+  /** The entries with pending changes. */
   entries(): readonly string[] {
     return [...this.#parts.keys()];
   }
 
-  /** Text at the end of a request that no later one has: no mark rests on it, and its going is no loss. */
+  /** Text at the end of one request: it gets no cache mark, and its removal is not a loss. */
   passing(text: string): void {
     this.#passing.add(text);
     if (this.#passing.size > maxPassing) this.#passing.delete(this.#passing.values().next().value as string);
   }
 
-  /** Whether a message of a payload is nothing but such text. */
+  /** Whether a message of a payload contains only passing text. */
   isPassingMessage(message: unknown): boolean {
     if (this.#passing.size === 0 || !isObject(message) || message["role"] !== "user") return false;
     const { content } = message;
@@ -40,7 +40,7 @@ export class ChangeLog {
     return content.every((block) => isObject(block) && this.#passing.has(String(block["text"])));
   }
 
-  /** What was proposed has shown. */
+  /** A request has shown all pending changes. */
   shown(): void {
     this.#parts.clear();
   }

@@ -1,20 +1,20 @@
 import { isObject } from "../../../extension/pi-types.ts";
 import { isDeferred, MARK, type PayloadView, toolName } from "./payload.ts";
 
-/** The first place in which a request is not the one before, grown at its end. */
+/** The first place where a request is not an extension of the previous one. */
 export type Difference =
   | { readonly place: "tools"; readonly how: "set" | "order" }
   | { readonly place: "system" }
-  /** `index`: behind the prompt, from 0. */
+  /** `index`: after the prompt, from 0. */
   | { readonly place: "message"; readonly index: number }
   | { readonly place: "settings" };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Deeper values are taken for different. */
+/** Deeper values count as different. */
 const maxDepth = 64;
 
-/** Compares what services compare: marks move from request to request, and are no part of it. */
+/** Compares like services do: cache marks are ignored, because they move from request to request. */
 export function firstDifference(before: PayloadView, now: PayloadView): Difference | undefined {
   const how = toolDifference(before.tools, now.tools);
   if (how !== undefined) return { place: "tools", how };
@@ -37,7 +37,7 @@ function toolDifference(before: readonly unknown[], now: readonly unknown[]): "s
   return before.every((tool) => isSame(tool, named.get(toolName(tool)), 0)) ? "order" : "set";
 }
 
-/** Whether the last message is the same with more behind it: results of calls come into one message one by one. */
+/** Whether the last message only grew at its end, because call results are appended to one message. */
 function hasGrown(before: unknown, now: unknown): boolean {
   if (!isObject(before) || !isObject(now) || before["role"] !== now["role"]) return false;
   const [old, fresh] = [before, now].map((message) => blocksOf(message["content"] ?? message["parts"]));
@@ -69,7 +69,7 @@ function hasSameFields(a: Fields, b: Fields, depth: number): boolean {
   return fields === 0;
 }
 
-/** pi makes a block of a text to put a mark on it, and a text again where the mark has moved on. */
+/** Treats a text and its single-block form as equal, because pi converts between them when a mark moves. */
 function isSameContent(a: unknown, b: unknown, depth = 0): boolean {
   if (typeof a === "string" && typeof b === "string") return a === b;
   if (typeof a === "string" || typeof b === "string") return isSame(blocksOf(a), blocksOf(b), depth + 1);

@@ -2,15 +2,15 @@ import { isObject } from "../../../extension/pi-types.ts";
 import { countMarks, isMarkedBlock, MARK, maxNesting } from "./payload.ts";
 import { withoutMark } from "./sort-tools.ts";
 
-/** Marks that services take. */
+/** Marks that services accept. */
 const maxMarks = 4;
 const markable: ReadonlySet<unknown> = new Set(["text", "image", "tool_result", "tool_use"]);
 
 type Message = Readonly<Record<string, unknown>>;
 
 /**
- * The payload with at most four marks, none of which rests on text that the next request does not have. `isPassing`:
- * whether a message at the end is such. Gives the payload itself where nothing is to be moved, and where it has no marks.
+ * Returns the payload with at most four marks, none of them on text that the next request does not have. `isPassing`:
+ * whether a message at the end is such text. Returns the same payload if no mark has to move.
  */
 export function withSoundMarks(payload: unknown, isPassing: (message: unknown) => boolean): unknown {
   if (!isObject(payload) || !Array.isArray(payload["messages"])) return payload;
@@ -20,7 +20,7 @@ export function withSoundMarks(payload: unknown, isPassing: (message: unknown) =
   return withinLimit(durable === messages ? payload : { ...payload, messages: durable });
 }
 
-/** Of each part the last mark serves all of it: the others go first, those of the messages before those of the prompt. */
+/** Removes marks above the limit. The last mark of each part covers the whole part, so earlier ones go first. */
 function withinLimit(payload: Message): Message {
   let excess = partsOf(payload).reduce((sum, part) => sum + countMarks(part), 0) - maxMarks;
   if (excess <= 0) return payload;
@@ -39,7 +39,7 @@ function partsOf({ system, tools, messages }: Message): readonly (readonly unkno
   return [system, tools, messages].map(listOf);
 }
 
-/** Moves the mark from what passes to the last block in front of it that stays. */
+/** Moves the mark from passing messages to the last block before them. */
 function withDurableMark(messages: readonly unknown[], isPassing: (message: unknown) => boolean): readonly unknown[] {
   let end = messages.length;
   while (end > 0 && isPassing(messages[end - 1])) end -= 1;
@@ -79,7 +79,7 @@ function withoutMarks(message: unknown): unknown {
   return { ...message, content: message["content"].map(withoutMark) };
 }
 
-/** Takes marks away from the front: those at the end are what caches the history. */
+/** Removes marks from the front, because those at the end cache the history. */
 function withoutFirstMarks(items: readonly unknown[], count: number): readonly unknown[] {
   let left = count;
   const taken = (item: unknown, depth: number): unknown => {

@@ -2,20 +2,20 @@ import { isObject } from "../../../extension/pi-types.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a request's cache depends on, in the order in which services read it. */
+/** The parts of a request that its cache depends on, in the order in which services read them. */
 export interface PayloadView {
   /** Declarations, one each. */
   readonly tools: readonly unknown[];
   readonly system: readonly unknown[];
-  /** Behind the prompt. */
+  /** Messages after the prompt. */
   readonly messages: readonly unknown[];
-  /** How the model is to think, and which tool it must call: services keep caches apart by them. */
+  /** Thinking and tool choice: services keep separate caches for them. */
   readonly settings: Fields;
-  /** Whether the request says itself what is to be cached. */
+  /** Whether the request contains cache marks. */
   readonly isMarked: boolean;
 }
 
-/** The key of a mark, at Anthropic and at those who have taken it over. */
+/** The key of a cache mark, of Anthropic and compatible services. */
 export const MARK = "cache_control";
 
 const settingNames = [
@@ -28,7 +28,7 @@ const settingNames = [
   "chat_template_kwargs",
 ] as const;
 
-/** `undefined`: of an API that is not known here. */
+/** `undefined`: the payload of an unknown API. */
 export function viewOf(payload: unknown): PayloadView | undefined {
   if (!isObject(payload)) return undefined;
   const { messages, input, contents, config } = payload;
@@ -58,7 +58,7 @@ function view(
   return { tools, system, messages, settings, isMarked };
 }
 
-/** A message has blocks, and the result of a call has blocks of its own. */
+/** A message has blocks, and a tool result has nested blocks. */
 export const maxNesting = 3;
 
 /** Marks in blocks, and in blocks within them. */
@@ -75,10 +75,10 @@ export function isMarkedBlock(block: unknown): boolean {
   return isObject(block) && block[MARK] !== undefined && block[MARK] !== null;
 }
 
-/** The prompt, where it is the first of the messages, and the conversation. */
+/** Splits leading system messages from the conversation. */
 function split(messages: readonly unknown[]): readonly [readonly unknown[], readonly unknown[]] {
-  const behind = messages.findIndex((message) => !isPrompt(message));
-  const at = behind === -1 ? messages.length : behind;
+  const found = messages.findIndex((message) => !isPrompt(message));
+  const at = found === -1 ? messages.length : found;
   return [messages.slice(0, at), messages.slice(at)];
 }
 
@@ -102,7 +102,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A tool's name as the payload has it. */
+/** The name of a tool in a payload. */
 export function toolName(tool: unknown): string | undefined {
   if (!isObject(tool)) return undefined;
   const { name, function: inner } = tool;
@@ -110,12 +110,12 @@ export function toolName(tool: unknown): string | undefined {
   return isObject(inner) && typeof inner["name"] === "string" ? inner["name"] : undefined;
 }
 
-/** A tool that the service shows the model only when something asks for it: it stands in no prefix. */
+/** Whether the service shows the tool to the model only on demand, so that it is not part of the cached prefix. */
 export function isDeferred(tool: unknown): boolean {
   return isObject(tool) && tool["defer_loading"] === true;
 }
 
-/** Whether a request asks for one token only, as pi does to keep a cache warm. */
+/** Whether a request asks for a single token, as pi's keep-warm requests do. */
 export function asksForOneToken(payload: unknown): boolean {
   if (!isObject(payload)) return false;
   const { config } = payload;

@@ -6,25 +6,25 @@ export type Cost = Model["cost"];
 /** USD per million tokens of a prompt, in the tier of a request's size. */
 export interface CachePrices {
   readonly read: number;
-  /** What is paid for a token that is not in the cache. */
+  /** The price of tokens outside the cache. */
   readonly miss: number;
 }
 
-/** `undefined`: the model has no price for what is read from a cache. */
+/** `undefined`: the model has no price for cache reads. */
 export function cachePrices(cost: Cost | undefined, inputTokens: number): CachePrices | undefined {
   const rates = cost === undefined ? undefined : tierOf(cost, inputTokens);
   if (rates === undefined || !(rates.cacheRead > 0)) return undefined;
-  // Most services take nothing more for writing: what they do not read is plain input.
+  // Most services do not charge for cache writes; uncached tokens cost the input price.
   return { read: rates.cacheRead, miss: rates.cacheWrite > 0 ? rates.cacheWrite : rates.input };
 }
 
-/** What these tokens cost more than if they had been read from the cache. USD. */
+/** The extra cost of these tokens compared to a cache read. USD. */
 export function missCost(cost: Cost | undefined, inputTokens: number, missedTokens: number): number {
   const prices = cachePrices(cost, inputTokens);
   return prices === undefined ? 0 : (missedTokens * Math.max(0, prices.miss - prices.read)) / 1_000_000;
 }
 
-/** As pi does it: the highest threshold that the whole request is above. */
+/** The tier with the highest threshold below the size of the whole request, as in pi. */
 function tierOf(cost: Cost, inputTokens: number): Omit<Cost, "tiers"> {
   let rates: Omit<Cost, "tiers"> = cost;
   let above = -1;
@@ -39,7 +39,7 @@ function tierOf(cost: Cost, inputTokens: number): Omit<Cost, "tiers"> {
 const defaultLifetimeMs = 300_000;
 const longLifetimeMs = 3_600_000;
 
-/** How long a service keeps what it has cached behind its last use, as pi asks for it. Milliseconds. */
+/** How long a service keeps a cache after its last use, as requested by pi. Milliseconds. */
 export function cacheLifetimeMs(model: Model | undefined): number {
   const isLong = process.env["PI_CACHE_RETENTION"] === "long";
   const seconds = model?.promptCache?.[isLong ? "long" : "short"];

@@ -1,9 +1,9 @@
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 
-/** The prompt's text by the names of its sections, as they hold behind all patches, in their order. */
+/** The prompt's text by section name after all patches, in prompt order. */
 export type PromptText = ReadonlyMap<string, string>;
 
-/** What stands in front of all sections, or is the prompt where it has none. */
+/** The name of the text before all sections. */
 const BASE = "prompt";
 
 export function promptText(messages: readonly AgentMessage[]): PromptText {
@@ -20,7 +20,7 @@ export function promptText(messages: readonly AgentMessage[]): PromptText {
   return text;
 }
 
-/** The names of those that are not as they were, came or went, in the order of the prompt. */
+/** The names of changed, added and removed sections, in prompt order. */
 export function changedSections(before: PromptText, now: PromptText): readonly string[] {
   const names = new Set([...now.keys(), ...before.keys()]);
   return [...names].filter((name) => before.get(name) !== now.get(name));

@@ -4,16 +4,16 @@ import type { ChangeLog } from "./change-log.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;
 
-/** What has come to a session's branch behind the request before. */
+/** Changes of a session's branch since the previous request. */
 export interface Since {
-  /** The request before was made on a branch that is not this one's. */
+  /** The previous request was made on another branch. */
   readonly isOtherBranch: boolean;
   readonly isCompacted: boolean;
-  /** Entries of the request before that were edited since, the first of them first. */
+  /** Entries of the previous request that were edited since, in branch order. */
   readonly edited: readonly string[];
 }
 
-/** `leafId`: the leaf when the request before was made. */
+/** `leafId`: the leaf at the previous request. */
 export function whatCameSince(leafId: string | null, session: Session): Since {
   let isCompacted = false;
   const edits = new Set<string>();
@@ -33,11 +33,11 @@ function above(entry: SessionEntry, session: Session): SessionEntry | undefined 
   return entry.parentId === null ? undefined : session.getEntry(entry.parentId);
 }
 
-/** Whose change of earlier messages a request shows: `edit:` and the part's name, or `foreign`. */
+/** The cause of changed earlier messages: `edit:` and the part's name, or `edit:foreign`. */
 export function editCause({ edited }: Since, changes: ChangeLog, session: Session): string {
   const [first] = edited;
   if (first !== undefined) return `edit:${changes.partOf(first) ?? "foreign"}`;
-  // What a shell command of the user's has put out, and what blocks stand for, is changed in requests alone.
+  // Outputs of user commands and entries covered by blocks change only in requests, not on the branch.
   const inRequest = changes.entries().find((id) => session.getEntry(id) !== undefined);
   return `edit:${(inRequest === undefined ? undefined : changes.partOf(inRequest)) ?? "foreign"}`;
 }

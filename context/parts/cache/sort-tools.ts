@@ -2,8 +2,8 @@ import { isObject } from "../../../extension/pi-types.ts";
 import { isDeferred, isMarkedBlock, MARK, toolName } from "./payload.ts";
 
 /**
- * The payload with its tools in the order of their names, and the mark on the new last one, so that the order in which
- * extensions were loaded makes no difference. Gives the payload itself where nothing is to be moved.
+ * Returns the payload with its tools sorted by name and the mark on the last one, so that the load order of extensions
+ * does not matter. Returns the same payload if it is already sorted.
  */
 export function withSortedTools(payload: unknown): unknown {
   if (!isObject(payload)) return payload;
@@ -25,7 +25,7 @@ function withSortedDeclarations(tool: unknown): unknown {
   return sorted === functionDeclarations ? tool : { ...tool, functionDeclarations: sorted };
 }
 
-/** Deferred tools stay behind the others as they came: pi has that list grow at its end, which loses nothing. */
+/** Deferred tools stay last in their order, because pi only appends to that list, which keeps the cache. */
 function sortedTools(tools: readonly unknown[]): readonly unknown[] {
   const deferred = tools.findIndex(isDeferred);
   const end = deferred === -1 ? tools.length : deferred;
@@ -52,7 +52,7 @@ export function withoutMark(block: unknown): unknown {
   return rest;
 }
 
-/** By code units: the same on every machine. */
+/** Compares by code units, which is independent of the locale. */
 function compare(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

@@ -1,15 +1,15 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { SeenEntry } from "./cut.ts";
 
-/** What is known of a context beside what stands on the branch: parts of it may be shown as less than they are. */
+/** Rendered sizes of a context whose messages are partly replaced by shorter ones. */
 export interface CompactionAdvice {
-  /** Tokens of the next request as it will be sent. `undefined`: what stands on the branch says it. */
+  /** Tokens of the next request as it will be sent. `undefined`: as on the branch. */
   tokens(ctx: ExtensionContext): number | undefined;
-  /** The entries of a context with what is shown of each, which may be nothing. */
+  /** The entries of a context with their rendered messages, possibly none. */
   shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[];
 }
 
-/** Where the part that shows less than there is says so. Nobody: all is shown. */
+/** Holds the advice of the part that renders less. Without one, everything is rendered. */
 export class CompactionAdviser implements CompactionAdvice {
   #advice: CompactionAdvice | undefined;
 

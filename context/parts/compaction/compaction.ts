@@ -16,12 +16,12 @@ import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
 
 const part = "compaction";
 
-/** Tokens of a summary: more is not asked for, and with less nothing is worth summarising. */
+/** Maximum and minimum tokens of a summary. */
 const mostSummary = 8_192;
 const leastSummary = 256;
-/** Tokens of what pi writes around a summary. */
+/** Tokens that pi adds around a summary. */
 const aroundSummary = 48;
-/** Above this share of the window pi's own compaction is never held back. */
+/** Above this share of the window, pi's own compaction is never canceled. */
 const fullShare = 0.95;
 
 /** Compacts between two turns, when the context is above a share of the model's window. */
@@ -35,7 +35,7 @@ export function addCompaction(host: PartContext): void {
   host.inspect(part, (ctx) => compaction.report(ctx));
 }
 
-/** What is to be done at a boundary. */
+/** A planned compaction. */
 interface Plan {
   readonly threshold: Threshold;
   readonly cut: Cut;
@@ -52,7 +52,7 @@ class Compaction {
     this.#host = host;
   }
 
-  /** `undefined`: it is off, or not for this model, or pi's own settings do it. */
+  /** `undefined`: the part is off, or pi's own settings apply. */
   threshold(ctx: ExtensionContext): Threshold | undefined {
     const config = this.#host.config().compaction;
     if (!config.enabled || (config.route !== "draft" && config.route !== "auto") || ctx.model === undefined) {
@@ -81,8 +81,8 @@ class Compaction {
   }
 
   /**
-   * pi compacts at a fixed distance from the window's end, which in a small window is below the threshold. It is held back
-   * where it would come earlier than was asked for, or too soon behind another.
+   * pi compacts at a fixed distance from the end of the window, which is below the threshold in a small window. Cancels a
+   * compaction that comes before the threshold, or too soon after another.
    */
   beforePis(event: SessionBeforeCompactEvent, ctx: ExtensionContext): SessionBeforeCompactResult | undefined {
     const threshold = this.threshold(ctx);
@@ -120,7 +120,7 @@ class Compaction {
     return this.#host.compactionAdvice.tokens(ctx);
   }
 
-  /** Whether enough turns have passed since the last compaction, or try of one. */
+  /** Whether enough turns have passed since the last compaction or attempt. */
   #isTurn(ctx: ExtensionContext): boolean {
     const turns = turnsSince(ctx.sessionManager);
     return turns === undefined || turns >= this.#host.config().compaction.minTurnsBetween;
@@ -134,7 +134,7 @@ class Compaction {
     const contextEntries = this.#host.compactionAdvice.shown(state.context.contextEntries, ctx);
     const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
     const counted = all.reduce((sum, message) => sum + estimator.message(message), 0);
-    // What was reported is nearer the truth than what is counted of the messages.
+    // Reported tokens are more accurate than counted ones.
     const scale = Math.min(1, tokensBefore / (counted + estimator.text(ctx.getSystemPrompt())));
     const tokensOf = (message: AgentMessage) => scale * estimator.message(message);
     const cut = cutOf(contextEntries, { keepRecentTokens: threshold.keepRecentTokens, tokensOf, isUnanswered });
@@ -144,7 +144,7 @@ class Compaction {
       const maxSummary = Math.min(mostSummary, room, ctx.model?.maxTokens || mostSummary);
       return { threshold, cut, tokensBefore, maxSummary };
     }
-    // What no compaction can free: the prompt, the tools and what is kept.
+    // A compaction cannot free the prompt, the tools and the kept messages.
     const fixed = Math.max(0, Math.round(tokensBefore - scale * counted));
     const least = fixed + threshold.keepRecentTokens + aroundSummary + leastSummary;
     if (least > (1 - minFreeShare) * threshold.tokens) this.#giveUp(ctx, threshold, fixed);
@@ -197,7 +197,7 @@ class Compaction {
     };
   }
 
-  /** The words of the configured file. `undefined`: there is none, or it cannot be read. */
+  /** The text of the configured file. `undefined`: none, or unreadable. */
   #prompt(): string | undefined {
     const { prompt } = this.#host.config().compaction;
     if (prompt === null) return undefined;
@@ -213,7 +213,7 @@ class Compaction {
   }
 }
 
-/** That a try has failed, so that the next one waits; and what it has cost. */
+/** Entries that record a failed attempt, which delays the next one, and its cost. */
 export function failed(
   { failed: why, usage }: Extract<Summary, { failed: string }>,
   model: string,

@@ -1,13 +1,13 @@
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 
-/** An entry with what the model sees of it. */
+/** An entry with the messages that the model sees. */
 export interface SeenEntry {
   readonly sourceEntry: SessionEntry;
   readonly messages: readonly AgentMessage[];
 }
 
 export interface Cut {
-  /** What a summary is to stand for. */
+  /** The messages that the summary replaces. */
   readonly summarised: readonly AgentMessage[];
   readonly firstKeptEntryId: string;
   readonly summarisedTokens: number;
@@ -15,14 +15,14 @@ export interface Cut {
 }
 
 export interface CutOptions {
-  /** Tokens of the newest messages that stay, if that can be had without parting a call from its results. */
+  /** Tokens of the newest messages to keep, without separating a call from its results. */
   readonly keepRecentTokens: number;
   readonly tokensOf: (message: AgentMessage) => number;
-  /** Whether an entry carries a push that is neither answered nor terminal: it stays, and all behind it. */
+  /** Whether an entry carries a push that is neither answered nor terminal. It stays, with everything after it. */
   readonly isUnanswered: (entryId: string) => boolean;
 }
 
-/** Where a context may be cut so that at most so much stays; the last turn always does. `undefined`: nowhere. */
+/** Finds the place to cut so that at most `keepRecentTokens` stay, and at least the last turn. `undefined`: none. */
 export function cutOf(entries: readonly SeenEntry[], options: CutOptions): Cut | undefined {
   const seen = entries.filter(({ messages }) => messages.some(({ role }) => role !== "system"));
   const unanswered = seen.findIndex(({ sourceEntry }) => options.isUnanswered(sourceEntry.id));
@@ -45,7 +45,7 @@ export function cutOf(entries: readonly SeenEntry[], options: CutOptions): Cut |
   return { summarised, firstKeptEntryId: first.sourceEntry.id, summarisedTokens, keptTokens };
 }
 
-/** What is kept begins with no result: its call would be gone. */
+/** The kept part must not start with a result, because its call would be missing. */
 function mayBeFirst({ sourceEntry, messages }: SeenEntry): boolean {
   return sourceEntry.type !== "compaction" && messages[0]?.role !== "toolResult";
 }

@@ -1,9 +1,9 @@
 import { isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
 
-/** `customType` of the entries that say that a compaction has failed. */
+/** `customType` of the entries that record failed compactions. */
 export const COMPACTION_ENTRY = "pi-rpcd.compaction";
 
-/** What an entry of a compaction of ours says in its `details`, below the name `pi-rpcd`. */
+/** The `details` of our compaction entries, under the key `pi-rpcd`. */
 export interface CompactionDetails {
   readonly v: 1;
   readonly tokensBefore: number;
@@ -12,7 +12,7 @@ export interface CompactionDetails {
   readonly window: number;
 }
 
-/** How many responses stand on the branch behind the last compaction, or try of one. `undefined`: there was none. */
+/** Responses on the branch since the last compaction or attempt. `undefined`: none. */
 export function turnsSince(session: SessionReader): number | undefined {
   let turns = 0;
   for (const entry of backwards(session)) {
@@ -22,7 +22,7 @@ export function turnsSince(session: SessionReader): number | undefined {
   return undefined;
 }
 
-/** How many responses stand behind the last try of a compaction that has failed. `undefined`: none has since the last compaction. */
+/** Responses since the last failed compaction. `undefined`: no failure since the last compaction. */
 export function turnsSinceFailure(session: SessionReader): number | undefined {
   let turns = 0;
   for (const entry of backwards(session)) {
@@ -43,7 +43,7 @@ export interface CompactionHistory {
   readonly last: CompactionDetails | undefined;
 }
 
-/** What the compactions of ours on the branch have saved in the requests behind them, and cost. */
+/** The savings in later requests and the cost of our compactions on the branch. */
 export function historyOf(session: SessionReader): CompactionHistory {
   const history = { compactions: 0, failed: 0, turns: 0, savedTokens: 0, spentTokens: 0, spentUsd: 0 };
   let last: CompactionDetails | undefined;
@@ -62,7 +62,7 @@ export function historyOf(session: SessionReader): CompactionHistory {
   return { ...history, last };
 }
 
-/** Other extensions, and people, can write such entries too. */
+/** Validates the details, because other extensions and people can write such entries. */
 function detailsOf(details: unknown): CompactionDetails | undefined {
   const own = isObject(details) ? details["pi-rpcd"] : undefined;
   if (!isObject(own) || own["v"] !== 1) return undefined;

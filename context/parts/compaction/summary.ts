@@ -6,7 +6,7 @@ import { transcriptOf } from "./transcript.ts";
 type Model = NonNullable<ExtensionContext["model"]>;
 export type SummaryUsage = Extract<AgentMessage, { role: "assistant" }>["usage"];
 
-/** `usage`: what it cost, also where nothing came of it. */
+/** `usage`: the cost, also of a failed summary. */
 export type Summary =
   | { readonly text: string; readonly usage: SummaryUsage }
   | { readonly failed: string; readonly usage: SummaryUsage | undefined };
@@ -16,21 +16,21 @@ export interface SummaryRequest {
   readonly messages: readonly AgentMessage[];
   /** Tokens that the summary may have. */
   readonly maxTokens: number;
-  /** What the summary is asked for with. `undefined`: {@link instructions}. */
+  /** The prompt. `undefined`: {@link instructions}. */
   readonly prompt: string | undefined;
-  /** What the user wants of it beside. */
+  /** Additional instructions of the user. */
   readonly wish?: string;
   readonly tokensOf: (text: string) => number;
-  /** Ends it, beside what ends the run. */
+  /** Aborts the request, in addition to the run's signal. */
   readonly signal?: AbortSignal;
 }
 
-/** Why no summary was asked for. */
+/** The failure if the conversation is too long. */
 export const doesNotFit = "The conversation does not fit into a request.";
 
 /** How long a run waits for its summary. */
 const withinMs = 180_000;
-/** How long it waits, once that is aborted or too late, for the provider to end by itself. */
+/** How long it waits after an abort or timeout for the provider to end by itself. */
 const graceMs = 2_000;
 
 /** Characters of each tool result: the first with which the request fits into the window. */
@@ -52,8 +52,8 @@ What comes next, in order.
 If the conversation begins with a summary of what came before, keep what of it still holds. Do not answer the conversation and call no tools.`;
 
 /**
- * Has the session's model summarise these messages, in a request of its own that no hook of pi's sees and that writes
- * nothing into the provider's cache. Never rejects.
+ * Summarizes messages with the session's model, in a separate request that bypasses pi's hooks and does not write to the
+ * provider's cache. Never rejects.
  */
 export async function summarise(request: SummaryRequest, ctx: ExtensionContext): Promise<Summary> {
   const { model, maxTokens } = request;
@@ -67,7 +67,7 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
       { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: Date.now() }] },
       { cacheRetention: "none", maxTokens, signal },
     );
-    // A provider that heeds the signal ends with what the request has cost; one of an extension need not heed it.
+    // A provider that respects the signal ends with the cost of the request; a provider of an extension may ignore it.
     return outcomeOf(await unlessAborted(stream.result(), signal, graceMs));
   } catch (thrown) {
     return { failed: messageOf(thrown), usage: undefined };

@@ -1,6 +1,6 @@
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 
-/** A context as one text for a model that is to summarise it: what it is told as text it does not go on with. */
+/** A context as one text to summarize; a model does not continue a conversation that is quoted as text. */
 export function transcriptOf(messages: readonly AgentMessage[], resultChars: number): string {
   const toolNames = new Map<unknown, string>();
   return messages
@@ -57,7 +57,7 @@ function textOf(content: unknown): string {
     .join("\n");
 }
 
-/** Both ends of a text: the end says how it came out. */
+/** Keeps both ends of a text, because the end usually contains the outcome. */
 export function ends(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = text.slice(0, Math.floor(most / 2)).toWellFormed();

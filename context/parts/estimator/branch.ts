@@ -1,6 +1,6 @@
 import { type AgentMessage, isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
 
-/** A response on the branch that says how many tokens its request had. */
+/** A response on the branch that reports the tokens of its request. */
 export interface Reported {
   readonly entryId: string;
   readonly message: AgentMessage;
@@ -12,18 +12,18 @@ export interface Reported {
   readonly output: number | undefined;
 }
 
-/** What stands on the branch behind a response that has reported its tokens. */
+/** The branch after the newest response with reported tokens. */
 export interface Tail {
-  /** `undefined`: there is none, or the context was compacted behind it. */
+  /** `undefined`: none, or a compaction followed it. */
   readonly reported: Reported | undefined;
   readonly added: readonly AgentMessage[];
-  /** Edits since: of what stands before it, of itself, and of what was added. */
+  /** Later edits of entries before the response, of the response, and of added entries. */
   readonly edits: readonly { readonly was: AgentMessage; readonly is: AgentMessage | undefined }[];
 }
 
 const noStop: ReadonlySet<unknown> = new Set(["error", "aborted", "pending"]);
 
-/** What a response has reported. `undefined`: it failed, was aborted, or says nothing of its tokens. */
+/** The report of a response. `undefined`: failed, aborted, or without tokens. */
 export function reportOf(message: AgentMessage): Omit<Reported, "entryId"> | undefined {
   if (message.role !== "assistant" || noStop.has(message.stopReason)) return undefined;
   const usage: unknown = message.usage;
@@ -40,7 +40,7 @@ export function reportOf(message: AgentMessage): Omit<Reported, "entryId"> | und
   };
 }
 
-/** What an entry adds to the context, as it was written. */
+/** The message that an entry adds to the context, before edits. */
 function messageOfEntry(entry: SessionEntry): AgentMessage | undefined {
   switch (entry.type) {
     case "message":
@@ -54,7 +54,7 @@ function messageOfEntry(entry: SessionEntry): AgentMessage | undefined {
   }
 }
 
-/** Reads the branch backwards as far as the newest report. */
+/** Reads the branch backwards to the newest report. */
 export function tailOf(session: SessionReader): Tail {
   const added: AgentMessage[] = [];
   const edits = new Map<string, Replacement>();
@@ -71,7 +71,7 @@ export function tailOf(session: SessionReader): Tail {
   return { reported: undefined, added: [], edits: [] };
 }
 
-/** The newest reports of the branch and what came between them, the newest first. Ends where the context was changed. */
+/** Pairs of consecutive reports with the messages between them, newest first. Stops at a change of the context. */
 export function* reportsOf(
   session: SessionReader,
 ): Generator<{ readonly earlier: Reported; readonly later: Reported; readonly between: readonly AgentMessage[] }> {

@@ -4,8 +4,8 @@ import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 import { countText, textClasses } from "../../document/text-classes.ts";
 
 /**
- * What tokens are counted by. `reasoning`: of which services leave out much. `frame`: what stands around messages and
- * calls. `exact`: texts that a tokenizer has counted, and that are in no other class.
+ * The classes of counted text. `reasoning`: services omit much of it. `frame`: overhead of messages and calls. `exact`:
+ * texts counted by a tokenizer, which are in no other class.
  */
 export const classes = [...textClasses, "reasoning", "frame", "exact"] as const;
 export type Class = (typeof classes)[number];
@@ -22,13 +22,13 @@ const aroundMessage = 4;
 const aroundCall = 8;
 const aroundNative = 40;
 
-/** Shorter texts are counted faster than they are found again. UTF-16 units. */
+/** Counting a shorter text is faster than a cache lookup. UTF-16 units. */
 const shortText = 256;
 
 export interface Counted {
   readonly counts: Counts;
   readonly images: number;
-  /** The same for the same content, whatever object it is in. */
+  /** Equal for equal content. */
   readonly key: string;
 }
 
@@ -41,12 +41,12 @@ export function addCounts(to: Counts, from: Counts, times = 1): void {
   for (let at = 0; at < to.length; at += 1) to[at] = (to[at] as number) + times * (from[at] as number);
 }
 
-/** Counts texts and messages, and remembers them by their content. */
+/** Counts texts and messages, with a cache by content. */
 export class Counter {
   readonly #byHash: LRUCache<string, Counts>;
   #byMessage = new WeakMap<object, Counted & { readonly of: unknown }>();
 
-  /** `entries`: texts that are remembered. */
+  /** `entries`: cached texts. */
   constructor(entries: number) {
     this.#byHash = new LRUCache({ max: entries });
   }
@@ -59,7 +59,7 @@ export class Counter {
     return text.length <= shortText ? countsOf(text) : this.#long(text, hashOf(text));
   }
 
-  /** Counts are kept with the object, as long as it has the same content. */
+  /** Counts are cached per object while its content is unchanged. */
   message(message: AgentMessage): Counted {
     const of = contentOf(message);
     const known = this.#byMessage.get(message);
@@ -80,7 +80,7 @@ export class Counter {
     }
   }
 
-  /** A tokenizer has counted the text of this hash. */
+  /** Records a tokenizer's count for the text with this hash. */
   learn(hash: string, tokens: number): void {
     const counts = noCounts();
     counts[exactAt] = tokens;
@@ -126,13 +126,13 @@ function hashOf(text: string): string {
   return `${text.length}:${digestOf("sha1", text, "base64")}`;
 }
 
-/** By what a message is known to be unchanged though it is the same object. */
+/** The content whose identity shows that a message is unchanged. */
 function contentOf(message: AgentMessage): unknown {
   const { content, summary, output, sections } = message as Readonly<Record<string, unknown>>;
   return content ?? summary ?? output ?? sections;
 }
 
-/** What of a message a service is sent. Hostile messages may have anything where pi has texts. */
+/** The parts of a message that services receive. Hostile messages can have any value in place of a text. */
 class Parts {
   readonly texts: string[] = [];
   readonly reasoning: string[] = [];
@@ -193,7 +193,7 @@ class Parts {
 
   #system({ sections, toolsAdded }: Readonly<Record<string, unknown>>): void {
     if (isObject(sections)) for (const text of Object.values(sections)) this.#text(text);
-    // The tools of the first request stand in its own list.
+    // The tools of the first request are in its tool list.
     if (Array.isArray(toolsAdded) && toolsAdded.length > 0) this.#text(asJson(toolsAdded));
   }
 }

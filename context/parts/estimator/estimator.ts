@@ -11,36 +11,36 @@ import { unpaired, withKnown } from "./same-message.ts";
 
 /** Counts tokens for every decision of every part. */
 export interface TokenEstimator {
-  /** By the factors of the session's model. */
+  /** Uses the factors of the session's model. */
   text(text: string): number;
-  /** As pi sends it. Counts are kept by the object and by the content. */
+  /** Counts a message as pi sends it. Counts are cached by object and content. */
   message(message: AgentMessage): number;
   /**
-   * Of a request with these messages: what was reported last, and what has come and gone since. Messages without those of
-   * the role `system` are counted with the prompt and the tools of the last request.
+   * Tokens of a request with these messages: the last report plus the difference since then. If the messages do not
+   * include system messages, the prompt and the tools of the last request are added.
    */
   request(messages: readonly AgentMessage[], ctx: ExtensionContext): number;
-  /** Of the next request, by what stands on the branch: what was reported last, what came since, and edits since. */
+  /** Tokens of the next request by the branch: the last report, plus later messages and edits. */
   context(ctx: ExtensionContext): number;
-  /** The estimate is to be at its best near this number of tokens. `undefined`: there is none now. */
+  /** Registers a threshold near which the estimate must be accurate. `undefined`: none now. */
   near(threshold: (ctx: ExtensionContext) => number | undefined): void;
-  /** Waits for the tokenizer, where the context is near a threshold and one is configured. */
+  /** Waits for the tokenizer if one is configured and the context is near a threshold. */
   refined(ctx: ExtensionContext): Promise<void> | undefined;
 }
 
-/** What a request had, as far as it can be counted here. */
+/** The countable content of a request. */
 interface Sent {
   readonly model: string;
   readonly messages: readonly AgentMessage[];
   /** The length of their JSON: with other tools two requests cannot be compared. */
   readonly toolsLength: number;
-  /** What was estimated before it was made. */
+  /** The estimate before the request. */
   readonly expected: number | undefined;
 }
 
 type Anchor = Sent & { readonly reported: number };
 
-/** Of how many predictions the errors are told. */
+/** Remembered prediction errors. */
 const maxErrors = 200;
 
 interface EstimatorOptions {
@@ -52,9 +52,9 @@ interface EstimatorOptions {
   readonly tokenizer?: URL;
 }
 
-/** The tokenizer is asked when the context is so near a threshold, as a share of it. */
+/** The tokenizer is used within this distance below a threshold, as a share of it. */
 const nearShare = 0.1;
-/** What it is given at once. UTF-16 units. */
+/** Text per tokenizer call. UTF-16 units. */
 const mostExact = 2 * 1_024 * 1_024;
 
 export function createEstimator(options: EstimatorOptions): TokenEstimator {
@@ -85,7 +85,7 @@ class Estimator implements TokenEstimator {
   /** The list that was compared last. */
   #compared: Record<"messages" | "known" | "made", readonly AgentMessage[]> | undefined;
   #toolsLength = 0;
-  /** The models for which the branch was read. */
+  /** Models for which the branch was read. */
   readonly #read = new Set<string>();
 
   constructor({ places, config, degraded, tokenizer }: EstimatorOptions) {
@@ -154,7 +154,7 @@ class Estimator implements TokenEstimator {
     this.#exact.close();
   }
 
-  /** Several stages ask of one list. */
+  /** Cached, because several stages use the same list. */
   #withKnown(messages: readonly AgentMessage[], known: readonly AgentMessage[]): readonly AgentMessage[] {
     const last = this.#compared;
     if (last?.messages === messages && last.known === known) return last.made;
@@ -192,7 +192,7 @@ class Estimator implements TokenEstimator {
     this.#read.clear();
   }
 
-  /** A request is about to be made of these messages. */
+  /** Call before a request with these messages. */
   sending(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
     this.#of(ctx);
     const made = this.#withKnown(messages, this.#anchor?.messages ?? []);
@@ -200,7 +200,7 @@ class Estimator implements TokenEstimator {
     this.#sending = { model: this.#model, messages: made, toolsLength: this.#toolsLength, expected };
   }
 
-  /** Requests that only keep the cache warm come here too, with the tools of the others. */
+  /** Also called for keep-warm requests, which have the same tools. */
   payload(payload: unknown): void {
     this.#toolsLength = lengthOfTools(payload);
     if (this.#sending !== undefined) this.#sending = { ...this.#sending, toolsLength: this.#toolsLength };
@@ -221,7 +221,7 @@ class Estimator implements TokenEstimator {
     this.#anchor = { ...sent, reported: report.input };
     if (before === undefined || before.model !== sent.model || before.toolsLength !== sent.toolsLength) return;
     const { counts, images } = this.#difference(before.messages, sent.messages);
-    // What an image costs depends on its size, which is not known here.
+    // The tokens of an image depend on its size, which is unknown here.
     if (images === 0) this.#factors.learn(sent.model, counts, report.input - before.reported);
   }
 
@@ -246,7 +246,7 @@ class Estimator implements TokenEstimator {
     };
   }
 
-  /** The factors of the session's model, of which the branch may tell what the session's former pi had learnt. */
+  /** The factors of the session's model, learnt from the branch if this process has none yet. */
   #of(ctx: ExtensionContext): Counts {
     const { model } = ctx;
     // Asked for each message.
@@ -283,7 +283,7 @@ class Estimator implements TokenEstimator {
     for (const { counts, tokens } of found.reverse()) this.#factors.learn(this.#model, counts, tokens);
   }
 
-  /** What has come less what has gone. */
+  /** Added minus removed messages. */
   #difference(
     before: readonly AgentMessage[],
     after: readonly AgentMessage[],
@@ -325,7 +325,7 @@ class Estimator implements TokenEstimator {
     return dot(counts, factors) + images * this.#config().imageTokens;
   }
 
-  /** What a request has beside its messages: the prompt and the tools. */
+  /** Tokens of the prompt and the tools. */
   #around(ctx: ExtensionContext, factors: Counts): number {
     const anchor = this.#anchor;
     if (anchor !== undefined && anchor.model === this.#model) {

@@ -1,18 +1,18 @@
 import { Worker } from "node:worker_threads";
 import { messageOf } from "../../../extension/pi-types.ts";
 
-/** How long a count may take, the loading of the vocabulary included. */
+/** Timeout of a count, including loading the vocabulary. */
 const withinMs = 5_000;
 const maxHeapMiB = 256;
 
 export interface ExactCounterOptions {
   /** The module that counts in a thread. */
   readonly entry?: URL;
-  /** It does not count, and is not asked again. */
+  /** Called when counting fails; it is not tried again. */
   readonly failed: (why: string) => void;
 }
 
-/** Counts texts with a vocabulary, in a thread that begins with the first of them. Where it cannot, it counts nothing. */
+/** Counts texts with a tokenizer in a worker thread, which starts with the first count. */
 export class ExactCounter {
   readonly #entry: URL | undefined;
   readonly #failed: (why: string) => void;
@@ -25,7 +25,7 @@ export class ExactCounter {
     this.#failed = failed;
   }
 
-  /** `undefined`: it could not be counted, or something else is being counted. Never rejects. */
+  /** `undefined`: the count failed, or another one is active. Never rejects. */
   async count(texts: readonly string[]): Promise<readonly number[] | undefined> {
     if (this.#isOver || this.#counting !== undefined) return undefined;
     try {
@@ -67,12 +67,12 @@ export class ExactCounter {
 
   #start(): Worker {
     if (this.#worker !== undefined) return this.#worker;
-    const worker = new Worker(this.#entry ?? besideThis(), {
+    const worker = new Worker(this.#entry ?? workerUrl(), {
       name: "tokenizer",
       resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
       execArgv: [],
     });
-    // pi is to end when it has nothing else to do; and an error between two counts is none of pi's.
+    // The worker must not keep pi alive, and an error between two counts must not crash it.
     worker.unref();
     worker.on("error", () => {
       if (this.#worker === worker) this.#worker = undefined;
@@ -82,7 +82,7 @@ export class ExactCounter {
   }
 }
 
-/** pi's loader of extensions knows `import.meta.url` alone, written so. */
-function besideThis(): URL {
+/** pi's extension loader supports `import.meta.url` only in this form. */
+function workerUrl(): URL {
   return new URL(import.meta.url.endsWith(".ts") ? "./exact-worker.ts" : "./exact-worker.js", import.meta.url);
 }

@@ -1,10 +1,10 @@
 import { type Class, type Counts, classes } from "./counts.ts";
 
-/** What a factor may be. */
+/** Bounds of a factor. */
 const leastFactor = 0.5;
 const greatestFactor = 2;
 
-/** What is taken as long as nothing is known of a model. */
+/** Factors of an unknown model. */
 const prior: Readonly<Record<Class, number>> = {
   prose: 0.85,
   code: 0.8,
@@ -17,42 +17,44 @@ const prior: Readonly<Record<Class, number>> = {
 };
 const priors = Float64Array.from(classes, (name) => prior[name]);
 
-/** How much the prior weighs against one response that has nothing but the class. */
+/** The weight of the prior relative to one response that contains only the class. */
 const priorWeight = 0.05;
 
-/** What two requests of a model differ by, as we count it and as the service has. */
+/** The difference of two requests of a model: our counts and the reported tokens. */
 interface Observation {
   readonly counts: Counts;
   readonly tokens: number;
 }
 
-/** Differences of less say more of rounding than of the text. Tokens. */
+/** Smaller differences are dominated by rounding. Tokens. */
 const leastDifference = 24;
-/** A service does not count so far from us: something else has changed between the two requests. */
+/** A larger deviation means that something else changed between the requests. */
 const beyondBelief = 5;
 
-/** Factors that move by less in a round are found. */
+/** Convergence limit of a round. */
 const settled = 1e-6;
 
 /** Models that are remembered. */
 const maxModels = 64;
 
-/** Learns for each model by how much our counts of each class are to be multiplied. */
+/** Learns for each model the factor of each class of text. */
 export class Factors {
   readonly #window: () => number;
   readonly #models = new Map<string, { readonly seen: Observation[]; factors: Counts | undefined }>();
 
-  /** `window`: responses that the factors are learnt from. */
+  /** `window`: the number of responses to learn from. */
   constructor(window: () => number) {
     this.#window = window;
   }
 
-  /** How many responses of the model have taught something. */
+  /** The number of responses of the model that were learnt from. */
   seen(model: string): number {
     return this.#models.get(model)?.seen.length ?? 0;
   }
 
-  /** Gives whether it was believed. `counts`: what has come less what has gone; `tokens`: the same as reported. */
+  /**
+   * Returns whether the observation was accepted. `counts`: added minus removed text; `tokens`: the reported difference.
+   */
   learn(model: string, counts: Counts, tokens: number): boolean {
     const expected = dot(counts, this.of(model));
     const size = sizeOf(counts);
@@ -89,12 +91,12 @@ function sizeOf(counts: Counts): number {
 }
 
 /**
- * The factors that miss the reports least, by coordinate descent: each weighs by its size, so that a large one does not
- * decide alone; what no report speaks of keeps the prior.
+ * Fits the factors to the reports by coordinate descent. Each report is weighted by its size, so that a large one does
+ * not dominate; classes without a report keep the prior.
  */
 function solve(seen: readonly Observation[]): Counts {
   const factors = Float64Array.from(priors);
-  // `missed`: what is reported beyond what the factors say.
+  // `missed`: reported minus predicted tokens.
   const rows = seen.map(({ counts, tokens }) => ({
     counts,
     missed: tokens - dot(counts, factors),
@@ -122,7 +124,7 @@ function solve(seen: readonly Observation[]): Counts {
   return factors;
 }
 
-/** Named, for people. */
+/** Factors by class name, for reports. */
 export function namedFactors(factors: Counts): Readonly<Record<Class, number>> {
   const named = Object.fromEntries(classes.map((name, at) => [name, factors[at] ?? 1]));
   return named as Record<Class, number>;

@@ -1,6 +1,6 @@
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 
-/** What a service is sent of the messages that have more than a content. */
+/** Sent fields of messages other than their content. */
 const sentFields: Readonly<Partial<Record<AgentMessage["role"], readonly string[]>>> = {
   system: ["sections", "toolsAdded"],
   compactionSummary: ["summary"],
@@ -8,14 +8,14 @@ const sentFields: Readonly<Partial<Record<AgentMessage["role"], readonly string[
   bashExecution: ["command", "output", "fullOutputPath", "excludeFromContext"],
 };
 
-/** Deeper values are taken for different. */
+/** Deeper values count as different. */
 const maxDepth = 64;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The same messages: where one says what the known one in its place does, that one stands for it. pi copies a whole
- * context for each request, and only the known ones have been counted.
+ * Replaces messages by equal known ones at the same index, because pi copies the whole context for each request and
+ * counts are cached per object.
  */
 export function withKnown(messages: readonly AgentMessage[], known: readonly AgentMessage[]): readonly AgentMessage[] {
   return messages.map((message, at) => {
@@ -24,7 +24,7 @@ export function withKnown(messages: readonly AgentMessage[], known: readonly Age
   });
 }
 
-/** What of the one list is not in the same place of the other, and the other way round. */
+/** Messages that are not the same object at the same index of the other list. */
 export function unpaired(
   before: readonly AgentMessage[],
   after: readonly AgentMessage[],
@@ -46,7 +46,7 @@ function saysTheSame(a: AgentMessage, b: AgentMessage): boolean {
   );
 }
 
-/** Nearly all messages have texts: these are looked at first, and at nothing else of them. */
+/** Compares texts directly, because most blocks are texts. */
 function isSameContent(a: unknown, b: unknown): boolean {
   if (!Array.isArray(a) || !Array.isArray(b)) return isSame(a, b, 0);
   if (a.length !== b.length) return false;

@@ -5,7 +5,7 @@ import { dot, Factors } from "./factors.ts";
 
 const remembered = 256;
 
-/** Counts with what is taken of models of which nothing is known, for who only wants to look. */
+/** An estimator with the factors of an unknown model, for inspection without a running part. */
 export function unlearntEstimator(): Pick<TokenEstimator, "text" | "message"> {
   const counter = new Counter(remembered);
   const factors = new Factors(() => 1).of("");
