@@ -2,24 +2,41 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import { bin, root } from "./lib/command.ts";
-import { countTests, describeCounts, skippedWithoutReason, type TestOutcome } from "./lib/test-counts.ts";
+import { bin, root, run } from "./lib/command.ts";
+import {
+  countTests,
+  describeCounts,
+  failureOfRun,
+  type ProjectCounts,
+  skippedWithoutReason,
+  type TestOutcome,
+  totalIn,
+} from "./lib/test-counts.ts";
+import { missingPrograms, programs, type Tier } from "./lib/tiers.ts";
 import { ensurePi } from "./pi-versions.ts";
 
-// Runs the tests; arguments go to vitest, but for `--all`: also what is once enough, with each version of pi. The last
-// line is `N passed, N failed`.
+// Runs the quick tier of the tests; with `--deep` all others, and the faults of scripts/faults.ts; with `--all` both, and
+// the tests in folders `once/` with each version of pi. Further arguments go to vitest, and choose from all tests. The
+// last line is `N passed, N failed`. The exit code is 3 where all have passed, but a program is missing for some.
 
 const isAll = process.argv.includes("--all");
-const args = process.argv.slice(2).filter((arg) => arg !== "--all");
+const isDeep = process.argv.includes("--deep");
+const args = process.argv.slice(2).filter((arg) => arg !== "--all" && arg !== "--deep");
+const tier: Tier | undefined = isAll ? undefined : isDeep ? "deep" : args.length === 0 ? "quick" : undefined;
+const projects = args.flatMap((arg, index) => {
+  if (arg === "--project") return args[index + 1] ?? [];
+  return arg.startsWith("--project=") ? arg.slice("--project=".length) : [];
+});
 
 /** False when only projects are asked for that can do without it. */
 function needsDownloadedPi(): boolean {
-  const projects = args.flatMap((arg, index) => {
-    if (arg === "--project") return args[index + 1] ?? [];
-    return arg.startsWith("--project=") ? arg.slice("--project=".length) : [];
-  });
-  return projects.length === 0 || projects.some((project) => !["unit", "contract", "pi-0.87.1"].includes(project));
+  return (
+    projects.length === 0 || projects.some((project) => !["unit", "contract", "faults", "pi-0.87.1"].includes(project))
+  );
 }
+
+/** The signal that has ended the run before its end. */
+let interruptedBy: NodeJS.Signals | undefined;
 
 function runVitest(outcomesFile: string): Promise<number> {
   const reporters = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=default"];
@@ -32,6 +49,7 @@ function runVitest(outcomesFile: string): Promise<number> {
       env: {
         ...process.env,
         ...(isAll && { PI_RPCD_TEST_ALL: "1" }),
+        ...(tier !== undefined && { PI_RPCD_TEST_TIER: tier }),
         ...(!process.stdout.isTTY && { NO_COLOR: "1" }),
         PI_RPCD_TEST_OUTCOMES: outcomesFile,
       },
@@ -39,9 +57,17 @@ function runVitest(outcomesFile: string): Promise<number> {
     },
   );
   // vitest ends what the tests have started before it exits; only then may this process end.
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => vitest.kill(signal));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      interruptedBy ??= signal;
+      vitest.kill(signal);
+    });
+  }
   vitest.on("error", reject);
-  vitest.on("exit", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  vitest.on("exit", (code, signal) => {
+    interruptedBy ??= signal ?? undefined;
+    resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+  });
   return promise;
 }
 
@@ -53,16 +79,28 @@ function readOutcomes(file: string): readonly TestOutcome[] {
   }
 }
 
-function report(outcomes: readonly TestOutcome[], code: number): number {
+/** Faults that are put in from outside. They wait most of their time, so they run during the tests. */
+async function runFaults(): Promise<ProjectCounts> {
+  const script = ["--disable-warning=ExperimentalWarning", "scripts/faults.ts"];
+  const { code, output } = await run(process.execPath, script, { timeoutMs: 1_800_000 });
+  console.log(`\n== faults from outside\n${output.trimEnd().split("\n").slice(0, -1).join("\n")}\n`);
+  if (code === 3) missing.push("faults that this machine does not let be made (they are named above)");
+  const total = totalIn(output) ?? { passed: 0, failed: 0 };
+  const crashed = code !== 0 && code !== 3 && total.failed === 0;
+  return { project: "faults from outside", ...total, failed: crashed ? 1 : total.failed, skipped: 0 };
+}
+
+function report(outcomes: readonly TestOutcome[], others: readonly ProjectCounts[], code: number): number {
   for (const { project, name, note } of outcomes.filter(skippedWithoutReason)) {
     console.log(`skipped, so it counts as failed: ${project}: ${name} (${note ?? "no reason given"})`);
   }
   const counts = [...countTests(outcomes)];
-  const noneRan = counts.every(({ passed, failed }) => passed + failed === 0);
-  if (noneRan) console.log("no test ran");
-  if (noneRan || (code !== 0 && counts.every(({ failed }) => failed === 0))) {
+  const why = failureOfRun(counts, code, interruptedBy);
+  if (why !== undefined) {
+    console.log(why);
     counts.push({ project: "outside of tests", passed: 0, failed: 1, skipped: 0 });
   }
+  counts.push(...others);
   for (const project of counts) console.log(describeCounts(project));
   const passed = counts.reduce((sum, project) => sum + project.passed, 0);
   const failed = counts.reduce((sum, project) => sum + project.failed, 0);
@@ -83,12 +121,27 @@ if (needsDownloadedPi()) {
     fail(error);
   }
 }
+// A project whose programs are missing does not exist for vitest.
+const withPrograms = Object.keys(programs).filter((name) =>
+  projects.length > 0 ? projects.includes(name) : isDeep || isAll,
+);
+const missing = withPrograms.flatMap((name) => missingPrograms(name).map((why) => `${name}: ${why}`));
+const othersToRun = projects.filter((name) => !missing.some((what) => what.startsWith(`${name}: `)));
 const work = mkdtempSync(join(tmpdir(), "pi-rpcd-outcomes-"));
 try {
-  const outcomesFile = join(work, "outcomes.json");
-  const code = await runVitest(outcomesFile);
-  const failed = report(readOutcomes(outcomesFile), code);
-  process.exitCode = code === 0 && failed > 0 ? 1 : code;
+  if (projects.length > 0 && othersToRun.length === 0) {
+    for (const what of missing) console.log(`not run: ${what}`);
+    console.log("0 passed, 0 failed");
+    process.exitCode = 3;
+  } else {
+    const outcomesFile = join(work, "outcomes.json");
+    const [code, ...others] = await Promise.all([runVitest(outcomesFile), ...(tier === "deep" ? [runFaults()] : [])]);
+    for (const what of missing) console.log(`not run: ${what}`);
+    const failed = report(readOutcomes(outcomesFile), others, code);
+    if (code !== 0) process.exitCode = code;
+    else if (failed > 0) process.exitCode = 1;
+    else if (missing.length > 0) process.exitCode = 3;
+  }
 } finally {
   rmSync(work, { recursive: true, force: true });
 }

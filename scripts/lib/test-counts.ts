@@ -38,3 +38,21 @@ export function describeCounts({ project, passed, failed, skipped }: ProjectCoun
   const tail = skipped === 0 ? "" : `, ${skipped} skipped`;
   return `${project}: ${passed} passed, ${failed} failed${tail}`;
 }
+
+/** The last line `N passed, N failed` of an output. */
+export function totalIn(output: string): { readonly passed: number; readonly failed: number } | undefined {
+  const [, passed, failed] = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1) ?? [];
+  return passed === undefined ? undefined : { passed: Number(passed), failed: Number(failed) };
+}
+
+/** Why a run of tests has failed although no test of it has; undefined when it has not. */
+export function failureOfRun(
+  counts: readonly ProjectCounts[],
+  code: number,
+  interruptedBy?: NodeJS.Signals,
+): string | undefined {
+  if (interruptedBy !== undefined) return `interrupted by ${interruptedBy}`;
+  if (counts.every(({ passed, failed }) => passed + failed === 0)) return "no test ran";
+  if (code !== 0 && counts.every(({ failed }) => failed === 0)) return `vitest ended with exit code ${code}`;
+  return undefined;
+}

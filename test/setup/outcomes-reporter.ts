@@ -1,25 +1,76 @@
 import { writeFileSync } from "node:fs";
-import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from "vitest/node";
+import type { Reporter, SerializedError, TestCase, TestModule, TestSpecification, Vitest } from "vitest/node";
 import type { TestOutcome } from "../../scripts/lib/test-counts.ts";
 
-/** Writes the outcome of every test, with its project, to the file PI_RPCD_TEST_OUTCOMES, for scripts/test.ts. */
+/** How often a line says how far the run is, where no terminal shows it. */
+const progressEveryMs = 5_000;
+
+/**
+ * Writes the outcome of every test, with its project, to the file PI_RPCD_TEST_OUTCOMES, for scripts/test.ts. Without a
+ * terminal it also prints the progress.
+ */
 export default class OutcomesReporter implements Reporter {
+  readonly #startedAt = performance.now();
+  readonly #running = new Set<string>();
   #vitest: Vitest | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #files = 0;
+  #doneFiles = 0;
+  #ended: TestOutcome[] = [];
 
   onInit(vitest: Vitest): void {
     this.#vitest = vitest;
+    if (process.env["PI_RPCD_TEST_OUTCOMES"] === undefined) return;
+    // vitest does not end the run when it is interrupted.
+    process.once("exit", () => this.#write(this.#ended));
+    if (!process.stdout.isTTY) this.#timer = setInterval(() => this.#printProgress(), progressEveryMs).unref();
+  }
+
+  onTestRunStart(specifications: readonly TestSpecification[]): void {
+    this.#files = specifications.length;
+  }
+
+  onTestModuleStart(module: TestModule): void {
+    this.#running.add(nameOf(module));
+  }
+
+  onTestCaseResult(test: TestCase): void {
+    this.#ended.push(testOutcome(test.project.name, test));
+  }
+
+  onTestModuleEnd(module: TestModule): void {
+    this.#running.delete(nameOf(module));
+    this.#doneFiles += 1;
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
-    const file = process.env["PI_RPCD_TEST_OUTCOMES"];
-    if (file === undefined) return;
+    clearInterval(this.#timer);
     const someWereSelected = this.#vitest?.config.testNamePattern !== undefined;
-    const outcomes = [
+    this.#ended = [
       ...modules.flatMap((module) => moduleOutcomes(module, someWereSelected)),
       ...errors.map(errorOutcome),
     ];
-    writeFileSync(file, JSON.stringify(outcomes));
+    this.#write(this.#ended);
   }
+
+  #write(outcomes: readonly TestOutcome[]): void {
+    const file = process.env["PI_RPCD_TEST_OUTCOMES"];
+    if (file !== undefined) writeFileSync(file, JSON.stringify(outcomes));
+  }
+
+  #printProgress(): void {
+    const seconds = ((performance.now() - this.#startedAt) / 1000).toFixed(0);
+    const passed = this.#ended.filter(({ state }) => state === "passed").length;
+    const failed = this.#ended.filter(({ state }) => state === "failed").length;
+    const running = [...this.#running].join(", ");
+    process.stdout.write(
+      `${seconds} s: ${passed} tests passed, ${failed} failed; ${this.#doneFiles} of ${this.#files} files done${running && `; running: ${running}`}\n`,
+    );
+  }
+}
+
+function nameOf({ project, relativeModuleId }: TestModule): string {
+  return `${project.name} ${relativeModuleId}`;
 }
 
 function moduleOutcomes(module: TestModule, someWereSelected: boolean): readonly TestOutcome[] {

@@ -1,0 +1,89 @@
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+import { piVersions } from "../pi-versions.ts";
+
+// Which tests `npm test` runs, and which `npm run test:deep` runs. Together they run every test.
+
+export type Tier = "quick" | "deep";
+
+type Version = keyof typeof piVersions;
+
+/** The end-to-end tests of the quick tier, with the newest pi. */
+export const smokeTests = [
+  "test/e2e/cli/once/round-trip.test.ts",
+  "test/e2e/dialogs.test.ts",
+  "test/e2e/hibernation.test.ts",
+  "test/e2e/main-job.test.ts",
+  "test/e2e/once/readme-curl.test.ts",
+  "test/e2e/reconnect/once/restart.test.ts",
+  "test/e2e/sessions.test.ts",
+];
+
+/** These faults are in a program that replaces pi, or come from outside, so the version of pi makes no difference. */
+const withoutPi = "test/faults/{fake,hostile}/**";
+
+/** Tests that need a pi, but whose result does not depend on its version. */
+const onceTests = "test/**/once/**";
+
+export interface TestProject {
+  readonly name: string;
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+  /** The version of pi that the tests use. */
+  readonly pi?: Version;
+}
+
+const versions = Object.keys(piVersions) as [Version, ...Version[]];
+const newest = versions.at(-1) ?? versions[0];
+
+interface ProjectOptions {
+  /** Runs the tests in folders `once/` with each version of pi, instead of with the newest alone. */
+  readonly onEach?: boolean;
+}
+
+const unit = { name: "unit", include: ["test/unit/**/*.test.ts"], exclude: [] };
+const contract = { name: "contract", include: ["test/contract/**/*.test.ts"], exclude: [] };
+const faults = { name: "faults", include: [`${withoutPi}/*.test.ts`], exclude: [] };
+
+/** The projects of a tier, or of both, also those whose programs are missing here. */
+export function testProjects(tier: Tier | undefined, { onEach = false }: ProjectOptions = {}): readonly TestProject[] {
+  const withPi = versions.flatMap((pi): TestProject[] => {
+    const isNewest = pi === newest;
+    if (tier === "quick") return isNewest ? [{ name: `pi-${pi}`, include: smokeTests, exclude: [], pi }] : [];
+    const exclude = [
+      withoutPi,
+      ...(isNewest || onEach ? [] : [onceTests]),
+      ...(isNewest && tier === "deep" ? smokeTests : []),
+    ];
+    return [{ name: `pi-${pi}`, include: ["test/{integration,e2e,faults}/**/*.test.ts"], exclude, pi }];
+  });
+  if (tier === "quick") return [unit, contract, ...withPi];
+  const withPrograms = Object.keys(programs).map(
+    (name): TestProject => ({ name, include: [`test/${name}/**/*.test.ts`], exclude: [], pi: newest }),
+  );
+  return [...(tier === "deep" ? [] : [unit, contract]), faults, ...withPi, ...withPrograms];
+}
+
+/** Programs that npm does not bring, by the project that needs them, with their Debian packages. */
+export const programs: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  editors: { emacs: "emacs-nox", nvim: "neovim" },
+  screen: { chromium: "chromium", tmux: "tmux" },
+};
+
+/** A sentence for each program that a project needs and that is not on PATH. */
+export function missingPrograms(project: string): readonly string[] {
+  return Object.entries(programs[project] ?? {})
+    .filter(([program]) => !isOnPath(program))
+    .map(([program, name]) => `${program} is missing (Debian package ${name})`);
+}
+
+function isOnPath(program: string): boolean {
+  return (process.env["PATH"] ?? "").split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
