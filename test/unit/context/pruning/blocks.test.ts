@@ -120,7 +120,7 @@ test("a waiting block that does not fit any more is left out, which is told once
   places.emit("agent_settled", {});
   expect(branch.entries).toHaveLength(entries);
   expect(places.faults.map(({ where, thrown }) => [where, String(thrown)])).toEqual([
-    ["blocks/compress", "Error: b1 does not fit the branch any more, and is left out."],
+    ["blocks/compress", "Error: b1 does not fit the branch any more and was dropped."],
   ]);
   expect(stateOf("b1")).toBeUndefined();
 });

@@ -26,5 +26,5 @@ test("a pipe that came into the file's place is neither waited for nor read", ()
   const held = openSync(pipe, constants.O_RDWR);
   onTestFinished(() => closeSync(held));
   writeSync(held, "Words of a pipe.");
-  expect(() => promptIn(pipe)).toThrow("is not a file");
+  expect(() => promptIn(pipe)).toThrow("is not a regular file");
 });
