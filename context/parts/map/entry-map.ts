@@ -1,6 +1,6 @@
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 
-/** What an entry of the session contributes to a request. */
+/** The messages of a session entry in a request. */
 export interface ProjectedEntry {
   readonly sourceEntry: { readonly id: string };
   readonly messages: readonly AgentMessage[];
@@ -24,12 +24,12 @@ export class EntryMap {
   #isAmbiguous = false;
   #owned = 0;
 
-  /** No message of this request is known: it could be of one entry or of another. */
+  /** Whether messages cannot be matched to entries; then no message of the request has an entry. */
   get isAmbiguous(): boolean {
     return this.#isAmbiguous;
   }
 
-  /** A request begins. `projection` is the session's, in its order. */
+  /** Call at the start of a request, with the session's projection in order. */
   take(messages: readonly AgentMessage[], projection: readonly ProjectedEntry[]): void {
     const owned: Owned[] = [];
     for (const { sourceEntry, messages: projected } of projection) {
@@ -50,17 +50,17 @@ export class EntryMap {
    * is no copy of it while that one is there too.
    */
   seen(messages: readonly AgentMessage[]): void {
-    const strangers = messages.filter((message) => message.role !== "system" && !this.#byMessage.has(message));
-    if (strangers.length === 0) return;
+    const foreign = messages.filter((message) => message.role !== "system" && !this.#byMessage.has(message));
+    if (foreign.length === 0) return;
     const there = new Set(messages.map((message) => this.#byMessage.get(message)));
-    for (const [key, alike] of Map.groupBy(strangers, keyOf)) {
+    for (const [key, alike] of Map.groupBy(foreign, keyOf)) {
       const entryId = this.#ofKey(key);
       const isCopy = alike.length === 1 && entryId !== undefined && !there.has(entryId);
       for (const message of alike) this.#byMessage.set(message, isCopy ? entryId : undefined);
     }
   }
 
-  /** Nothing is asked of the request that begins. */
+  /** Call at the start of a request that needs no entries. */
   forget(): void {
     this.#isAmbiguous = false;
     this.#byMessage = new WeakMap();
@@ -68,23 +68,23 @@ export class EntryMap {
     this.#byKey = undefined;
   }
 
-  /** Whether these are the session's own messages, all of them and no others: nobody has changed the list. */
+  /** Whether the list is exactly the session's own messages. */
   isWhole(messages: readonly AgentMessage[]): boolean {
     const own = messages.filter(({ role }) => role !== "system");
     return own.length === this.#owned && own.every((message) => this.#byMessage.get(message) !== undefined);
   }
 
-  /** A stage has made `copy` of a message of this request: it is of the same entry. */
+  /** Records that a stage copied a message; the copy has the same entry. */
   copied(copy: AgentMessage, original: AgentMessage): void {
     this.#byMessage.set(copy, this.entryOf(original));
   }
 
-  /** A stage has made this message for this request: it is of no entry. */
+  /** Records that a stage made this message; it has no entry. */
   made(message: AgentMessage): void {
     this.#byMessage.set(message, undefined);
   }
 
-  /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
+  /** The entry of a message of this request. `undefined`: a message of another extension, or unknown. */
   entryOf(message: AgentMessage): string | undefined {
     return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#ofKey(keyOf(message));
   }
@@ -124,16 +124,16 @@ function inOrder(messages: readonly AgentMessage[], owned: readonly Owned[]): Pa
 function byContent(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
   const left = Map.groupBy(owned, ({ message }) => said(message));
   const pairs: Pair[] = [];
-  let hasStrangers = false;
+  let hasForeign = false;
   for (const [content, alike] of Map.groupBy(messages, said)) {
     const there = left.get(content);
     left.delete(content);
-    if (there === undefined) hasStrangers = true;
+    if (there === undefined) hasForeign = true;
     else if (there.length === alike.length) pairs.push(...inOrder(alike, there));
     else return undefined;
   }
-  // A stranger may be one of those that are left, changed by another extension.
-  return hasStrangers && left.size > 0 ? undefined : pairs;
+  // A foreign message may be one of the remaining ones, changed by another extension.
+  return hasForeign && left.size > 0 ? undefined : pairs;
 }
 
 function said(message: AgentMessage): string {
@@ -151,7 +151,7 @@ function hasSameKey(a: AgentMessage, b: AgentMessage): boolean {
   return a.role !== "toolResult" || a.toolCallId === (b as typeof a).toolCallId;
 }
 
-/** The keys that one message alone has. */
+/** Entries by key, for keys of a single message. */
 function unique(pairs: readonly Pair[]): ReadonlyMap<string, string> {
   const found = new Map<string, string | undefined>();
   for (const [message, entryId] of pairs) {

@@ -5,19 +5,19 @@ import { EntryMap } from "./entry-map.ts";
 
 type IsNeeded = (messages: readonly AgentMessage[], ctx: ExtensionContext) => boolean;
 
-/** Which entries the messages of the request come from that is being made. */
+/** Maps the messages of the current request to entries. */
 export interface RequestEntries {
-  /** They are looked up for each request for which this says so: pi makes its projection once more for it. */
+  /** Enables the lookup for requests for which `isNeeded` returns true; it costs one more projection by pi. */
   need(isNeeded: IsNeeded): void;
-  /** `undefined`: another extension's message, or nobody can say. */
+  /** `undefined`: a message of another extension, or unknown. */
   entryOf(message: AgentMessage): string | undefined;
   /** A stage puts `copy` in the place of `original`: it is of the same entry, whatever its role and time are. */
   copied(copy: AgentMessage, original: AgentMessage): void;
-  /** Whether these are the session's own messages of this request, all of them and no others. */
+  /** Whether the list is exactly the session's own messages. */
   isWhole(messages: readonly AgentMessage[]): boolean;
   /** A stage has made this message: it is of no entry, whatever its role and time are. */
   made(message: AgentMessage): void;
-  /** The messages of this request cannot be told from each other: none has an entry. */
+  /** Whether the messages of this request cannot be matched; then none has an entry. */
   isAmbiguous(): boolean;
 }
 

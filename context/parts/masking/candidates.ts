@@ -1,7 +1,7 @@
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import { fromBlocks, type ImageBlock } from "../recall/content.ts";
 
-/** What an entry contributes to the context, after edits. */
+/** An entry's messages in the context, after edits. */
 export interface ContextEntry {
   readonly sourceEntry: SessionEntry;
   readonly messages: readonly AgentMessage[];
@@ -9,7 +9,7 @@ export interface ContextEntry {
 
 type OutputMessage = Extract<AgentMessage, { role: "toolResult" | "bashExecution" }>;
 
-/** An output in the context: the result of a tool, or of a command that a person has run. */
+/** An output in the context: of a tool, or of a command of the user. */
 export interface Output {
   readonly entryId: string;
   readonly message: OutputMessage;
@@ -19,9 +19,9 @@ export interface Output {
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly isError: boolean;
-  /** Tokens of all outputs behind it. */
+  /** Tokens of all later outputs. */
   readonly newer: number;
-  /** Answers of the model behind it, and messages of the user. */
+  /** Later answers of the model, and later messages of the user. */
   readonly turns: number;
   readonly userTurns: number;
   readonly tokens: number;
@@ -29,12 +29,12 @@ export interface Output {
   readonly at: number;
 }
 
-/** What of an output is known without its text. */
+/** The facts of an output without its text. */
 export type OutputFacts = Omit<Output, "args" | "text" | "images">;
 
 /**
- * The outputs that are in the context as they were written, the oldest first. A turn is the model's: in a run of sixty calls
- * behind one message of the user all but the newest are old. `isWanted`: the texts of the others are not looked at.
+ * The outputs that are in the context as they were written, the oldest first. A turn is the model's: in a run of sixty
+ * calls behind one message of the user all but the newest are old. `isWanted`: the texts of the others are not looked at.
  */
 export function outputsOf(
   context: readonly ContextEntry[],
@@ -95,11 +95,11 @@ class Calls {
   }
 }
 
-/** Which outputs may go. */
+/** The rules that select outputs to mask. */
 export interface MaskingRules {
   readonly afterTurns: number;
   readonly afterUserTurns: number | null;
-  /** The newest outputs of so many tokens stay. */
+  /** The newest outputs up to this many tokens stay. */
   readonly protectTokens: number;
   readonly errors: "keep" | "mask";
   readonly excludeTools: readonly string[];

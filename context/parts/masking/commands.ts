@@ -17,8 +17,8 @@ export function hasMaskedCommands(
 }
 
 /**
- * Puts placeholders in the place of what commands of people have printed, where a record on the branch says so: pi edits no
- * entry of a command.
+ * Replaces outputs of user commands by placeholders if a record on the branch masks them, because pi cannot edit entries
+ * of commands.
  */
 export function withMaskedCommands(
   host: PartContext,
@@ -46,7 +46,7 @@ export function withMaskedCommands(
   return isChanged ? made : undefined;
 }
 
-/** pi still says which command it was, and how it ended. */
+/** Keeps the command and its exit state. */
 export function maskedCommand(message: CommandMessage, placeholder: string): CommandMessage {
   const { fullOutputPath: _path, ...rest } = message;
   return { ...rest, output: placeholder, truncated: false };

@@ -13,17 +13,17 @@ type Masking = OptimisationConfig["masking"];
 type Edit = Extract<SessionBoundaryDraft, { type: "context_edit" }>;
 
 const part = "masking";
-/** What frees less is not worth a placeholder that the model has to read. */
+/** Smaller outputs are not worth a placeholder. */
 const minFreedTokens = 64;
 const protectedShareOfWindow = 0.25;
 
-/** An output that is to go. */
+/** An output to mask. */
 interface Mask {
   readonly output: Output;
   readonly freed: number;
 }
 
-/** Puts placeholders in the place of old outputs, durably, in batches that are worth the provider's cache. */
+/** Replaces old outputs by placeholders, durably, in batches that are worth losing the provider's cache. */
 export function addMasking(host: PartContext): void {
   host.recall.need(() => host.config().masking.enabled);
   let isMissing = false;
@@ -48,7 +48,7 @@ export function addMasking(host: PartContext): void {
 function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
   const context = state.context.contextEntries;
   const tokensOf = tokensOnce(host);
-  // What a block stands for is in no request.
+  // Entries covered by a block are in no request.
   const isHidden = (entryId: string): boolean => host.boundary.isProtected(entryId, ctx);
   const rules = rulesOf(config, ctx);
   const candidates = outputsOf(
@@ -69,8 +69,8 @@ function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boun
   if (first === undefined) return undefined;
   const freedTokens = masks.reduce((sum, { freed }) => sum + freed, 0);
   const seen = context.slice(first.output.at).filter(({ sourceEntry }) => !isHidden(sourceEntry.id));
-  const behind = seen.flatMap(({ messages }) => messages);
-  const suffixTokens = behind.reduce((sum, message) => sum + tokensOf(message), 0) - freedTokens;
+  const after = seen.flatMap(({ messages }) => messages);
+  const suffixTokens = after.reduce((sum, message) => sum + tokensOf(message), 0) - freedTokens;
   const decision = host.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
   if (!decision.act) return undefined;
   const drafts = draftsOf(host, masks, config, ctx);
@@ -116,7 +116,7 @@ function masksOf(host: PartContext, outputs: readonly Output[], config: Masking)
   });
 }
 
-/** A number is given for good, so that this comes last. As many as there are numbers for. */
+/** Runs last, because a reserved number is never returned. Stops when no number is left. */
 function draftsOf(
   { recall }: PartContext,
   masks: readonly Mask[],
@@ -126,7 +126,7 @@ function draftsOf(
   const drafts: { readonly record: RecallRecord; readonly edit?: Edit }[] = [];
   for (const { output, freed } of masks) {
     const { entryId, tool, message } = output;
-    // The number of a result that was cut gives the whole original.
+    // The number of a cut result returns the whole original.
     const known = recall.registry.ofEntry(entryId, sessionManager)[0];
     const number = known?.number ?? recall.registry.reserve(sessionManager);
     if (number === undefined) break;

@@ -11,12 +11,12 @@ import { configOf, type PartName } from "./part-context.ts";
 type Inspected = Result<"optimisation/inspect">;
 type Masked = Inspected["window"]["masked"][number];
 
-/** Who knows what fills the window, and what the parts do. */
+/** The sources of the report on the window and the parts. */
 export interface InspectionSources {
   readonly estimator: Pick<TokenEstimator, "text" | "message"> & Partial<Pick<TokenEstimator, "context">>;
-  /** What a part says of itself. */
+  /** The report of a part. */
   report(part: PartName, ctx: ExtensionContext): PartReport;
-  /** What it counts, whether it is on or not. */
+  /** The figures of a part, on or off. */
   figures(part: PartName, ctx: ExtensionContext): PartReport["figures"];
   /** What has left the context and can be recalled, the oldest first. */
   masked?(ctx: ExtensionContext): readonly Masked[];
@@ -30,7 +30,7 @@ export function inspection(places: Places, sources: InspectionSources, ctx: Exte
   const { errorMedian, errorP95, predictions } = sources.figures("estimator", ctx);
   const isKnown = typeof errorMedian === "number" && typeof errorP95 === "number" && typeof predictions === "number";
   return {
-    // Nothing changes it on the way out: it goes as JSON.
+    // The cast is safe: it is only serialized as JSON.
     configuration: configOf(places) as Inspected["configuration"],
     parts: Object.fromEntries(parts.map((part) => [part, sources.report(part, ctx)])),
     ...(isKnown && {
@@ -40,7 +40,7 @@ export function inspection(places: Places, sources: InspectionSources, ctx: Exte
   };
 }
 
-/** The same in a pi in which no part is on: nothing of theirs is put into its place for it. */
+/** The answer in a pi without enabled parts; registers none. */
 export function bareInspection(places: Places, ctx: ExtensionContext): Inspected {
   const off = { enabled: false, state: "off", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0 } as const;
   const estimator = unlearntEstimator();

@@ -11,35 +11,35 @@ import type { Recall } from "../recall/recall.ts";
 export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
 
-/** What the parts of the optimisation share. */
+/** The services that the parts of the optimisation share. */
 export interface PartContext extends Places {
-  /** As it is now: it may change between two requests. */
+  /** The current configuration; it can change between two requests. */
   readonly config: () => OptimisationConfig;
   readonly estimator: TokenEstimator;
   readonly cacheRule: CacheRule;
-  /** The way back to what has left the context. */
+  /** Access to content that was removed from the context. */
   readonly recall: Recall;
-  /** Which entries the messages of a request come from. */
+  /** Maps the messages of a request to entries. */
   readonly entries: RequestEntries;
-  /** Where it is said that less is shown of a context than stands on the branch. */
+  /** Rendered sizes, if a part shows less than the branch contains. */
   readonly compactionAdvice: CompactionAdviser;
-  /** What a part says of itself in `optimisation/inspect`. */
+  /** Registers a part's report for `optimisation/inspect`. */
   inspect(part: PartName, report: Reporter): void;
-  /** Tells, once for each reason, that a part does less than it should. */
+  /** Notifies, once for each reason, that a part is degraded. */
   degraded(part: PartName, reason: string, figures?: Readonly<Record<string, number>>): void;
-  /** It does what it should again: the next reason is told again. */
+  /** Marks a part as working again, so that the next reason is reported again. */
   restored(part: PartName): void;
 }
 
-/** The configuration by which a session's parts go now. */
+/** The current configuration of a session's parts. */
 export function configOf({ memory }: Pick<Places, "memory">): OptimisationConfig {
   return memory.parts?.optimisation ?? defaultOptimisation;
 }
 
-/** Reasons of one part that are told. */
+/** Reported reasons of one part. */
 const maxReasons = 32;
 
-/** What parts say of themselves, and that they are degraded. */
+/** The reports and degradations of the parts. */
 export class PartStates {
   readonly #places: Places;
   readonly #reporters = new Map<PartName, Reporter>();
@@ -76,7 +76,7 @@ export class PartStates {
     return { enabled, state, ...(reason === undefined ? {} : { reason }), ...this.#said(part, ctx) };
   }
 
-  /** What a part counts, whether it is on or not. */
+  /** The figures of a part, on or off. */
   figures(part: PartName, ctx: ExtensionContext): PartReport["figures"] {
     return this.#said(part, ctx).figures;
   }

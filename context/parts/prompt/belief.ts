@@ -1,4 +1,4 @@
-/** Names and titles that are looked for in a source: no text of ours has more. */
+/** Names and titles looked up in a source; our texts never contain more. */
 const maxQuoted = 1_000;
 
 const pointers: readonly RegExp[] = [
@@ -9,8 +9,8 @@ const pointers: readonly RegExp[] = [
 ];
 
 /**
- * Whether a text can be what was made of these context files: whole lines of theirs, and lines of ours, which name nothing
- * that is not in them. A session's file that came from elsewhere can hold any text for the prompt.
+ * Whether a text can be what was made of these context files: whole lines of theirs, and lines of ours, which name
+ * nothing that is not in them. A session's file that came from elsewhere can hold any text for the prompt.
  */
 export function canBeMadeOf(source: string, text: string): boolean {
   const lines = new Set(source.split("\n").map((line) => line.trimEnd()));
@@ -28,7 +28,7 @@ export function canBeMadeOf(source: string, text: string): boolean {
   });
 }
 
-/** What a line of ours names. `undefined`: it is none. */
+/** The names in a generated line. `undefined`: not a generated line. */
 function namesIn(line: string): readonly string[] | undefined {
   for (const pointer of pointers) {
     const found = pointer.exec(line);

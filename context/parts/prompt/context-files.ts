@@ -29,7 +29,7 @@ export interface ContextFilesOptions {
   readonly start: StartConfig;
 }
 
-/** Has each request carry the context files as they were decided to be, in the section `project_context`. */
+/** Replaces the section `project_context` of each request by its decided text. */
 export class ContextFiles {
   readonly #options: ContextFilesOptions;
   readonly #known = new Map<string, string>();
@@ -56,7 +56,7 @@ export class ContextFiles {
     if (!start.contextFiles.enabled) return undefined;
     const change = (section: string): string => this.#textOf(section, start);
     const changeText = (prompt: string): string => this.#inPrompt(prompt, change);
-    // What another extension forces on the run takes the head's place behind our stages.
+    // A prompt forced by another extension replaces the head after our stages.
     const forced = this.#run?.forceSystemPrompt;
     if (this.#run !== undefined && typeof forced === "string") this.#run.forceSystemPrompt = changeText(forced);
     const changed = withChangedSection(messages, CONTEXT_FILES_SECTION, change, changeText);

@@ -9,8 +9,8 @@ import { type WrapperReport, wrapperReport } from "./wrapper-report.ts";
 const part = "format";
 
 /**
- * Counts what the wrappers of the prompt take, and writes flat sections as markdown where that is asked for. It is the last
- * of the parts that write sections: the others look for the tags.
+ * Counts what the wrappers of the prompt take, and writes flat sections as markdown where that is asked for. It is the
+ * last of the parts that write sections: the others look for the tags.
  */
 export function addFormat(host: PartContext): void {
   const forms = new PromptForms(host);
@@ -32,7 +32,7 @@ export function addFormat(host: PartContext): void {
   });
 }
 
-/** The messages with the prompt as it is written in this session. Gives the list itself where nothing is to be changed. */
+/** The messages with the prompt as it is written in this session. Returns the same list if nothing changes. */
 export function withForm(messages: readonly AgentMessage[], form: PromptForm): readonly AgentMessage[] {
   if (!form.isSorted && form.sections === "xml") return messages;
   let isChanged = false;

@@ -16,7 +16,7 @@ export function withHeadSection(
 
 /**
  * The message list in which each text of a section is what `change` makes of it, in the head and in pi's later changes to
- * it. `changeText` does the same to a prompt that has no sections. Gives the list itself when nothing changes.
+ * it. `changeText` does the same for a prompt without sections. Returns the same list if nothing changes.
  */
 export function withChangedSection(
   messages: readonly AgentMessage[],

@@ -14,7 +14,7 @@ const maxDecisions = 16;
 /** The text that stands for a section's source; `null`: the source itself. */
 export type Decided = string | null;
 
-/** What was decided for a section of the prompt: the first decision for a source holds for the session's life. */
+/** Decisions about prompt sections. The first decision for a source is final for the session. */
 export class PromptRecord {
   readonly #host: Pick<PartContext, "pi" | "memory" | "fault">;
   readonly #decided = new Map<string, Decided>();
@@ -81,7 +81,7 @@ function keyOf(section: string, sourceHash: string): string {
 
 type Decision = readonly [section: string, hash: string, text: Decided];
 
-/** Anybody may have written the entry. What is no section of this name is passed over. */
+/** Validates the entry, because session files are untrusted. Ignores texts that are not a section of this name. */
 function decisionsIn(data: unknown): Decision[] {
   if (!isObject(data) || data["v"] !== 1 || !isObject(data["sections"])) return [];
   return Object.entries(data["sections"]).flatMap(([section, decision]): Decision[] => {

@@ -6,7 +6,7 @@ export interface SkillText {
   readonly name: string;
   readonly description: string;
   readonly path: string;
-  /** The file without what stands before the text. */
+  /** The file without its front matter. */
   readonly body: string;
   /** What pi puts into the message for `/skill:name`. */
   readonly block: string;
@@ -14,7 +14,7 @@ export interface SkillText {
 
 export type TokensOf = (text: string) => number;
 
-/** What one call of `get_skill_detail` gives at most, in UTF-16 units. */
+/** The maximum result of one `get_skill_detail` call, in UTF-16 units. */
 export const maxDetailChars = 50 * 1024;
 
 /** A use that only points to an earlier one costs less than this. */

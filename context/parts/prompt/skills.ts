@@ -22,7 +22,7 @@ interface Sent {
 
 const blockStart = "<skill ";
 
-/** Makes less of a skill's use where the model has its text already, or need not have it yet. */
+/** Shortens a skill's use if the model already has its text, or does not need it yet. */
 export class Skills {
   readonly #options: SkillsOptions;
   #sent: Sent | undefined;
@@ -117,9 +117,9 @@ function userText(message: AgentMessage): string {
 
 interface SkillCommand {
   readonly name: string;
-  /** What stands behind the name. */
+  /** The text after the name. */
   readonly rest: string;
-  /** `/skill!name`: the text is wanted, whatever stands above. */
+  /** `/skill!name`: always insert the whole text. */
   readonly isWhole: boolean;
 }
 

@@ -1,7 +1,7 @@
 import type { AgentToolResult } from "@earendil-works/pi-coding-agent";
 import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
 
-/** Something that has left the context, as it was. */
+/** The original of removed content. */
 export interface Recalled {
   readonly text: string;
   readonly images: readonly ImageBlock[];

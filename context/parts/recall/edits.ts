@@ -9,8 +9,8 @@ const maxDepth = 64;
 type Edit = Extract<SessionEntry, { type: "context_edit" }>;
 
 /**
- * The newest edit of an entry on the branch, unless it is a placeholder with this id: then somebody else has changed what the
- * model is to see of it, and may have had a reason.
+ * The newest edit of an entry on the branch, unless it is a placeholder with this id. Such an edit by another extension
+ * is respected, because it can hide a secret.
  */
 export function othersEdit(entryId: string, recallId: string, session: Session): Edit | undefined {
   const seen = new Set<string>();
@@ -35,7 +35,7 @@ function isOurs({ targetId, replacement }: Edit, recallId: string, session: Sess
   return message.role === "toolResult" && isCutOf(text, fromBlocks(message.content).text, `; recall ${recallId} …]`);
 }
 
-/** Whether a text is the beginning and the end of another around a mark: then nobody has taken anything else out. */
+/** Whether a text is the beginning and end of another around a mark, so that nothing else was removed. */
 function isCutOf(text: string, whole: string, mark: string): boolean {
   const end = text.indexOf(mark) + mark.length;
   const start = text.lastIndexOf("[… ", end - mark.length);

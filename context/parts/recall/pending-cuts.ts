@@ -18,7 +18,7 @@ const maxPending = 256;
 const longestStep = 1_000;
 const anyMark = /\[… [^[\]\n]{1,120}; recall r(\d{3,9}) …\]/gu;
 
-/** A result is about to be stored. Whether its details will still have the record, nobody knows. */
+/** Remembers the cut of a result that is about to be stored, because another extension can drop its record. */
 export function keepPending(cuts: PendingCuts, cut: PendingCut): void {
   cuts.set(cut.record.number, cut);
   for (const number of cuts.keys()) {

@@ -1,7 +1,7 @@
 import { isObject } from "../../../extension/pi-types.ts";
 import { countLines } from "./pages.ts";
 
-/** What stands in the place of an output that has left the context. */
+/** The placeholder of a removed output. */
 export interface Placeholder {
   readonly tool: string;
   /** The call's arguments. Absent: the call is not there. */
@@ -9,7 +9,7 @@ export interface Placeholder {
   readonly text: string;
   readonly images: number;
   readonly isError: boolean;
-  /** Why it is not here: `masked`, `pruned, repeated below`. */
+  /** The reason: `masked`, `pruned, repeated below`. */
   readonly why: string;
   readonly recallId: string;
 }

@@ -9,25 +9,25 @@ import { type HeldRecord, RecallRegistry } from "./registry.ts";
 import { readSpilled } from "./spill.ts";
 import { type Recaller, recallTool } from "./tool.ts";
 
-/** An output that is not in the context as it was. */
+/** A masked or cut output. */
 export interface Masked {
   readonly recallId: string;
   readonly tool: string;
   readonly tokens: number;
   /** `masking`, `toolResults`, or a strategy of pruning. */
   readonly part: string;
-  /** Answers of the model since it went: so many requests had its tokens less. */
+  /** Answers since the removal: the number of requests that saved its tokens. */
   readonly requests: number;
 }
 
-/** What has left the context, and the way back to it: shared by all parts that take something out. */
+/** Removed content and access to it, shared by all parts that remove content. */
 export interface Recall {
   readonly registry: RecallRegistry;
-  /** The tool is wanted whenever this says so. */
+  /** Registers a condition under which the tool is needed. */
   need(isNeeded: () => boolean): void;
   /** Ids of another kind, which the tool finds by this. */
   addSource(recaller: Recaller): void;
-  /** Why nothing may leave the context now: nobody would get it back. `undefined`: the tool is there. */
+  /** Why nothing may be removed now: the model could not recall it. `undefined`: the tool is available. */
   missing(): string | undefined;
   /** How often the model has asked for something, over the whole file. */
   asked(ctx: ExtensionContext): number;
@@ -48,7 +48,7 @@ export function createRecall(places: Places): Recall {
       const { place } = record;
       const shown = place.kind === "entry" ? place.entryId : record.heldBy;
       const edit = othersEdit(shown, recallIdOf(record.number), sessionManager);
-      // What was taken out by somebody else, such as a secret, does not come back by us.
+      // Content that another extension removed, such as a secret, is not returned.
       if (edit !== undefined) return edit.replacement === null ? undefined : fromBlocks(edit.replacement.content);
       if (place.kind === "entry") return contentOf(sessionManager.getEntry(place.entryId));
       const text = memory.parts === undefined ? undefined : await readSpilled(memory.parts.spillDirectory, place);
@@ -83,7 +83,7 @@ export function createRecall(places: Places): Recall {
     const data = unrecorded(ctx);
     return data === undefined ? undefined : { drafts: [{ type: "custom", customType: RECALL_MARK, data }] };
   });
-  // An aborted run may have had no boundary that was taken.
+  // An aborted run may have had no accepted boundary.
   places.on("recall", "agent_settled", (_event, ctx) => {
     const data = unrecorded(ctx);
     if (data !== undefined) pi.appendEntry(RECALL_MARK, data);

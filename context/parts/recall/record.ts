@@ -45,7 +45,7 @@ export const noNumberLeft = "The session's file leaves no number by which an out
 const maxNumber = 999_999_999;
 /** A batch has at most as many as a session has outputs. */
 const maxRecords = 100_000;
-/** Of tokens or dollars. What a hand has written beyond it would make sums that are no numbers. */
+/** Tokens or dollars. A larger hand-edited value could overflow sums. */
 const maxAmount = 1_000_000_000;
 const idPattern = /^\s*[[(`"']*r(\d{1,9})[\])`"']*\s*$/iu;
 
@@ -53,7 +53,7 @@ export function recallIdOf(number: number): string {
   return `r${String(number).padStart(3, "0")}`;
 }
 
-/** The number of an id, however a model writes it. `undefined`: it is none. */
+/** The number of an id in any form that a model writes. `undefined`: not an id. */
 export function numberOf(id: string): number | undefined {
   const digits = idPattern.exec(id)?.[1];
   const number = digits === undefined ? 0 : Number(digits);
@@ -75,7 +75,7 @@ export function recordMark(record: RecallRecord): object {
   return { v: 1, ...written(record) };
 }
 
-/** What an entry says. Whatever is not as we write it is passed over: other extensions, and people, write session files. */
+/** Reads an entry. Data of another form is ignored, because other extensions and people write session files too. */
 export function recordedIn(entry: SessionEntry): Recorded | undefined {
   if (entry.type === "custom" && entry.customType === RECALL_MARK) return batch(entry.data);
   if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;

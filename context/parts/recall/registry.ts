@@ -24,7 +24,7 @@ export interface HeldBatch {
 
 /** The last number there can be: behind it nothing leaves the context any more. */
 const lastNumber = 999_999_999;
-/** Numbers are given one after the other. One that is further from all before it is no number of ours: none is lost for it. */
+/** Numbers are assigned in sequence. A larger gap was not written by this extension; the number is ignored. */
 const longestStep = 100_000;
 
 /**
@@ -54,8 +54,8 @@ export class RecallRegistry {
   }
 
   /**
-   * The records of an entry's output, the oldest first: of the entry that was edited, or of the result that was cut. All have
-   * its first number, which gives the original.
+   * The records of an entry's output, the oldest first: of the entry that was edited, or of the result that was cut. All
+   * have its first number, which gives the original.
    */
   ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
     this.#follow(session);
@@ -135,7 +135,7 @@ export class RecallRegistry {
     }
   }
 
-  /** The mark in a result's text tells of its number, and nobody but this pi of the rest. */
+  /** Matches a mark in a result's text with a pending cut of this process. */
   #takeCut({ id, ...entry }: SessionEntry): void {
     if (entry.type !== "message" || entry.message.role !== "toolResult") return;
     const { content, toolCallId } = entry.message;

@@ -22,7 +22,7 @@ export interface Spilled {
   readonly bytes: number;
 }
 
-/** Larger logs are not copied: pi would stand still for it. */
+/** Larger logs are not copied, because copying would block pi. */
 const maxLogBytes = 32 * 1024 * 1024;
 
 /** The name of a spilled text: the SHA-256 of its bytes. */
@@ -32,7 +32,7 @@ export function sumOf(bytes: Uint8Array): Spilled {
 
 /**
  * Puts a text into the directory, under its sum, 0600, whole or not at all. One that is there already is used again; it
- * counts as new for whoever removes old files. Throws what the disk says.
+ * gets a new modification time for the cleanup. Throws file system errors.
  */
 export function spill(directory: string, bytes: Uint8Array, { sha256 }: Spilled): void {
   const path = join(directory, sha256);
@@ -62,8 +62,8 @@ export async function readSpilled(directory: string, { sha256, bytes }: Spilled)
 }
 
 /**
- * The whole output of a command, in the log that pi's tool has named. Only a log of pi's own is read, by its name and place:
- * what a command prints can name any file. `undefined`: there is none, or it is too large.
+ * The whole output of a command, in the log that pi's tool has named. Only a log of pi's own is read, by its name and
+ * place: what a command prints can name any file. `undefined`: there is none, or it is too large.
  */
 export function readLog(path: string): Buffer | undefined {
   if (dirname(path) !== tmpdir() || !/^pi-[\w-]{1,64}\.log$/u.test(path.slice(tmpdir().length + 1))) return undefined;

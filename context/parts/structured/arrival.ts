@@ -17,7 +17,7 @@ export class Arrival {
     this.#options = options;
   }
 
-  /** Resolves when the context has come, or nobody waits for it any more. `undefined`: there is nothing to wait for. */
+  /** Resolves when the context has arrived or the wait ends. `undefined`: nothing to wait for. */
   wait(signal: AbortSignal | undefined): Promise<void> | undefined {
     const { memory, fault } = this.#options;
     if (memory.contextDueBy === undefined || signal?.aborted === true) return undefined;
@@ -42,13 +42,13 @@ export class Arrival {
     });
   }
 
-  /** The context is there, or none is to come any more. */
+  /** Call when the context has arrived, or is no longer expected. */
   came(): void {
     this.#options.memory.contextDueBy = undefined;
     this.release();
   }
 
-  /** Nobody is kept waiting any longer. */
+  /** Ends all waits. */
   release(): void {
     for (const end of this.#waiting) end();
   }

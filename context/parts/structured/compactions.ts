@@ -21,7 +21,7 @@ export class CompactionCount {
     return this.#count;
   }
 
-  /** Another session has ids of its own. */
+  /** Call when the session changes. */
   reset(): void {
     this.#leafId = undefined;
     this.#count = 0;

@@ -6,9 +6,9 @@ export interface Kept {
 
 /** Where JSON is cut: between two elements of the same depth. */
 export interface JsonCut {
-  /** Behind the comma of the last element of the head. */
+  /** After the comma of the last element of the head. */
   readonly headEnd: number;
-  /** Behind the comma before the first element of the tail. */
+  /** After the comma before the first element of the tail. */
   readonly tailStart: number;
   readonly leftOut: number;
   /** At this depth. */
@@ -19,7 +19,7 @@ export interface JsonCut {
 const maxChars = 512 * 1_024;
 const maxDepth = 4;
 
-/** `undefined`: this is no JSON, or has no borders near the places where it would be cut. */
+/** `undefined`: not valid JSON, or no borders near the places of the cut. */
 export function borders(text: string, kept: Kept): JsonCut | undefined {
   const first = /^\s*([[{])/u.exec(text.slice(0, 64))?.[1];
   if (first === undefined || text.length > maxChars || !isJson(text)) return undefined;

@@ -131,13 +131,13 @@ function cap(
     tokens: Math.max(0, tokensOf(estimator, text) - estimator.text(made)),
     place: { kind: "spill", ...sum },
   };
-  // Extensions behind us may give the result other details.
+  // Later extensions can replace the result's details.
   const { toolCallId } = event;
   keepPending(memory.cuts, { sessionId: ctx.sessionManager.getSessionId(), toolCallId, record });
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
 }
 
-/** Of a large text by its beginning: pi would stand still for all of it. */
+/** Extrapolates from the beginning of a large text, because counting all of it would block pi. */
 function tokensOf(estimator: PartContext["estimator"], text: string): number {
   if (text.length <= mebibyte) return estimator.text(text);
   return Math.round((estimator.text(text.slice(0, mebibyte)) * text.length) / mebibyte);
@@ -149,7 +149,7 @@ function keptOf({ tools, errorTail }: ToolResults, event: ToolResultEvent, lengt
   const policy = policyOf(tools, executedTool(event));
   const { keep, head = usual.head, tail = usual.tail, above = usual.above } = policy;
   if (keep === "none" || length <= above) return undefined;
-  // What went wrong stands at the end.
+  // The cause of an error is at the end.
   if (isError) return { head: 0, tail: errorTail };
   return { head: keep === "tail" ? 0 : head, tail: keep === "head" ? 0 : tail };
 }
@@ -161,8 +161,8 @@ function policyOf(tools: ToolResults["tools"], name: string): ToolResultPolicy {
 }
 
 /**
- * The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. A command can
- * print the name of any log, so it has to end with all that is shown: what it does not have would be lost.
+ * The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. A command
+ * can print the name of any log, so it has to end with all that is shown: what it does not have would be lost.
  */
 function logOf(
   { toolName, details, isError }: ToolResultEvent,

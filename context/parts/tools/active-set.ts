@@ -43,7 +43,7 @@ export class ActiveSet {
   readonly #pi: Tools;
   readonly #keep: () => readonly string[];
   readonly #taken = new Set<string>();
-  /** Non-kept tools that are to stay active: the model or somebody else has asked for them. */
+  /** Other tools that stay active because the model or another extension activated them. */
   readonly #given = new Set<string>();
   /** What was taken, while somebody else has switched tools off. */
   readonly #withheld = new Set<string>();
@@ -132,7 +132,7 @@ export class ActiveSet {
     this.#left = this.#pi.getActiveTools();
   }
 
-  /** All is as it would be without us. */
+  /** Restores the active set to its state without this part. */
   restore(stored: readonly string[] = []): void {
     this.#look();
     const names = this.#names();
@@ -151,7 +151,7 @@ export class ActiveSet {
     if (missing.length === 0 && this.#dropped.size === 0) return;
     const names = this.#names();
     this.#dropped.clear();
-    // One that is not there any more was switched off by nobody.
+    // A tool that no longer exists was not switched off.
     for (const name of missing) if (names.has(name)) this.#dropped.add(name);
     const [from, to] = this.#dropped.size > 0 ? [this.#taken, this.#withheld] : [this.#withheld, this.#taken];
     for (const name of from) to.add(name);

@@ -5,7 +5,7 @@ import { builtInSynonyms, type Synonyms, synonymsWith } from "./synonyms.ts";
 
 const maxBytes = 1_024 * 1_024;
 
-/** The words of a file beside the built-in ones; without it where it cannot be read. */
+/** The built-in synonyms with those of a file; the built-in ones alone if the file cannot be read. */
 export function readSynonyms(path: string | null, cwd: string, failed: (reason: string) => void): Synonyms {
   if (path === null) return builtInSynonyms;
   try {

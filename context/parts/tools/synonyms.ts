@@ -121,7 +121,7 @@ function builtIn(): SynonymTable {
  */
 export function synonymsWith(text: string): Synonyms {
   const given: unknown = JSON.parse(text);
-  if (typeof given !== "object" || given === null || Array.isArray(given)) throw new Error("It is no JSON object.");
+  if (typeof given !== "object" || given === null || Array.isArray(given)) throw new Error("It is not a JSON object.");
   const table = builtIn();
   for (const [word, others] of Object.entries(given).slice(0, maxWords)) {
     if (!Array.isArray(others) || !others.every((other) => typeof other === "string")) {

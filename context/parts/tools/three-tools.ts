@@ -2,9 +2,9 @@ import type { AnyToolDefinition, Loadout } from "./pi-tools.ts";
 import { hiddenNote, type ToolSearch } from "./tool-search.ts";
 
 // What the model reads of the three never changes within a session: nothing here depends on which tools there are. It is
-// paid for with each request, so that bounds stand in the search and not in the schemas.
+// paid for with each request, so that bounds are in `ToolSearch` and not in the schemas.
 
-/** The definitions of the three, over the search that does their work. `hidden`: which declarations are left out. */
+/** The definitions of the three tools. `hidden`: which declarations are left out. */
 export function threeTools(
   search: ToolSearch,
   hidden: (loadout: Loadout) => readonly string[],

@@ -35,7 +35,9 @@ export interface ToolSearchOptions {
   readonly described: (names: readonly string[]) => void;
 }
 
-/** `now`: with the next request. `later`: behind this run, since the set has changed in it already. `never`: it may not be. */
+/**
+ * `now`: with the next request. `later`: after this run, because the set has already changed in it. `never`: not allowed.
+ */
 export type Activation = "now" | "later" | "never";
 
 interface Call {
@@ -44,7 +46,7 @@ interface Call {
   readonly ctx: ToolContext;
 }
 
-/** Does the work of the three tools. What it cannot do it says in words for the model. */
+/** Implements search_tools, describe_tools and execute_tool. Failures are texts for the model. */
 export class ToolSearch {
   readonly #options: ToolSearchOptions;
   readonly #check = new ParamsCheck();
