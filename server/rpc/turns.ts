@@ -1,7 +1,7 @@
 import type { Grant } from "./grant.ts";
 
 /** How much work runs before the event loop gets a turn, in milliseconds. One job alone may take longer. */
-const sliceMs = 0.5;
+const sliceMs = 0.25;
 
 /**
  * Shares the daemon's thread between tokens. A token's work runs at once until it has used a slice; its further work waits,
@@ -11,10 +11,16 @@ const sliceMs = 0.5;
 export class Turns {
   readonly #lanes = new WeakMap<Grant, Lane>();
   /** For calls without a token. */
-  readonly #other = new Lane(this);
+  readonly #other: Lane = new Lane(this);
   readonly #waiting = new Set<Lane>();
   /** The use of the lane that ran last: a lane that was idle does not claim the past. */
   #used = 0;
+  /** In milliseconds. */
+  readonly now: () => number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.now = now;
+  }
 
   /** The lane of a token. */
   of(grant: Grant | undefined): Lane {
@@ -34,12 +40,12 @@ export class Turns {
   }
 
   #run(): void {
-    const until = performance.now() + sliceMs;
+    const until = this.now() + sliceMs;
     do {
       const lane = this.#next();
       this.#used = lane.usedMs;
       if (!lane.runNext()) this.#waiting.delete(lane);
-    } while (this.#waiting.size > 0 && performance.now() < until);
+    } while (this.#waiting.size > 0 && this.now() < until);
     if (this.#waiting.size > 0) setImmediate(() => this.#run());
   }
 
@@ -62,6 +68,8 @@ export class Lane {
   #done = 0;
   /** What goes before them. */
   readonly #first: Job[] = [];
+  /** What the jobs that have run have passed, the next one last: it goes before {@link #jobs}. */
+  readonly #next: Job[] = [];
   #sliceUsedMs = 0;
   /** What the running job has passed. Undefined: none runs. */
   #parts: Job[] | undefined;
@@ -96,9 +104,28 @@ export class Lane {
     return promise as Promise<Awaited<T>>;
   }
 
+  /** Whether a job that is passed now would wait. */
+  get isBusy(): boolean {
+    return !this.#isEmpty || this.#sliceUsedMs >= sliceMs;
+  }
+
+  /** Runs what cannot wait at once, and counts its time as the token's: its further work waits the longer. */
+  count<T>(job: () => T): T {
+    const began = this.#turns.now();
+    const usedMs = this.usedMs;
+    try {
+      return job();
+    } finally {
+      // Without what was counted within it.
+      const tookMs = this.#turns.now() - began - (this.usedMs - usedMs);
+      this.usedMs += tookMs;
+      this.#sliceUsedMs += tookMs;
+    }
+  }
+
   /** Runs the job that has waited longest. Returns whether others wait. */
   runNext(): boolean {
-    let job = this.#first.shift();
+    let job = this.#first.shift() ?? this.#next.pop();
     if (job === undefined) {
       job = this.#jobs[this.#done];
       this.#jobs[this.#done++] = undefined;
@@ -107,7 +134,7 @@ export class Lane {
     job?.();
     const parts = this.#parts ?? [];
     this.#parts = undefined;
-    if (parts.length > 0) this.#jobs.splice(this.#done, 0, ...parts);
+    while (parts.length > 0) this.#next.push(parts.pop() as Job);
     if (!this.#isEmpty) return true;
     this.#jobs = [];
     this.#done = 0;
@@ -123,7 +150,7 @@ export class Lane {
   }
 
   get #isEmpty(): boolean {
-    return this.#done === this.#jobs.length && this.#first.length === 0;
+    return this.#done === this.#jobs.length && this.#first.length + this.#next.length === 0;
   }
 
   /** Runs what a job has passed as far as the slice allows. */
@@ -145,14 +172,7 @@ export class Lane {
   }
 
   #timed<T>(job: () => T): T {
-    const began = performance.now();
     this.#parts = [];
-    try {
-      return job();
-    } finally {
-      const tookMs = performance.now() - began;
-      this.usedMs += tookMs;
-      this.#sliceUsedMs += tookMs;
-    }
+    return this.count(job);
   }
 }

@@ -1,4 +1,6 @@
 import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { Grant } from "../../../server/rpc/grant.ts";
 import { Turns } from "../../../server/rpc/turns.ts";
@@ -8,6 +10,12 @@ const token = (name: string): Grant => new Grant({ name, capabilities: ["observe
 /** Takes the thread for more than a slice. */
 function work(): void {
   for (const until = performance.now() + 2; performance.now() < until; );
+}
+
+function heapBytes(): number {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  return process.memoryUsage().heapUsed;
 }
 
 /** A job that ran at once has no promise. */
@@ -79,4 +87,99 @@ test("a job that throws rejects, and those after it run", async () => {
   });
   await expect(failed).rejects.toThrow("no");
   expect(await lane.pass(() => 1)).toBe(1);
+});
+
+/** Turns with a clock that only work moves on: what `use` makes takes so many milliseconds. */
+function clocked() {
+  let now = 0;
+  const turns = new Turns(() => now);
+  const ran: string[] = [];
+  const use = (name: string, ms: number) => (): void => {
+    now += ms;
+    ran.push(name);
+  };
+  return { turns, ran, use };
+}
+
+test("tokens get the same time, whatever their jobs take and however many there are", async () => {
+  const { turns, ran, use } = clocked();
+  const jobs: unknown[] = [];
+  for (const [name, ms, count] of [
+    ["short", 1, 400],
+    ["long", 4, 100],
+    ["few", 1, 40],
+  ] as const) {
+    const lane = turns.of(token(name));
+    for (let n = 0; n < count; n += 1) jobs.push(lane.pass(use(name, ms)));
+  }
+  await settled(jobs);
+  const count = (name: string, upTo: number): number => ran.slice(0, upTo).filter((one) => one === name).length;
+  const fewDone = ran.lastIndexOf("few") + 1;
+  expect(count("short", fewDone)).toBeLessThanOrEqual(48);
+  expect(count("long", fewDone)).toBeLessThanOrEqual(12);
+  // Those that are left share the rest.
+  const half = ran.length / 2;
+  expect(Math.abs(count("short", half) - 4 * count("long", half))).toBeLessThanOrEqual(8);
+});
+
+test("a token that was idle has not saved up time: it takes turns with the others from then on", async () => {
+  const { turns, ran, use } = clocked();
+  const [busy, late] = [turns.of(token("busy")), turns.of(token("late"))];
+  const jobs: unknown[] = Array.from({ length: 100 }, () => busy.pass(use("busy", 1)));
+  while (ran.length < 50) await setImmediate();
+  const since = ran.length;
+  jobs.push(...Array.from({ length: 40 }, () => late.pass(use("late", 1))));
+  await settled(jobs);
+  const both = ran.slice(since, since + 40);
+  expect(both.filter((one) => one === "late").length).toBeLessThanOrEqual(24);
+  expect(both.filter((one) => one === "busy").length).toBeGreaterThanOrEqual(16);
+});
+
+test("what is counted without a turn delays the token's next job, and is counted once", async () => {
+  const { turns, ran, use } = clocked();
+  const lane = turns.of(token("one"));
+  expect(lane.isBusy).toBe(false);
+  lane.count(() => void lane.pass(use("within", 1)));
+  expect(lane.usedMs).toBe(1);
+  expect(lane.isBusy).toBe(true);
+  const job = lane.pass(use("next", 1));
+  expect(ran).toEqual(["within"]);
+  await job;
+  lane.count(() => lane.count(use("nested", 1)));
+  expect(lane.usedMs).toBe(3);
+});
+
+test("what ends something that was begun goes before other work, also before what jobs have passed", async () => {
+  const { turns, ran, use } = clocked();
+  const lane = turns.of(token("one"));
+  const jobs: unknown[] = [lane.pass(use("uses its slice", 1))];
+  jobs.push(
+    lane.pass(() => {
+      for (const name of ["part 1", "part 2"]) jobs.push(lane.pass(use(name, 1)));
+      use("whole", 1)();
+    }),
+  );
+  jobs.push(lane.pass(use("last", 1)));
+  while (!ran.includes("whole")) await setImmediate();
+  jobs.push(lane.pass(use("end", 1), { isFirst: true }));
+  await settled(jobs);
+  await settled(jobs);
+  expect(ran).toEqual(["uses its slice", "whole", "end", "part 1", "part 2", "last"]);
+});
+
+test("a lane that is never empty keeps nothing of the jobs that have run, not even their places", async () => {
+  let now = 0;
+  const lane = new Turns(() => now).of(token("busy"));
+  let left = 400_000;
+  const next = (): void => {
+    now += 0.01;
+    left -= 1;
+    if (left > 0) queueMicrotask(() => void lane.pass(next));
+  };
+  // A slice has 25 of them: others always wait.
+  for (let n = 0; n < 60; n += 1) void lane.pass(next);
+  while (left > 390_000) await setImmediate();
+  const before = heapBytes();
+  while (left > 0) await setImmediate();
+  expect(heapBytes() - before).toBeLessThan(1_500_000);
 });
