@@ -53,7 +53,7 @@ export function parseJson(text: Buffer, limits: JsonLimits): unknown {
 function refuseStructure(text: Buffer, limits: JsonLimits): void {
   const { maxNestingDepth, maxJsonParts, maxObjectKeys } = limits;
   if (text.length <= Math.min(maxNestingDepth, maxJsonParts, maxObjectKeys)) return;
-  const structure = new Structure(limits);
+  const structure = structureOf(limits);
   let inString = false;
   for (let i = 0; i < text.length; i += 1) {
     const byte = text[i] as number;
@@ -63,6 +63,16 @@ function refuseStructure(text: Buffer, limits: JsonLimits): void {
     } else if (byte === quote) inString = true;
     else structure.look(byte);
   }
+}
+
+/** One for each set of limits: to make its array takes longer than to read a short text. */
+const structures = new WeakMap<JsonLimits, Structure>();
+
+function structureOf(limits: JsonLimits): Structure {
+  const structure = structures.get(limits) ?? new Structure(limits);
+  structures.set(limits, structure);
+  structure.begin();
+  return structure;
 }
 
 /** How deep a text is, and of how many parts. */
@@ -76,6 +86,13 @@ class Structure {
   constructor(limits: JsonLimits) {
     this.#limits = limits;
     this.#keys = new Uint32Array(limits.maxNestingDepth + 1);
+  }
+
+  /** With another text. */
+  begin(): void {
+    this.#keys.fill(0);
+    this.#depth = 0;
+    this.#parts = 0;
   }
 
   /** At a byte outside of strings. Throws where a limit is exceeded. */
