@@ -5,6 +5,7 @@ import type { DeliveryTracker } from "./delivery/tracker.ts";
 import type { DialogRegistry } from "./dialogs/dialog-registry.ts";
 import type { Edge } from "./edge/app.ts";
 import { Histogram } from "./lib/histogram.ts";
+import { keptFor } from "./lib/kept-for.ts";
 import type { Logs } from "./log/logs.ts";
 import type { Registry } from "./session/registry.ts";
 import type { Database } from "./store/database.ts";
@@ -26,6 +27,9 @@ const deliveryBounds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 3_60
 const sessionStates = ["starting", "idle", "running", "hibernated", "crashed"];
 /** How often a timer looks how late it is. */
 const loopResolutionMs = 20;
+
+/** The system is not asked more often. */
+const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
 /** What the daemon measures of itself. What is counted anyway is only read here, when somebody asks. */
 export class Metrics {
@@ -74,7 +78,7 @@ export class Metrics {
       counter("pi_rpcd_store_commits_total", "Transactions of the store, over all daemons.", database.commits),
       histogram("pi_rpcd_store_commit_seconds", "From a transaction's begin to its sync.", database.commitTimes),
       gauge("pi_rpcd_store_unwritten", "Changes that wait until the store can be written again.", database.unwritten),
-      gauge("pi_rpcd_resident_bytes", "The daemon's own memory.", process.memoryUsage.rss()),
+      gauge("pi_rpcd_resident_bytes", "The daemon's own memory.", residentBytes()),
       counter("pi_rpcd_lost_log_lines_total", "Lines that the log's file has not taken.", sources.lostLogLines()),
       this.#loop(),
     ];
