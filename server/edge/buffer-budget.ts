@@ -21,6 +21,8 @@ const minStepBytes = 64 * 1024;
 export class BufferBudget {
   readonly #maxBytes: number;
   readonly #holders = new Set<Holder>();
+  /** How many holders there are of each token. */
+  readonly #tokens = new Map<Grant | undefined, number>();
   #isTight = false;
   /** What all of them have left out, ever. */
   droppedDeltas = 0;
@@ -29,9 +31,14 @@ export class BufferBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** What one of those that wait may hold before it makes do with less. */
-  get share(): number {
-    return this.#isTight ? this.#maxBytes / 2 / Math.max(1, this.#holders.size) : Number.POSITIVE_INFINITY;
+  /**
+   * What a holder may hold before it makes do with less. Each token has the same share, which its own connections divide: many
+   * connections of one token leave the others theirs.
+   */
+  shareOf({ grant }: Holder): number {
+    if (!this.#isTight) return Number.POSITIVE_INFINITY;
+    const ofToken = this.#tokens.get(tokenOf(grant)) ?? 1;
+    return this.#maxBytes / 2 / Math.max(1, this.#tokens.size) / ofToken;
   }
 
   /** How much one of them grows before all are added up: the more there are, the less. */
@@ -41,11 +48,18 @@ export class BufferBudget {
 
   /** The holder has to wait from now on. */
   join(holder: Holder): void {
+    if (this.#holders.has(holder)) return;
     this.#holders.add(holder);
+    const token = tokenOf(holder.grant);
+    this.#tokens.set(token, (this.#tokens.get(token) ?? 0) + 1);
   }
 
   leave(holder: Holder): void {
-    this.#holders.delete(holder);
+    if (!this.#holders.delete(holder)) return;
+    const token = tokenOf(holder.grant);
+    const left = (this.#tokens.get(token) ?? 1) - 1;
+    if (left === 0) this.#tokens.delete(token);
+    else this.#tokens.set(token, left);
   }
 
   /**
@@ -59,7 +73,7 @@ export class BufferBudget {
       if (bytes <= this.#maxBytes) return;
       const most = this.#most();
       if (most === undefined) return;
-      this.#holders.delete(most);
+      this.leave(most);
       most.giveUp();
     }
   }
@@ -68,7 +82,7 @@ export class BufferBudget {
     const tokens = new Map<Grant | undefined, { bytes: number; most: Holder }>();
     for (const holder of this.#holders) {
       const { heldBytes } = holder;
-      const grant = isNamed(holder.grant) ? holder.grant : undefined;
+      const grant = tokenOf(holder.grant);
       const token = tokens.get(grant);
       if (token === undefined) tokens.set(grant, { bytes: heldBytes, most: holder });
       else {
@@ -89,4 +103,9 @@ export class BufferBudget {
     for (const piece of kept) bytes += piece.byteLength;
     return bytes;
   }
+}
+
+/** The token as which a holder counts: the main token, and calls without one, are undefined. */
+function tokenOf(grant: Grant | undefined): Grant | undefined {
+  return isNamed(grant) ? grant : undefined;
 }

@@ -33,7 +33,7 @@ export interface OutboxOptions {
   /** Of the peer's token. */
   readonly grant: Grant | undefined;
   /** The turns of the peer's token, in which all is written that is more than a window. */
-  readonly lane: Pick<Lane, "pass">;
+  readonly lane: Pick<Lane, "pass" | "count">;
   /** Default: as WebSocket messages. */
   readonly writer?: FrameWriter;
   /** The peer reads too slowly; what waited is given up. Called once. */
@@ -68,11 +68,11 @@ export class Outbox {
   readonly #backlog = new Backlog();
   readonly #flush = (): void => {
     this.#scheduled = false;
-    this.flush();
+    this.#options.lane.count(() => this.flush());
   };
   readonly #flushSoon = (): void => {
     this.#scheduledSoon = false;
-    this.flush();
+    this.#options.lane.count(() => this.flush());
   };
   readonly #sent = new Map<string, number>();
   /** The newest numbered frame that went out. Its session is not in {@link #sent} yet. */
@@ -135,6 +135,7 @@ export class Outbox {
       // What was sent before it goes out first, unless that has to wait.
       this.flush();
       this.#answers.push({ pieces: text, bytes });
+      if (!this.#isHeldUp) this.#waitForTurn();
     } else {
       const frame = messageOf(wholeText(text));
       if (!this.#isHeldUp) {
@@ -145,7 +146,6 @@ export class Outbox {
       this.#answers.push({ frame, bytes });
     }
     this.#answerBytes += bytes;
-    this.#scheduleSoon();
     this.#enforce();
   }
 
@@ -268,7 +268,7 @@ export class Outbox {
 
   #relieve(): void {
     const { limits, budget } = this.#options;
-    const { share } = budget;
+    const share = budget.shareOf(this);
     const before = this.#backlog.dropped;
     this.#backlog.relieve({
       mergeBytes: Math.min(limits.mergeDeltasAboveBytes, share / 2),
