@@ -8,6 +8,7 @@ import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
 import type { Shares } from "../rpc/shares.ts";
+import type { Lane } from "../rpc/turns.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Inbound } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -37,6 +38,9 @@ const closeCodes = {
   tryLater: 1013,
 } as const;
 
+/** What is read in a turn: short messages cost much more than their bytes. */
+const maxReadBytes = 16 * 1024;
+
 /** While so many pongs wait for the system, further pings are answered by one pong. */
 const maxUnsentPongs = 64;
 
@@ -48,10 +52,15 @@ export class Connection implements Peer {
   readonly #outbox: Outbox;
   readonly #inbound: Inbound;
   readonly #conversation: Conversation;
-  /** What it has sent waits for its token's turn. */
+  readonly #lane: Lane;
+  /** Nothing more is read: what it has sent waits for its token's turn. */
   #isHeld = false;
-  /** How many bytes had come at the last ping. */
+  /** Messages that wait for the token's turn. */
+  #waiting: (Buffer | undefined)[] = [];
+  /** How many of these were received. */
   #received = 0;
+  /** How many bytes had come at the last ping. */
+  #bytesAtPing = 0;
   /** How many bytes the system had taken at the last ping. */
   #taken = 0;
   /** Pongs that the system has not taken yet. */
@@ -63,13 +72,14 @@ export class Connection implements Peer {
     this.#options = options;
     const { webSocket, socket, limits, budget } = options;
     const log = options.log.child({ connectionId: this.id });
+    this.#lane = options.dispatcher.lane(options.grant);
     this.#outbox = new Outbox({
       socket,
       isOpen: () => webSocket.readyState === webSocket.OPEN,
       limits,
       budget,
       grant: options.grant,
-      lane: options.dispatcher.lane(options.grant),
+      lane: this.#lane,
       onOverflow: (slow) => {
         const { bound, bufferedBytes } = slow;
         log.warn({ bound, bufferedBytes }, "a connection does not read what is sent to it");
@@ -85,6 +95,8 @@ export class Connection implements Peer {
       onFull: () => this.#refuseMore("too much comes at a time"),
     });
     this.#conversation = options.dispatcher.converse(this, options.grant, options.isLocal);
+    // With a listener for it, `data` is emitted by `read` alone: ws gets what has come when it is the token's turn.
+    socket.on("readable", () => this.#read());
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
     webSocket.on("ping", (data) => this.#answerPing(data));
     webSocket.on("close", (code) => {
@@ -111,6 +123,10 @@ export class Connection implements Peer {
     return this.#outbox.drained();
   }
 
+  inTurn<T>(work: () => T): T | Promise<Awaited<T>> {
+    return this.#lane.pass(work);
+  }
+
   /**
    * Called at each interval: a peer from which no byte has come since the last ping, and that took none, is half open. Bytes
    * count rather than messages: on a slow link a pong waits until the message that the peer uploads is complete, and the ping
@@ -126,8 +142,8 @@ export class Connection implements Peer {
     const hasTaken = taken > this.#taken && socket.writableLength > 0;
     this.#taken = taken;
     // The first is the request for the upgrade.
-    const hasSent = socket.bytesRead > this.#received;
-    this.#received = socket.bytesRead;
+    const hasSent = socket.bytesRead > this.#bytesAtPing;
+    this.#bytesAtPing = socket.bytesRead;
     if (!hasSent && !hasTaken && !this.#isHeld) {
       webSocket.terminate();
       return;
@@ -173,32 +189,51 @@ export class Connection implements Peer {
       return;
     }
     const text = data as Buffer;
-    const answered = this.#inbound.answering(text.length);
-    if (answered === undefined) return;
-    const answering = this.#conversation.receive(text);
-    void this.#answer(answering, answered);
-    this.#hold();
+    if (!this.#inbound.take(text.length)) return;
+    if (this.#isHeld || this.#lane.isBusy) this.#waiting.push(text);
+    else this.#receive(text);
   }
 
-  /** Reads no more while the token's turn for what has come is not there. */
-  #hold(): void {
-    const { webSocket } = this.#options;
-    const taken = this.#conversation.taken;
-    if (taken === undefined || this.#isHeld) return;
+  /** Reads what has come, and receives the messages in it: at once, where the token has not used its slice, else in its turns. */
+  #read(): void {
+    if (this.#isHeld) return;
+    if (!this.#lane.isBusy) this.#lane.count(() => this.#options.socket.read());
+    if (!this.#lane.isBusy) return;
     this.#isHeld = true;
-    webSocket.pause();
-    void taken.then(() => {
+    void this.#lane.pass(this.#turn);
+  }
+
+  /** Receives the next message, or reads some. */
+  readonly #turn = (): void => {
+    const text = this.#waiting[this.#received];
+    if (text === undefined) {
+      const { socket } = this.#options;
+      // At the end there is nothing to read, which says that it is the end.
+      socket.read(Math.min(socket.readableLength, maxReadBytes) || undefined);
+    } else {
+      this.#waiting[this.#received++] = undefined;
+      this.#receive(text);
+    }
+    if (this.#received < this.#waiting.length) {
+      void this.#lane.pass(this.#turn);
+      return;
+    }
+    this.#waiting = [];
+    this.#received = 0;
+    // Other connections of the token come first, and the answers that are there already.
+    setImmediate(() => {
       this.#isHeld = false;
       // It could not show until now that it lives.
-      this.#received = -1;
-      if (webSocket.readyState === webSocket.OPEN) webSocket.resume();
+      this.#bytesAtPing = -1;
+      this.#read();
     });
-  }
+  };
 
-  async #answer(answering: ReturnType<Conversation["receive"]>, answered: () => void): Promise<void> {
-    const answer = await answering;
-    answered();
-    if (answer !== undefined) this.#outbox.answer(answerText(answer, this.#options.log));
+  #receive(text: Buffer): void {
+    void this.#conversation.receive(text, (answer) => {
+      this.#inbound.answered(text.length);
+      if (answer !== undefined) this.#outbox.answer(answerText(answer, this.#options.log));
+    });
   }
 
   #close(code: number, reason: string): void {

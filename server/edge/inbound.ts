@@ -48,14 +48,16 @@ export class Inbound {
     return since !== undefined && performance.now() - since > this.#options.messageTimeoutMs;
   }
 
-  /** Counts a whole message until what is given back is called; undefined where there is no room for it. */
-  answering(bytes: number): (() => void) | undefined {
+  /** Counts a whole message until it is {@link answered}. False: there is no room for it. */
+  take(bytes: number): boolean {
     const more = countedOf(this.#answering + bytes) - countedOf(this.#answering);
-    if (more > 0 && !this.#hasRoom(more)) return undefined;
+    if (more > 0 && !this.#hasRoom(more)) return false;
     this.#answer(bytes, more);
-    return () => {
-      if (!this.#isClosed) this.#answer(-bytes, countedOf(this.#answering - bytes) - countedOf(this.#answering));
-    };
+    return true;
+  }
+
+  answered(bytes: number): void {
+    if (!this.#isClosed) this.#answer(-bytes, countedOf(this.#answering - bytes) - countedOf(this.#answering));
   }
 
   /** Nothing is kept any more. */

@@ -93,13 +93,16 @@ function answer(
       return stream(request, reply, streams, converse, target.method, params).catch((error) => refuse(reply, error));
     }
     const conversation = converse();
+    const lane = dispatcher.lane(grantOf(request.raw));
     const response = conversation.call(target.method, params);
     if (!(response instanceof Promise)) {
-      respond(request, reply, response, options);
+      lane.count(() => respond(request, reply, response, options));
       return undefined;
     }
     whenGone(request.raw, reply.raw, () => conversation.end());
-    return response.then((found) => respond(request, reply, found, options)).catch((error) => refuse(reply, error));
+    return response
+      .then((found) => lane.pass(() => respond(request, reply, found, options), { isFirst: true }))
+      .catch((error) => refuse(reply, error));
   } catch (error) {
     refuse(reply, error);
     return undefined;

@@ -46,9 +46,10 @@ export class RpcOverHttp {
     const { dispatcher, answers, log } = this.#options;
     const conversation = dispatcher.converse(undefined, grantOf(request), isLocal(request));
     whenGone(request, response, () => conversation.end());
-    const answer = await conversation.receive(body);
-    if (answer === undefined) answers.writeNothing(response);
-    else answers.write(request, response, answerText(answer, log), statusOf(answer));
+    await conversation.receive(body, (answer) => {
+      if (answer === undefined) answers.writeNothing(response);
+      else answers.write(request, response, answerText(answer, log), statusOf(answer));
+    });
   }
 
   #isPlain({ headers }: IncomingMessage): boolean {

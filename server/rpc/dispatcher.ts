@@ -46,23 +46,21 @@ export interface DispatcherOptions extends InvocationOptions {
   readonly limits?: Partial<DispatcherLimits> | undefined;
 }
 
+/** Undefined: there is none to give. */
+export type Answer = RpcResponse | readonly RpcResponse[] | undefined;
+
 /** What one peer says, in any number of texts. */
 export interface Conversation {
   /**
    * Answers one text: a request, a notification or a batch. Resolves with the answer, or undefined where the
-   * specification wants none. Never rejects.
+   * specification wants none. Never rejects. `give` writes the answer before that, in the token's turn, and must not throw.
    */
-  receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined>;
+  receive(text: Buffer, give?: (answer: Answer) => void): Promise<Answer>;
   /**
    * Answers one call whose parts were taken from elsewhere than a JSON-RPC text: at once where its handler does. Never throws,
    * and never rejects.
    */
   call(method: string, params: object): RpcResponse | Promise<RpcResponse>;
-  /**
-   * Undefined: all texts that were received are begun. Else it resolves when they are, and until then the peer should send
-   * no more: its token has used its share of the daemon's time.
-   */
-  readonly taken?: Promise<void> | undefined;
   /** Cancels all calls that are under way: their peer has gone. */
   end(): void;
 }
@@ -74,7 +72,7 @@ export interface Dispatcher {
    */
   converse(peer: Peer | undefined, grant: Grant | undefined, isLocal?: boolean): Conversation;
   /** The turns of a token: for further work that is done for it. */
-  lane(grant: Grant | undefined): Pick<Lane, "pass">;
+  lane(grant: Grant | undefined): Lane;
 }
 
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
@@ -135,7 +133,15 @@ interface BatchPlace {
   readonly place: number;
 }
 
-type Answer = RpcResponse | readonly RpcResponse[] | undefined;
+/** An answer that was given already. */
+interface Given {
+  readonly given: Answer;
+}
+
+function givenTo(give: (answer: Answer) => void, answer: Answer): Given {
+  give(answer);
+  return { given: answer };
+}
 
 /** What to do when the answer to a text has been given. */
 type Afterwards = (() => void)[];
@@ -144,22 +150,13 @@ class DispatcherConversation implements Conversation {
   readonly #options: ConversationOptions;
   readonly #open = new Map<unknown, OpenCall>();
   #bytesInFlight = 0;
-  /** Texts that wait for the token's turn. */
-  #waiting = 0;
-  #taken: PromiseWithResolvers<void> | undefined;
   #hasEnded = false;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
   }
 
-  get taken(): Promise<void> | undefined {
-    if (this.#waiting === 0) return undefined;
-    this.#taken ??= Promise.withResolvers();
-    return this.#taken.promise;
-  }
-
-  receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
+  receive(text: Buffer, give: (answer: Answer) => void = () => {}): Promise<Answer> {
     const { lane, calls, grant } = this.#options;
     const { length } = text;
     const full = this.#refusal(length);
@@ -168,13 +165,12 @@ class DispatcherConversation implements Conversation {
       calls.add(grant, length + callBytes);
     }
     const afterwards: Afterwards = [];
-    this.#waiting += 1;
     const begun = lane.pass(() => {
-      this.#takeOne();
-      return this.#begin(text, full, afterwards);
+      const answer = this.#begin(text, full, afterwards);
+      return answer instanceof Promise ? answer : givenTo(give, answer);
     });
     // The text itself, in which there may be more than in its value, is not kept until the answer.
-    return this.#answer(begun, full === undefined ? length : undefined, afterwards);
+    return this.#answer(begun, give, full === undefined ? length : undefined, afterwards);
   }
 
   call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
@@ -194,13 +190,6 @@ class DispatcherConversation implements Conversation {
     return calls.refusal(grant, length + callBytes);
   }
 
-  #takeOne(): void {
-    this.#waiting -= 1;
-    if (this.#waiting > 0) return;
-    this.#taken?.resolve();
-    this.#taken = undefined;
-  }
-
   #begin(text: Buffer, full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
     const { log, limits } = this.#options;
     // Its answer would reach no one.
@@ -215,9 +204,16 @@ class DispatcherConversation implements Conversation {
   }
 
   /** `length`: of the text, where it was counted. */
-  async #answer(begun: Answer | Promise<Answer>, length: number | undefined, afterwards: Afterwards): Promise<Answer> {
+  async #answer(
+    begun: Given | Promise<Answer | Given>,
+    give: (answer: Answer) => void,
+    length: number | undefined,
+    afterwards: Afterwards,
+  ): Promise<Answer> {
     try {
-      return await begun;
+      const answer = await begun;
+      if (answer !== undefined && "given" in answer) return answer.given;
+      return await this.#options.lane.pass(() => givenTo(give, answer).given, { isFirst: true });
     } finally {
       if (length !== undefined) {
         this.#bytesInFlight -= length;

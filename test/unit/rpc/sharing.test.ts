@@ -25,8 +25,8 @@ function dispatcher(handlers: Parameters<typeof fakeCore>[0], limits: Partial<Di
     log: pino({ level: "silent" }),
     limits,
   };
-  const { converse } = createDispatcher(options);
-  return { converse: (grant: Grant | undefined) => converse(undefined, grant) };
+  const { converse, lane } = createDispatcher(options);
+  return { converse: (grant: Grant | undefined) => converse(undefined, grant), lane };
 }
 
 function text(method: string, params: object = {}, id = 1): string {
@@ -42,10 +42,13 @@ test("calls that wait count with a fixed cost: a token's share is bounded over a
   const [guest, other] = [token("guest"), token("other")];
   const wait = Buffer.from(text("delivery/wait", { deliveryId }));
   const all: { end(): void }[] = [];
+  const waits: Promise<unknown>[] = [];
   const begin = (grant: Grant): Promise<unknown> => {
     const conversation = converse(grant);
     all.push(conversation);
-    return conversation.receive(wait);
+    const answer = conversation.receive(wait);
+    waits.push(answer);
+    return answer;
   };
   for (let n = 0; n < 4; n += 1) void begin(guest);
   const refused = await begin(guest);
@@ -66,7 +69,7 @@ test("calls that wait count with a fixed cost: a token's share is bounded over a
   expect((await waiting) as readonly RpcResponse[]).toHaveLength(3);
   // There is room again when calls have ended.
   for (const conversation of all) conversation.end();
-  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all(waits);
   expect(await converse(guest).receive(Buffer.from(text("session/list")))).toMatchObject({ result: {} });
 });
 
@@ -84,17 +87,56 @@ test("a batch runs in slices: another token's call is answered between its calls
   const batch = busy.receive(Buffer.from(`[${requests.join(",")}]`)).finally(() => {
     isDone = true;
   });
-  // What its peer sends next waits for its turn, and its peer is to wait.
+  // What its peer sends next waits for its turn.
   const later = busy.receive(Buffer.from(text("daemon/info")));
-  expect(busy.taken).toBeInstanceOf(Promise);
   const quiet = converse(token("quiet"));
   expect(await quiet.receive(Buffer.from(text("daemon/info")))).toMatchObject({ result: { pid: 1 } });
-  expect(quiet.taken).toBeUndefined();
   expect([isDone, made < 50]).toEqual([false, true]);
   expect(await later).toMatchObject({ result: { pid: 1 } });
   // In the order in which it came.
   expect(made).toBe(50);
   expect(((await batch) as readonly RpcResponse[]).map(({ id }) => id)).toEqual(requests.map((_, id) => id));
+});
+
+test("an answer is written in its token's turn, and before what follows it", async () => {
+  const order: string[] = [];
+  const { converse, lane } = dispatcher({
+    "session/list": async (_params, call) => {
+      call.whenAnswered?.(() => order.push("afterwards"));
+      return { sessions: [] };
+    },
+  });
+  const busy = token("busy");
+  const answering = converse(busy).receive(Buffer.from(text("session/list")), () => order.push("given"));
+  // The token uses its slice before the answer is there.
+  lane(busy).count(() => {
+    for (const until = performance.now() + 2; performance.now() < until; );
+  });
+  const behind = lane(busy).pass(() => order.push("behind"));
+  await answering;
+  await behind;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(order).toEqual(["given", "behind", "afterwards"]);
+});
+
+test("a call that is refused for its token's share is answered in the token's turn", async () => {
+  const { converse, lane } = dispatcher({}, { maxCallBytesPerToken: 1.5 * callBytes });
+  const busy = token("busy");
+  const wait = Buffer.from(text("delivery/wait", { deliveryId }));
+  const first = converse(busy);
+  const waiting = first.receive(wait);
+  lane(busy).count(() => {
+    for (const until = performance.now() + 2; performance.now() < until; );
+  });
+  let refused: unknown;
+  const answering = converse(busy).receive(wait, (answer) => {
+    refused = answer;
+  });
+  expect(refused).toBeUndefined();
+  await answering;
+  expect(nameOf(refused)).toEqual(overloaded);
+  first.end();
+  await waiting;
 });
 
 test("a token's listings of files run one at a time, and do not wait for those of another token", async () => {
