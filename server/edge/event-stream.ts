@@ -22,7 +22,7 @@ export interface EventStreamOptions {
   /** Of its token. */
   readonly grant: Grant | undefined;
   /** The turns of its token. */
-  readonly lane: Pick<Lane, "pass">;
+  readonly lane: Lane;
   readonly log: Logger;
 }
 
@@ -100,6 +100,10 @@ export class EventStream implements Peer {
 
   drained(): Promise<void> | undefined {
     return this.#outbox.drained();
+  }
+
+  inTurn<T>(work: () => T): T | Promise<Awaited<T>> {
+    return this.#options.lane.pass(work);
   }
 
   /** A sign of life, for peers and whatever stands between that close what is silent. Needs nothing while events wait. */

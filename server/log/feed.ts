@@ -100,10 +100,14 @@ export class Feed {
     follower.isReading = true;
     try {
       while (isFollowing() && follower.position < this.#store.cursor) {
-        const chunk = this.#next(follower.position);
-        // Without a row there is nothing to go on from, and the next event has it read again.
-        if (chunk === undefined || chunk.items.length === 0) return;
-        this.#send(follower, chunk);
+        const send = (): boolean => {
+          const chunk = isFollowing() ? this.#next(follower.position) : undefined;
+          // Without a row there is nothing to go on from, and the next event has it read again.
+          if (chunk === undefined || chunk.items.length === 0) return false;
+          this.#send(follower, chunk);
+          return true;
+        };
+        if (!(subscriber.inTurn === undefined ? send() : await subscriber.inTurn(send))) return;
         // A long feed takes many turns of the event loop, also for a peer that takes everything at once.
         await (subscriber.drained?.() ?? nextTurn());
       }

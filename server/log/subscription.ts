@@ -12,6 +12,8 @@ export interface Subscriber {
   send(frame: Frame): void;
   /** Resolves when what lies ready can be sent on; undefined: it can be at once. */
   drained?(): Promise<void> | undefined;
+  /** Does work for it when it is its turn. */
+  inTurn?<T>(work: () => T): T | Promise<Awaited<T>>;
 }
 
 export interface Wishes extends Wanted {
@@ -35,7 +37,7 @@ export interface SubscriptionOptions {
 }
 
 /** What is read from the log and sent at a time, when much lies ready. */
-const chunkBytes = 1024 * 1024;
+const chunkBytes = 128 * 1024;
 /** What waits to be merged is sent when there is so much of it. */
 const maxHeldBytes = 256 * 1024;
 
@@ -91,7 +93,8 @@ export class Subscription {
     return (gap) => {
       if (this.#begun !== begun || this.#ended) return;
       if (gap !== undefined) this.#gap(gap);
-      this.#read(begun);
+      const reading = this.#readInTurn(begun);
+      if (reading instanceof Promise) reading.catch(this.#onFault);
     };
   }
 
@@ -145,6 +148,12 @@ export class Subscription {
     this.subscriber.send(frame);
   }
 
+  #readInTurn(begun: number): void | Promise<void> {
+    const { subscriber } = this;
+    const read = (): void => this.#read(begun);
+    return subscriber.inTurn === undefined ? read() : subscriber.inTurn(read);
+  }
+
   #read(begun: number): void {
     if (this.#ended || this.#begun !== begun) return;
     const { items, upTo } = this.#log.read(this.#position, chunkBytes);
@@ -158,7 +167,7 @@ export class Subscription {
       return;
     }
     // A long log takes many turns of the event loop, also for a peer that takes everything at once.
-    void (this.subscriber.drained?.() ?? nextTurn()).then(() => this.#read(begun)).catch(this.#onFault);
+    void (this.subscriber.drained?.() ?? nextTurn()).then(() => this.#readInTurn(begun)).catch(this.#onFault);
   }
 
   #flushLate(): void {

@@ -19,6 +19,8 @@ export interface Peer {
    * much that lies ready (a replay) waits for it. Absent: there is no need to wait.
    */
   drained?(): Promise<void> | undefined;
+  /** Does work for it, such as to read a long log, when it is its token's turn. Absent: there are no turns. */
+  inTurn?<T>(work: () => T): T | Promise<Awaited<T>>;
 }
 
 /** What a call's effect is known by. Where there is something under this id already, the call was made before. */

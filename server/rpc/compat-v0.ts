@@ -2,12 +2,13 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
-import { unnumberedFrame } from "../frames/frame.ts";
+import { type Frame, unnumberedFrame } from "../frames/frame.ts";
 import type { Peer } from "./call.ts";
 import { type Conversation, type Dispatcher, defaultDispatcherLimits } from "./dispatcher.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
 import { parseJson } from "./parse.ts";
+import type { Lane } from "./turns.ts";
 
 export interface CompatOptions {
   readonly dispatcher: Dispatcher;
@@ -34,6 +35,7 @@ export function compatDispatcher(options: CompatOptions): Dispatcher {
 class CompatConversation implements Conversation {
   readonly #options: CompatOptions;
   readonly #inner: Conversation;
+  readonly #lane: Lane;
   /** No answer comes before the events that lead to it. */
   readonly #subscribed: RpcResponse | Promise<RpcResponse>;
   #prompting = false;
@@ -42,19 +44,22 @@ class CompatConversation implements Conversation {
 
   constructor(options: CompatOptions, peer: Peer | undefined, grant: Grant | undefined) {
     this.#options = options;
-    this.#inner = options.dispatcher.converse(peer === undefined ? undefined : eventsOnly(peer), grant);
+    this.#lane = options.dispatcher.lane(grant);
+    this.#inner = options.dispatcher.converse(peer === undefined ? undefined : eventsOnly(peer, this.#lane), grant);
     this.#subscribed = this.#inner.call("session/subscribe", { sessionId: options.sessionId });
   }
 
-  async receive(text: Buffer): Promise<RpcResponse | undefined> {
+  async receive(
+    text: Buffer,
+    give: (answer: RpcResponse | undefined) => void = () => {},
+  ): Promise<RpcResponse | undefined> {
     const { length } = text;
     const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + length <= maxBytesInFlight;
     this.#bytesInFlight += length;
-    try {
-      return await this.#receive(text, hasRoom);
-    } finally {
-      this.#bytesInFlight -= length;
-    }
+    const answer = await this.#receive(text, hasRoom);
+    this.#bytesInFlight -= length;
+    await this.#lane.pass(() => give(answer), { isFirst: true });
+    return answer;
   }
 
   async #receive(text: Buffer, hasRoom: boolean): Promise<RpcResponse | undefined> {
@@ -145,18 +150,32 @@ class CompatConversation implements Conversation {
 }
 
 /** A peer that gets pi's events alone, each as it came from pi. */
-function eventsOnly(peer: Peer): Peer {
+function eventsOnly(peer: Peer, lane: Lane): Peer {
   return {
     id: peer.id,
     gone: peer.gone,
     drained: () => peer.drained?.(),
-    send: ({ bytes }) => {
-      const event = eventIn(bytes);
-      if (event === undefined) return;
-      const text = JSON.stringify({ jsonrpc: "2.0", method: "event", params: event });
-      peer.send(unnumberedFrame(Buffer.from(text)));
+    inTurn: (work) => lane.pass(work),
+    send: (frame) => {
+      const event = lane.count(() => eventFrame(frame));
+      if (event !== undefined) peer.send(event);
     },
   };
+}
+
+/** Made once for all connections. */
+const eventFrames = new WeakMap<Frame, Frame | "none">();
+
+function eventFrame(frame: Frame): Frame | undefined {
+  const known = eventFrames.get(frame);
+  if (known !== undefined) return known === "none" ? undefined : known;
+  const event = eventIn(frame.bytes);
+  const made =
+    event === undefined
+      ? "none"
+      : unnumberedFrame(Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "event", params: event })));
+  eventFrames.set(frame, made);
+  return made === "none" ? undefined : made;
 }
 
 /** pi's event; `undefined` in other notifications, and in a record of pi that is no JSON. */

@@ -46,6 +46,32 @@ const event = (journal: Journal, type: string, more: object = {}): void =>
   journal.record(Buffer.from(JSON.stringify({ type, ...more })), 1, false);
 
 describe("a subscription", () => {
+  test("reads what lies ready in its subscriber's turns, and has each number once, whatever comes meanwhile", async () => {
+    const journal = journalOf();
+    const text = "x".repeat(50_000);
+    for (let i = 0; i < 8; i += 1) event(journal, "x", { text });
+    const turns: (() => void)[] = [];
+    const waiting: Ear = {
+      ...ear(),
+      inTurn: <T>(work: () => T) =>
+        new Promise<Awaited<T>>((resolve) => turns.push(() => resolve(work() as Awaited<T>))),
+    };
+    journal.subscribe(waiting, { after: 0 });
+    expect(waiting.seqs()).toEqual([]);
+    let taken = 0;
+    while (waiting.seqs().length < 8) {
+      await expect.poll(() => turns.length).toBe(1);
+      if (taken === 1) event(journal, "x");
+      turns.shift()?.();
+      taken += 1;
+      expect(waiting.seqs().length).toBeLessThanOrEqual(4 * taken);
+    }
+    expect(taken).toBeGreaterThan(2);
+    for (; waiting.seqs().length < 9; turns.shift()?.()) await expect.poll(() => turns.length).toBe(1);
+    event(journal, "x");
+    expect(waiting.seqs()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+
   test("gets what is behind its cursor and goes on live, and one without a cursor only what comes", () => {
     const journal = journalOf();
     for (let i = 0; i < 3; i += 1) event(journal, "x");
