@@ -253,7 +253,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       },
       ...sessionHandlers(registry, tracker),
       ...sessionFileHandlers(registry, tracker),
-      ...subscriptionHandlers(registry),
+      ...subscriptionHandlers(registry, limits.subscriptions),
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker, validator),
       ...settingsHandlers(registry),

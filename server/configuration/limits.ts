@@ -125,6 +125,8 @@ export const limits = {
   settled: { maxSettled: 100_000, maxSettledBytes: 128 * 1024 * 1024 },
   /** How long a client may be without a connection before its control of sessions ends. */
   controlGraceMs: 10_000,
+  /** Of connections to sessions: of all tokens, and of one named token. */
+  subscriptions: { maxSubscriptions: 32_768, maxSubscriptionsPerToken: 8_192 },
   /** Ids of clients: of one token, connected or gone; and of those that have gone, of all tokens. */
   clients: { maxClientsPerToken: 2_048, maxGoneClients: 10_000 },
   /** Prompts of one session that pi has and that are not over, and the characters of their texts. */

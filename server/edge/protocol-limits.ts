@@ -41,7 +41,7 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   messageTimeoutMs:
     "From the first byte of a WebSocket message to its last, looked at with each ping. Then the connection is closed with 1013.",
   namedTokensPercent:
-    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes`, `maxUnreadHttpBytes`, `maxInboundBytes`, `maxCallBytes` and `maxBatchBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
+    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes`, `maxUnreadHttpBytes`, `maxInboundBytes`, `maxCallBytes`, `maxBatchBytes` and `maxSubscriptions`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
@@ -103,6 +103,7 @@ const daemon: Readonly<
       | "responsiveness"
       | "rates"
       | "clients"
+      | "subscriptions"
       | "store"
     >,
     string
@@ -157,6 +158,11 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxOpenBytesPerSession: "Their bytes together. Further ones are answered with `overloaded`.",
   maxSettledInMemory: "Settled deliveries in memory. Others are read from the store; nothing is lost.",
   maxSettledBytesInMemory: "Their bytes together. As above.",
+};
+
+const subscriptions: Readonly<Record<keyof typeof daemonLimits.subscriptions, string>> = {
+  maxSubscriptions: "Subscriptions of all connections to sessions. A further one is `overloaded`.",
+  maxSubscriptionsPerToken: "The same of one named token.",
 };
 
 const clients: Readonly<Record<keyof typeof daemonLimits.clients, string>> = {
@@ -296,6 +302,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.calls, calls),
   ...described(daemonLimits.context, context),
   ...described(daemonLimits.prompts, prompts),
+  ...described(daemonLimits.subscriptions, subscriptions),
   ...described(daemonLimits.clients, clients),
   ...described(daemonLimits.log, log),
   ...described(daemonLimits.store, store),

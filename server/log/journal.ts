@@ -157,6 +157,7 @@ export class Journal {
   /** Nothing is told any more. */
   close(): void {
     this.isClosed = true;
+    this.#subscriptions.close();
     this.#log.close();
   }
 

@@ -11,6 +11,8 @@ export interface Orders extends Wishes {
   readonly dialogs?: boolean | undefined;
   /** The client that has subscribed. */
   readonly clientId?: string | undefined;
+  /** Called once when a new subscription has ended, or its session is closed. */
+  readonly onEnd?: (() => void) | undefined;
 }
 
 interface Order {
@@ -19,6 +21,7 @@ interface Order {
   readonly provider: ProviderLevel;
   readonly dialogs: boolean;
   readonly clientId: string | undefined;
+  readonly onEnd: (() => void) | undefined;
 }
 
 /** The standing orders for one session's frames. */
@@ -90,7 +93,8 @@ export class Subscriptions {
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
     const { clientId = known?.clientId } = orders;
-    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, clientId });
+    const { onEnd } = known ?? orders;
+    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, clientId, onEnd });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
     else subscription.wish({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
     this.#note();
@@ -104,8 +108,17 @@ export class Subscriptions {
     order.subscription.subscriber.gone.removeEventListener("abort", order.onGone);
     order.subscription.end();
     this.#orders.delete(subscriberId);
+    order.onEnd?.();
     this.#note();
     return true;
+  }
+
+  /** The session is closed: they get what lies ready, and nothing comes after it. */
+  close(): void {
+    for (const [id, order] of this.#orders) {
+      order.onEnd?.();
+      this.#orders.set(id, { ...order, onEnd: undefined });
+    }
   }
 
   publish(frame: Frame): void {

@@ -1,10 +1,38 @@
 import type { subscriptionMethods } from "../../../protocol/subscription-methods.ts";
 import { pageOf } from "../../log/event-page.ts";
+import type { SubscribeOptions } from "../../log/journal.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { HandlersOf } from "../call.ts";
+import type { Session } from "../../session/session.ts";
+import type { Call, HandlersOf, Peer } from "../call.ts";
+import { namedTokensPercent, Shares } from "../shares.ts";
 import { peerOf } from "./peer.ts";
 
-export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subscriptionMethods> {
+export interface SubscriptionLimits {
+  /** Of all connections to sessions. */
+  readonly maxSubscriptions: number;
+  /** Of one named token. */
+  readonly maxSubscriptionsPerToken: number;
+}
+
+export function subscriptionHandlers(
+  registry: Registry,
+  { maxSubscriptions: max, maxSubscriptionsPerToken: maxPerToken }: SubscriptionLimits,
+): HandlersOf<typeof subscriptionMethods> {
+  const held = new Shares({ what: "subscriptions", max, maxPerToken, namedTokensPercent });
+  const isKnown = ({ journal }: Session, peer: Peer): boolean => journal.subscriptions.has(peer.id);
+  const requireRoom = (session: Session, peer: Peer, { grant }: Call): void => {
+    const full = isKnown(session, peer) ? undefined : held.refusal(grant, 1);
+    if (full !== undefined) throw full;
+  };
+  const subscribe = (session: Session, peer: Peer, call: Call, options: SubscribeOptions): number => {
+    requireRoom(session, peer, call);
+    const wasKnown = isKnown(session, peer);
+    const { grant } = call;
+    const cursor = session.subscribe(peer, { ...options, onEnd: () => held.add(grant, -1) });
+    // A peer that has gone meanwhile is not subscribed.
+    if (!wasKnown && isKnown(session, peer)) held.add(grant, 1);
+    return cursor;
+  };
   return {
     "session/subscribe": async ({ sessionId, snapshot, after, epoch, awake, ...wanted }, call) => {
       const peer = peerOf(call);
@@ -12,14 +40,15 @@ export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subs
       const session = registry.get(sessionId);
       const whenAnswered = call.whenAnswered?.bind(call);
       const { journal } = session;
+      requireRoom(session, peer, call);
       if (awake !== undefined) session.supervisor.require(peer, awake);
       if (snapshot !== true || (after !== undefined && journal.continues({ after, epoch }))) {
-        const cursor = session.subscribe(peer, { ...orders, after, epoch, whenAnswered });
+        const cursor = subscribe(session, peer, call, { ...orders, after, epoch, whenAnswered });
         return { cursor, epoch: journal.epoch };
       }
       const taken = await session.snapshot();
       const { cursor } = taken.session;
-      session.subscribe(peer, { ...orders, after: cursor, whenAnswered });
+      subscribe(session, peer, call, { ...orders, after: cursor, whenAnswered });
       return { cursor, epoch: journal.epoch, ...taken };
     },
     "session/unsubscribe": ({ sessionId }, call) => {
