@@ -209,7 +209,10 @@ export class Connection implements Peer {
     if (text === undefined) {
       const { socket } = this.#options;
       // At the end there is nothing to read, which says that it is the end.
-      socket.read(Math.min(socket.readableLength, maxReadBytes) || undefined);
+      if (socket.read(Math.min(socket.readableLength, maxReadBytes) || undefined) === null) {
+        this.#letGo();
+        return;
+      }
     } else {
       this.#waiting[this.#received++] = undefined;
       this.#receive(text);
@@ -222,12 +225,16 @@ export class Connection implements Peer {
     this.#received = 0;
     // Other connections of the token come first, and the answers that are there already.
     setImmediate(() => {
-      this.#isHeld = false;
-      // It could not show until now that it lives.
-      this.#bytesAtPing = -1;
+      this.#letGo();
       this.#read();
     });
   };
+
+  #letGo(): void {
+    this.#isHeld = false;
+    // It could not show until now that it lives.
+    this.#bytesAtPing = -1;
+  }
 
   #receive(text: Buffer): void {
     void this.#conversation.receive(text, (answer) => {

@@ -101,7 +101,7 @@ function answer(
     }
     whenGone(request.raw, reply.raw, () => conversation.end());
     return response
-      .then((found) => lane.pass(() => respond(request, reply, found, options), { isFirst: true }))
+      .then((found) => lane.count(() => respond(request, reply, found, options)))
       .catch((error) => refuse(reply, error));
   } catch (error) {
     refuse(reply, error);

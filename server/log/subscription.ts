@@ -151,7 +151,8 @@ export class Subscription {
   #readInTurn(begun: number): void | Promise<void> {
     const { subscriber } = this;
     const read = (): void => this.#read(begun);
-    return subscriber.inTurn === undefined ? read() : subscriber.inTurn(read);
+    const isUpToDate = this.#position >= this.#log.cursor;
+    return subscriber.inTurn === undefined || isUpToDate ? read() : subscriber.inTurn(read);
   }
 
   #read(begun: number): void {

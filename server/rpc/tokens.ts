@@ -47,6 +47,8 @@ function newToken(): string {
 }
 
 /** The daemon's token and the named ones: who has which, as hashes. */
+type Afterwards = (then: () => void) => void;
+
 export class Tokens implements TokenSource {
   readonly #options: TokensOptions;
   readonly #entries = new Map<string, Entry>();
@@ -112,20 +114,23 @@ export class Tokens implements TokenSource {
     return { ...infoOf(entry), token };
   }
 
-  /** Throws `token_not_found`, `store_failed`. */
-  rotate(name: string): Result<"token/rotate"> {
+  /** As {@link revoke}. Throws `token_not_found`, `store_failed`. */
+  rotate(name: string, afterwards: Afterwards): Result<"token/rotate"> {
     const former = this.#get(name);
     const token = newToken();
     const entry = entryOf({ ...former.stored, hash: hashOf(token), rotatedAt: Date.now() });
     if (name === MAIN_TOKEN) stored(() => this.#options.setMain(token));
     else this.#store([...this.#entries.values()].map((other) => (other === former ? entry : other)));
     this.#entries.set(name, entry);
-    this.#end(former.grant);
+    this.#end(former.grant, afterwards);
     return { ...infoOf(entry), token };
   }
 
-  /** Throws `token_not_found`, `forbidden`, `store_failed`. */
-  revoke(name: string): void {
+  /**
+   * `afterwards` is called with what closes the token's connections: to be done when the call has been answered, which may have
+   * come over one of them. Throws `token_not_found`, `forbidden`, `store_failed`.
+   */
+  revoke(name: string, afterwards: Afterwards): void {
     const former = this.#get(name);
     if (name === MAIN_TOKEN) {
       throw new WireError(
@@ -135,7 +140,7 @@ export class Tokens implements TokenSource {
     }
     this.#store([...this.#entries.values()].filter((other) => other !== former));
     this.#entries.delete(name);
-    this.#end(former.grant);
+    this.#end(former.grant, afterwards);
   }
 
   #get(name: string): Entry {
@@ -153,10 +158,10 @@ export class Tokens implements TokenSource {
     stored(() => writePrivate(this.#options.file, `${JSON.stringify({ tokens }, null, 2)}\n`));
   }
 
-  /** It allows nothing from now on. Its connections are closed behind the answer to this very call, which may be one's own. */
-  #end(grant: Grant): void {
+  /** It allows nothing from now on. */
+  #end(grant: Grant, afterwards: Afterwards): void {
     grant.end();
-    setImmediate(() => {
+    afterwards(() => {
       for (const listener of this.#listeners) listener(grant);
     });
   }

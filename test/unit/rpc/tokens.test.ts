@@ -57,12 +57,12 @@ test("what cannot be written changes nothing: no token is made, ended, or has an
     },
   });
   expect(() => failing.create({ name: "b", capabilities: ["observe"] })).toThrow("nothing has changed");
-  expect(() => failing.rotate(MAIN_TOKEN)).toThrow("nothing has changed");
+  expect(() => failing.rotate(MAIN_TOKEN, setImmediate)).toThrow("nothing has changed");
   expect(failing.find("the-main-token")?.isEnded).toBe(false);
   rmSync(file);
   mkdirSync(file);
-  expect(() => tokens.rotate("a")).toThrow("nothing has changed");
-  expect(() => tokens.revoke("a")).toThrow("nothing has changed");
+  expect(() => tokens.rotate("a", setImmediate)).toThrow("nothing has changed");
+  expect(() => tokens.revoke("a", setImmediate)).toThrow("nothing has changed");
   expect(readdirSync(directory)).toEqual(["tokens.json"]);
   expect(tokens.find(token)?.isEnded).toBe(false);
 });
