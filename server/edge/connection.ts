@@ -39,7 +39,7 @@ const closeCodes = {
 } as const;
 
 /** What is read in a turn: short messages cost much more than their bytes. */
-const maxReadBytes = 16 * 1024;
+const maxReadBytes = 16_384;
 
 /** While so many pongs wait for the system, further pings are answered by one pong. */
 const maxUnsentPongs = 64;
