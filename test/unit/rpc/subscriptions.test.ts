@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { Journal } from "../../../server/log/journal.ts";
 import type { Call, Peer } from "../../../server/rpc/call.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
 import { subscriptionHandlers } from "../../../server/rpc/handlers/subscription.ts";
-import { Journal } from "../../../server/log/journal.ts";
 import { memoryLog } from "../../helpers/logs.ts";
 import { mainGrant } from "../../helpers/tokens.ts";
 
