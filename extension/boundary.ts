@@ -4,14 +4,17 @@ import { isObject } from "./pi-types.ts";
 import type { Fault } from "./request-pipeline.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
-/** A contributor's promise is waited for so long, and so long behind that or the run's abort. Its own bounds are lower. */
+/**
+ * Time limit for a contributor's promise, and the grace period after that or an abort. Contributors set lower limits
+ * themselves.
+ */
 const withinMs = 200_000;
 const graceMs = 5_000;
 
-/** What a part of the helper wants to have written at a boundary. */
-export interface BoundaryWish {
+/** Session entries that a part proposes at a boundary. */
+export interface BoundaryProposal {
   readonly drafts: readonly SessionBoundaryDraft[];
-  /** Whether the run has to go on with another request. Absent: it does what it would do. */
+  /** Whether the run must continue with another request. Absent: no influence. */
   readonly continue?: boolean;
 }
 
@@ -22,14 +25,16 @@ export interface Boundary {
   readonly hook: BoundaryHook;
   readonly state: BoundaryState;
   readonly ctx: ExtensionContext;
-  /** Entries that those who were asked before edit at it. */
+  /** Entries edited by earlier contributors at this boundary. */
   readonly edited?: ReadonlySet<string>;
 }
 
-/** May take its time, for a summary: the run waits for it. */
-export type BoundaryContributor = (boundary: Boundary) => BoundaryWish | undefined | Promise<BoundaryWish | undefined>;
+/** May return a promise, for example for a summary; the run waits for it. */
+export type BoundaryContributor = (
+  boundary: Boundary,
+) => BoundaryProposal | undefined | Promise<BoundaryProposal | undefined>;
 
-/** What edits are for. The earlier ones are asked first, and have an entry that two want. */
+/** Purposes of edits by priority. If two contributors edit an entry, the earlier purpose wins. */
 const editOrder = ["deduplication", "stale", "errors", "masking", "decay"] as const;
 export type EditKind = (typeof editOrder)[number];
 
@@ -38,18 +43,18 @@ interface Contributor {
   readonly contributor: BoundaryContributor;
   readonly isLast: boolean;
   readonly edits: EditKind | undefined;
-  readonly mayWish: () => boolean;
+  readonly mayPropose: () => boolean;
 }
 
-/** A draft, and how early its edit has its entry. */
-interface Wished {
+/** A draft with the priority of its edit. */
+interface RankedDraft {
   readonly draft: SessionBoundaryDraft;
-  readonly turn: number;
+  readonly priority: number;
 }
 
-interface Wishes {
-  readonly drafts: readonly Wished[];
-  readonly goesOn: boolean;
+interface Proposals {
+  readonly drafts: readonly RankedDraft[];
+  readonly continues: boolean;
 }
 
 export interface BoundaryAnswer {
@@ -57,7 +62,7 @@ export interface BoundaryAnswer {
   continue: boolean;
 }
 
-/** pushes come last, behind whatever is done to the transcript before them. */
+/** Pushes come last, after all other changes to the transcript. */
 const rank: Readonly<Record<SessionBoundaryDraft["type"], number>> = {
   custom: 0,
   context_edit: 1,
@@ -66,12 +71,12 @@ const rank: Readonly<Record<SessionBoundaryDraft["type"], number>> = {
 };
 
 /**
- * The only code that returns something from `turn_end` and `agent_before_settle`. pi takes all drafts of a boundary or
- * none, and a wrong one of any kind voids the rest. So each is checked against pi's own rules, and a wrong one is left
- * out. What other extensions have proposed before us is kept, in its place.
+ * The only code that returns something from `turn_end` and `agent_before_settle`. pi accepts all drafts of a boundary
+ * or none. Therefore each draft is checked against pi's rules, and invalid ones are left out. Earlier proposals of
+ * other extensions keep their position.
  *
- * An edit is passed over in silence where its entry is edited already, is not in the context any more, is under a block, or
- * carries a push that the model has not answered. Whoever wants it proposes it again.
+ * An edit is skipped silently if its entry is already edited, has left the context, is covered by a block, or carries a
+ * push that the model has not answered. Contributors propose it again later.
  */
 export class BoundaryWriter {
   readonly #contributors = new Map<string, Contributor>();
@@ -85,8 +90,8 @@ export class BoundaryWriter {
   }
 
   /**
-   * `isLast`: asked behind all others, so that what it gives away does not wait for their summaries. `edits`: what its edits
-   * are for. `mayWish`: whether it has to be asked at the next boundary; default: always.
+   * `isLast`: asked after all others, so its drafts do not wait for their summaries. `edits`: purpose of its edits.
+   * `mayPropose`: whether it must be asked at the next boundary; default: always.
    */
   contribute(
     name: string,
@@ -94,92 +99,92 @@ export class BoundaryWriter {
     {
       isLast = false,
       edits,
-      mayWish = () => true,
-    }: { readonly isLast?: boolean; readonly edits?: EditKind; readonly mayWish?: () => boolean } = {},
+      mayPropose = () => true,
+    }: { readonly isLast?: boolean; readonly edits?: EditKind; readonly mayPropose?: () => boolean } = {},
   ): void {
-    this.#contributors.set(name, { name, contributor, isLast, edits, mayWish });
+    this.#contributors.set(name, { name, contributor, isLast, edits, mayPropose });
   }
 
-  /** Whether any contributor has to be asked at the next boundary. */
+  /** Whether any contributor must be asked at the next boundary. */
   get isNeeded(): boolean {
-    return [...this.#contributors.values()].some(({ mayWish }) => mayWish());
+    return [...this.#contributors.values()].some(({ mayPropose }) => mayPropose());
   }
 
-  /** Leaves out edits of entries of which this says so, such as those that a block stands for. */
+  /** Rejects edits of entries for which the function returns true, such as entries covered by a block. */
   protect(isProtected: (entryId: string, ctx: ExtensionContext) => boolean): void {
     this.#isProtected = isProtected;
   }
 
-  /** Whether an edit of this entry would be left out now, whoever wants it. */
+  /** Whether any edit of this entry would be rejected now. */
   isProtected(entryId: string, ctx: ExtensionContext): boolean {
     return this.#isProtected(entryId, ctx);
   }
 
-  /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. A promise if a contributor gives one. */
+  /** Returns the answer to pi: `undefined` when there is nothing to add, a promise if a contributor returns one. */
   write(boundary: Boundary): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
-    const all = [...this.#contributors.values()].toSorted((a, b) => turnOf(a.edits) - turnOf(b.edits));
-    const inTurn = [...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)];
-    return this.#ask(inTurn, { drafts: [], goesOn: false }, boundary);
+    const all = [...this.#contributors.values()].toSorted((a, b) => priorityOf(a.edits) - priorityOf(b.edits));
+    const ordered = [...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)];
+    return this.#ask(ordered, { drafts: [], continues: false }, boundary);
   }
 
-  /** Asks one after the other, and waits only where there is something to wait for. */
+  /** Asks contributors in order, and becomes asynchronous only when one returns a promise. */
   #ask(
     contributors: readonly Contributor[],
-    before: Wishes,
+    before: Proposals,
     boundary: Boundary,
   ): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
-    let wishes = before;
+    let proposals = before;
     for (const [at, { name, contributor, edits }] of contributors.entries()) {
       const failed = (thrown: unknown): undefined => {
         this.#fault(`${boundary.hook}/${name}`, thrown, name);
         return undefined;
       };
       try {
-        const wish = contributor({ ...boundary, edited: editedBy(wishes) });
-        if (wish instanceof Promise) {
+        const proposal = contributor({ ...boundary, edited: editedBy(proposals) });
+        if (proposal instanceof Promise) {
           const rest = contributors.slice(at + 1);
-          return bounded(wish, boundary)
+          return bounded(proposal, boundary)
             .catch(failed)
-            .then((given) => this.#ask(rest, withWish(wishes, given, edits), boundary));
+            .then((given) => this.#ask(rest, withProposal(proposals, given, edits), boundary));
         }
-        wishes = withWish(wishes, wish, edits);
+        proposals = withProposal(proposals, proposal, edits);
       } catch (thrown) {
         failed(thrown);
       }
     }
-    return this.#answer(wishes, boundary);
+    return this.#answer(proposals, boundary);
   }
 
-  #answer({ drafts: wished, goesOn }: Wishes, boundary: Boundary): BoundaryAnswer | undefined {
+  #answer({ drafts: ranked, continues }: Proposals, boundary: Boundary): BoundaryAnswer | undefined {
     const before = boundary.state.entries;
-    const inOrder = wished.toSorted((a, b) => rank[a.draft.type] - rank[b.draft.type] || a.turn - b.turn);
-    const drafts = this.#sound(
+    const inOrder = ranked.toSorted((a, b) => rank[a.draft.type] - rank[b.draft.type] || a.priority - b.priority);
+    const drafts = this.#validDrafts(
       inOrder.map(({ draft }) => draft),
       boundary,
     );
-    if (drafts.length === 0 && !goesOn) return undefined;
-    return { entries: [...before, ...drafts], continue: boundary.state.continue || goesOn };
+    if (drafts.length === 0 && !continues) return undefined;
+    return { entries: [...before, ...drafts], continue: boundary.state.continue || continues };
   }
 
-  #sound(drafts: readonly SessionBoundaryDraft[], { hook, state, ctx }: Boundary): SessionBoundaryDraft[] {
+  #validDrafts(drafts: readonly SessionBoundaryDraft[], { hook, state, ctx }: Boundary): SessionBoundaryDraft[] {
     const branch = new BranchView(ctx.sessionManager);
     const accepted = new Map<number, SessionBoundaryDraft>();
-    const places = drafts.map((_draft, at) => at);
+    const positions = drafts.map((_draft, at) => at);
     const isCompaction = (at: number): boolean => drafts[at]?.type === "compaction";
-    // What a compaction drops needs no edit.
-    for (const at of [...places.filter(isCompaction), ...places.filter((place) => !isCompaction(place))]) {
+    // Compactions first: an entry that a compaction drops needs no edit.
+    for (const at of [...positions.filter(isCompaction), ...positions.filter((at) => !isCompaction(at))]) {
       const draft = drafts[at] as SessionBoundaryDraft;
       const earlier = [...state.entries, ...accepted.values()];
-      const wrong = whatIsWrong(draft, earlier, branch);
+      const wrong = draftError(draft, earlier, branch);
       if (wrong !== undefined) this.#fault(`${hook}/${draft.type}`, new Error(`A draft was left out: ${wrong}.`));
-      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch, ctx)) {
+      else if (draft.type !== "context_edit" || this.#isEditAllowed(draft.targetId, earlier, branch, ctx)) {
         accepted.set(at, draft);
       }
     }
     return drafts.filter((_draft, at) => accepted.has(at));
   }
 
-  #isEditWanted(
+  #isEditAllowed(
     targetId: string,
     earlier: readonly SessionBoundaryDraft[],
     branch: BranchView,
@@ -199,9 +204,9 @@ interface BoundaryHandler {
 }
 
 /**
- * Registers the handlers of boundaries only while they are needed. At a boundary with a handler, whatever its answer, pi
- * creates the messages of extensions again. The part of pi that keeps the provider's cache warm then sees another context
- * and stops. pi looks up handlers at each boundary, and `pi.on` returns the function that removes one.
+ * Registers the handlers of boundaries only while they are needed. At a boundary with a handler, whatever its answer,
+ * pi creates the messages of extensions again. pi's cache warming then sees a different context and stops. pi looks up
+ * handlers at each boundary, and `pi.on` returns the function that removes one.
  */
 export class BoundaryHooks {
   readonly #handlers: readonly BoundaryHandler[];
@@ -211,7 +216,7 @@ export class BoundaryHooks {
     this.#handlers = Object.values(handlers);
   }
 
-  /** Must be called when a handler may have become necessary, and in each turn, because most needs end within one. */
+  /** Call when a handler may have become necessary, and in each turn, because most needs end within one turn. */
   update(): void {
     for (const handler of this.#handlers) {
       const remove = this.#registered.get(handler);
@@ -229,46 +234,50 @@ function bounded<T>(promise: Promise<T>, { ctx }: Boundary): Promise<T> {
   return unlessAborted(promise, ctx.signal === undefined ? late : AbortSignal.any([ctx.signal, late]), graceMs);
 }
 
-function withWish({ drafts, goesOn }: Wishes, wish: BoundaryWish | undefined, edits: EditKind | undefined): Wishes {
-  if (wish === undefined) return { drafts, goesOn };
-  const turn = turnOf(edits);
+function withProposal(
+  { drafts, continues }: Proposals,
+  proposal: BoundaryProposal | undefined,
+  edits: EditKind | undefined,
+): Proposals {
+  if (proposal === undefined) return { drafts, continues };
+  const priority = priorityOf(edits);
   return {
-    drafts: [...drafts, ...wish.drafts.map((draft) => ({ draft, turn }))],
-    goesOn: goesOn || wish.continue === true,
+    drafts: [...drafts, ...proposal.drafts.map((draft) => ({ draft, priority }))],
+    continues: continues || proposal.continue === true,
   };
 }
 
-function turnOf(edits: EditKind | undefined): number {
+function priorityOf(edits: EditKind | undefined): number {
   return edits === undefined ? editOrder.length : editOrder.indexOf(edits);
 }
 
-function editedBy({ drafts }: Wishes): ReadonlySet<string> {
+function editedBy({ drafts }: Proposals): ReadonlySet<string> {
   return new Set(drafts.flatMap(({ draft }) => (draft.type === "context_edit" ? [draft.targetId] : [])));
 }
 
-/** The rules by which pi refuses a draft, and ours: one compaction at a boundary. */
-function whatIsWrong(
+/** Applies pi's rules for drafts, and one of ours: at most one compaction at a boundary. */
+function draftError(
   draft: SessionBoundaryDraft,
   earlier: readonly SessionBoundaryDraft[],
   branch: BranchView,
 ): string | undefined {
   switch (draft.type) {
     case "custom":
-      return isName(draft.customType) ? undefined : "its customType is no text";
+      return isName(draft.customType) ? undefined : "its customType must be a non-empty string";
     case "custom_message":
-      if (!isName(draft.customType)) return "its customType is no text";
-      if (typeof draft.display !== "boolean") return "its display is no boolean";
+      if (!isName(draft.customType)) return "its customType must be a non-empty string";
+      if (typeof draft.display !== "boolean") return "its display is not a boolean";
       return isContent(draft.content) ? undefined : "its content is neither text nor blocks of text and images";
     case "context_edit":
       if (!isReplacement(draft.replacement)) return "its replacement has no content";
       return branch.isEditable(draft.targetId) ? undefined : "its target is not on the branch or cannot be edited";
     case "compaction":
-      if (earlier.some((other) => other.type === "compaction")) return "there is a compaction already";
-      if (typeof draft.summary !== "string") return "its summary is no text";
+      if (earlier.some((other) => other.type === "compaction")) return "the boundary already has a compaction";
+      if (typeof draft.summary !== "string") return "its summary is not a string";
       if (draft.firstKeptEntryId === null || branch.has(draft.firstKeptEntryId)) return undefined;
-      return "what it keeps first is not on the branch";
+      return "its firstKeptEntryId is not on the branch";
     default:
-      return "pi has no such draft";
+      return "its type is unknown to pi";
   }
 }
 
@@ -281,7 +290,7 @@ function isContent(content: unknown): boolean {
   return Array.isArray(content) && content.every(isBlock);
 }
 
-/** An assistant's content may hold more than text and images. */
+/** Block types are not checked: an assistant's content can hold more than text and images. */
 function isReplacement(replacement: unknown): boolean {
   if (replacement === null) return true;
   return isObject(replacement) && (typeof replacement["content"] === "string" || Array.isArray(replacement["content"]));

@@ -5,7 +5,7 @@ type CompactionDraft = Pick<Extract<SessionBoundaryDraft, { type: "compaction" }
 
 const editableRoles: ReadonlySet<string> = new Set(["user", "assistant", "toolResult"]);
 
-/** The active branch at a boundary: walked once, when it is first asked for. */
+/** The active branch at a boundary, read once on first use. */
 export class BranchView {
   readonly #session: SessionReader;
   #newestFirst: ReadonlyMap<string, SessionEntry> | undefined;
@@ -20,7 +20,7 @@ export class BranchView {
     return this.#entries().has(entryId);
   }
 
-  /** Whether pi takes an edit of it. */
+  /** Whether pi accepts an edit of the entry. */
   isEditable(entryId: string): boolean {
     const entry = this.#entries().get(entryId);
     return entry?.type === "custom_message" || (entry?.type === "message" && editableRoles.has(entry.message.role));
@@ -33,7 +33,10 @@ export class BranchView {
     return this.#edited.has(entryId);
   }
 
-  /** Whether it is in the context: behind the newest compaction, which may be one that is about to be made. */
+  /**
+   * Whether the entry is in the context, that is, kept by the newest compaction. `made` is a compaction about to be
+   * written.
+   */
   isKept(entryId: string, made?: CompactionDraft): boolean {
     if (this.#kept === undefined || this.#kept.by !== made) this.#kept = { by: made, ids: this.#keptBy(made) };
     return this.#kept.ids.has(entryId);

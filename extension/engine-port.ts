@@ -32,25 +32,25 @@ import { type Memory, SHARED_VERSION } from "./memory.ts";
 import type { PendingList } from "./pending/list.ts";
 import type { Fault, RequestPipeline } from "./request-pipeline.ts";
 
-/** What a part is given to work with. */
-export interface Places {
+/** What a part needs of the engine that hosts it. */
+export interface HostPort {
   readonly pi: ExtensionAPI;
   readonly memory: Memory;
   readonly pipeline: RequestPipeline;
   readonly boundary: BoundaryWriter;
   /** pi's context, from `session_start` on. */
   readonly context: () => ExtensionContext | undefined;
-  /** Answers what the daemon asks about this. Throws {@link AskRefused} for what it refuses. */
-  answer(about: string, answerer: Answerer): void;
-  /** Calls it at each `session_start`, and at once if the session has begun. */
+  /** Handles the daemon's `ask` frames about a subject. The handler throws {@link AskRefused} to refuse. */
+  answer(about: string, answerer: AskHandler): void;
+  /** Calls `begun` at each `session_start`, and immediately if the session has already started. */
   onSession(begun: (ctx: ExtensionContext, reason: SessionStartEvent["reason"]) => void, part: string): void;
-  /** Subscribes to an event of pi's. What the handler throws, or rejects with, is reported, and pi goes on. */
+  /** Subscribes to an event of pi. Errors of the handler are reported and do not reach pi. */
   on: PartEvents;
-  /** Tells the session's subscribers. */
+  /** Notifies the session's subscribers. */
   notify<N extends NoticeName>(name: N, data: NoticeData[N]): void;
-  /** A line for the daemon's log: at most 8 KiB as JSON. */
+  /** Writes a line to the daemon's log: at most 8 KiB as JSON. */
   debug(part: string, facts: Readonly<Record<string, unknown>>): void;
-  /** Has the daemon read again what the parts go by. */
+  /** Makes the daemon reload the configuration of the parts. */
   reload(): void;
   /** Whether this entry carries a push that is neither answered nor terminal: it must stay as it is. */
   isUnanswered(entryId: string): boolean;
@@ -58,9 +58,9 @@ export interface Places {
 }
 
 /** A feature: it puts stages into the pipeline and contributors to the boundary writer. */
-export type Part = (places: Places) => void;
+export type Part = (host: HostPort) => void;
 
-export type Answerer = (params: unknown, ctx: ExtensionContext) => unknown;
+export type AskHandler = (params: unknown, ctx: ExtensionContext) => unknown;
 
 /** `pi.on` of one part. */
 export type PartEvents = <E extends PartEvent>(
@@ -88,7 +88,7 @@ export type PartEvent = keyof PartEventTypes;
 export type PartEventOf<E extends PartEvent> = PartEventTypes[E][0];
 export type PartResultOf<E extends PartEvent> = PartEventTypes[E][1];
 
-/** A part does not do what the daemon asks. The name is one of the error catalogue. */
+/** Refuses a request of the daemon with a name of the error catalogue. */
 export class AskRefused extends Error {
   override readonly name = "AskRefused";
   readonly refusal: AskRefusal;
@@ -99,45 +99,47 @@ export class AskRefused extends Error {
   }
 }
 
-/** Who hears what the engine has to tell. Nothing that it does may throw. */
+/** Receives the engine's events. Its methods must not throw. */
 export interface EngineListener {
   send(frame: OutwardBody): void;
   /** A part of the engine threw. */
   fault: Fault;
-  /** `session_start`, before the engine looks at the session: contexts of the former session are useless now. */
+  /** `session_start`, before the engine reads the session. Contexts of the previous session are now invalid. */
   bind(ctx: ExtensionContext): void;
-  /** What the parts go by is another configuration. */
+  /** The configuration of the parts has changed. */
   configured(): Promise<void> | undefined;
-  /** The engine has taken the session up. */
+  /** The engine has read the session. */
   sessionStarted(event: SessionStartEvent, ctx: ExtensionContext): void;
 }
 
 /**
- * Delivers pushes and observes the requests that carry them, in any pi. There is one in each life of a session's
- * extensions, found by {@link findEngine}: whichever copy of these modules comes first starts it. The object crosses
- * from one copy to another, so that its shape is under {@link SHARED_VERSION}.
+ * Delivers pushes and observes the requests that carry them, in any pi. Each set of a session's extension instances has
+ * one, found by {@link findEngine}; the first copy of these modules starts it. Other copies use the object too, so
+ * {@link SHARED_VERSION} covers its shape.
  */
 export interface Engine extends FrameHandlers {
   readonly memory: Memory;
   /** pi's context, from `session_start` on. */
   readonly context: ExtensionContext | undefined;
   listen(listener: EngineListener): void;
-  /** An inward frame has come. */
-  frameCame(): void;
+  /** An inward frame has arrived. */
+  frameReceived(): void;
   add(part: Part): void;
-  /** Something failed that pi goes on without. */
+  /** Reports a failure that does not affect pi. */
   readonly report: Fault;
   /**
-   * Delivers a push of an extension. `known`: the same was pushed before; `reused`: something else had this id; `full`:
-   * too many are on their way; `closed`: this life of the session's extensions has ended.
+   * Delivers a push of an extension. `known`: the same push exists; `reused`: the id belongs to a different push;
+   * `full`: too many are open; `closed`: these extension instances have ended.
    */
   push(push: HeldPush, fingerprint: string): "taken" | "known" | "reused" | "full" | "closed";
-  /** Gives a push up, unless it stands in the transcript. */
+  /** Cancels a push unless it is in the transcript. */
   cancel(deliveryId: string): void;
   progress(deliveryId: string): DeliveryProgress | undefined;
-  /** Calls `watcher` at each change until the returned function is called. `undefined`: there is no such delivery. */
+  /**
+   * Calls `watcher` at each change until the returned function is called. Returns `undefined` for an unknown delivery.
+   */
   follow(deliveryId: string, watcher: Watcher): (() => void) | undefined;
-  /** What is pending, for people. */
+  /** Pending items, displayed to people. */
   readonly pending: Pick<PendingList, "show" | "hide">;
 }
 
@@ -147,7 +149,7 @@ export interface EngineQuestion {
   engine?: Engine;
 }
 
-/** The engine in this life of the session's extensions, if some copy has started one. */
+/** Returns the engine of the current extension instances, if a copy has started one. */
 export function findEngine(pi: Pick<ExtensionAPI, "events">): Engine | undefined {
   const question: EngineQuestion = {};
   pi.events.emit(engineChannel, question);

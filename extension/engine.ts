@@ -4,9 +4,9 @@ import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseR
 import { BoundaryHooks, BoundaryWriter } from "./boundary.ts";
 import { findUnanswered, whyLeftOut } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
+import { InsertedPushes } from "./delivery/inserted.ts";
 import { Observer } from "./delivery/observer.ts";
 import { RetryTimer } from "./delivery/retry-timer.ts";
-import { StandingList } from "./delivery/standing.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import {
   type Engine,
@@ -14,11 +14,11 @@ import {
   type EngineQuestion,
   engineChannel,
   findEngine,
-  type Places,
+  type HostPort,
 } from "./engine-port.ts";
 import type { OutwardBody } from "./link/outbound.ts";
 import { claimMemory, releaseMemory } from "./memory.ts";
-import { PartsDesk } from "./parts-desk.ts";
+import { PartRegistry } from "./part-registry.ts";
 import { PendingList } from "./pending/list.ts";
 import { messageOf } from "./pi-types.ts";
 import { tellExtensions } from "./provider/bus-events.ts";
@@ -28,16 +28,16 @@ import { RunWatch } from "./run-watch.ts";
 import { withoutCarriers } from "./stages/carrier.ts";
 import { withHead } from "./stages/head.ts";
 
-/** Deliveries of a session that are on their way. */
+/** Limit of open deliveries in a session. */
 const maxOpen = 1_000;
 const maxShownFaults = 20;
 
-/** The engine that is there already, else a new one whose hooks are this extension's. */
+/** Returns the existing engine, or starts one on this extension's hooks. */
 export function findOrStartEngine(pi: ExtensionAPI): Engine {
   const found = findEngine(pi);
   if (found !== undefined) return found;
   const engine = startEngine(pi);
-  // pi ends the subscriptions of an extension with its life, and when its loading fails.
+  // pi removes the subscriptions when the extension ends or fails to load.
   pi.events.on(engineChannel, (question) => {
     (question as EngineQuestion).engine ??= engine;
   });
@@ -49,14 +49,14 @@ function startEngine(pi: ExtensionAPI): Engine {
   const listeners = new Set<EngineListener>();
   const tracker = new DeliveryTracker(memory.tracked, (where, thrown) => fault(where, thrown));
   const send = (frame: OutwardBody): void => {
-    tracker.hear(frame);
+    tracker.apply(frame);
     for (const listener of listeners) listener.send(frame);
   };
   const shown = new Set<string>();
   const fault: Fault = (where, thrown, part): void => {
     for (const listener of listeners) listener.fault(where, thrown, part);
     if (listeners.size > 0 || shown.has(where) || shown.size >= maxShownFaults) return;
-    // Without a daemon the user is told, once for each part.
+    // Without a daemon, notify the user once for each part.
     shown.add(where);
     try {
       current?.ui.notify(`pi-rpcd: ${where} failed: ${messageOf(thrown)}`, "warning");
@@ -65,17 +65,17 @@ function startEngine(pi: ExtensionAPI): Engine {
     }
   };
   const pipeline = new RequestPipeline(fault);
-  const standing = new StandingList(memory.standing);
-  const boundary = new BoundaryWriter(fault, (entryId) => standing.carries(entryId));
+  const inserted = new InsertedPushes(memory.inserted);
+  const boundary = new BoundaryWriter(fault, (entryId) => inserted.carries(entryId));
   const run = new RunWatch(memory);
   let current: ExtensionContext | undefined;
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);
-  const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
-  const observer = new Observer({ memory, standing, send, tell: tellExtensions(pi) });
+  const handOver = new HandOver({ pi, memory, run, inserted, send, fault, wait: () => timer.ask() });
+  const observer = new Observer({ memory, inserted, send, tell: tellExtensions(pi) });
   const queueWindow = new QueueWindow();
   const structured = new StructuredContext({ memory, fault });
   const pending = new PendingList({ send, context: () => current });
-  /** Pushes that came before the session has started. */
+  /** Pushes received before the session has started. */
   const early: HeldPush[] = [];
   let isClosed = false;
 
@@ -83,20 +83,22 @@ function startEngine(pi: ExtensionAPI): Engine {
     for (const push of pushes) tracker.held(push);
     const reply = handOver.hold(pushes, ctx, when);
     hooks.update();
-    // One that stood on the branch already is in no frame.
-    if (reply.inserted.length > 0) tracker.hear({ kind: "inserted", deliveryIds: reply.inserted });
+    // No frame reports a push that was already on the branch.
+    if (reply.inserted.length > 0) tracker.apply({ kind: "inserted", deliveryIds: reply.inserted });
     return reply;
   };
-  /** For the daemon. An extension's message is no push of a client's, though the ids be the same. */
+  /** For the daemon. An extension's delivery is not a client's push, even with the same id. */
   const hold: Engine["hold"] = (pushes, ctx, when) => {
     const isTaken = ({ deliveryId }: HeldPush): boolean => tracker.get(deliveryId)?.fingerprint !== undefined;
-    const refused = pushes.filter(isTaken).map(({ deliveryId }) => ({ deliveryId, why: "An extension uses this id." }));
+    const refused = pushes
+      .filter(isTaken)
+      .map(({ deliveryId }) => ({ deliveryId, why: "An extension already uses this id." }));
     const reply = take(refused.length === 0 ? pushes : pushes.filter((push) => !isTaken(push)), ctx, when);
     return refused.length === 0 ? reply : { ...reply, refused };
   };
   const release = (deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply => {
     const reply = handOver.release(deliveryIds, ctx);
-    if (reply.released.length > 0) tracker.hear({ kind: "cancelled", deliveryIds: reply.released });
+    if (reply.released.length > 0) tracker.apply({ kind: "cancelled", deliveryIds: reply.released });
     return reply;
   };
   const push: Engine["push"] = (given, fingerprint) => {
@@ -110,7 +112,7 @@ function startEngine(pi: ExtensionAPI): Engine {
       return "taken";
     }
     try {
-      // A run that is on, or that a prompt is about to start, takes it at its boundaries.
+      // The current run, or one that a prompt is about to start, takes the push at its boundaries.
       take([given], current, "later");
       handOver.retry(current);
     } catch (thrown) {
@@ -127,24 +129,24 @@ function startEngine(pi: ExtensionAPI): Engine {
     }
     const at = early.findIndex((one) => one.deliveryId === deliveryId);
     if (at >= 0) early.splice(at, 1);
-    tracker.hear({ kind: "cancelled", deliveryIds: [deliveryId] });
+    tracker.apply({ kind: "cancelled", deliveryIds: [deliveryId] });
   };
 
-  const partsDesk = new PartsDesk({ pi, fault });
-  const places: Places = {
+  const partRegistry = new PartRegistry({ pi, fault });
+  const host: HostPort = {
     pi,
     memory,
     pipeline,
     boundary,
     fault,
     context: () => current,
-    answer: (about, answerer) => partsDesk.answer(about, answerer),
-    onSession: (begun, part) => partsDesk.onSession(begun, part, current),
-    on: (part, event, handler) => partsDesk.on(part, event, handler),
+    answer: (about, answerer) => partRegistry.answer(about, answerer),
+    onSession: (begun, part) => partRegistry.onSession(begun, part, current),
+    on: (part, event, handler) => partRegistry.on(part, event, handler),
     notify: (name, data) => send({ kind: "notice", name, data } as OutwardBody),
     debug: (part, facts) => send({ kind: "debug", part, facts }),
     reload: () => send({ kind: "reload" }),
-    isUnanswered: (entryId) => standing.carries(entryId),
+    isUnanswered: (entryId) => inserted.carries(entryId),
   };
 
   const engine: Engine = {
@@ -153,9 +155,9 @@ function startEngine(pi: ExtensionAPI): Engine {
       return current;
     },
     listen: (listener) => void listeners.add(listener),
-    frameCame: () => run.frameCame(),
+    frameReceived: () => run.frameReceived(),
     add: (part) => {
-      part(places);
+      part(host);
       hooks.update();
     },
     report: fault,
@@ -168,7 +170,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     release,
     beforePrompt: (ctx): HoldReply => handOver.beforePrompt(ctx),
     carry: (ctx, deliveryId): CarryReply => {
-      const entryId = deliveryId === undefined ? undefined : standing.get(deliveryId)?.entryId;
+      const entryId = deliveryId === undefined ? undefined : inserted.get(deliveryId)?.entryId;
       const isOffBranch = entryId !== undefined && whyLeftOut(ctx.sessionManager, entryId) === "off_branch";
       return isOffBranch ? { started: false, isOffBranch } : handOver.carry(ctx);
     },
@@ -179,7 +181,7 @@ function startEngine(pi: ExtensionAPI): Engine {
       memory.parts = parts ?? undefined;
       return isForNext ? undefined : Promise.all([...listeners].flatMap((listener) => listener.configured() ?? []));
     },
-    ask: (about, params, ctx) => partsDesk.ask(about, params, ctx),
+    ask: (about, params, ctx) => partRegistry.ask(about, params, ctx),
     ping: (ctx): PingReply => ({ running: run.isRunning(ctx), held: handOver.held() }),
   };
 
@@ -204,11 +206,11 @@ function startEngine(pi: ExtensionAPI): Engine {
   pipeline.use("cache_warming_decision", "verdict", (event) => observer.warming(event));
   boundary.contribute("pushes", (at) => handOver.atBoundary(at), {
     isLast: true,
-    mayWish: () => handOver.held().length > 0,
+    mayPropose: () => handOver.held().length > 0,
   });
   pipeline.install(pi);
 
-  /** A handler that reports what it throws: pi would only log it, and would end at a rejection. */
+  /** Reports errors of a handler: pi would only log an exception, and would terminate at a rejection. */
   const guarded =
     <E, R>(where: string, handler: (event: E, ctx: ExtensionContext) => R) =>
     (event: E, ctx: ExtensionContext): R | undefined => {
@@ -230,15 +232,15 @@ function startEngine(pi: ExtensionAPI): Engine {
         observer.sessionReplaced(ctx.sessionManager);
         handOver.forget();
         run.sessionReplaced();
-        tracker.hear({ kind: "over", code: "session_replaced" });
+        tracker.apply({ kind: "over", code: "session_replaced" });
       }
       memory.sessionId = sessionId;
       structured.sessionStarted(event.reason, ctx);
       for (const entry of findUnanswered(ctx.sessionManager)) {
-        standing.add(entry);
-        tracker.standing(entry);
+        inserted.add(entry);
+        tracker.foundInTranscript(entry);
       }
-      partsDesk.sessionStarted(ctx, event.reason);
+      partRegistry.sessionStarted(ctx, event.reason);
       for (const listener of listeners) listener.sessionStarted(event, ctx);
       if (early.length > 0) take(early.splice(0), ctx, "later");
       hooks.update();
@@ -248,7 +250,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   pi.on(
     "input",
     guarded("input", (_event, ctx) => {
-      // What waits for a prompt stands before it. The daemon sees to its own pushes when it prompts.
+      // Pushes that wait for a prompt go before it. The daemon handles its own pushes when it prompts.
       const isWaitedFor = handOver.held().some((id) => tracker.get(id)?.fingerprint !== undefined);
       run.prompted();
       if (isWaitedFor) handOver.beforePrompt(ctx);
@@ -279,7 +281,7 @@ function startEngine(pi: ExtensionAPI): Engine {
         ),
     },
     agent_before_settle: {
-      isNeeded: () => boundary.isNeeded || run.asksForEnd,
+      isNeeded: () => boundary.isNeeded || run.needsSettleHook,
       register: () =>
         pi.on(
           "agent_before_settle",
@@ -328,7 +330,7 @@ function startEngine(pi: ExtensionAPI): Engine {
       pending.clear();
       structured.close();
       isClosed = true;
-      if (reason === "quit") tracker.hear({ kind: "over", code: "session_closed" });
+      if (reason === "quit") tracker.apply({ kind: "over", code: "session_closed" });
       releaseMemory(memory, reason === "quit");
     }),
   );

@@ -1,12 +1,12 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { LINK_VERSION } from "../protocol/link.ts";
-import { DialogNews } from "./dialog-news.ts";
+import { DialogAnnouncer } from "./dialog-announcer.ts";
 import type { Engine } from "./engine-port.ts";
 import { Inbound } from "./link/inbound.ts";
 import { Outbound } from "./link/outbound.ts";
 import type { LinkIdentity } from "./memory.ts";
 
-/** Connects the engine to the daemon: its frames go out by the status key, the daemon's come in by the command. */
+/** Connects the engine to the daemon: outward frames use the status key, inward frames the command. */
 export function linkToDaemon(
   pi: ExtensionAPI,
   engine: Engine,
@@ -14,7 +14,7 @@ export function linkToDaemon(
   configured: () => Promise<void> | undefined,
 ): void {
   const outbound = new Outbound(link.statusKey);
-  const dialogs = new DialogNews(pi, outbound, engine.memory.customUi);
+  const dialogs = new DialogAnnouncer(pi, outbound, engine.memory.customUi);
   const inbound = new Inbound(engine, outbound, dialogs);
   engine.listen({
     send: (frame) => outbound.send(frame),
@@ -39,7 +39,7 @@ export function linkToDaemon(
   pi.registerCommand(link.command, {
     description: "Used by pi-rpcd.",
     handler: async (text: string, ctx: ExtensionContext) => {
-      engine.frameCame();
+      engine.frameReceived();
       await inbound.receive(text, ctx);
     },
   });

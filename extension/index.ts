@@ -1,6 +1,6 @@
 /**
- * `pi-rpcd/extension`: what runs inside pi. The default export is the daemon's helper, which the daemon loads itself. The
- * named ones are for other extensions, in any pi: deliver messages to the model and know that they got there.
+ * `pi-rpcd/extension`: code that runs inside pi. The default export is the helper, which the daemon loads. The named
+ * exports let other extensions, in any pi, deliver messages to the model with confirmation.
  */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { openHelper } from "./open.ts";
@@ -22,7 +22,7 @@ export {
   type RefusedDetails,
 } from "./background/runner.ts";
 export type { DeliveryProgress } from "./delivery/progress.ts";
-export type { DialogEvent } from "./dialog-news.ts";
+export type { DialogEvent } from "./dialog-announcer.ts";
 export type {
   ProviderRequestDelivered,
   ProviderRequestEvents,
@@ -30,7 +30,7 @@ export type {
   ProviderRequestPrepared,
 } from "./provider/bus-events.ts";
 
-/** The helper extension. In a pi that no daemon has started it does nothing. */
+/** The helper extension. Does nothing in a pi that was not started by a daemon. */
 export default function helper(pi: ExtensionAPI): Promise<void> | undefined {
   return openHelper(pi, { entry: import.meta.url });
 }

@@ -6,11 +6,11 @@ import type { GivenIds } from "../context/pruning/ids-registry.ts";
 import type { HelperConfig, PartsConfig } from "../protocol/link.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
-import type { Tracked } from "./delivery/tracker.ts";
+import type { TrackedDelivery } from "./delivery/tracker.ts";
 import { nothingObserved, type Observation } from "./delivery/verdict.ts";
 import { type ProviderWatch, type ReportedRequest, unwatched } from "./provider/reporter.ts";
 
-/** What the helper needs to be reached by its daemon, fixed for the life of the process. */
+/** Identity of the link to the daemon, fixed for the life of the process. */
 export interface LinkIdentity {
   /** URL of the entry module that keeps the link. Another copy of the helper in the same pi leaves it alone. */
   readonly owner: string;
@@ -19,63 +19,68 @@ export interface LinkIdentity {
   readonly command: string;
 }
 
-/** A push that stands in the transcript and has not been answered yet. */
-export interface StandingPush extends MarkedEntry {
+/** A push in the transcript that has not been answered yet. */
+export interface InsertedPush extends MarkedEntry {
   readonly isDelivered: boolean;
 }
 
-/** What is known of pi's run beyond `ctx.isIdle()`. */
+/** State of pi's run, more precise than `ctx.isIdle()`. */
 export type RunPhase =
   | { readonly kind: "idle" }
-  /** We have had pi start one. */
+  /** We asked pi to start a run. */
   | { readonly kind: "starting" }
-  /** pi looks into a prompt. It starts a run soon, unless an extension takes the prompt; until then pi calls itself idle. */
+  /**
+   * pi processes a prompt. It starts a run soon, unless an extension handles the prompt; until then pi reports idle.
+   */
   | { readonly kind: "prompting"; readonly since: number }
   | {
       readonly kind: "running";
       readonly signal: AbortSignal | undefined;
       readonly last: "completed" | "error" | "aborted";
       readonly isCompacted: boolean;
-      /** pi skips `agent_before_settle` when the run was aborted. Looked for only where {@link RunWatch.asksForEnd} says so. */
+      /**
+       * pi skips `agent_before_settle` when the run was aborted. Tracked only if {@link RunWatch.needsSettleHook} is
+       * true.
+       */
       readonly isBeforeSettleSeen: boolean;
     }
   /**
-   * `agent_settled` was seen, and pi may still be telling other extensions of it. It defers every start of a run and
-   * every inward frame until they are through, so that the next frame proves that they are.
+   * `agent_settled` was seen, and pi may still be notifying other extensions. It defers run starts and inward frames
+   * until then, so the next frame proves that it is done.
    */
   | { readonly kind: "settling" };
 
-/** What must outlive the modules: pi creates them anew at each reload or replacement of the session. */
+/** State that outlives the modules, which pi re-creates at each reload or replacement of the session. */
 export interface Memory {
   link: LinkIdentity | undefined;
   sessionId: string | undefined;
   run: RunPhase;
   observation: Observation;
-  /** A run is to be started for what stands in the transcript as soon as pi is idle. */
+  /** Start a run for pushes in the transcript as soon as pi is idle. */
   isCarryWanted: boolean;
   watch: ProviderWatch;
   request: ReportedRequest | undefined;
-  /** What stands in front of the conversation in each request, and in no file. */
+  /** Context sent before the conversation in each request, and stored in no file. */
   context: HeldContext | undefined;
-  /** A context is to come until this `performance.now()`, and no request is made before it has. */
+  /** Deadline (`performance.now()`) for an expected context; requests wait for it. */
   contextDueBy: number | undefined;
-  /** This pi is to make no request at all. */
+  /** This pi must not make requests. */
   isOnlyAsked: boolean;
-  /** What becomes of `ctx.ui.custom()`. `undefined`: as pi has it. */
+  /** Behaviour of `ctx.ui.custom()`. `undefined`: pi's own. */
   customUi: HelperConfig["customUi"];
-  /** What the parts go by. `undefined`: none is on. */
+  /** Configuration of the parts. `undefined`: none is active. */
   parts: PartsConfig | undefined;
-  /** What is known of the session's requests and of the provider's cache. */
+  /** Knowledge about the session's requests and the provider's cache. */
   audit: AuditMemory | undefined;
-  /** Tools of a session that this pi has made inactive, of which a reload knows nothing. */
+  /** Tools that this pi has deactivated in a session; a reload does not know them. */
   takenTools: { readonly sessionId: string; readonly names: ReadonlySet<string> } | undefined;
-  /** Cut results whose records may stand in no entry yet. */
+  /** Shortened results whose records may not be in an entry yet. */
   readonly cuts: PendingCuts;
-  /** Ids of messages that no entry tells of yet. */
+  /** Message ids that are not recorded in an entry yet. */
   messageIds: GivenIds | undefined;
   readonly held: Map<string, HeldItem>;
-  readonly standing: Map<string, StandingPush>;
-  readonly tracked: Map<string, Tracked>;
+  readonly inserted: Map<string, InsertedPush>;
+  readonly tracked: Map<string, TrackedDelivery>;
 }
 
 export function emptyMemory(): Memory {
@@ -97,19 +102,19 @@ export function emptyMemory(): Memory {
     cuts: new Map(),
     messageIds: undefined,
     held: new Map(),
-    standing: new Map(),
+    inserted: new Map(),
     tracked: new Map(),
   };
 }
 
-/** The version of what copies of these modules share: {@link Memory} and the engine. Other versions keep apart. */
-export const SHARED_VERSION = 3;
+/** Version of {@link Memory} and the engine, which copies of these modules share. Different versions do not share. */
+export const SHARED_VERSION = 4;
 
 type Api = Pick<ExtensionAPI, "events">;
 
 interface Claim {
   readonly memory: Memory;
-  /** The life of the extensions that uses it; `undefined` when that has ended. */
+  /** API of the extension instance that uses the memory; `undefined` when it has ended. */
   user: Api | undefined;
 }
 
@@ -121,14 +126,14 @@ function claims(): Claim[] {
   return global[key];
 }
 
-/** Whether some memory of this process has the link of this entry module. */
+/** Whether a memory of this process holds the link of this entry module. */
 export function isLinkKept(owner: string): boolean {
   return claims().some(({ memory }) => memory.link?.owner === owner);
 }
 
 /**
- * The memory that the life before has left, else an empty one. A process may have several sessions, each with extensions
- * of its own: what a living one uses is not given away.
+ * Returns the memory of the previous extension instances, or an empty one. A process may have several sessions with
+ * their own extensions: memory in use is not shared.
  */
 export function claimMemory(pi: Api): Memory {
   const left = claims().find(({ user }) => user === undefined || !isAlive(user));
@@ -141,7 +146,7 @@ export function claimMemory(pi: Api): Memory {
   return memory;
 }
 
-/** This life ends. `forGood`: nobody will come after it. */
+/** Releases the memory. `forGood`: no extension instances will follow. */
 export function releaseMemory(memory: Memory, forGood: boolean): void {
   const all = claims();
   const at = all.findIndex((claim) => claim.memory === memory);
@@ -151,7 +156,7 @@ export function releaseMemory(memory: Memory, forGood: boolean): void {
   if (forGood) all.splice(at, 1);
 }
 
-/** pi makes an extension's API throw when its life has ended, or when its loading has failed. */
+/** pi makes an extension's API throw after the extension has ended or failed to load. */
 function isAlive(pi: Api): boolean {
   try {
     pi.events.emit("pi-rpcd.alive", undefined);

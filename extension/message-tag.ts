@@ -3,24 +3,24 @@ const close = "</dcp-message-id>";
 const exact = /^<dcp-message-id>(m[0-9]{3,9}|b[1-9][0-9]{0,8})<\/dcp-message-id>$/u;
 const anywhere = /<dcp-message-id>(m[0-9]{3,9}|b[1-9][0-9]{0,8})<\/dcp-message-id>/gu;
 
-/** What tells the model by which id a message is named: the last block of the message. */
+/** Tag that tells the model the id of a message; it is the message's last block. */
 export function tagOf(id: string): string {
   return `${open}${id}${close}`;
 }
 
-/** The id of a text that is a tag and nothing else. */
+/** Returns the id if the text is exactly one tag. */
 export function taggedId(text: unknown): string | undefined {
   return typeof text === "string" && text.length < 64 ? exact.exec(text)?.[1] : undefined;
 }
 
-/** A text without the tag that ends it. */
+/** Removes the tag at the end of a text. */
 export function withoutLastTag(text: string): string {
   if (!text.endsWith(close)) return text;
   const at = text.lastIndexOf(open);
   return taggedId(text.slice(Math.max(at, 0))) === undefined ? text : text.slice(0, at);
 }
 
-/** The ids of a text's tags. `isWhole`: of all of them, else of the one that it ends with. */
+/** Returns the ids of a text's tags: all of them if `isWhole`, otherwise only of a tag at the end. */
 export function idsOfTags(text: string, isWhole: boolean): string[] {
   if (!isWhole) {
     const id = text.endsWith(close) ? taggedId(text.slice(text.lastIndexOf(open))) : undefined;
@@ -29,14 +29,14 @@ export function idsOfTags(text: string, isWhole: boolean): string[] {
   return mayHoldTag(text) ? Array.from(text.matchAll(anywhere), ([, id = ""]) => id) : [];
 }
 
-/** Whether a text may hold a tag: most hold none. */
+/** Whether a text may contain a tag; a cheap check, because most do not. */
 export function mayHoldTag(text: string): boolean {
   return text.includes(open);
 }
 
 /**
- * A text without the tags whose ids `isIssued` knows. A tag that has a line for itself goes with the end of its line;
- * everything else of the text stays as it is. Gives the text itself where there is nothing to remove.
+ * Removes the tags whose ids `isIssued` accepts. A tag alone on a line is removed with its line break; the rest of the
+ * text is unchanged. Returns the text itself if there is nothing to remove.
  */
 export function withoutTags(text: string, isIssued: (id: string) => boolean): string {
   if (!mayHoldTag(text)) return text;

@@ -4,7 +4,7 @@ import type { HelperConfig } from "../protocol/link.ts";
 import { findOrStartEngine } from "./engine.ts";
 import type { Engine, Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
-import { inspecting } from "./inspecting.ts";
+import { inspectionPart } from "./inspection.ts";
 import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
 import { isLinkKept } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
@@ -17,26 +17,26 @@ export interface OpenOptions {
 }
 
 /**
- * Opens the link to the daemon that has left its configuration in the environment. Without one it does nothing. pi calls
- * an extension's entry anew at each reload or replacement of the session; the link stays what it was.
+ * Opens the link to the daemon whose configuration is in the environment; does nothing without one. pi calls the entry
+ * again at each reload or replacement of the session; the link stays the same.
  */
 export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): Promise<void> | undefined {
-  const given = takeConfig();
-  if (given === undefined && !isLinkKept(entry)) return undefined;
-  if (given !== undefined) beginOnce(pi, given);
+  const config = takeConfig();
+  if (config === undefined && !isLinkKept(entry)) return undefined;
+  if (config !== undefined) initialiseProcess(pi, config);
   const engine = findOrStartEngine(pi);
-  if (engine.memory.link === undefined && given !== undefined) {
-    const { statusKey, contextWithinMs, isOnlyAsked } = given;
+  if (engine.memory.link === undefined && config !== undefined) {
+    const { statusKey, contextWithinMs, isOnlyAsked } = config;
     engine.memory.link = { owner: entry, statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
     if (contextWithinMs !== undefined) engine.memory.contextDueBy = performance.now() + contextWithinMs;
     engine.memory.isOnlyAsked = isOnlyAsked === true;
-    engine.memory.customUi = given.customUi;
-    engine.memory.parts = given.parts;
+    engine.memory.customUi = config.customUi;
+    engine.memory.parts = config.parts;
   }
   const { link } = engine.memory;
   if (link?.owner !== entry) return undefined;
   for (const part of parts) engine.add(part);
-  engine.add(inspecting);
+  engine.add(inspectionPart);
   engine.add(tree);
   const contextParts = contextPartsOf(engine);
   linkToDaemon(pi, engine, link, contextParts);
@@ -44,8 +44,8 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
 }
 
 /**
- * Loads what optimises and prunes, once there is a configuration for it: a pi without one is not to pay for their modules.
- * When they cannot be loaded, pi goes on without them.
+ * Loads optimisation and pruning once they are configured, so that a pi without them does not pay for their modules. If
+ * they cannot be loaded, pi continues without them.
  */
 function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
   let loading: Promise<void> | undefined;
@@ -58,9 +58,10 @@ function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
   };
 }
 
-/** What the process needs once, whatever becomes of this life of the extensions. */
-function beginOnce(pi: ExtensionAPI, { startEnvironment }: HelperConfig): void {
-  // Without a listener Node opens its inspector to all users of the machine. A pi that is not run by our Node has no flag.
+/** Process-wide setup, done once. */
+function initialiseProcess(pi: ExtensionAPI, { startEnvironment }: HelperConfig): void {
+  // Without a listener Node opens its inspector to all users of the machine. A pi that runs on another Node cannot be
+  // given a flag.
   process.on("SIGUSR1", () => {});
   if (startEnvironment === undefined) return;
   let isStarting = true;
@@ -74,8 +75,8 @@ function takeConfig(): HelperConfig | undefined {
   try {
     return takeHelperConfig(process.env);
   } catch (thrown) {
-    // The daemon, which waits for a hello, reads pi's stderr.
-    process.stderr.write(`pi-rpcd: the helper extension has no link to its daemon. ${messageOf(thrown)}\n`);
+    // The daemon reads pi's stderr while it waits for a hello.
+    process.stderr.write(`pi-rpcd: the helper extension cannot link to its daemon. ${messageOf(thrown)}\n`);
     return undefined;
   }
 }

@@ -1,14 +1,14 @@
 import type { ContextWithSystemEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 
-/** A message of a request as pi's hooks show it: pi's own roles and those that it turns into user messages. */
+/** A message of a request in pi's hooks: pi's own roles and those that pi converts to user messages. */
 export type AgentMessage = ContextWithSystemEvent["messages"][number];
 
 export type SystemMessage = Extract<AgentMessage, { role: "system" }>;
 
-/** What is read of pi's session: entries are reached from the leaf, so that no call copies the whole branch. */
+/** Read access to the active branch, from the leaf, so that no call copies the whole branch. */
 export type SessionReader = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;
 
-/** What is read of pi's session where the entries of all branches count. */
+/** Read access to the entries of all branches. */
 export type TreeReader = SessionReader & Pick<ExtensionContext["sessionManager"], "getEntries">;
 
 export type SessionEntry = NonNullable<ReturnType<SessionReader["getEntry"]>>;
@@ -18,7 +18,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The words of whatever was thrown. */
+/** Returns the message of a thrown value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

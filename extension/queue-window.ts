@@ -1,15 +1,15 @@
 import type { AgentMessage } from "./pi-types.ts";
 
 /**
- * Knows whether a message that pi has taken out of its queue may still be on its way into the transcript: pi takes
- * messages out where a turn ends or a run begins, and writes them before the next request is made.
+ * Tracks whether a message may have left pi's queue without being in the transcript yet: pi takes messages out at the
+ * end of a turn or the start of a run, and writes them before the next request.
  */
 export class QueueWindow {
-  /** Calls of the last answer whose results have not come. */
+  /** Tool calls of the last answer without a result. */
   #calls = 0;
   #closed: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  /** Resolves when no message is on its way. Undefined: none is. */
+  /** Resolves when no message is between queue and transcript. `undefined`: none is. */
   get closed(): Promise<void> | undefined {
     return this.#closed?.promise;
   }

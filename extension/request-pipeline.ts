@@ -10,7 +10,7 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "./pi-types.ts";
 
-/** What the stages of each hook look at. `returns`: what a stage may put in its place. */
+/** Input of each hook's stages. `returns`: what a stage may return instead. */
 interface Hooks {
   context: { readonly value: ContextEvent; readonly returns: never };
   context_with_system: { readonly value: readonly AgentMessage[]; readonly returns: readonly AgentMessage[] };
@@ -24,7 +24,7 @@ interface Hooks {
 }
 export type PipelineHook = keyof Hooks;
 
-/** The order of the stages in each hook. A name without a stage is passed over. */
+/** Order of the stages in each hook. Names without a stage are skipped. */
 export const stageOrder = {
   context: ["map"],
   context_with_system: [
@@ -52,8 +52,8 @@ export const stageOrder = {
 export type StageName<H extends PipelineHook> = (typeof stageOrder)[H][number];
 
 /**
- * Looks at what a request is made of and may give something else for the later stages and pi. It never changes what it
- * was given. A stage that throws is passed over, and the model call goes on without it.
+ * Reads a part of a request and may return a replacement for the later stages and pi. Must not modify its input. A
+ * stage that throws is skipped, and the request continues without it.
  */
 export type Stage<H extends PipelineHook> = (
   value: Hooks[H]["value"],
@@ -61,15 +61,15 @@ export type Stage<H extends PipelineHook> = (
 ) => Hooks[H]["returns"] | undefined | void;
 
 interface AnyStage {
-  /** Whose it is, where the place is shared. */
+  /** Owner of the stage, if several parts share the name. */
   readonly part: string | undefined;
   readonly run: (value: unknown, ctx: ExtensionContext) => unknown;
 }
 
-/** Hears of what was thrown. `part`: by one that has a name, and that is passed over. */
+/** Receives errors. `part`: the named part that threw and was skipped. */
 export type Fault = (where: string, thrown: unknown, part?: string) => void;
 
-/** The one owner of the hooks around a request to the model. */
+/** Owns the hooks around a request to the model. */
 export class RequestPipeline {
   readonly #stages = new Map<PipelineHook, Map<string, readonly AnyStage[]>>();
   readonly #fault: Fault;
@@ -81,24 +81,24 @@ export class RequestPipeline {
   }
 
   /**
-   * Fills a place in the order. Parts that share one name themselves, and their stages run in the order in which they
-   * came; a part has one stage in a place.
+   * Adds a stage. Parts that share a stage name must pass their own name; their stages run in order of registration,
+   * one for each part.
    */
   use<H extends PipelineHook>(hook: H, name: StageName<H>, stage: Stage<H>, part?: string): void {
     const stages = this.#stages.get(hook) ?? new Map<string, readonly AnyStage[]>();
-    const there = stages.get(name) ?? [];
-    if (there.some((other) => other.part === part)) throw new Error(`The stage ${hook}/${name} is there already.`);
+    const existing = stages.get(name) ?? [];
+    if (existing.some((other) => other.part === part)) throw new Error(`The stage ${hook}/${name} already exists.`);
     const isFirst = stages.size === 0;
-    this.#stages.set(hook, stages.set(name, [...there, { part, run: stage as AnyStage["run"] }]));
-    if (isFirst && this.#pi !== undefined) this.#take[hook](this.#pi);
+    this.#stages.set(hook, stages.set(name, [...existing, { part, run: stage as AnyStage["run"] }]));
+    if (isFirst && this.#pi !== undefined) this.#subscribe[hook](this.#pi);
   }
 
-  /** Has each request wait for what `gate` gives, if anything, before the stages look at its messages. */
+  /** Makes each request wait for the promise of `gate`, if any, before its stages run. */
   wait(gate: (ctx: ExtensionContext) => Promise<void> | undefined): void {
     this.#gate = gate;
   }
 
-  /** Puts a value through a hook's stages. Gives the value itself when no stage had another. */
+  /** Runs a hook's stages on a value. Returns the value itself if no stage replaced it. */
   run<H extends PipelineHook>(hook: H, value: Hooks[H]["value"], ctx: ExtensionContext): Hooks[H]["value"] {
     const stages = this.#stages.get(hook);
     let current: unknown = value;
@@ -115,7 +115,7 @@ export class RequestPipeline {
     return current as Hooks[H]["value"];
   }
 
-  #opened(ctx: ExtensionContext): Promise<void> | undefined {
+  #awaitGate(ctx: ExtensionContext): Promise<void> | undefined {
     try {
       return this.#gate(ctx);
     } catch (thrown) {
@@ -124,13 +124,13 @@ export class RequestPipeline {
     }
   }
 
-  /** Takes the hooks that have stages, and each other one when it gets its first. */
+  /** Subscribes to the hooks that have stages, and to others when they get their first. */
   install(pi: ExtensionAPI): void {
     this.#pi = pi;
-    for (const hook of this.#stages.keys()) this.#take[hook](pi);
+    for (const hook of this.#stages.keys()) this.#subscribe[hook](pi);
   }
 
-  readonly #take: Readonly<Record<PipelineHook, (pi: ExtensionAPI) => void>> = {
+  readonly #subscribe: Readonly<Record<PipelineHook, (pi: ExtensionAPI) => void>> = {
     context: (pi) => void pi.on("context", (event, ctx) => void this.run("context", event, ctx)),
     context_with_system: (pi) =>
       void pi.on("context_with_system", ({ messages }, ctx) => {
@@ -138,7 +138,7 @@ export class RequestPipeline {
           const made = this.run("context_with_system", messages, ctx);
           return made === messages ? undefined : { messages: [...made] };
         };
-        const opened = this.#opened(ctx);
+        const opened = this.#awaitGate(ctx);
         return opened === undefined ? answer() : opened.then(answer, answer);
       }),
     before_provider_request: (pi) =>
@@ -161,7 +161,7 @@ export class RequestPipeline {
         const made = this.run("tool_result", event, ctx);
         if (made === event) return undefined;
         const { content, details, isError, usage } = made;
-        // pi drops it, since 0.99, where content is given without it.
+        // Since 0.99 pi drops it if content is returned without it.
         const structured = "structuredContent" in made ? { structuredContent: made.structuredContent } : {};
         return { content, details, isError, ...(usage === undefined ? {} : { usage }), ...structured };
       }),

@@ -2,13 +2,13 @@ import type { AgentSettledEvent, ExtensionContext } from "@earendil-works/pi-cod
 import type { RunEnd } from "./delivery/moments.ts";
 import type { Memory, RunPhase } from "./memory.ts";
 
-/** An extension that takes a prompt does so without any event, so a prompt is not waited for longer than this. */
+/** Time limit for a prompt: an extension can handle it without any event. */
 const longestPromptMs = 2_000;
 
-/** Follows pi's run by its events, for what `ctx.isIdle()` does not tell. */
+/** Tracks pi's run by its events, because `ctx.isIdle()` is not enough. */
 export class RunWatch {
   readonly #memory: Pick<Memory, "run">;
-  /** Whether `agent_settled` says that the run was aborted, as pi does from 1.1.0 on. */
+  /** Whether `agent_settled` reports aborted runs, as since pi 1.1.0. */
   #isAbortSaid = false;
 
   constructor(memory: Pick<Memory, "run">) {
@@ -16,31 +16,31 @@ export class RunWatch {
   }
 
   /**
-   * Whether a run is on, or was started by us. pi is busy for other reasons too, such as a compaction on request. A run
-   * that a prompt is about to start counts once pi says that it has.
+   * Whether a run is active or was started by us. pi can be busy for other reasons, such as a requested compaction. A
+   * run that a prompt is about to start counts from its `agent_start`.
    */
   isRunning(ctx: ExtensionContext): boolean {
     const { kind } = this.#memory.run;
     return (kind === "running" || kind === "starting") && !ctx.isIdle();
   }
 
-  /** pi was idle and was given a message that starts a run. It is busy at once, unless it defers the start. */
+  /** An idle pi was given a message that starts a run. pi is busy immediately, unless it defers the start. */
   asked(ctx: ExtensionContext): void {
     if (this.#memory.run.kind !== "running" && !ctx.isIdle()) this.#memory.run = { kind: "starting" };
   }
 
-  /** pi is idle: a run that we have asked for has never been. */
-  foundIdle(): void {
+  /** pi is idle, so a requested run did not start. */
+  observedIdle(): void {
     if (this.#memory.run.kind === "starting") this.#memory.run = { kind: "idle" };
   }
 
-  /** `input`: a prompt has come. */
+  /** `input`: a prompt has arrived. */
   prompted(now = Date.now()): void {
     const { kind } = this.#memory.run;
     if (kind !== "running" && kind !== "starting") this.#memory.run = { kind: "prompting", since: now };
   }
 
-  /** Whether a run started now would cross the one that a prompt is about to start. */
+  /** Whether a run started now would collide with the one that a prompt is about to start. */
   isPrompting(now = Date.now()): boolean {
     const { run } = this.#memory;
     return run.kind === "prompting" && now - run.since < longestPromptMs;
@@ -75,15 +75,18 @@ export class RunWatch {
   }
 
   /**
-   * Whether only `agent_before_settle` tells if the run is aborted: pi before 1.1.0 does not say it, and the signal does not
-   * while pi waits before a retry, or compacts.
+   * Whether only `agent_before_settle` reveals an aborted run: pi before 1.1.0 does not report it, and the signal is
+   * not set while pi waits for a retry or compacts.
    */
-  get asksForEnd(): boolean {
+  get needsSettleHook(): boolean {
     const { run } = this.#memory;
     return !this.#isAbortSaid && run.kind === "running" && isEndUnclear(run);
   }
 
-  /** `agent_settled`: how the run ended. pi says whether it was aborted from 1.1.0 on; before, its silence does. */
+  /**
+   * `agent_settled`: returns how the run ended. pi reports an abort since 1.1.0; before, it is inferred from skipped
+   * events.
+   */
   settled(event: AgentSettledEvent): RunEnd {
     const { run } = this.#memory;
     this.#memory.run = { kind: "settling" };
@@ -93,8 +96,8 @@ export class RunWatch {
     return run.kind === "running" && run.last === "error" ? "failed" : "completed";
   }
 
-  /** An inward frame: pi defers them until every extension knows that the run has settled. */
-  frameCame(): void {
+  /** An inward frame arrived: pi defers frames until every extension has been notified of the settled run. */
+  frameReceived(): void {
     if (this.#memory.run.kind === "settling") this.#memory.run = { kind: "idle" };
   }
 

@@ -1,27 +1,27 @@
 import type { ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { NAVIGATED_TYPE } from "../protocol/link.ts";
 import type { Result } from "../protocol/methods.ts";
-import { AskRefused, type Places } from "./engine-port.ts";
+import { AskRefused, type HostPort } from "./engine-port.ts";
 import { isObject, messageOf } from "./pi-types.ts";
 
-/** An extension's label may be longer than a client's. */
-const maxToldLabel = 200;
+/** Labels of extensions can be longer than those of clients. */
+const maxReportedLabel = 200;
 
-/** Moves within the session's tree, sets labels, and tells subscribers when the leaf was moved, by whomever in this pi. */
-export function tree(places: Places): void {
-  const { pi } = places;
-  places.answer("session/navigate", async (params, ctx) => await navigate(pi, params, ctx));
-  places.answer("session/setLabel", (params, ctx) => {
+/** Navigates the session's tree, sets labels, and notifies subscribers of every move of the leaf in this pi. */
+export function tree(host: HostPort): void {
+  const { pi } = host;
+  host.answer("session/navigate", async (params, ctx) => await navigate(pi, params, ctx));
+  host.answer("session/setLabel", (params, ctx) => {
     const { entryId, label } = isObject(params) ? params : {};
     const { id } = requireEntry(ctx, entryId);
     pi.setLabel(id, typeof label === "string" ? label : undefined);
     return {};
   });
-  places.onSession((ctx) => tellLabels(ctx, (labelled) => places.notify("session/labelled", labelled)), "tree");
-  places.on("tree", "session_tree", ({ oldLeafId, summaryEntry }, ctx) => {
-    // A summary is an entry of its own. Without one the file would still end on the branch that was left.
+  host.onSession((ctx) => reportLabels(ctx, (labelled) => host.notify("session/labelled", labelled)), "tree");
+  host.on("tree", "session_tree", ({ oldLeafId, summaryEntry }, ctx) => {
+    // A summary is an entry of its own. Without one the file would still end on the previous branch.
     if (summaryEntry === undefined) pi.appendEntry(NAVIGATED_TYPE, { from: oldLeafId });
-    places.notify("session/navigated", {
+    host.notify("session/navigated", {
       from: oldLeafId ?? null,
       to: ctx.sessionManager.getLeafId() ?? null,
       ...(summaryEntry === undefined ? {} : { summaryEntryId: summaryEntry.id }),
@@ -31,33 +31,37 @@ export function tree(places: Places): void {
 
 type AppendLabel = (targetId: string, label: string | undefined) => string;
 
-/** pi's own method, kept with ours: a reload begins the session again on the same session manager. */
+/** pi's original method, stored on our replacement: a reload starts the session again on the same session manager. */
 const original = Symbol.for("pi-rpcd.append-label");
 
-/** Tells of each label that is set in the session, also by other extensions: pi sends no event for it. */
-function tellLabels(
+/** Reports each label set in the session, also by other extensions, because pi sends no event for it. */
+function reportLabels(
   { sessionManager }: ExtensionContext,
-  tell: (labelled: { readonly entryId: string; readonly label: string | null }) => void,
+  report: (labelled: { readonly entryId: string; readonly label: string | null }) => void,
 ): void {
   const manager = sessionManager as unknown as { appendLabelChange: AppendLabel & { [original]?: AppendLabel } };
   const append = manager.appendLabelChange[original] ?? manager.appendLabelChange;
-  const told: AppendLabel = (entryId, label) => {
+  const appendAndReport: AppendLabel = (entryId, label) => {
     const id = append.call(manager, entryId, label);
-    // What cannot be told must not fail the extension that sets the label.
+    // A failed report must not affect the extension that sets the label.
     try {
-      tell({ entryId, label: label ? label.slice(0, maxToldLabel).toWellFormed() : null });
+      report({ entryId, label: label ? label.slice(0, maxReportedLabel).toWellFormed() : null });
     } catch {}
     return id;
   };
-  manager.appendLabelChange = Object.assign(told, { [original]: append });
+  manager.appendLabelChange = Object.assign(appendAndReport, { [original]: append });
 }
 
-async function navigate(pi: Places["pi"], params: unknown, ctx: ExtensionContext): Promise<Result<"session/navigate">> {
+async function navigate(
+  pi: HostPort["pi"],
+  params: unknown,
+  ctx: ExtensionContext,
+): Promise<Result<"session/navigate">> {
   const { entryId, summarize, isAborted } = isObject(params) ? params : {};
   const target = requireEntry(ctx, entryId);
   if (isAborted === true) return { outcome: "cancelled", leafId: ctx.sessionManager.getLeafId() ?? null };
   if (!ctx.isIdle())
-    throw new AskRefused("session_busy", "A run or a compaction is on. Wait until it has ended, or abort it.");
+    throw new AskRefused("session_busy", "A run or a compaction is active. Wait until it has ended, or abort it.");
   const { sessionManager } = ctx;
   const content = contentOf(target);
   const end = content === undefined ? target.id : target.parentId;
@@ -84,7 +88,7 @@ async function navigate(pi: Places["pi"], params: unknown, ctx: ExtensionContext
   };
 }
 
-/** The entry where the branch ends, without labels and marks after it: those do not change what the model sees. */
+/** The last entry of the branch that the model sees, without labels and marks after it. */
 function placeOf(sessionManager: ExtensionContext["sessionManager"]): string | null {
   let entry = sessionManager.getLeafEntry();
   while (entry?.type === "label" || (entry?.type === "custom" && entry.customType === NAVIGATED_TYPE)) {
@@ -101,7 +105,7 @@ function requireEntry({ sessionManager }: ExtensionContext, entryId: unknown): E
 
 type Entry = NonNullable<ReturnType<ExtensionContext["sessionManager"]["getEntry"]>>;
 
-/** The content of a message before which pi goes, so that it can be written again. */
+/** The content of a message if pi moves to the entry before it, so that the message can be edited. */
 function contentOf(entry: Entry): unknown {
   if (entry.type === "custom_message") return entry.content;
   return entry.type === "message" && entry.message.role === "user" ? entry.message.content : undefined;

@@ -1,6 +1,6 @@
 /**
- * What a promise gives, unless a signal comes and so many milliseconds have passed since: then the signal's reason is
- * thrown. What comes after that is passed over.
+ * Returns the promise's result. If the signal aborts and `graceMs` pass, throws the signal's reason and ignores a later
+ * result.
  */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs: number): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();

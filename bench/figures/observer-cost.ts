@@ -72,7 +72,7 @@ function measureRequests(pushes: number): Float64Array {
   const samples = new Float64Array(requests);
   for (let i = 0; i < requests; i += 1) {
     for (const [n, content] of contents.entries()) {
-      memory.standing.set(`d${n}`, {
+      memory.inserted.set(`d${n}`, {
         deliveryId: `d${n}`,
         entryId: `e${contextMessages - pushes + n}`,
         content,
@@ -90,7 +90,7 @@ function measureRequests(pushes: number): Float64Array {
     say("message_start", { message: { ...assistant, stopReason: "pending" } });
     say("message_end", { message: { ...assistant, stopReason: "stop" } });
     samples[i] = performance.now() - startedAt;
-    if (pushes > 0 && memory.standing.size > 0) throw new Error("The observer has not seen the pushes delivered.");
+    if (pushes > 0 && memory.inserted.size > 0) throw new Error("The observer has not seen the pushes delivered.");
   }
   releaseMemory(memory, true);
   return samples;

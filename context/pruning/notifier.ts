@@ -1,4 +1,4 @@
-import type { Places } from "../../extension/engine-port.ts";
+import type { HostPort } from "../../extension/engine-port.ts";
 import type { PruningConfig } from "../../protocol/pruning/config.ts";
 import type { PruningChanged } from "../../protocol/pruning/notices.ts";
 
@@ -9,31 +9,31 @@ const maxFacts = 8 * 1_024;
 
 /** Reports changes by pruning to subscribers and the user at the configured level, and to the debug log. */
 export class PruningNotifier {
-  readonly #places: Places;
+  readonly #host: HostPort;
   readonly #pruning: () => PruningConfig;
   #isAnswering = false;
 
-  constructor(places: Places, pruning: () => PruningConfig) {
-    this.#places = places;
+  constructor(host: HostPort, pruning: () => PruningConfig) {
+    this.#host = host;
     this.#pruning = pruning;
   }
 
-  readonly notify: Places["notify"] = (name, data) => {
+  readonly notify: HostPort["notify"] = (name, data) => {
     const { notification } = this.#pruning();
     if (name.startsWith("pruning/")) this.debug(part, { told: name, ...data });
     const isChange = name === "pruning/changed";
     if (isChange && notification === "off") return;
-    this.#places.notify(name, data);
+    this.#host.notify(name, data);
     if (notification === "off" || this.#isAnswering) return;
     const words = isChange ? changed(data as PruningChanged, notification) : other(name, data, notification);
     if (words !== undefined) this.#show(words, name === "pruning/degraded" ? "warning" : "info");
   };
 
   /** Logs a line if `pruning.debug` is on. */
-  readonly debug: Places["debug"] = (of, facts) => {
+  readonly debug: HostPort["debug"] = (of, facts) => {
     if (!this.#pruning().debug) return;
     const json = JSON.stringify(facts) ?? "";
-    this.#places.debug(of, json.length <= maxFacts ? facts : { cut: json.slice(0, maxFacts / 2).toWellFormed() });
+    this.#host.debug(of, json.length <= maxFacts ? facts : { cut: json.slice(0, maxFacts / 2).toWellFormed() });
   };
 
   /** Runs `answer` without UI notifications, because the caller shows its own answer to the user. */
@@ -48,7 +48,7 @@ export class PruningNotifier {
 
   #show(words: string, level: "info" | "warning"): void {
     try {
-      this.#places.context()?.ui.notify(words, level);
+      this.#host.context()?.ui.notify(words, level);
     } catch {
       // The session was replaced in the meantime.
     }

@@ -10,7 +10,7 @@ import { waitFor } from "./wait.ts";
 export interface DeliveryTicket {
   readonly deliveryId: string;
   /**
-   * The provider has accepted a request that carries the message; `evidence` says what that rests on. Rejects with
+   * The provider has accepted a request that carries the message; `evidence` names the proof. Rejects with
    * `DeliveryFailedError` when the message is parked or will never be delivered, with `SessionReplacedError`,
    * `ShutDownError`, or the signal's reason.
    */
@@ -20,13 +20,13 @@ export interface DeliveryTicket {
 }
 
 /**
- * Sends a custom message to the model, as `pi.sendMessage` does, and says when it got there. It is handed to pi at the
- * right moment (between the turns of a run, never between a tool call and its result), exactly once, and never waits in
- * pi's own queue, which loses messages in silence.
+ * Sends a custom message to the model, as `pi.sendMessage` does, and reports when the message arrives. The message is
+ * handed to pi exactly once, between the turns of a run and never between a tool call and its result. It never waits in
+ * pi's own queue, which loses messages silently.
  *
- * Throws before anything is done: `DeliveryInputError` (its `kind` names what is wrong), `TooManyDeliveriesError`,
- * `NotOpenError`, `SessionReplacedError`. A `deliveryId` that was used for the very same message before gives the
- * delivery that there is; for anything else it is refused as `deliveryIdReused`.
+ * Throws before any effect: `DeliveryInputError` (`kind` names the invalid argument), `TooManyDeliveriesError`,
+ * `NotOpenError`, `SessionReplacedError`. Repeating a `deliveryId` with the same message returns the existing delivery;
+ * with a different message it fails with `deliveryIdReused`.
  */
 export function deliver(pi: ExtensionAPI, message: DeliveryMessage, options: DeliverOptions = {}): DeliveryTicket {
   const engine = openEngine(pi);
@@ -50,7 +50,10 @@ function accept(result: ReturnType<Engine["push"]>, deliveryId: string): void {
     case "known":
       return;
     case "reused":
-      throw new DeliveryInputError("deliveryIdReused", `Another message has the deliveryId ${deliveryId}.`);
+      throw new DeliveryInputError(
+        "deliveryIdReused",
+        `The deliveryId ${deliveryId} is already used by another message.`,
+      );
     case "full":
       throw new TooManyDeliveriesError();
     case "closed":
@@ -71,7 +74,7 @@ function cancelOnAbort(engine: Engine, deliveryId: string, signal: AbortSignal, 
   delivered.then(done, done);
 }
 
-/** A rejection that nobody handles would end pi. */
+/** An unhandled rejection would terminate pi. */
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -1,7 +1,7 @@
 import type { WaitUntil } from "../../protocol/delivery.ts";
 import type { DeliveryProgress } from "../delivery/progress.ts";
 
-/** What goes wrong in the calls of `pi-rpcd/extension`. `kind` is for programs, `message` reads as help. */
+/** Base class of the errors of `pi-rpcd/extension`. `kind` is for programs, `message` for people. */
 export abstract class ExtensionApiError extends Error {
   abstract readonly kind: string;
 }
@@ -16,7 +16,7 @@ export class CustomUiUnsupportedError extends ExtensionApiError {
   }
 }
 
-/** What is wrong with the arguments of a call. Nothing was done. */
+/** The invalid argument of a call. The call had no effect. */
 export type WrongInput =
   | "customType"
   | "emptyContent"
@@ -43,17 +43,17 @@ export class DeliveryInputError extends ExtensionApiError {
   }
 }
 
-/** A thousand deliveries of this session are on their way: wait for some. */
+/** The session has 1,000 open deliveries, which is the limit. */
 export class TooManyDeliveriesError extends ExtensionApiError {
   override readonly name = "TooManyDeliveriesError";
   readonly kind = "tooManyDeliveries";
 
   constructor() {
-    super("Too many deliveries of this session are on their way. Wait for some of them.");
+    super("This session has too many open deliveries. Wait for some of them to end.");
   }
 }
 
-/** `openDelivery` was not called while the extension was loaded, so that pi's events were missed. */
+/** `openDelivery` was not called while the extension was loaded, so pi's events were missed. */
 export class NotOpenError extends ExtensionApiError {
   override readonly name = "NotOpenError";
   readonly kind = "notOpen";
@@ -63,19 +63,19 @@ export class NotOpenError extends ExtensionApiError {
   }
 }
 
-/** No delivery of this pi has the id, or it ended long ago. */
+/** This pi has no delivery with the id, or the delivery ended long ago. */
 export class UnknownDeliveryError extends ExtensionApiError {
   override readonly name = "UnknownDeliveryError";
   readonly kind = "unknownDelivery";
   readonly deliveryId: string;
 
   constructor(deliveryId: string) {
-    super(`No delivery of this pi has the id ${JSON.stringify(deliveryId)}.`);
+    super(`This pi has no delivery with the id ${JSON.stringify(deliveryId)}.`);
     this.deliveryId = deliveryId;
   }
 }
 
-/** The state was not reached in the time given. Nothing was cancelled. */
+/** The state was not reached within the timeout. The delivery continues. */
 export class WaitTimeoutError extends ExtensionApiError {
   override readonly name = "WaitTimeoutError";
   readonly kind = "timeout";
@@ -89,11 +89,11 @@ export class WaitTimeoutError extends ExtensionApiError {
   }
 }
 
-/** The session was replaced, or the extensions were reloaded, so that this extension's `pi` is of no use any more. */
+/** The session was replaced, or the extensions were reloaded, so this extension's `pi` is no longer valid. */
 export class SessionReplacedError extends ExtensionApiError {
   override readonly name = "SessionReplacedError";
   readonly kind = "sessionReplaced";
-  /** How far the delivery had come, where there was one. */
+  /** Progress of the delivery, if there was one. */
   readonly progress: DeliveryProgress | undefined;
 
   constructor(progress?: DeliveryProgress) {
@@ -102,7 +102,7 @@ export class SessionReplacedError extends ExtensionApiError {
   }
 }
 
-/** pi ends. */
+/** pi is shutting down. */
 export class ShutDownError extends ExtensionApiError {
   override readonly name = "ShutDownError";
   readonly kind = "shutDown";
@@ -115,8 +115,7 @@ export class ShutDownError extends ExtensionApiError {
 }
 
 /**
- * The delivery is parked (a later run carries it), or has ended, without the state that was waited for.
- * `progress.reason` says why.
+ * The delivery is parked (a later run carries it), or has ended before the awaited state. `progress.reason` says why.
  */
 export class DeliveryFailedError extends ExtensionApiError {
   override readonly name = "DeliveryFailedError";
@@ -135,7 +134,7 @@ export class DeliveryFailedError extends ExtensionApiError {
   }
 }
 
-/** The error of a wait that ends without what it waited for. */
+/** Returns the error for a wait that ended before its state was reached. */
 export function failureOf(progress: DeliveryProgress, until: WaitUntil): ExtensionApiError {
   switch (progress.reason?.code) {
     case "session_replaced":

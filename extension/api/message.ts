@@ -4,19 +4,19 @@ import type { DeliverAs } from "../../protocol/delivery.ts";
 import { CARRIER_TYPE, type HeldPush } from "../../protocol/link.ts";
 import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
-import { whatIsWrongWith } from "../link/inward-frame.ts";
+import { pushError } from "../link/inward-frame.ts";
 import { isObject } from "../pi-types.ts";
 import { DeliveryInputError, type WrongInput } from "./errors.ts";
 
 /** A custom message for the model, as pi's `sendMessage` takes it. */
 export interface DeliveryMessage {
-  /** What kind of message it is, for renderers: up to 256 characters. */
+  /** Message kind for renderers, up to 256 characters. */
   readonly customType: string;
-  /** A text, or up to 256 blocks of text and images. Text of white space alone is no content. */
+  /** A text, or up to 256 blocks of text and images. Text that is only white space is rejected. */
   readonly content: Content;
-  /** Whether people see it. Default: true. */
+  /** Whether the message is shown to people. Default: true. */
   readonly display?: boolean;
-  /** Kept beside the message and never sent to the model. JSON; the key `pi-rpcd` in it is ours. */
+  /** JSON stored with the message and never sent to the model. The key `pi-rpcd` is reserved. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
@@ -26,36 +26,35 @@ export interface DeliverOptions {
    * prompt. Default: `steer`.
    */
   readonly deliverAs?: DeliverAs;
-  /** Whether it starts a run while the agent is idle, or keeps one going that would end. Default: true. */
+  /** Whether the message starts a run while the agent is idle, or continues a run that would end. Default: true. */
   readonly triggerTurn?: boolean;
-  /** Letters, digits and `. _ : -`, the first a letter or digit; up to 128. Default: a UUID. */
+  /** Up to 128 letters, digits and `. _ : -`, starting with a letter or digit. Default: a UUID. */
   readonly deliveryId?: string;
-  /**
-   * Gives the message up if pi was not given it yet, and ends the waits of the returned promises with the signal's reason.
-   * A message that pi has stays.
-   */
+  /** Cancels the message unless pi already has it, and rejects the returned promises with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** What an abort of the run does to it before pi has it: `park` keeps it for a later run. Default: `park`. */
+  /**
+   * Effect of an aborted run on a message that pi does not have yet: `park` keeps it for a later run. Default: `park`.
+   */
   readonly onAbort?: "park" | "drop";
 }
 
-/** A whole message as JSON, in bytes: what the daemon takes as well. */
+/** Size limit of a message as JSON, in bytes; the same as the daemon's. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** The push that a message becomes, and what tells it from others of the same id. Throws {@link DeliveryInputError}. */
+/** Converts a message to a push, with a fingerprint that detects a reused id. Throws {@link DeliveryInputError}. */
 export function pushOf(message: DeliveryMessage, options: DeliverOptions): { push: HeldPush; fingerprint: string } {
-  if (!isObject(message)) throw new DeliveryInputError("content", "The message is no object.");
-  if (!isObject(options)) throw new DeliveryInputError("option", "The options are no object.");
+  if (!isObject(message)) throw new DeliveryInputError("content", "The message is not an object.");
+  if (!isObject(options)) throw new DeliveryInputError("option", "The options are not an object.");
   const { customType, content, display = true, details } = message;
   const { deliverAs = "steer", triggerTurn = true, deliveryId = randomUUID(), onAbort = "park" } = options;
   if (!isDeliveryId(deliveryId)) {
     throw new DeliveryInputError(
       "deliveryId",
-      "A deliveryId has up to 128 letters, digits and . _ : -, the first a letter or digit.",
+      "A deliveryId must be up to 128 letters, digits and . _ : -, starting with a letter or digit.",
     );
   }
   if (typeof customType !== "string" || customType === CARRIER_TYPE) {
-    throw new DeliveryInputError("customType", "The customType is no text, or is pi-rpcd's own.");
+    throw new DeliveryInputError("customType", "customType must be a string other than pi-rpcd's own type.");
   }
   checkContent(content);
   const push = {
@@ -70,15 +69,14 @@ export function pushOf(message: DeliveryMessage, options: DeliverOptions): { pus
   };
   const fingerprint = jsonOf(push);
   const path = nonFiniteIn(details);
-  if (path !== undefined)
-    throw new DeliveryInputError("details", `The number at ${path} in the details is not finite.`);
+  if (path !== undefined) throw new DeliveryInputError("details", `The number at ${path} in details is not finite.`);
   const bytes = Buffer.byteLength(fingerprint);
   if (bytes > maxBytes) {
     throw new DeliveryInputError("contentTooLarge", `The message has ${bytes} bytes; the limit is ${maxBytes}.`);
   }
-  // A copy: what the caller does to its objects later changes nothing.
+  // A copy protects the push from later changes by the caller.
   const copy = JSON.parse(fingerprint) as HeldPush;
-  const wrong = whatIsWrongWith(copy);
+  const wrong = pushError(copy);
   if (wrong !== undefined) throw new DeliveryInputError(fieldIn(wrong), wrong);
   return { push: copy, fingerprint };
 }
@@ -87,11 +85,11 @@ function checkContent(content: unknown): void {
   const texts =
     typeof content === "string" ? [content] : Array.isArray(content) ? content.map(textOf) : ([undefined] as const);
   if (texts.every((text) => text !== undefined && text.trim() === "")) {
-    throw new DeliveryInputError("emptyContent", "The content is empty: the model would get nothing.");
+    throw new DeliveryInputError("emptyContent", "The content is empty.");
   }
 }
 
-/** A block that is no text counts as some content: whether it is an image is looked at later. */
+/** Blocks other than text count as content here; `pushError` validates them. */
 function textOf(block: unknown): string | undefined {
   return isObject(block) && block["type"] === "text" && typeof block["text"] === "string" ? block["text"] : undefined;
 }
@@ -102,7 +100,7 @@ function jsonOf(push: object): string {
   } catch (thrown) {
     throw new DeliveryInputError(
       "details",
-      `The message is not JSON: ${thrown instanceof Error ? thrown.message : thrown}`,
+      `The message cannot be written as JSON: ${thrown instanceof Error ? thrown.message : thrown}`,
     );
   }
 }

@@ -4,26 +4,26 @@ import { type Engine, findEngine } from "../engine-port.ts";
 import { NotOpenError, SessionReplacedError } from "./errors.ts";
 
 /**
- * Makes deliveries possible in this pi. Call it in the extension's entry function: what delivers must see pi's events
- * from the first on. Where pi-rpcd's helper or another extension has done so, nothing happens; the order does not matter.
- * Works in every mode of pi, with and without the daemon.
+ * Enables deliveries in this pi. Call it in the extension's entry function, because delivery must see pi's events from
+ * the start. Repeated calls, also by the helper or other extensions, have no effect. Works in every mode of pi, with
+ * and without the daemon.
  */
 export function openDelivery(pi: ExtensionAPI): void {
   openEngine(pi);
 }
 
 /**
- * The engine of this life of the session's extensions. Throws {@link NotOpenError} where nobody has started one and it
- * is too late to, and {@link SessionReplacedError} when this life has ended.
+ * Returns the engine of the session's current extension instances. Throws {@link NotOpenError} when no engine exists
+ * and loading is over, and {@link SessionReplacedError} when these instances have ended.
  */
 export function openEngine(pi: ExtensionAPI): Engine {
-  let found: Engine | undefined;
+  let engine: Engine | undefined;
   try {
-    found = findEngine(pi);
+    engine = findEngine(pi);
   } catch {
     throw new SessionReplacedError();
   }
-  if (found !== undefined) return found;
+  if (engine !== undefined) return engine;
   if (!isLoading(pi)) throw new NotOpenError();
   return findOrStartEngine(pi);
 }

@@ -9,8 +9,8 @@ import { openEngine } from "./open.ts";
 const failureShownMs = 5_000;
 
 /**
- * An entry of the pending display: pi's status line and a widget above the editor, which RPC clients get as well, and the
- * daemon's notification `pending/updated`. It is for people only; its methods never throw.
+ * An entry of the pending display: pi's status line and a widget above the editor, which RPC clients get as well, and
+ * the daemon's notification `pending/updated`. For display only; its methods never throw.
  */
 export class PendingEntry {
   readonly #engine: Engine;
@@ -66,12 +66,12 @@ export class PendingEntry {
     try {
       act();
     } catch {
-      // There is no display any more.
+      // The display is gone.
     }
   }
 }
 
-/** Shows an entry from now on. Throws as `deliver` does when there is no delivery in this pi. */
+/** Shows a new entry. Throws like `deliver` when delivery is not open in this pi. */
 export function showPending(pi: ExtensionAPI, label: string): PendingEntry {
   return new PendingEntry(openEngine(pi), { id: randomUUID(), label, state: "running", startedAt: Date.now() });
 }

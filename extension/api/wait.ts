@@ -15,17 +15,18 @@ export interface WaitOptions {
 }
 
 const defaultTimeoutMs = 60_000;
-/** The longest time that a timer of Node can take. */
+/** Node's maximum timer delay. */
 const maxTimeoutMs = 2_147_483_647;
 const untils: ReadonlySet<unknown> = new Set<WaitUntil>(["inserted", "prepared", "delivered", "answered"]);
 
 /**
- * Waits until a delivery of this pi is there: one of `deliver`, of another extension, or of the daemon's clients. One that
- * was there before resolves at once. It resolves with how far the delivery has come, maybe further than asked for.
+ * Waits until a delivery of this pi reaches a state; the delivery may come from `deliver`, another extension or a
+ * client of the daemon. Resolves at once if the state was already reached. The returned progress can be beyond the
+ * requested state.
  *
- * Rejects with `DeliveryFailedError` when the delivery is parked or cannot get there any more, `WaitTimeoutError` (nothing
- * is cancelled), the signal's reason, `SessionReplacedError`, `ShutDownError`, `UnknownDeliveryError`,
- * `DeliveryInputError`. No rejection is ever unhandled, and no wait keeps pi alive.
+ * Rejects with `DeliveryFailedError` when the delivery is parked or can no longer reach the state, `WaitTimeoutError`
+ * (nothing is cancelled), the signal's reason, `SessionReplacedError`, `ShutDownError`, `UnknownDeliveryError`,
+ * `DeliveryInputError`. Rejections never count as unhandled, and a wait does not keep pi alive.
  */
 export function waitForMessageDelivered(
   pi: ExtensionAPI,
@@ -40,17 +41,17 @@ export function waitForMessageDelivered(
 async function check(pi: ExtensionAPI, deliveryId: string, options: WaitOptions): Promise<DeliveryProgress> {
   const { until = "delivered", signal, timeoutMs = defaultTimeoutMs } = options;
   if (!untils.has(until))
-    throw new DeliveryInputError("until", "Wait until inserted, prepared, delivered or answered.");
+    throw new DeliveryInputError("until", "until must be inserted, prepared, delivered or answered.");
   if (
     typeof timeoutMs !== "number" ||
     !(timeoutMs === Number.POSITIVE_INFINITY || (timeoutMs >= 0 && timeoutMs <= maxTimeoutMs))
   ) {
-    throw new DeliveryInputError("timeoutMs", `A timeoutMs is Infinity or from 0 to ${maxTimeoutMs}.`);
+    throw new DeliveryInputError("timeoutMs", `timeoutMs must be Infinity or a number from 0 to ${maxTimeoutMs}.`);
   }
   return await waitFor(openEngine(pi), deliveryId, until, { signal, timeoutMs });
 }
 
-/** As {@link waitForMessageDelivered}, with checked arguments. */
+/** {@link waitForMessageDelivered} for validated arguments. */
 export async function waitFor(
   engine: Engine,
   deliveryId: string,

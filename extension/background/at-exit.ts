@@ -1,20 +1,20 @@
 const key = Symbol.for("pi-rpcd.at-exit.1");
 
 /**
- * Does something when the process ends by itself or by a signal that pi handles, never when it is killed. One listener
- * serves all copies and lives of these modules: Node warns of many. Returns the function that takes it back.
+ * Runs a callback when the process exits by itself or by a signal that pi handles, but not when it is killed. All
+ * copies of this module share one listener because Node warns about many. Returns a function that removes the callback.
  */
-export function atExit(act: () => void): () => void {
+export function atExit(callback: () => void): () => void {
   const global = globalThis as { [key]?: Set<() => void> };
-  let acts = global[key];
-  if (acts === undefined) {
+  let callbacks = global[key];
+  if (callbacks === undefined) {
     const all = new Set<() => void>();
     process.once("exit", () => {
       for (const each of all) each();
     });
     global[key] = all;
-    acts = all;
+    callbacks = all;
   }
-  acts.add(act);
-  return () => void acts.delete(act);
+  callbacks.add(callback);
+  return () => void callbacks.delete(callback);
 }

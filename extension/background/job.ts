@@ -2,23 +2,23 @@ import { randomBytes } from "node:crypto";
 import type { AgentToolResult } from "@earendil-works/pi-coding-agent";
 import { messageOf } from "../pi-types.ts";
 
-/** What becomes of a tool's work. */
+/** Result of a tool's work. */
 export type Outcome<D> =
   | { readonly kind: "result"; readonly result: AgentToolResult<D> }
   | { readonly kind: "error"; readonly error: unknown }
   | { readonly kind: "cancelled" };
 
-/** A job as others see it. */
+/** Public view of a job. */
 export interface BackgroundJob {
   readonly jobId: string;
   readonly toolName: string;
   /** Unix milliseconds. */
   readonly startedAt: number;
-  /** Whether the model has its placeholder, or still waits for the tool's own result. */
+  /** Whether the model received the placeholder instead of waiting for the tool's result. */
   readonly isInBackground: boolean;
 }
 
-/** One call of a tool, which may go on when the model's tool call is over. */
+/** One tool call, which may continue after the model's tool call has returned. */
 export class Job<D> {
   readonly jobId = `job-${randomBytes(4).toString("hex")}`;
   readonly toolName: string;
@@ -26,14 +26,14 @@ export class Job<D> {
   /** Never rejects. */
   readonly outcome: Promise<Outcome<D>>;
   readonly #controller = new AbortController();
-  readonly #given = Promise.withResolvers<{ readonly kind: "cancelled" }>();
+  readonly #cancelled = Promise.withResolvers<{ readonly kind: "cancelled" }>();
   #isInBackground = false;
 
-  /** `work` begins at once. */
+  /** Starts `work` immediately. */
   constructor(toolName: string, work: (signal: AbortSignal, job: Job<D>) => Promise<AgentToolResult<D>>) {
     this.toolName = toolName;
     const worked = settle(() => work(this.#controller.signal, this));
-    this.outcome = Promise.race([worked, this.#given.promise]);
+    this.outcome = Promise.race([worked, this.#cancelled.promise]);
   }
 
   get isInBackground(): boolean {
@@ -44,7 +44,10 @@ export class Job<D> {
     return Math.round((Date.now() - this.startedAt) / 1_000);
   }
 
-  /** Waits for the end of the work, while an abort of the run ends it. `undefined`: it goes on in the background. */
+  /**
+   * Waits for the work to end; an abort of the run cancels it. Returns `undefined` when the work continues in the
+   * background.
+   */
   async foreground(run: AbortSignal | undefined, promoteAfterMs: number): Promise<Outcome<D> | undefined> {
     const abort = (): void => this.#controller.abort(run?.reason);
     if (run?.aborted === true) abort();
@@ -54,7 +57,7 @@ export class Job<D> {
       promoteAfterMs === 0 ? undefined : setTimeout(() => threshold.resolve(undefined), promoteAfterMs).unref();
     try {
       const first = await Promise.race([this.outcome, threshold.promise]);
-      // The run that waits for it is over: its tool ends as any tool does.
+      // The run is aborted, so the job ends like any other tool.
       if (first !== undefined || run?.aborted === true) return first ?? (await this.outcome);
       this.#isInBackground = true;
       return undefined;
@@ -64,9 +67,9 @@ export class Job<D> {
     }
   }
 
-  /** Ends the work. A tool that does not look at its signal works on, and nobody hears of it. */
+  /** Cancels the work. The result of a tool that ignores its signal is discarded. */
   cancel(reason: Error): void {
-    this.#given.resolve({ kind: "cancelled" });
+    this.#cancelled.resolve({ kind: "cancelled" });
     this.#controller.abort(reason);
   }
 
@@ -84,7 +87,7 @@ async function settle<D>(work: () => Promise<AgentToolResult<D>>): Promise<Outco
   }
 }
 
-/** What the model reads of an outcome. */
+/** Text of an outcome for the model. */
 export function textOf(outcome: Outcome<unknown>): string {
   switch (outcome.kind) {
     case "cancelled":

@@ -3,23 +3,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { atExit } from "./at-exit.ts";
 
-/** A text that may be too long for the model: its beginning and end, and where all of it is. */
+/** Beginning and end of a text that may be too long for the model, and the file with the full text. */
 export interface CappedText {
   readonly text: string;
-  /** The file (0600) with the whole text, when something was left out of `text`. */
+  /** File (mode 0600) with the full text, if `text` is shortened. */
   readonly file?: string;
 }
 
 export interface CappedOutputOptions {
-  /** Length of the text that is kept, in UTF-16 units, beside a line about what was left out. */
+  /** Length of the kept text in UTF-16 units, not counting the line about the omission. */
   readonly maxLength: number;
-  /** Where the file is made when one is needed. */
+  /** Directory of the file, if one is needed. */
   readonly directory: OutputDirectory;
-  /** The file's name. */
+  /** File name. */
   readonly name: string;
 }
 
-/** A directory (0700) for whole outputs, made when it is needed and removed when pi ends. */
+/** Directory (mode 0700) for full outputs, created on demand and removed when pi exits. */
 export class OutputDirectory {
   #path: string | undefined;
 
@@ -35,7 +35,7 @@ export class OutputDirectory {
   }
 }
 
-/** Text that comes in pieces. Memory holds no more than its beginning and end, however much there is. */
+/** Collects text in pieces. Memory holds only the beginning and the end, regardless of length. */
 export class CappedOutput {
   readonly #options: CappedOutputOptions;
   readonly #maxHead: number;
@@ -60,7 +60,7 @@ export class CappedOutput {
     this.#tail = (this.#tail + piece.slice(Math.max(0, room))).slice(-this.#maxTail);
   }
 
-  /** What there is so far. */
+  /** Text so far. */
   get text(): CappedText {
     if (this.#file === undefined) return { text: this.#head + this.#tail };
     const left = this.#length - this.#head.length - this.#tail.length;
@@ -72,7 +72,7 @@ export class CappedOutput {
     if (this.#file !== undefined) closeSync(this.#file.descriptor);
   }
 
-  /** Until now all that came was kept. */
+  /** Called before any text is dropped, so the file starts complete. */
   #openFile(): void {
     const path = join(this.#options.directory.path, this.#options.name);
     const descriptor = openSync(path, "wx", 0o600);
@@ -81,7 +81,7 @@ export class CappedOutput {
   }
 }
 
-/** A whole text, capped. */
+/** Shortens a complete text. */
 export function capText(text: string, options: CappedOutputOptions): CappedText {
   const output = new CappedOutput(options);
   try {

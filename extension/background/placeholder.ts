@@ -1,12 +1,12 @@
 import type { AgentToolResult } from "@earendil-works/pi-coding-agent";
 
-/** As much of the components of pi's terminal interface as lines of text need. */
+/** The part of pi's terminal component interface that plain lines need. */
 interface Lines {
   render(width: number): string[];
   invalidate(): void;
 }
 
-/** Shows a result that is not the tool's own: its renderer would not know the details. */
+/** Renders a result that the tool's own renderer cannot render, because its details differ. */
 export function placeholderComponent(content: AgentToolResult<unknown>["content"]): Lines {
   const text = content.map((block) => (block.type === "text" ? block.text : "")).join("\n");
   return {

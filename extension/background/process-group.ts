@@ -13,11 +13,11 @@ export interface ProcessGroupOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Ends the group: SIGTERM, and SIGKILL after `graceMs`. The promise then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with each piece of stdout and stderr, in the order of their coming. */
+  /** Called with each piece of stdout and stderr, in order of arrival. */
   readonly onOutput?: (piece: string) => void;
   /** From SIGTERM to SIGKILL. Default: 5,000. */
   readonly graceMs?: number;
-  /** Length of the output that is kept. Default: 50,000 UTF-16 units. All of it is in a file then. */
+  /** Length of the kept output; longer output is stored in full in a file. Default: 50,000 UTF-16 units. */
   readonly maxOutputLength?: number;
 }
 
@@ -32,7 +32,7 @@ export interface ProcessEnd {
 
 const defaultGraceMs = 5_000;
 const defaultMaxOutputLength = 50_000;
-/** A descendant in another group may hold the pipes open: it is not waited for longer than this. */
+/** Time limit for a descendant in another group that keeps the pipes open. */
 const openPipesMs = 1_000;
 
 const directory = new OutputDirectory();
@@ -40,7 +40,7 @@ let processes = 0;
 
 /**
  * Runs a program as the leader of a process group of its own, without stdin. When the leader ends, is aborted, or pi
- * ends, whatever is left of the group ends too. Rejects when the program cannot be started.
+ * ends, the rest of the group ends too. Rejects when the program cannot be started.
  */
 export async function runProcessGroup(options: ProcessGroupOptions): Promise<ProcessEnd> {
   const { file, args = [], cwd, env, signal, onOutput, graceMs = defaultGraceMs } = options;
@@ -71,12 +71,12 @@ export async function runProcessGroup(options: ProcessGroupOptions): Promise<Pro
       output.add(piece);
       onOutput?.(piece);
     } catch (thrown) {
-      // The disk is full, or the caller's own fault: what was kept stays, and the process must not be left alone.
+      // The disk is full, or the caller's callback threw. End the process instead of leaving it running.
       reject(thrown);
       abort();
     }
   };
-  // pi may end before the grace does.
+  // pi may exit before the grace period ends.
   const forget = pid === undefined ? undefined : atExit(() => killGroup(pid, "SIGKILL"));
   signal?.addEventListener("abort", abort, { once: true });
   readAll(child, take);
@@ -112,11 +112,11 @@ function destroyPipes(child: ChildProcess): void {
   child.stderr?.destroy();
 }
 
-/** The group of a leader that has ended may be gone already. */
+/** Sends a signal to a group, which may already have ended. */
 function killGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-leader, signal);
   } catch {
-    // Nothing is left of it.
+    // The group has ended.
   }
 }

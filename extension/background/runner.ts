@@ -12,13 +12,15 @@ import { capText, OutputDirectory } from "./output.ts";
 import { placeholderComponent } from "./placeholder.ts";
 
 export interface BackgroundRunnerOptions {
-  /** A tool that takes longer than this goes on in the background. 0: never. At most 2,147,483,647. Default: 30,000. */
+  /** A tool that takes longer continues in the background. 0: never. At most 2,147,483,647. Default: 30,000. */
   readonly autoBackgroundAfterMs?: number;
-  /** Jobs at a time, those that still may be promoted included. A further call is refused. 1 to 100. Default: 10. */
+  /**
+   * Maximum number of concurrent jobs, including foreground ones; further calls are refused. 1 to 100. Default: 10.
+   */
   readonly maxJobs?: number;
   /**
-   * Length of a result's text, in UTF-16 units; all of it is in a file (0600) then. 1,000 to 1,000,000. Default: 60,000,
-   * which is more than `runProcessGroup` gives, so that no output is cut twice.
+   * Length of a result's text in UTF-16 units; longer text is stored in full in a file (mode 0600). 1,000 to 1,000,000.
+   * Default: 60,000, which exceeds the limit of `runProcessGroup`, so no output is cut twice.
    */
   readonly maxOutputLength?: number;
   /** `customType` of the messages with the results. Default: `background-job`. */
@@ -29,7 +31,7 @@ export interface BackgroundRunnerOptions {
   readonly triggerTurn?: boolean;
 }
 
-/** `details` of a placeholder, in place of the tool's own. */
+/** `details` of a placeholder, instead of the tool's own. */
 export interface BackgroundDetails {
   readonly background: BackgroundJob;
 }
@@ -44,13 +46,13 @@ type AnyDetails<D> = D | BackgroundDetails | RefusedDetails;
 const maxTimerMs = 2_147_483_647;
 
 /**
- * Makes slow tools go on in the background. A wrapped tool starts at once; one that has not ended after the threshold
- * gets a placeholder as its result, with a job id, and its real result follows as a message that starts a run or joins
- * the one that is on. The model's parameters stay as they are: it never decides about this.
+ * Moves slow tools to the background. A wrapped tool starts immediately. If it exceeds the threshold, its result is a
+ * placeholder with a job id, and the real result follows as a message that starts a run or joins the current one. The
+ * tool's parameters are unchanged: the model has no say in this.
  *
- * An abort of the run ends a tool until it was promoted, and no job afterwards. When the session is replaced, the
- * extensions are reloaded or pi ends, the jobs end too, and nobody hears of them. Call it in the extension's entry
- * function. Throws `DeliveryInputError` for options that are out of their bounds.
+ * An abort of the run cancels a tool only before it moves to the background. Jobs end without a message when the
+ * session is replaced, the extensions are reloaded or pi exits. Call it in the extension's entry function. Throws
+ * `DeliveryInputError` for options out of range.
  */
 export function createBackgroundRunner(pi: ExtensionAPI, options: BackgroundRunnerOptions = {}): BackgroundRunner {
   openEngine(pi);
@@ -73,19 +75,19 @@ export class BackgroundRunner {
     );
   }
 
-  /** The jobs that are under way, the oldest first. */
+  /** Running jobs, oldest first. */
   jobs(): BackgroundJob[] {
     return [...this.#jobs.values()].map((job) => job.view());
   }
 
-  /** Ends a job; the model is told. Returns whether there was one. */
+  /** Cancels a job and tells the model. Returns whether the job existed. */
   cancel(jobId: string): boolean {
     const job = this.#jobs.get(jobId);
     job?.cancel(new Error("The job was cancelled."));
     return job !== undefined;
   }
 
-  /** The tool as it is to be registered in place of the given one. */
+  /** Returns the tool to register instead of the given one. */
   wrap<P extends TSchema, D, S>(tool: ToolDefinition<P, D, S>): ToolDefinition<P, AnyDetails<D>, S> {
     const { renderResult, ...rest } = tool;
     return {
@@ -200,7 +202,7 @@ function isOurs(details: unknown): details is BackgroundDetails | RefusedDetails
 function checked(options: BackgroundRunnerOptions): Required<BackgroundRunnerOptions> {
   const whole = (value: number, name: string, from: number, to: number): number => {
     if (Number.isSafeInteger(value) && value >= from && value <= to) return value;
-    throw new DeliveryInputError("option", `${name} is a whole number from ${from} to ${to}.`);
+    throw new DeliveryInputError("option", `${name} must be an integer from ${from} to ${to}.`);
   };
   return {
     autoBackgroundAfterMs: whole(options.autoBackgroundAfterMs ?? 30_000, "autoBackgroundAfterMs", 0, maxTimerMs),

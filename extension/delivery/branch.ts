@@ -11,8 +11,8 @@ export interface MarkedEntry {
 }
 
 /**
- * The entries of these pushes, on whichever branch: pi may go back to any of them. Of two with one id the active branch's
- * is taken. That branch is looked at first, from its newest entry on, since most pushes are new.
+ * Finds the entries of pushes on all branches, because pi can return to any of them. The active branch wins for
+ * duplicate ids. It is searched first, newest entry first, because most pushes are new.
  */
 export function findEntries(session: TreeReader, wanted: ReadonlySet<string>): Map<string, MarkedEntry> {
   const found = new Map<string, MarkedEntry>();
@@ -31,7 +31,7 @@ export function findEntries(session: TreeReader, wanted: ReadonlySet<string>): M
   return found;
 }
 
-/** The pushes of the active branch that no complete answer follows, the oldest first. */
+/** Pushes of the active branch without a complete answer after them, oldest first. */
 export function findUnanswered(session: SessionReader): MarkedEntry[] {
   const found: MarkedEntry[] = [];
   for (const entry of fromLeaf(session)) {
@@ -42,7 +42,9 @@ export function findUnanswered(session: SessionReader): MarkedEntry[] {
   return found.reverse();
 }
 
-/** Why a request leaves a push out: for good where the entry is compacted or not in the session, else until it is back. */
+/**
+ * Why a request omits a push: permanently if the entry is compacted or not in the session, otherwise until it returns.
+ */
 export function whyLeftOut(session: SessionReader, entryId: string): LeftOutReason {
   let firstKept: string | undefined;
   let isKept = true;

@@ -6,35 +6,35 @@ import {
   type HoldReply,
   type ReleaseReply,
 } from "../../protocol/link.ts";
-import type { Boundary, BoundaryWish } from "../boundary.ts";
+import type { Boundary, BoundaryProposal } from "../boundary.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";
 import type { RunWatch } from "../run-watch.ts";
 import { carrierText } from "../stages/carrier.ts";
 import { findEntries } from "./branch.ts";
 import { type HeldItem, HeldList } from "./held.ts";
+import type { InsertedPushes } from "./inserted.ts";
 import { markedDetails } from "./marker.ts";
-import { dueAt, leftBy, type RunEnd, wantsRun } from "./moments.ts";
-import type { StandingList } from "./standing.ts";
+import { actionsAfterRun, dueAt, type RunEnd, wantsRun } from "./moments.ts";
 
 export interface HandOverOptions {
   readonly pi: Pick<ExtensionAPI, "sendMessage">;
   readonly memory: Memory;
   readonly run: RunWatch;
-  readonly standing: StandingList;
+  readonly inserted: InsertedPushes;
   readonly send: (frame: OutwardBody) => void;
   readonly fault: (where: string, thrown: unknown) => void;
-  /** Asks for a call of {@link HandOver.retry} soon: a push waits for something of which pi sends no event. */
+  /** Schedules a call of {@link HandOver.retry}: a push waits for a change for which pi sends no event. */
   readonly wait: () => void;
 }
 
-/** After so many runs that pi did not start for a push, the push waits for a run that something else starts. */
+/** Number of failed attempts to start a run for a push; after that it waits for a run with another cause. */
 const maxLostStarts = 3;
 
 /**
- * Hands held pushes to pi, each at its moment and exactly once: during a run as drafts of a boundary, else by a message.
- * pi's own queue never holds a push. What pi was given is looked for in the transcript: only what is seen there is
- * inserted, and only what cannot be there any more is handed over again.
+ * Hands held pushes to pi, each exactly once: as drafts at a boundary during a run, otherwise as messages. pi's own
+ * queue never holds a push. A push counts as inserted only when its entry is in the transcript, and is handed over
+ * again only when its entry can no longer appear.
  */
 export class HandOver {
   readonly #options: HandOverOptions;
@@ -45,14 +45,14 @@ export class HandOver {
     this.#held = new HeldList(options.memory.held);
   }
 
-  /** Holds pushes, and hands over at once what can be, unless a prompt is about to follow. */
+  /** Holds pushes and hands over those that are due, unless a prompt is about to follow. */
   hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" = "now"): HoldReply {
-    const strangers = pushes.filter(({ deliveryId }) => !this.#held.has(deliveryId));
-    const standing = findEntries(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));
-    for (const push of strangers) {
-      const entry = standing.get(push.deliveryId);
+    const newPushes = pushes.filter(({ deliveryId }) => !this.#held.has(deliveryId));
+    const found = findEntries(ctx.sessionManager, new Set(newPushes.map(({ deliveryId }) => deliveryId)));
+    for (const push of newPushes) {
+      const entry = found.get(push.deliveryId);
       if (entry === undefined) this.#held.add(push);
-      else this.#options.standing.add(entry);
+      else this.#options.inserted.add(entry);
     }
     if (when === "now") this.#handOverIdle(ctx, "native");
     return this.#reply(
@@ -61,7 +61,10 @@ export class HandOver {
     );
   }
 
-  /** Gives pushes up. One that pi was given is looked for: it is inserted, or given up once pi turns out not to have it. */
+  /**
+   * Releases pushes. One already offered to pi is either found in the transcript, or released once pi proves not to
+   * have it.
+   */
   release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply {
     this.look(ctx);
     const released: string[] = [];
@@ -73,13 +76,13 @@ export class HandOver {
       else if (how === "pending") pending.push(id);
       else unknown.add(id);
     }
-    const standing = findEntries(ctx.sessionManager, unknown);
-    for (const id of unknown) if (!standing.has(id)) released.push(id);
+    const found = findEntries(ctx.sessionManager, unknown);
+    for (const id of unknown) if (!found.has(id)) released.push(id);
     if (pending.length > 0) this.#options.wait();
-    return { released, tooLate: [...standing.keys()], pending };
+    return { released, tooLate: [...found.keys()], pending };
   }
 
-  /** Appends everything that is held, since a prompt follows. While pi is busy nothing is appended. */
+  /** Appends all held pushes before a prompt. Appends nothing while pi is busy. */
   beforePrompt(ctx: ExtensionContext): HoldReply {
     const ids = this.#held.ids();
     if (ctx.isIdle()) for (const item of dueAt("beforePrompt", this.#held.items())) this.#append(item, ctx);
@@ -87,8 +90,8 @@ export class HandOver {
   }
 
   /**
-   * Has a request made for what stands in the transcript undelivered and for what is held. A run that is on does so by
-   * itself; while pi is busy otherwise it is tried again.
+   * Starts a run for undelivered pushes in the transcript and for held pushes. A current run sends them anyway; if pi
+   * is busy for another reason, retries later.
    */
   carry(ctx: ExtensionContext): CarryReply {
     const { memory, run, wait } = this.#options;
@@ -110,10 +113,10 @@ export class HandOver {
   }
 
   /**
-   * The drafts for a boundary. A failed or aborted turn takes none, since no request of its run is sure to follow; nor
-   * does an abort that is under way.
+   * Returns the drafts for a boundary. None after a failed or aborted turn or during an abort, because no further
+   * request of the run is certain.
    */
-  atBoundary({ hook, state, ctx }: Boundary): BoundaryWish | undefined {
+  atBoundary({ hook, state, ctx }: Boundary): BoundaryProposal | undefined {
     this.look(ctx, "draft");
     if (state.outcome !== "completed" || ctx.signal?.aborted === true) return undefined;
     const due = dueAt(hook === "turn_end" ? "turnEnd" : "beforeSettle", this.#held.items());
@@ -126,11 +129,11 @@ export class HandOver {
     return wantsRun(due) ? { drafts, continue: true } : { drafts };
   }
 
-  /** The run is over: says so, and what becomes of the pushes that are still held. */
+  /** Ends the run: drops, parks or keeps the pushes still held, and reports it. */
   settled(end: RunEnd, ctx: ExtensionContext): void {
     this.#options.memory.isCarryWanted = false;
     this.look(ctx, "draft", "run");
-    const { drop, park } = leftBy(end, this.#held.items());
+    const { drop, park } = actionsAfterRun(end, this.#held.items());
     for (const id of drop) this.#held.release(id);
     if (drop.length > 0) this.#options.send({ kind: "dropped", deliveryIds: drop, reason: "abort" });
     this.#held.park(park);
@@ -143,7 +146,7 @@ export class HandOver {
     this.#handOverIdle(ctx, "carrier");
   }
 
-  /** Tries again what had to wait for pi. During a run its boundaries do that. */
+  /** Retries pushes that had to wait for pi. During a run the boundaries do this. */
   retry(ctx: ExtensionContext): void {
     const { memory, run, wait } = this.#options;
     if (memory.run.kind === "running") return;
@@ -152,7 +155,7 @@ export class HandOver {
       return;
     }
     if (ctx.isIdle()) {
-      run.foundIdle();
+      run.observedIdle();
       this.look(ctx, "run");
     } else if (memory.run.kind === "starting") wait();
     this.#handOverIdle(ctx, memory.run.kind === "settling" ? "carrier" : "native");
@@ -160,8 +163,8 @@ export class HandOver {
   }
 
   /**
-   * Looks whether what pi was given stands in the transcript now. `over`: the ways of which this moment proves that pi
-   * is through with them; what was given so and is not there is held again.
+   * Searches the transcript for offered pushes. `over`: the kinds of offer that pi has finished by now; pushes offered
+   * that way and not found are held again.
    */
   look(ctx: ExtensionContext, ...over: readonly ("draft" | "run")[]): void {
     const offered = this.#held.offered("draft", "run");
@@ -169,7 +172,7 @@ export class HandOver {
     const found = findEntries(ctx.sessionManager, offered);
     for (const [id, entry] of found) {
       this.#held.seen(id);
-      this.#options.standing.add(entry);
+      this.#options.inserted.add(entry);
     }
     const deliveryIds = [...offered].filter((id) => found.has(id));
     if (deliveryIds.length > 0) this.#options.send({ kind: "inserted", deliveryIds });
@@ -180,19 +183,19 @@ export class HandOver {
       .items()
       .filter(({ lostStarts, custody }) => lostStarts >= maxLostStarts && custody.kind === "waiting");
     for (const { push } of lost)
-      this.#options.fault("hand-over", new Error(`pi starts no run for ${push.deliveryId}.`));
+      this.#options.fault("hand-over", new Error(`pi did not start a run for ${push.deliveryId}.`));
     this.#held.park(lost.map(({ push }) => push.deliveryId));
   }
 
-  /** The session is another one: what is held was for the one before. */
+  /** Drops held pushes because the session was replaced. */
   forget(): void {
     this.#held.clear();
   }
 
   /**
-   * Hands over while no run is on. Several pushes enter the same request: all but the last are appended, the last starts
-   * the run. `carrier`: pi may defer a start, and a deferred start can be lost unseen; so the pushes are all appended,
-   * which is done at once, and a message without content of its own starts the run.
+   * Hands over while pi is idle. Several pushes enter the same request: all but the last are appended, the last starts
+   * the run. `carrier`: pi may defer the start and lose it silently, so all pushes are appended, which is synchronous,
+   * and a carrier message starts the run.
    */
   #handOverIdle(ctx: ExtensionContext, start: "native" | "carrier"): void {
     const due = dueAt("idle", this.#held.items());
@@ -208,7 +211,7 @@ export class HandOver {
     else if (isRunWanted) this.#sendCarrier(ctx);
   }
 
-  /** Appends while idle. pi does so before it returns, so what is not there then was refused. */
+  /** Appends while idle. pi appends synchronously, so a missing entry means that pi refused it. */
   #append({ push }: HeldItem, ctx: ExtensionContext): void {
     this.#held.offer([push.deliveryId], "draft");
     this.#options.pi.sendMessage(messageOf(push), { triggerTurn: false });
@@ -224,7 +227,9 @@ export class HandOver {
     this.#startRun({ customType: CARRIER_TYPE, content: carrierText, display: false }, ctx);
   }
 
-  /** Starts a run while idle. pi is busy from here on; should it be idle again without the message, the run never was. */
+  /**
+   * Starts a run while idle. pi is busy from now on; if it is idle later without the message, the run did not start.
+   */
   #startRun(message: Parameters<ExtensionAPI["sendMessage"]>[0], ctx: ExtensionContext): void {
     this.#options.pi.sendMessage(message, { triggerTurn: true });
     this.#options.run.asked(ctx);

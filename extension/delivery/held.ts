@@ -1,26 +1,26 @@
 import type { HeldPush } from "../../protocol/link.ts";
 
-/** Where a push is that stands not in the transcript yet. */
+/** State of a push that is not in the transcript yet. */
 export type Custody =
-  /** It waits for its moment. */
+  /** Waits until it is due. */
   | { readonly kind: "waiting" }
-  /** An abort or a failed run has left it: it goes with the next run or prompt, and starts none by itself. */
+  /** Left by an aborted or failed run: goes with the next run or prompt, but starts none. */
   | { readonly kind: "parked" }
-  /** pi was given it and it was not seen in the transcript yet: as a boundary's draft, or as the message that starts a run. */
+  /** Handed to pi, as a draft or as the message that starts a run, and not yet seen in the transcript. */
   | { readonly kind: "offered"; readonly by: "draft" | "run" };
 
 export interface HeldItem {
   readonly push: HeldPush;
   readonly custody: Custody;
-  /** How many runs it was to start that never came to be. */
+  /** Number of runs that it failed to start. */
   readonly lostStarts: number;
-  /** It was taken back after pi was given it: it is given up when it turns out that pi does not have it. */
+  /** Released after it was handed to pi: removed once pi proves not to have it. */
   readonly isReleased?: boolean;
 }
 
 /**
- * The pushes that the helper keeps until pi has them, in the order of their arrival. An id leaves the list only when its
- * entry was seen, or when it is given up. The map outlives this object: pi re-creates modules.
+ * Pushes that the helper keeps until pi has them, in order of arrival. An id leaves the list only when its entry was
+ * seen or it is released. The map outlives this object because pi re-creates modules.
  */
 export class HeldList {
   readonly #items: Map<string, HeldItem>;
@@ -29,7 +29,7 @@ export class HeldList {
     this.#items = items;
   }
 
-  /** One that is held already stays as it is. */
+  /** Has no effect if the push is already held. */
   add(push: HeldPush): void {
     if (this.#items.has(push.deliveryId)) return;
     const custody: Custody = push.parked === true ? { kind: "parked" } : { kind: "waiting" };
@@ -48,17 +48,14 @@ export class HeldList {
     return [...this.#items.keys()];
   }
 
-  /** The ids that pi was given in one of these ways. */
+  /** Ids of pushes offered to pi in one of these ways. */
   offered(...by: readonly ("draft" | "run")[]): Set<string> {
     const ids = new Set<string>();
     for (const [id, { custody }] of this.#items) if (custody.kind === "offered" && by.includes(custody.by)) ids.add(id);
     return ids;
   }
 
-  /**
-   * Gives up one that pi was not given yet. `pending`: pi was given it, so that it has to turn out first. `unknown`: it is
-   * not held.
-   */
+  /** Releases a push. `pending`: it was offered to pi, so the result is not known yet. `unknown`: it is not held. */
   release(deliveryId: string): "released" | "pending" | "unknown" {
     const item = this.#items.get(deliveryId);
     if (item === undefined) return "unknown";
@@ -70,7 +67,7 @@ export class HeldList {
     return "released";
   }
 
-  /** Takes out those that were released and turned out not to be in pi. */
+  /** Removes and returns released pushes that pi does not have. */
   takeReleased(): string[] {
     const ids = [...this.#items].flatMap(([id, { custody, isReleased }]) =>
       isReleased === true && custody.kind !== "offered" ? [id] : [],
@@ -79,7 +76,7 @@ export class HeldList {
     return ids;
   }
 
-  /** Takes out one whose entry was seen. */
+  /** Removes a push whose entry was seen. */
   seen(deliveryId: string): void {
     this.#items.delete(deliveryId);
   }
@@ -92,7 +89,7 @@ export class HeldList {
     for (const id of deliveryIds) this.#change(id, { custody: { kind: "parked" } });
   }
 
-  /** pi was given it and does not have it: it waits again. */
+  /** Makes a push wait again that was offered to pi and not taken. */
   takeBack(deliveryId: string): void {
     const item = this.#items.get(deliveryId);
     if (item?.custody.kind !== "offered") return;

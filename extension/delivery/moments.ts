@@ -1,19 +1,19 @@
 import type { HeldItem } from "./held.ts";
 
-/** The moments at which held pushes can be handed to pi. */
+/** When held pushes can be handed to pi. */
 export type Moment =
   /** A turn of a run has ended. */
   | "turnEnd"
-  /** The run would end. */
+  /** The run is about to end. */
   | "beforeSettle"
-  /** No run is on. */
+  /** No run is active. */
   | "idle"
   /** A prompt is about to follow. */
   | "beforePrompt"
-  /** A run is about to be started by a carrier. */
+  /** A carrier is about to start a run. */
   | "carry";
 
-/** The held pushes whose moment it is, in their order. What pi was given already is never due. */
+/** Returns the pushes due at a moment, in order. Pushes already offered to pi are never due. */
 export function dueAt(moment: Moment, items: readonly HeldItem[]): HeldItem[] {
   const here = items.filter(({ custody }) => custody.kind !== "offered");
   switch (moment) {
@@ -24,8 +24,8 @@ export function dueAt(moment: Moment, items: readonly HeldItem[]): HeldItem[] {
       return here.filter(({ push }) => push.deliverAs !== "nextTurn");
     case "idle": {
       const due = here.filter(({ push, custody }) => push.deliverAs !== "nextTurn" && custody.kind === "waiting");
-      // What an abort or a failure has left goes with a run that another push starts, and keeps its place before it; it
-      // starts none itself, but a later push of its kind does not come before it.
+      // A parked push starts no run, but goes with a run that another push starts. It keeps its position: a later push
+      // of the same kind does not overtake it.
       if (wantsRun(due)) return here.filter(({ push }) => push.deliverAs !== "nextTurn");
       return here.filter((item, i) => {
         const { deliverAs } = item.push;
@@ -39,7 +39,7 @@ export function dueAt(moment: Moment, items: readonly HeldItem[]): HeldItem[] {
   }
 }
 
-/** Whether one of them asks for a run. */
+/** Whether any push asks for a run. */
 export function wantsRun(items: readonly HeldItem[]): boolean {
   return items.some(({ push }) => push.triggerTurn);
 }
@@ -47,8 +47,11 @@ export function wantsRun(items: readonly HeldItem[]): boolean {
 /** How a run ended. */
 export type RunEnd = "completed" | "failed" | "aborted";
 
-/** What the end of a run does to the pushes that are still held. The others wait on. */
-export function leftBy(end: RunEnd, items: readonly HeldItem[]): { readonly drop: string[]; readonly park: string[] } {
+/** Which held pushes the end of a run drops or parks. The others keep waiting. */
+export function actionsAfterRun(
+  end: RunEnd,
+  items: readonly HeldItem[],
+): { readonly drop: string[]; readonly park: string[] } {
   const drop: string[] = [];
   const park: string[] = [];
   for (const { push } of end === "completed" ? [] : items) {

@@ -12,23 +12,23 @@ import type { AgentMessage, TreeReader } from "../pi-types.ts";
 import type { TellExtensions } from "../provider/bus-events.ts";
 import { RequestReporter } from "../provider/reporter.ts";
 import { findEntries, whyLeftOut } from "./branch.ts";
+import type { InsertedPushes } from "./inserted.ts";
 import { deliveryIdOf } from "./marker.ts";
 import { checkPresence } from "./presence.ts";
-import type { StandingList } from "./standing.ts";
-import { type Attempt, type Failure, type Finding, isOpen, observe, type Sighting } from "./verdict.ts";
+import { type Attempt, type Failure, type Finding, type HookEvent, isOpen, observe } from "./verdict.ts";
 
 export interface ObserverOptions {
   readonly memory: Memory;
-  readonly standing: StandingList;
+  readonly inserted: InsertedPushes;
   readonly send: (frame: OutwardBody) => void;
   readonly tell: TellExtensions;
 }
 
 const maxErrorLength = 1_024;
 
-/** Watches the requests to the provider, and reports what became of each. */
+/** Observes the requests to the provider and reports their outcome. */
 export class Observer {
-  /** Tells other extensions of every request, and the daemon while somebody watches. */
+  /** Reports every request to other extensions, and to the daemon while it watches. */
   readonly requests: RequestReporter;
   readonly #options: ObserverOptions;
   /** The message list of the open attempt. */
@@ -39,44 +39,44 @@ export class Observer {
     this.requests = new RequestReporter(options);
   }
 
-  /** A message list is complete. Mints an attempt for the pushes in it, and reports those that are not in it. */
+  /** Handles a complete message list: starts an attempt for the pushes in it, and reports missing pushes. */
   offer(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
-    const { standing, send } = this.#options;
+    const { inserted, send } = this.#options;
     const listed = new Set(messages.map(deliveryIdOf).filter((id) => id !== undefined));
     this.#reportLeftOut(listed, ctx);
-    const deliveryIds = [...listed].filter((id) => standing.get(id) !== undefined);
+    const deliveryIds = [...listed].filter((id) => inserted.get(id) !== undefined);
     const requestId = randomUUID();
     this.#messages = deliveryIds.length > 0 ? messages : [];
-    this.#see({ kind: "request", requestId, deliveryIds });
+    this.#observe({ kind: "request", requestId, deliveryIds });
     this.requests.offered(requestId, deliveryIds, messages, ctx);
     if (deliveryIds.length > 0) send({ kind: "prepared", requestId, deliveryIds });
   }
 
   payload(payload: unknown): void {
-    const { memory, standing } = this.#options;
+    const { memory, inserted } = this.#options;
     if (memory.observation.kind !== "offered") return;
     this.requests.payload(payload, { mayWarm: memory.observation.warming });
-    const expected = Object.keys(memory.observation.attempt.payload).flatMap((id) => standing.get(id) ?? []);
+    const expected = Object.keys(memory.observation.attempt.payload).flatMap((id) => inserted.get(id) ?? []);
     const checks = expected.length === 0 ? {} : checkPresence(expected, this.#messages, payload);
-    this.#see({ kind: "payload", checks });
+    this.#observe({ kind: "payload", checks });
   }
 
   headers({ status, headers }: AfterProviderResponseEvent): void {
-    this.#see({ kind: "headers", status, contentType: contentTypeIn(headers) });
+    this.#observe({ kind: "headers", status, contentType: contentTypeIn(headers) });
     const { observation } = this.#options.memory;
-    // Only those that the verdict believes to be this request's own.
+    // Only headers that the verdict attributes to this request.
     if (observation.kind === "offered" && typeof observation.response === "object") this.requests.headers(headers);
   }
 
   messageStart(message: AgentMessage, ctx: ExtensionContext): void {
     if (message.role !== "assistant" || this.#options.memory.observation.kind === "none") return;
     const { stopReason, api, errorMessage } = message;
-    this.#see({ kind: "start", stopReason, api, failure: failureOf(errorMessage, ctx) });
+    this.#observe({ kind: "start", stopReason, api, failure: failureOf(errorMessage, ctx) });
   }
 
   messageUpdate({ assistantMessageEvent }: MessageUpdateEvent): void {
     if (this.#options.memory.observation.kind !== "started") return;
-    if (hasContent(assistantMessageEvent)) this.#see({ kind: "content" });
+    if (hasContent(assistantMessageEvent)) this.#observe({ kind: "content" });
   }
 
   messageEnd(message: AgentMessage, ctx: ExtensionContext): void {
@@ -84,100 +84,100 @@ export class Observer {
     const { stopReason, errorMessage } = message;
     this.requests.answered(stopReason);
     if (this.#options.memory.observation.kind === "none") return;
-    this.#see({ kind: "end", stopReason, failure: failureOf(errorMessage, ctx) });
+    this.#observe({ kind: "end", stopReason, failure: failureOf(errorMessage, ctx) });
   }
 
   /**
-   * Keeps warming requests away from an open attempt with pushes: they go through the same hooks as the attempt's own
-   * request. For a request that is only watched it changes nothing: the verdict then waits for better evidence.
+   * Vetoes cache warming during an open attempt with pushes, because a warming request uses the same hooks as the
+   * attempt's request. A request without pushes is not affected: its verdict waits for better evidence.
    */
   warming(event: CacheWarmingDecisionEvent): CacheWarmingDecisionEvent | undefined {
     const { observation } = this.#options.memory;
     const isVetoed = isOpen(observation) && Object.keys(observation.attempt.payload).length > 0;
-    this.#see({ kind: "warming" });
+    this.#observe({ kind: "warming" });
     return isVetoed ? { ...event, action: "stop" } : undefined;
   }
 
-  /** Nothing more comes of the run. */
+  /** The run is over. */
   over(failure: Failure): void {
-    this.#see({ kind: "over", failure });
+    this.#observe({ kind: "over", failure });
     this.requests.retriesOver();
-    this.#options.standing.runOver();
+    this.#options.inserted.runOver();
   }
 
   /**
-   * The session is another one: what stood in the one before is not in this one's requests, unless this one has it in its
-   * past too, as a fork can. The daemon is not told of it: it goes on with the session before, in another pi.
+   * The session was replaced. Only pushes that are also in the new session's past, as in a fork, remain. The daemon
+   * gets no report, because it continues the previous session in another pi.
    */
   sessionReplaced(session: TreeReader): void {
-    const { standing } = this.#options;
-    this.#see({ kind: "over", failure: { aborted: true, error: "The session was replaced." } });
-    const undelivered = standing.undelivered().map(({ deliveryId }) => deliveryId);
-    standing.clear();
+    const { inserted } = this.#options;
+    this.#observe({ kind: "over", failure: { aborted: true, error: "The session was replaced." } });
+    const undelivered = inserted.undelivered().map(({ deliveryId }) => deliveryId);
+    inserted.clear();
     const taken = findEntries(session, new Set(undelivered));
-    for (const entry of taken.values()) standing.add(entry);
+    for (const entry of taken.values()) inserted.add(entry);
   }
 
-  /** The transcript was compacted: what was cut off before any request carried it reaches no model any more. */
+  /** The transcript was compacted: pushes cut off before any request carried them can no longer reach the model. */
   compacted(ctx: ExtensionContext): void {
-    const { standing, send } = this.#options;
+    const { inserted, send } = this.#options;
     this.requests.retriesOver();
-    const gone = standing
+    const gone = inserted
       .undelivered()
       .filter(({ entryId }) => whyLeftOut(ctx.sessionManager, entryId) === "compacted");
     const deliveryIds = gone.map(({ deliveryId }) => deliveryId);
     if (deliveryIds.length > 0) send({ kind: "leftOut", deliveryIds, reason: "compacted" });
-    standing.done(deliveryIds);
+    inserted.done(deliveryIds);
   }
 
-  /** pi has gone to another branch: what was left on the one before is carried by no request until pi comes back. */
+  /** pi moved to another branch: no request carries pushes of the previous branch until pi returns. */
   moved(ctx: ExtensionContext): void {
-    const { standing, send } = this.#options;
-    const left = standing
+    const { inserted, send } = this.#options;
+    const left = inserted
       .undelivered()
       .filter(({ entryId }) => whyLeftOut(ctx.sessionManager, entryId) === "off_branch");
     const deliveryIds = left.map(({ deliveryId }) => deliveryId);
     if (deliveryIds.length > 0) send({ kind: "leftOut", deliveryIds, reason: "off_branch" });
   }
 
-  /** A push whose entry can come back is watched for in later requests, and reported again for each that leaves it out. */
+  /** A push whose entry can return stays under observation, and is reported again for each request without it. */
   #reportLeftOut(listed: ReadonlySet<string>, ctx: ExtensionContext): void {
-    const { standing, send } = this.#options;
-    const missing = standing.undelivered().filter(({ deliveryId }) => !listed.has(deliveryId));
+    const { inserted, send } = this.#options;
+    const missing = inserted.undelivered().filter(({ deliveryId }) => !listed.has(deliveryId));
     const byReason = Map.groupBy(missing, ({ entryId }) => whyLeftOut(ctx.sessionManager, entryId));
     for (const [reason, pushes] of byReason) {
       const deliveryIds = pushes.map(({ deliveryId }) => deliveryId);
       send({ kind: "leftOut", deliveryIds, reason });
-      if (isLeftOutForGood(reason)) standing.done(deliveryIds);
+      if (isLeftOutForGood(reason)) inserted.done(deliveryIds);
     }
   }
 
-  #see(sighting: Sighting): void {
+  #observe(event: HookEvent): void {
     const { memory } = this.#options;
-    const { next, findings } = observe(memory.observation, sighting);
+    const { next, findings } = observe(memory.observation, event);
     memory.observation = next;
     for (const finding of findings) this.#report(finding);
     if (!isOpen(next)) this.#messages = [];
   }
 
   #report(finding: Finding): void {
-    const { standing, send } = this.#options;
+    const { inserted, send } = this.#options;
     const { requestId, payload } = finding.attempt;
-    const got = gotBy(finding.attempt);
+    const delivered = deliveredIn(finding.attempt);
     if (finding.kind === "answered") {
-      standing.done(got);
-      if (got.length > 0) send({ kind: "answered", requestId, deliveryIds: got });
+      inserted.done(delivered);
+      if (delivered.length > 0) send({ kind: "answered", requestId, deliveryIds: delivered });
       return;
     }
     const { attempt: _attempt, ...verdict } = finding;
-    if (finding.outcome === "delivered") standing.delivered(got);
+    if (finding.outcome === "delivered") inserted.delivered(delivered);
     if (Object.keys(payload).length > 0) send({ ...verdict, requestId, payload });
     this.requests.ended(finding);
   }
 }
 
-/** The pushes of an attempt that were in its payload, as far as can be known. */
-function gotBy({ payload }: Attempt): string[] {
+/** Pushes of an attempt that its payload contained, or that could not be checked. */
+function deliveredIn({ payload }: Attempt): string[] {
   return Object.keys(payload).filter((id) => payload[id] !== "unverified");
 }
 
@@ -186,7 +186,7 @@ function contentTypeIn(headers: AfterProviderResponseEvent["headers"]): string |
   return typeof value === "string" ? value : undefined;
 }
 
-/** pi 0.87.1 calls an abort during a tool an error, so the signal is asked too. */
+/** pi 0.87.1 reports an abort during a tool as an error, so the signal is checked too. */
 function failureOf(errorMessage: string | undefined, ctx: ExtensionContext): Failure {
   const status = statusIn(errorMessage);
   return {
@@ -196,7 +196,7 @@ function failureOf(errorMessage: string | undefined, ctx: ExtensionContext): Fai
   };
 }
 
-/** pi keeps the status of a refused request only as the beginning of its words about it, or as Google's error body. */
+/** pi keeps the status of a refused request only at the start of its error text, or in Google's error body. */
 function statusIn(errorMessage: string | undefined): number | undefined {
   const digits = /^(?:(?:[^:(]{0,64}\()?|\{"error":\{"code":)([45]\d\d)(?:[:), ]|$)/.exec(errorMessage ?? "")?.[1];
   return digits === undefined ? undefined : Number(digits);

@@ -3,50 +3,51 @@ import { withoutLastTag } from "../message-tag.ts";
 import { isObject } from "../pi-types.ts";
 import { deliveryIdOf } from "./marker.ts";
 
-/** A push that a request carries, with the content that was handed over. */
-export interface Expected {
+/** A push expected in a request, with its content. */
+export interface ExpectedPush {
   readonly deliveryId: string;
   readonly content: unknown;
 }
 
-/** Shorter texts occur in others by accident, so they have to be a message of their own. */
+/** Shorter texts occur inside others by accident, so they must match a whole message. */
 const minLengthInsideAnother = 24;
 const maxDepth = 6;
 
 /**
- * Whether the content of each push is in the payload that leaves for the provider. Only a doubt can come of this: which
- * push a text belongs to is never read from the payload. So equal texts are counted: the payload must have as many
- * user messages with this content as the message list, from which another handler may have taken some since.
+ * Checks whether the payload for the provider contains the content of each push. A payload does not say which push a
+ * text belongs to, so equal texts are counted: the payload must have as many user messages with this content as the
+ * message list. Fewer mean that another handler removed some.
  *
- * pi's adapters turn custom messages into user messages, keep their blocks, remove lone surrogates and drop blank text. A
- * push with a lone surrogate can therefore not be in any payload as it is.
- * The tag by which pruning names a message is no part of it.
+ * pi's adapters turn custom messages into user messages, keep their blocks, remove lone surrogates and drop blank text.
+ * Therefore a push with a lone surrogate is never in a payload unchanged. The message tags of pruning are ignored.
  */
 export function checkPresence(
-  expected: readonly Expected[],
+  expected: readonly ExpectedPush[],
   messages: readonly unknown[],
   payload: unknown,
 ): Record<string, PayloadCheck> {
-  const wanted = expected.map(({ deliveryId, content }) => ({ deliveryId, said: saidBy({ content }) }));
+  const wanted = expected.map(({ deliveryId, content }) => ({ deliveryId, pushed: messageTextOf({ content }) }));
   const ids = new Set(expected.map(({ deliveryId }) => deliveryId));
-  const others = messages.filter((message) => isUserSide(message) && !ids.has(deliveryIdOf(message) ?? "")).map(saidBy);
-  const listed = [...wanted.map(({ said }) => said), ...others];
-  const sent = userMessagesOf(payload).map(saidBy);
+  const others = messages
+    .filter((message) => isUserSide(message) && !ids.has(deliveryIdOf(message) ?? ""))
+    .map(messageTextOf);
+  const listed = [...wanted.map(({ pushed }) => pushed), ...others];
+  const sent = userMessagesOf(payload).map(messageTextOf);
   return Object.fromEntries(
-    wanted.map(({ deliveryId, said }) => [deliveryId, isSent(said, listed, sent) ? "confirmed" : "unverified"]),
+    wanted.map(({ deliveryId, pushed }) => [deliveryId, isSent(pushed, listed, sent) ? "confirmed" : "unverified"]),
   );
 }
 
-function isSent(said: Said, listed: readonly Said[], sent: readonly Said[]): boolean {
-  if (said.isEmpty || said.isChanged) return false;
-  const whole = (messages: readonly Said[]): number => messages.filter((other) => said.equals(other)).length;
+function isSent(pushed: MessageText, listed: readonly MessageText[], sent: readonly MessageText[]): boolean {
+  if (pushed.isEmpty || pushed.isChanged) return false;
+  const whole = (messages: readonly MessageText[]): number => messages.filter((other) => pushed.equals(other)).length;
   if (whole(sent) >= whole(listed)) return true;
   // An adapter may have joined messages.
-  if (said.text.length < minLengthInsideAnother) return false;
-  const within = (messages: readonly Said[]): number =>
-    messages.reduce((sum, other) => sum + other.count(said.text), 0);
+  if (pushed.text.length < minLengthInsideAnother) return false;
+  const within = (messages: readonly MessageText[]): number =>
+    messages.reduce((sum, other) => sum + other.count(pushed.text), 0);
   const images = sent.flatMap((other) => other.images);
-  return within(sent) >= within(listed) && said.images.every((image) => images.includes(image));
+  return within(sent) >= within(listed) && pushed.images.every((image) => images.includes(image));
 }
 
 /** Roles that pi sends as user messages with their content as it is. */
@@ -55,8 +56,8 @@ function isUserSide(message: unknown): boolean {
 }
 
 /**
- * The user messages of a payload, in any of the formats of pi's adapters: `messages`, `input` or `contents`, at the top
- * or below. What no format is known for is read as one message for each text in it.
+ * Returns the user messages of a payload in any format of pi's adapters: `messages`, `input` or `contents`, at the top
+ * level or nested. An unknown format counts as one message for each text in it.
  */
 function userMessagesOf(payload: unknown): readonly unknown[] {
   const found = findUserMessages(payload, 0);
@@ -76,10 +77,10 @@ function findUserMessages(value: unknown, depth: number): readonly unknown[] | u
   return undefined;
 }
 
-function saidBy(message: unknown): Said {
-  if (!isObject(message)) return new Said([], []);
+function messageTextOf(message: unknown): MessageText {
+  if (!isObject(message)) return new MessageText([], []);
   const content = message["content"] ?? message["parts"] ?? message["summary"];
-  if (typeof content === "string") return new Said([withoutLastTag(content)], []);
+  if (typeof content === "string") return new MessageText([withoutLastTag(content)], []);
   const texts: string[] = [];
   const images: string[] = [];
   for (const block of Array.isArray(content) ? content : []) {
@@ -88,14 +89,14 @@ function saidBy(message: unknown): Said {
     if (typeof text === "string") texts.push(withoutLastTag(text));
     else if (!isToolResult(block)) images.push(...imagesIn(block, 0));
   }
-  return new Said(texts, images);
+  return new MessageText(texts, images);
 }
 
 function isToolResult(block: Readonly<Record<string, unknown>>): boolean {
   return block["type"] === "tool_result" || "functionResponse" in block || "toolResult" in block;
 }
 
-/** The base64 texts under the names by which the formats know them, alone or behind a data URL's head. */
+/** Base64 image data in any of the known formats, plain or in a data URL. */
 function imagesIn(value: unknown, depth: number): string[] {
   if (depth > maxDepth) return [];
   if (value instanceof Uint8Array)
@@ -117,8 +118,8 @@ function stringsIn(value: unknown, depth: number): string[] {
 
 const loneSurrogates = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 
-/** What a message says, without what adapters change: how it is cut into blocks, and white space around the cuts. */
-class Said {
+/** Content of a message, normalised for what adapters change: the division into blocks and white space around it. */
+class MessageText {
   readonly #raw: string;
   /** Whether lone surrogates were removed. */
   readonly isChanged: boolean;
@@ -127,7 +128,7 @@ class Said {
   #beginning: string | undefined;
 
   constructor(texts: readonly string[], images: readonly string[]) {
-    // Of each text by itself: halves at the end of one and the beginning of the next make no pair.
+    // Each text separately: halves at the end of one and the start of the next do not form a pair.
     this.isChanged = !texts.every((text) => text.isWellFormed());
     this.#raw = (this.isChanged ? texts.map((text) => text.replace(loneSurrogates, "")) : texts).join("");
     this.images = images;
@@ -143,24 +144,24 @@ class Said {
     return this.#raw === "" && this.images.length === 0;
   }
 
-  equals(other: Said): boolean {
+  equals(other: MessageText): boolean {
     if (this.images.length !== other.images.length) return false;
     if (!this.images.every((image, index) => image === other.images[index])) return false;
     return this.#raw === other.#raw || (this.#canEqual(other) && this.text === other.text);
   }
 
-  /** How often a text without white space is in this one. */
+  /** Number of occurrences of a text without white space. */
   count(text: string): number {
     return this.text.split(text).length - 1;
   }
 
-  /** Tells most texts apart by their beginnings: a push may have megabytes. */
-  #canEqual(other: Said): boolean {
+  /** Compares the beginnings first, because a push can have megabytes. */
+  #canEqual(other: MessageText): boolean {
     const [one, two] = [this.#start, other.#start];
     return one.startsWith(two) || two.startsWith(one);
   }
 
-  /** Read once: each message is compared with each push. */
+  /** Cached, because each message is compared with each push. */
   get #start(): string {
     this.#beginning ??= this.#raw.slice(0, 256).replace(/\s+/g, "");
     return this.#beginning;

@@ -11,49 +11,49 @@ import { endsWait, hasReached, isTerminal } from "../../protocol/delivery-progre
 import { isLeftOutForGood, type LeftOutReason } from "../../protocol/link.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 
-/** How far a delivery has come, as this pi knows it. */
+/** Progress of a delivery as known to this pi. */
 export interface DeliveryProgress {
   readonly deliveryId: string;
   /** The states of the daemon's deliveries, from `held` on. */
   readonly state: DeliveryState;
-  /** The furthest of `held`, `inserted`, `prepared`, `delivered` and `answered` that it has ever been in. */
+  /** The furthest state ever reached, of `held`, `inserted`, `prepared`, `delivered` and `answered`. */
   readonly reached: DeliveryState;
   readonly deliverAs: DeliverAs;
   /** Requests to the provider that carried it. */
   readonly attempts: number;
-  /** The newest of them. */
+  /** The latest request. */
   readonly requestId?: string;
   /** Whether the content was found in the payload of the request that was delivered. */
   readonly payload?: PayloadCheck;
-  /** What `delivered` rests on. */
+  /** The evidence for `delivered`. */
   readonly evidence?: Evidence;
-  /** HTTP status of the newest request that has a verdict, where the provider's API gives one. */
+  /** HTTP status of the latest request with a verdict, if the provider's API has one. */
   readonly status?: number;
-  /** The provider's or pi's words about the newest request that failed. */
+  /** Error text of the provider or pi for the latest failed request. */
   readonly error?: string;
   /** Why it is parked, or has ended without an answer. */
   readonly reason?: Reason;
 }
 
-/** What can happen to deliveries beside the engine's frames. */
-export type Occurrence =
+/** Events of a delivery: the engine's frames, and two without a frame. */
+export type DeliveryEvent =
   | OutwardBody
   | { readonly kind: "cancelled"; readonly deliveryIds: readonly string[] }
-  /** Nothing more comes of any delivery. */
+  /** All deliveries end. */
   | { readonly kind: "over"; readonly code: "session_replaced" | "session_closed" };
 
 export function heldProgress(deliveryId: string, deliverAs: DeliverAs): DeliveryProgress {
   return { deliveryId, state: "held", reached: "held", deliverAs, attempts: 0 };
 }
 
-/** Whether a wait for a state is over: it was reached, or cannot be without something that starts anew. */
+/** Whether a wait for a state is over: `unmet` means that the state cannot be reached without a new start. */
 export function outcomeOf(progress: DeliveryProgress, until: WaitUntil): "reached" | "unmet" | "open" {
   if (hasReached(progress.reached, until)) return "reached";
   return endsWait(progress, until) ? "unmet" : "open";
 }
 
-/** What an occurrence makes of a delivery: the same object when it says nothing new. Pure. */
-export function advance(progress: DeliveryProgress, what: Occurrence): DeliveryProgress {
+/** Applies an event to a delivery; returns the same object if nothing changes. Pure. */
+export function advance(progress: DeliveryProgress, what: DeliveryEvent): DeliveryProgress {
   if (isTerminal(progress)) return progress;
   switch (what.kind) {
     case "inserted":
@@ -88,7 +88,7 @@ function concerns(what: { readonly deliveryIds: readonly string[] }, { deliveryI
   return what.deliveryIds.includes(deliveryId);
 }
 
-/** A delivery that was delivered stays so when a later request carries it again. */
+/** A delivered push stays delivered when a later request carries it again. */
 function prepared(progress: DeliveryProgress, requestId: string): DeliveryProgress {
   const next = { ...progress, attempts: progress.attempts + 1 };
   return progress.state === "delivered" ? next : { ...move(next, "prepared"), requestId };
@@ -138,15 +138,16 @@ function over(progress: DeliveryProgress, code: "session_replaced" | "session_cl
 
 function move(progress: DeliveryProgress, state: DeliveryState, why?: Reason): DeliveryProgress {
   const { reason: _before, ...rest } = progress;
-  const isRung = state !== "parked" && !isTerminal({ state });
-  const reached = (isRung || state === "answered") && !hasRung(progress.reached, state) ? state : progress.reached;
+  const isProgression = state !== "parked" && !isTerminal({ state });
+  const reached =
+    (isProgression || state === "answered") && !hasPassed(progress.reached, state) ? state : progress.reached;
   return { ...rest, state, reached, ...(why === undefined ? {} : { reason: why }) };
 }
 
-const rungs: readonly DeliveryState[] = ["held", "inserted", "prepared", "delivered", "answered"];
+const progression: readonly DeliveryState[] = ["held", "inserted", "prepared", "delivered", "answered"];
 
-function hasRung(reached: DeliveryState, state: DeliveryState): boolean {
-  return rungs.indexOf(reached) >= rungs.indexOf(state);
+function hasPassed(reached: DeliveryState, state: DeliveryState): boolean {
+  return progression.indexOf(reached) >= progression.indexOf(state);
 }
 
 const sentences: Partial<Readonly<Record<ReasonCode, string>>> = {

@@ -2,8 +2,8 @@ const firstMs = 10;
 const longestMs = 500;
 
 /**
- * Calls back soon, and less often the longer it is asked again: for what pi sends no event of. Never keeps pi alive, and
- * what the callback throws goes to `fault`, since an exception in a timer would end pi.
+ * Calls back with increasing delay, to poll for changes for which pi sends no event. Never keeps pi alive. Errors of
+ * the callback go to `fault`, because an exception in a timer would terminate pi.
  */
 export class RetryTimer {
   readonly #callback: () => void;
@@ -16,7 +16,7 @@ export class RetryTimer {
     this.#fault = fault;
   }
 
-  /** Asks for a call. Asked from within the callback, the next one comes later than the one before. */
+  /** Schedules a call. If called from within the callback, the delay grows. */
   ask(): void {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => this.#fire(), this.#nextMs);
@@ -24,7 +24,7 @@ export class RetryTimer {
     this.#nextMs = Math.min(this.#nextMs * 2, longestMs);
   }
 
-  /** Asks for a call at once: something has happened for which it may have waited. */
+  /** Schedules a call immediately, because an awaited change may have happened. */
   hasten(): void {
     this.stop();
     this.#nextMs = 0;

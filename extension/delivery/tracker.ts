@@ -1,46 +1,46 @@
 import { isTerminal } from "../../protocol/delivery-progress.ts";
 import type { HeldPush } from "../../protocol/link.ts";
 import type { MarkedEntry } from "./branch.ts";
-import { advance, type DeliveryProgress, heldProgress, type Occurrence } from "./progress.ts";
+import { advance, type DeliveryEvent, type DeliveryProgress, heldProgress } from "./progress.ts";
 
 export type Watcher = (progress: DeliveryProgress) => void;
 
-/** One delivery and who waits for it. */
-export interface Tracked {
+/** A delivery and its watchers. */
+export interface TrackedDelivery {
   progress: DeliveryProgress;
-  /** Tells whether the same id is used for something else. `undefined` where the daemon has the original. */
+  /** Detects a reused id. `undefined` if the daemon has the original push. */
   readonly fingerprint: string | undefined;
   readonly watchers: Set<Watcher>;
 }
 
-/** Those that have ended can be asked for as long as there are no more of them. */
+/** Number of ended deliveries whose progress is kept. */
 const maxEnded = 1_000;
 
 /**
- * How far each delivery of this pi has come, by what the engine says, and those who wait for it. The map outlives this
- * object, so that a wait survives a reload: pi re-creates modules.
+ * Tracks the progress of each delivery of this pi and notifies watchers. The map outlives this object because pi
+ * re-creates modules; so waits survive a reload.
  */
 export class DeliveryTracker {
-  readonly #tracked: Map<string, Tracked>;
+  readonly #tracked: Map<string, TrackedDelivery>;
   readonly #fault: (where: string, thrown: unknown) => void;
 
-  constructor(tracked: Map<string, Tracked>, fault: (where: string, thrown: unknown) => void) {
+  constructor(tracked: Map<string, TrackedDelivery>, fault: (where: string, thrown: unknown) => void) {
     this.#tracked = tracked;
     this.#fault = fault;
   }
 
-  /** How many are on their way. */
+  /** Number of open deliveries. */
   get open(): number {
     let open = 0;
     for (const { progress } of this.#tracked.values()) if (!isTerminal(progress)) open += 1;
     return open;
   }
 
-  get(deliveryId: string): Tracked | undefined {
+  get(deliveryId: string): TrackedDelivery | undefined {
     return this.#tracked.get(deliveryId);
   }
 
-  /** A push is held from now on. One that is known already stays as it is. */
+  /** Records a held push. Has no effect if the push is already known. */
   held({ deliveryId, deliverAs }: Pick<HeldPush, "deliveryId" | "deliverAs">, fingerprint?: string): void {
     if (this.#tracked.has(deliveryId)) return;
     this.#tracked.set(deliveryId, {
@@ -50,23 +50,25 @@ export class DeliveryTracker {
     });
   }
 
-  /** A push of an earlier process stands in the transcript. */
-  standing({ deliveryId }: MarkedEntry): void {
+  /** Records a push of an earlier process that is in the transcript. */
+  foundInTranscript({ deliveryId }: MarkedEntry): void {
     this.held({ deliveryId, deliverAs: "steer" });
-    this.hear({ kind: "inserted", deliveryIds: [deliveryId] });
+    this.apply({ kind: "inserted", deliveryIds: [deliveryId] });
   }
 
-  hear(what: Occurrence): void {
+  apply(what: DeliveryEvent): void {
     for (const tracked of [...this.#tracked.values()]) {
       const next = advance(tracked.progress, what);
       if (next === tracked.progress) continue;
       tracked.progress = next;
-      for (const watcher of [...tracked.watchers]) this.#tell(watcher, next);
+      for (const watcher of [...tracked.watchers]) this.#notify(watcher, next);
     }
     if (this.#tracked.size > maxEnded) this.#forgetEnded();
   }
 
-  /** Calls `watcher` at each change until the returned function is called. `undefined`: there is no such delivery. */
+  /**
+   * Calls `watcher` at each change until the returned function is called. Returns `undefined` for an unknown delivery.
+   */
   watch(deliveryId: string, watcher: Watcher): (() => void) | undefined {
     const watchers = this.#tracked.get(deliveryId)?.watchers;
     if (watchers === undefined) return undefined;
@@ -74,7 +76,7 @@ export class DeliveryTracker {
     return () => void watchers.delete(watcher);
   }
 
-  #tell(watcher: Watcher, progress: DeliveryProgress): void {
+  #notify(watcher: Watcher, progress: DeliveryProgress): void {
     try {
       watcher(progress);
     } catch (thrown) {

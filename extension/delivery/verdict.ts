@@ -7,13 +7,13 @@ export interface Attempt {
   readonly payload: Readonly<Record<string, PayloadCheck>>;
 }
 
-/** Where the observation of requests stands. */
+/** State of the observation of a request. */
 export type Observation =
   | { readonly kind: "none"; readonly warming: boolean }
   /**
-   * The message list was made; nothing says yet that the provider has it. `warming`: a cache-warming request may be under
-   * way, so that headers prove nothing. `response`: what has answered this request, as far as HTTP tells: `any`, headers
-   * that may be another request's or that are no success.
+   * The message list was made; there is no evidence yet that the provider has it. `warming`: a cache-warming request
+   * may be active, so headers prove nothing. `response`: the HTTP response so far; `any` are headers of a failure or
+   * possibly of another request.
    */
   | {
       readonly kind: "offered";
@@ -22,7 +22,7 @@ export type Observation =
       readonly payloadSeen: boolean;
       readonly response: "none" | "any" | Success;
     }
-  /** The answer has started, of which nothing proves that it is the model's: its first content will. */
+  /** An answer has started, with no proof yet that it is the model's; its first content is the proof. */
   | {
       readonly kind: "started";
       readonly attempt: Attempt;
@@ -32,17 +32,17 @@ export type Observation =
   /** The provider has accepted the request; its answer is under way. */
   | { readonly kind: "accepted"; readonly attempt: Attempt; readonly warming: boolean };
 
-/** A response of status 2xx to this very request. */
+/** A 2xx response to this request. */
 interface Success {
   readonly status: number;
   readonly contentType: string | undefined;
 }
 
-/** What the hooks say, in pi's order. */
-export type Sighting =
+/** Events of pi's hooks, in pi's order. */
+export type HookEvent =
   /** `context_with_system`: a message list. */
   | { readonly kind: "request"; readonly requestId: string; readonly deliveryIds: readonly string[] }
-  /** `before_provider_request`, which pi may call twice for one request: the last one left. */
+  /** `before_provider_request`, which pi may call twice for one request; the last payload is sent. */
   | { readonly kind: "payload"; readonly checks: Readonly<Record<string, PayloadCheck>> }
   /** `after_provider_response`. */
   | { readonly kind: "headers"; readonly status: number; readonly contentType: string | undefined }
@@ -52,12 +52,12 @@ export type Sighting =
   | { readonly kind: "content" }
   /** The assistant's `message_end`. */
   | { readonly kind: "end"; readonly stopReason: string; readonly failure: Failure }
-  /** `cache_warming_decision`: whatever we say, another extension may let the request through. */
+  /** `cache_warming_decision`: even after our veto another extension may allow the request. */
   | { readonly kind: "warming" }
-  /** The run has settled, or the session was replaced: nothing more comes. */
+  /** The run has settled, or the session was replaced: no further events follow. */
   | { readonly kind: "over"; readonly failure: Failure };
 
-/** Why a request ended without an answer. Looked at only when it did. */
+/** Why a request ended without an answer. Used only in that case. */
 export interface Failure {
   readonly aborted: boolean;
   readonly status?: number;
@@ -89,15 +89,15 @@ export interface Step {
 export const nothingObserved: Observation = { kind: "none", warming: false };
 
 /**
- * pi's own adapter that also works over a WebSocket: there are no headers then, and `message_start` follows the service's
- * first event. With Google's adapters there are none either, but theirs follows any response of status 2xx, a login page
- * too. An extension's own provider may say `start` before its request is answered.
+ * pi's adapter that can use a WebSocket: there are no headers then, and `message_start` follows the service's first
+ * event. Google's adapters have no headers either, but their `message_start` follows any 2xx response, even a login
+ * page. A provider of an extension may send `start` before its request is answered.
  */
 const webSocketAdapter = "openai-codex-responses";
 
 /**
- * pi always asks for a stream, so any other type is not from the model: the login page of a network, or the page that a
- * redirect leads to, which `fetch` follows with a GET that has no body.
+ * pi always requests a stream. Any other content type is not the model's: a network's login page, or the target of a
+ * redirect, which `fetch` follows with a GET without a body.
  */
 function isStream(contentType: string | undefined, api: string): boolean {
   const type = contentType?.split(";", 1)[0]?.trim().toLowerCase();
@@ -105,14 +105,15 @@ function isStream(contentType: string | undefined, api: string): boolean {
 }
 
 /**
- * The verdict about each attempt, as a pure state machine: delivered is said only with evidence, and each attempt ends
- * exactly once. A message list alone is an offer: pi makes one even after an abort during a tool or without credentials.
+ * Determines the verdict of each attempt, as a pure state machine: `delivered` requires evidence, and each attempt ends
+ * exactly once. A message list alone is only an offer: pi makes one even after an abort during a tool or without
+ * credentials.
  */
-export function observe(state: Observation, sighting: Sighting): Step {
-  switch (sighting.kind) {
+export function observe(state: Observation, event: HookEvent): Step {
+  switch (event.kind) {
     case "request": {
       const ended = end(state, { aborted: false, error: "pi made another request before this one was answered." });
-      const { requestId, deliveryIds } = sighting;
+      const { requestId, deliveryIds } = event;
       const { warming } = state;
       const payload = Object.fromEntries(deliveryIds.map((id) => [id, "unchecked" as const]));
       return {
@@ -121,21 +122,19 @@ export function observe(state: Observation, sighting: Sighting): Step {
       };
     }
     case "payload":
-      return state.kind === "offered"
-        ? stay({ ...withChecks(state, sighting.checks), payloadSeen: true })
-        : stay(state);
+      return state.kind === "offered" ? stay({ ...withChecks(state, event.checks), payloadSeen: true }) : stay(state);
     case "headers":
-      return headers(state, sighting);
+      return headers(state, event);
     case "start":
-      return start(state, sighting);
+      return start(state, event);
     case "content":
       return state.kind === "started" ? accept(state, "content", state.status) : stay(state);
     case "end":
-      return messageEnd(state, sighting);
+      return messageEnd(state, event);
     case "warming":
       return stay({ ...state, warming: true });
     case "over":
-      return end(state, sighting.failure);
+      return end(state, event.failure);
   }
 }
 
@@ -146,14 +145,14 @@ export function isOpen(state: Observation): state is Open {
   return state.kind === "offered" || state.kind === "started";
 }
 
-function headers(state: Observation, { status, contentType }: Extract<Sighting, { kind: "headers" }>): Step {
+function headers(state: Observation, { status, contentType }: Extract<HookEvent, { kind: "headers" }>): Step {
   if (state.kind !== "offered") return stay({ ...state, warming: false });
   const isOwn = state.payloadSeen && !state.warming && status >= 200 && status < 300;
   if (isOwn) return stay({ ...state, response: { status, contentType } });
   return stay(state.response === "none" ? { ...state, response: "any" } : state);
 }
 
-function start(state: Observation, { stopReason, api, failure }: Extract<Sighting, { kind: "start" }>): Step {
+function start(state: Observation, { stopReason, api, failure }: Extract<HookEvent, { kind: "start" }>): Step {
   if (state.kind !== "offered") return stay(state);
   if (isFailure(stopReason)) return end(state, withStop(failure, stopReason));
   const { response } = state;
@@ -161,14 +160,14 @@ function start(state: Observation, { stopReason, api, failure }: Extract<Sightin
   if (success !== undefined && stopReason === "pending" && isStream(success.contentType, api)) {
     return accept(state, "headers", success.status);
   }
-  // An extension's own provider may name this api, and say start before its request is answered: pi's adapter has shown
-  // its payload by then.
+  // A provider of an extension may use this api name and send start before its request is answered. pi's adapter has
+  // shown its payload by then.
   const isByWebSocket = api === webSocketAdapter && response === "none" && state.payloadSeen;
   if (isByWebSocket && stopReason === "pending") return accept(state, "start");
   return stay({ kind: "started", attempt: state.attempt, warming: state.warming, status: success?.status });
 }
 
-function messageEnd(state: Observation, { stopReason, failure }: Extract<Sighting, { kind: "end" }>): Step {
+function messageEnd(state: Observation, { stopReason, failure }: Extract<HookEvent, { kind: "end" }>): Step {
   if (state.kind === "none") return stay(state);
   if (!isComplete(stopReason)) return end(state, withStop(failure, stopReason));
   const { attempt } = state;
@@ -178,7 +177,7 @@ function messageEnd(state: Observation, { stopReason, failure }: Extract<Sightin
   return { next: none(state), findings };
 }
 
-/** The attempt is over. One that was accepted already has its verdict. */
+/** Ends the attempt. An accepted attempt already has its verdict. */
 function end(state: Observation, failure: Failure): Step {
   if (!isOpen(state)) return stay(none(state));
   const { aborted, ...why } = failure;
@@ -190,7 +189,10 @@ function accept({ attempt }: Open, evidence: Evidence, status?: number): Step {
   return { next: { kind: "accepted", attempt, warming: false }, findings: [delivered(attempt, evidence, status)] };
 }
 
-/** A warming request that was under way when an attempt began is over with it: pi gives it up for the newer request. */
+/**
+ * State after an attempt. pi cancels a warming request in favour of a newer request, so the attempt's end also ends
+ * warming.
+ */
 function none(state: Observation): Observation {
   return { kind: "none", warming: isOpen(state) ? false : state.warming };
 }

@@ -1,16 +1,15 @@
 import { HELPER_CONFIG_ENV, type HelperConfig, type PartsConfig, type StartEnvironment } from "../../protocol/link.ts";
 import { isObject } from "../pi-types.ts";
 import { takeOwnedFile } from "./owned-file.ts";
-import { whatIsWrongWithParts } from "./parts-config.ts";
+import { partsError } from "./parts-config.ts";
 
 const maxConfigBytes = 256 * 1024;
-/** An hour. */
+/** One hour. */
 const maxWaitMs = 3_600_000;
 
 /**
- * Takes the configuration that the daemon has left for this process, once: the file is deleted, and the variable is
- * removed so that no tool of the agent sees it. `undefined` without the variable: this pi has no daemon.
- * Throws when there is a file that cannot be used.
+ * Reads the daemon's configuration for this process, once: the file is deleted, and the variable is removed so that no
+ * tool sees it. Returns `undefined` without the variable: this pi has no daemon. Throws for an invalid file.
  */
 export function takeHelperConfig(env: NodeJS.ProcessEnv): HelperConfig | undefined {
   const path = env[HELPER_CONFIG_ENV];
@@ -20,9 +19,9 @@ export function takeHelperConfig(env: NodeJS.ProcessEnv): HelperConfig | undefin
 }
 
 /**
- * Restores what the environment of tools must be, once pi has loaded its extensions. A value that is another one by now,
- * such as in a container that gets few variables, stays. From then on jiti caches nothing: after a reload it would read
- * compiled code from the user's directory for temporary files, where others may have put it.
+ * Restores the environment for tools after pi has loaded its extensions. Values that have changed since, as in a
+ * container that gets few variables, stay. Also disables jiti's cache: after a reload jiti would read compiled code
+ * from the temporary directory, where other processes may have put it.
  */
 export function endStartEnvironment(env: NodeJS.ProcessEnv, startEnvironment: StartEnvironment): void {
   for (const [name, { value, before }] of Object.entries(startEnvironment)) {
@@ -34,14 +33,14 @@ export function endStartEnvironment(env: NodeJS.ProcessEnv, startEnvironment: St
 }
 
 function helperConfig(value: unknown): HelperConfig {
-  if (!isObject(value)) throw new Error("The helper's configuration is no object.");
+  if (!isObject(value)) throw new Error("The helper's configuration is not an object.");
   const { link, statusKey, contextWithinMs, isOnlyAsked, customUi, parts, startEnvironment } = value;
-  if (typeof link !== "number") throw new Error("The helper's configuration does not say which link it is for.");
+  if (typeof link !== "number") throw new Error("The helper's configuration has no link version.");
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
   if (startEnvironment !== undefined && !isStartEnvironment(startEnvironment))
-    throw new Error("The helper's configuration has a wrong startEnvironment.");
-  const wrong = parts === undefined ? undefined : whatIsWrongWithParts(parts);
+    throw new Error("The helper's configuration has an invalid startEnvironment.");
+  const wrong = parts === undefined ? undefined : partsError(parts);
   if (wrong !== undefined) throw new Error(`The helper's configuration: ${wrong}`);
   const config = {
     link,
@@ -53,7 +52,7 @@ function helperConfig(value: unknown): HelperConfig {
   };
   if (contextWithinMs === undefined) return config;
   if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0))
-    throw new Error("The helper's configuration has a wrong contextWithinMs.");
+    throw new Error("The helper's configuration has an invalid contextWithinMs.");
   return { ...config, contextWithinMs: Math.min(contextWithinMs, maxWaitMs) };
 }
 

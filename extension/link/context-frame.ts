@@ -7,20 +7,22 @@ const sha256 = /^[0-9a-f]{64}$/;
 const imageType = /^image\/[a-z0-9.+-]{1,64}$/;
 const policies: ReadonlySet<unknown> = new Set<HelperContext["afterCompaction"]>(["trim", "keep", "drop"]);
 
-/** Why a context cannot be taken: each message must be one that pi can send, since a wrong one fails every request. */
-export function whatIsWrongWithContext(context: unknown): string | undefined {
+/**
+ * Returns why a context is invalid. pi must be able to send each message, because an invalid one fails every request.
+ */
+export function contextError(context: unknown): string | undefined {
   if (!isObject(context)) return "A context frame needs a context.";
   const { hash, messages, instructions, budget, afterCompaction } = context;
-  if (typeof hash !== "string" || !sha256.test(hash)) return "A context needs its hash.";
-  if (instructions !== undefined && typeof instructions !== "string") return "A context has wrong instructions.";
-  if (budget !== null && !(isNumber(budget) && budget > 0)) return "A context has a wrong budget.";
-  if (!policies.has(afterCompaction)) return "A context has a wrong afterCompaction.";
-  if (!Array.isArray(messages)) return "A context needs messages.";
+  if (typeof hash !== "string" || !sha256.test(hash)) return "The context needs its hash.";
+  if (instructions !== undefined && typeof instructions !== "string") return "The context has invalid instructions.";
+  if (budget !== null && !(isNumber(budget) && budget > 0)) return "The context has an invalid budget.";
+  if (!policies.has(afterCompaction)) return "The context has an invalid afterCompaction.";
+  if (!Array.isArray(messages)) return "The context needs messages.";
   const wrong = messages.findIndex((message) => !isMessage(message));
-  return wrong < 0 ? undefined : `The context's message ${wrong} is none that pi can send.`;
+  return wrong < 0 ? undefined : `pi cannot send message ${wrong} of the context.`;
 }
 
-/** Whether pi can send a message as it is: no other fields are looked at than those without which it could not. */
+/** Whether pi can send a message. Checks only the fields that pi needs. */
 function isMessage(message: unknown): message is BuiltMessage {
   if (!isObject(message) || !isNumber(message["timestamp"])) return false;
   const { role } = message;
@@ -60,7 +62,7 @@ function isPart(part: unknown): boolean {
   return type === "image" && isString(data) && isString(mimeType) && imageType.test(mimeType);
 }
 
-/** pi's own blocks: text, thinking and calls, with whatever else a model's own blocks have. */
+/** pi's own blocks: text, thinking and calls, with any additional fields. */
 function isAssistantBlock(block: unknown): boolean {
   if (!isObject(block)) return false;
   switch (block["type"]) {

@@ -1,11 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { EntriesReply } from "../../protocol/link.ts";
 
-/** The newest so many are told. */
+/** Number of newest entries reported. */
 const maxIds = 10_000;
 
-/** The entries that this pi has in memory behind one of them, in their order, and where its branch ends. */
-export function entriesBehind(
+/** Returns the ids of this pi's entries after the given one, in order, and the leaf of its branch. */
+export function entriesAfter(
   session: Pick<ExtensionContext["sessionManager"], "getEntries" | "getLeafId">,
   since: string | undefined,
 ): EntriesReply {

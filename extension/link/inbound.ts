@@ -11,14 +11,14 @@ import type {
 } from "../../protocol/link.ts";
 import type { HelperContext } from "../../protocol/link-context.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
-import type { DialogNews } from "../dialog-news.ts";
+import type { DialogAnnouncer } from "../dialog-announcer.ts";
 import { messageOf } from "../pi-types.ts";
-import { entriesBehind } from "./entries.ts";
-import { FrameError, parseInwardFrame, whatIsWrongWith } from "./inward-frame.ts";
+import { entriesAfter } from "./entries.ts";
+import { FrameError, parseInwardFrame, pushError } from "./inward-frame.ts";
 import { readLargeFrame } from "./large-frame.ts";
 import type { Outbound } from "./outbound.ts";
 
-/** Those who do what the frames ask for. */
+/** Handlers of the inward frames. */
 export interface FrameHandlers {
   hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" | undefined): HoldReply;
   release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply;
@@ -33,15 +33,15 @@ export interface FrameHandlers {
 }
 
 /**
- * Takes the frames that the daemon sends by the command, and answers each by exactly one reply before the command is
- * over: pi tells success even of a handler that threw, and answers the record only when the handler is done.
+ * Handles the frames that the daemon sends by the command. Each gets exactly one reply before the command ends, because
+ * pi reports success even if the handler throws, and answers the command only when the handler is done.
  */
 export class Inbound {
   readonly #handlers: FrameHandlers;
   readonly #outbound: Outbound;
-  readonly #dialogs: Pick<DialogNews, "announce">;
+  readonly #dialogs: Pick<DialogAnnouncer, "announce">;
 
-  constructor(handlers: FrameHandlers, outbound: Outbound, dialogs: Pick<DialogNews, "announce">) {
+  constructor(handlers: FrameHandlers, outbound: Outbound, dialogs: Pick<DialogAnnouncer, "announce">) {
     this.#handlers = handlers;
     this.#outbound = outbound;
     this.#dialogs = dialogs;
@@ -54,9 +54,9 @@ export class Inbound {
       let frame = parseInwardFrame(text);
       rid = frame.rid;
       if (frame.kind === "file") frame = readLargeFrame(frame);
-      // pi may have gone to another session since the frame was written.
+      // pi may have switched to another session since the frame was written.
       if (frame.session !== undefined && frame.session !== ctx.sessionManager.getSessionId()) {
-        throw new FrameError("Another session is in this pi by now.", rid);
+        throw new FrameError("This pi has switched to another session.", rid);
       }
       const data = this.#act(frame, ctx);
       if (data instanceof Promise) {
@@ -93,7 +93,7 @@ export class Inbound {
         this.#handlers.watch(frame);
         return {};
       case "entries":
-        return entriesBehind(ctx.sessionManager, frame.since);
+        return entriesAfter(ctx.sessionManager, frame.since);
       case "dialog": {
         const { requestId, method, title, reason } = frame;
         this.#dialogs.announce({ requestId, method, title, reason });
@@ -113,11 +113,11 @@ export class Inbound {
     }
   }
 
-  /** One push that cannot be taken keeps no other out. */
+  /** An invalid push does not affect the others. */
   #hold({ pushes, handOver }: Extract<InwardFrame, { kind: "hold" }>, ctx: ExtensionContext): HoldReply {
     const refused: { deliveryId: string; why: string }[] = [];
     const taken = pushes.filter((push) => {
-      const why = whatIsWrongWith(push);
+      const why = pushError(push);
       if (why !== undefined && isDeliveryId(push?.deliveryId)) refused.push({ deliveryId: push.deliveryId, why });
       return why === undefined;
     });

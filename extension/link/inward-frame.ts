@@ -4,10 +4,10 @@ import { CARRIER_TYPE, type HeldPush, type InwardFrame } from "../../protocol/li
 import { providerLevels } from "../../protocol/provider-level.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { isObject } from "../pi-types.ts";
-import { whatIsWrongWithContext } from "./context-frame.ts";
-import { whatIsWrongWithParts } from "./parts-config.ts";
+import { contextError } from "./context-frame.ts";
+import { partsError } from "./parts-config.ts";
 
-/** A frame whose shape is wrong. `rid` is there when it can be answered. */
+/** An invalid frame. `rid` is set if a reply is possible. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
   readonly rid: string | undefined;
@@ -25,23 +25,24 @@ const imageType = /^image\/[a-z0-9.+-]{1,64}$/;
 const sha256 = /^[0-9a-f]{64}$/;
 
 /**
- * The frame in the argument of the command. Anybody who can write to pi's stdin or guess the command's name can have
- * written it, so its whole shape is checked. Throws a {@link FrameError}.
+ * Parses and validates a frame from the command's argument, which any process that can write to pi's stdin can forge.
+ * Throws a {@link FrameError}.
  */
 export function parseInwardFrame(text: string): InwardFrame {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new FrameError("The frame is no JSON.");
+    throw new FrameError("The frame is not valid JSON.");
   }
-  if (!isObject(value)) throw new FrameError("The frame is no object.");
+  if (!isObject(value)) throw new FrameError("The frame is not an object.");
   const { rid, kind, session } = value;
   if (!isName(rid, maxIdLength)) throw new FrameError("The frame has no rid.");
-  if (session !== undefined && !isName(session, maxIdLength)) throw new FrameError("It has a wrong session.", rid);
+  if (session !== undefined && !isName(session, maxIdLength))
+    throw new FrameError("The frame has an invalid session.", rid);
   const check =
     typeof kind === "string" && Object.hasOwn(frames, kind) ? frames[kind as InwardFrame["kind"]] : undefined;
-  if (check === undefined) throw new FrameError("The frame is of no known kind.", rid);
+  if (check === undefined) throw new FrameError("The frame's kind is unknown.", rid);
   const wrong = check(value);
   if (wrong !== undefined) throw new FrameError(wrong, rid);
   return value as unknown as InwardFrame;
@@ -51,21 +52,21 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const maxNoticeLength = 2_000;
 
-/** Each says what is wrong with a frame of its kind. */
+/** Validators by frame kind; each returns the error. */
 const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | undefined>> = {
   hold: ({ pushes, handOver }) => {
     if (!Array.isArray(pushes)) return "A hold frame needs pushes.";
     return handOver === undefined || handOver === "now" || handOver === "later"
       ? undefined
-      : "It has a wrong handOver.";
+      : "The hold frame has an invalid handOver.";
   },
   release: ({ deliveryIds }) =>
     Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
   beforePrompt: () => undefined,
   carry: ({ deliveryId }) =>
-    deliveryId === undefined || isDeliveryId(deliveryId) ? undefined : "A carry frame has a wrong deliveryId.",
+    deliveryId === undefined || isDeliveryId(deliveryId) ? undefined : "The carry frame has an invalid deliveryId.",
   drained: () => undefined,
-  context: ({ context }) => whatIsWrongWithContext(context),
+  context: ({ context }) => contextError(context),
   watch: ({ provider, bodyPrefix, maxBodyBytes }) => {
     if (!providerLevels.some((level) => level === provider)) return "A watch frame needs a level.";
     if (typeof bodyPrefix !== "string" || !isAbsolute(bodyPrefix) || bodyPrefix.includes("\0"))
@@ -75,7 +76,7 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
       : "A watch frame needs its maxBodyBytes.";
   },
   entries: ({ since }) =>
-    since === undefined || isName(since, maxIdLength) ? undefined : "An entries frame has a wrong since.",
+    since === undefined || isName(since, maxIdLength) ? undefined : "The entries frame has an invalid since.",
   dialog: ({ requestId, method, title, reason }) =>
     typeof requestId === "string" &&
     typeof method === "string" &&
@@ -86,10 +87,11 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
   notify: ({ text }) =>
     typeof text === "string" && text.length <= maxNoticeLength ? undefined : "A notify frame needs its text.",
   configure: ({ parts, isForNext }) => {
-    if (isForNext !== undefined && typeof isForNext !== "boolean") return "A configure frame has a wrong isForNext.";
-    return parts === null ? undefined : whatIsWrongWithParts(parts);
+    if (isForNext !== undefined && typeof isForNext !== "boolean")
+      return "The configure frame has an invalid isForNext.";
+    return parts === null ? undefined : partsError(parts);
   },
-  ask: ({ about }) => (isName(about, maxNameLength) ? undefined : "An ask frame does not say about what."),
+  ask: ({ about }) => (isName(about, maxNameLength) ? undefined : "The ask frame has no about."),
   ping: () => undefined,
   file: ({ path, bytes, sha256: hash }) => {
     if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";
@@ -101,11 +103,11 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
 const deliverAs: ReadonlySet<unknown> = new Set<HeldPush["deliverAs"]>(["steer", "followUp", "nextTurn"]);
 const onAbort: ReadonlySet<unknown> = new Set<HeldPush["onAbort"]>(["park", "drop"]);
 
-/** Why a push cannot be taken. */
-export function whatIsWrongWith(push: unknown): string | undefined {
-  if (!isObject(push)) return "A push is no object.";
-  if (!isDeliveryId(push["deliveryId"])) return "A push has no deliveryId.";
-  const wrong = (field: string): string => `The push ${String(push["deliveryId"])} has a wrong ${field}.`;
+/** Returns why a push is invalid. */
+export function pushError(push: unknown): string | undefined {
+  if (!isObject(push)) return "The push is not an object.";
+  if (!isDeliveryId(push["deliveryId"])) return "The push has no deliveryId.";
+  const wrong = (field: string): string => `The push ${String(push["deliveryId"])} has an invalid ${field}.`;
   if (!isName(push["customType"], maxNameLength) || push["customType"] === CARRIER_TYPE) return wrong("customType");
   if (!isContent(push["content"])) return wrong("content");
   if (typeof push["display"] !== "boolean") return wrong("display");

@@ -3,12 +3,12 @@ import type { InwardFrame } from "../../protocol/link.ts";
 import { FrameError, parseInwardFrame } from "./inward-frame.ts";
 import { takeOwnedFile } from "./owned-file.ts";
 
-/** More than the largest context, or a thousand pushes of the largest size: a frame that large is a mistake. */
+/** Larger than the largest context or a thousand pushes of the maximum size. */
 const maxFrameBytes = 384 * 1024 * 1024;
 
 /**
- * The frame that a `file` frame stands for. It carries the same `rid`, since there is one reply to both. The file is
- * deleted when it is the daemon's at all. Throws a {@link FrameError}.
+ * Reads the frame that a `file` frame refers to. It must have the same `rid`, because one reply answers both. The file
+ * is deleted if it belongs to the daemon. Throws a {@link FrameError}.
  */
 export function readLargeFrame({ rid, path, bytes, sha256 }: Extract<InwardFrame, { kind: "file" }>): InwardFrame {
   let content: Buffer;
@@ -23,11 +23,11 @@ export function readLargeFrame({ rid, path, bytes, sha256 }: Extract<InwardFrame
   if (content.length !== bytes)
     throw new FrameError(`The frame's file has ${content.length} bytes, not ${bytes}.`, rid);
   if (createHash("sha256").update(content).digest("hex") !== sha256) {
-    throw new FrameError("The frame's file has another hash.", rid);
+    throw new FrameError("The hash of the frame's file does not match.", rid);
   }
   const frame = inner(content, rid);
-  if (frame.kind === "file") throw new FrameError("The frame in the file is a file frame itself.", rid);
-  if (frame.rid !== rid) throw new FrameError("The frame in the file has another rid.", rid);
+  if (frame.kind === "file") throw new FrameError("The frame's file contains another file frame.", rid);
+  if (frame.rid !== rid) throw new FrameError("The rid of the frame in the file does not match.", rid);
   return frame;
 }
 

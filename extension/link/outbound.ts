@@ -4,7 +4,7 @@ import { messageOf } from "../pi-types.ts";
 
 type WithoutTime<F> = F extends unknown ? Omit<F, "at"> : never;
 
-/** A frame before it is stamped with the moment of its sending. */
+/** A frame without its time stamp. */
 export type OutwardBody = WithoutTime<OutwardFrame>;
 
 const maxErrorLength = 1_024;
@@ -12,8 +12,8 @@ const sameFaultAfterMs = 1_000;
 const maxRememberedFaults = 100;
 
 /**
- * Sends frames to the daemon as texts of the status key, in exact order with pi's own events. Never throws: a frame
- * that cannot be sent is lost, as is one before the first session has started.
+ * Sends frames to the daemon as texts of the status key, in order with pi's own events. Never throws: a frame is lost
+ * if it cannot be sent, or before the first session has started.
  */
 export class Outbound {
   readonly #statusKey: string;
@@ -24,7 +24,7 @@ export class Outbound {
     this.#statusKey = statusKey;
   }
 
-  /** pi's contexts are useless after a replacement of the session: every `session_start` brings a new one. */
+  /** Sets the context of the current session. Each `session_start` provides a new one and invalidates the previous. */
   bind(ctx: ExtensionContext): void {
     this.#ctx = ctx;
   }
@@ -37,7 +37,7 @@ export class Outbound {
     }
   }
 
-  /** Says that a part of the helper threw. A part that throws at every turn is reported once a second. */
+  /** Reports an error of a part of the helper. The same error is reported at most once a second. */
   fault(where: string, thrown: unknown, part?: string): void {
     const error = messageOf(thrown).slice(0, maxErrorLength);
     const now = Date.now();

@@ -2,8 +2,8 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync } from 
 import { isAbsolute } from "node:path";
 
 /**
- * Reads and deletes a file that the daemon has left for this process: a regular file of the same user that nobody else
- * may open, of at most `maxBytes`. Anything else is refused and left where it is. Throws with the reason.
+ * Reads and deletes a file that the daemon wrote for this process. Throws, and leaves the file in place, unless it is a
+ * regular file of at most `maxBytes` that only this user may open.
  */
 export function takeOwnedFile(path: string, maxBytes: number): Buffer {
   if (!isAbsolute(path)) throw new Error("The path of the daemon's file is not absolute.");

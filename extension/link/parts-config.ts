@@ -4,29 +4,29 @@ import { defaultPruning } from "../../protocol/pruning/config.ts";
 import { isObject } from "../pi-types.ts";
 
 /**
- * Why this is no configuration of parts. The daemon has checked its values; here is looked at what would make a part throw:
- * a part that is missing, or is of another version.
+ * Returns why a configuration of parts is invalid. The daemon has checked the values; this checks that each part and
+ * option exists, because another version could lack one.
  */
-export function whatIsWrongWithParts(parts: unknown): string | undefined {
-  if (!isObject(parts)) return "The parts are no object.";
+export function partsError(parts: unknown): string | undefined {
+  if (!isObject(parts)) return "The parts are not an object.";
   const { optimisation, pruning, spillDirectory, labels } = parts;
   if (typeof spillDirectory !== "string" || !isAbsolute(spillDirectory) || spillDirectory.includes("\0"))
-    return "The parts have no absolute spillDirectory.";
+    return "The parts need an absolute spillDirectory.";
   if (!isObject(labels) || !Object.values(labels).every((label) => typeof label === "string"))
-    return "The parts have wrong labels.";
+    return "The parts have invalid labels.";
   if (!isObject(optimisation)) return "The parts have no optimisation.";
-  for (const [part, knobs] of Object.entries(defaultOptimisation)) {
+  for (const [part, options] of Object.entries(defaultOptimisation)) {
     const given = optimisation[part];
     if (!isObject(given)) return `The optimisation has no ${part}.`;
-    const missing = Object.keys(knobs).find((knob) => !Object.hasOwn(given, knob));
+    const missing = Object.keys(options).find((option) => !Object.hasOwn(given, option));
     if (missing !== undefined) return `The optimisation's ${part} has no ${missing}.`;
   }
-  return pruning === undefined ? undefined : whatIsWrongWithPruning(pruning);
+  return pruning === undefined ? undefined : pruningError(pruning);
 }
 
-/** Its values too were checked by the daemon; a part reads keys of keys. */
-function whatIsWrongWithPruning(pruning: unknown): string | undefined {
-  if (!isObject(pruning)) return "The pruning is no object.";
+/** Checks that all nested keys exist. The daemon has checked the values. */
+function pruningError(pruning: unknown): string | undefined {
+  if (!isObject(pruning)) return "The pruning is not an object.";
   const missing = missingKey(defaultPruning, pruning);
   return missing === undefined ? undefined : `The pruning has no ${missing}.`;
 }

@@ -7,14 +7,14 @@ export interface PendingListOptions {
   readonly context: () => ExtensionContext | undefined;
 }
 
-/** The key of the status text and of the widget. */
+/** Key of the status text and the widget. */
 const uiKey = "pi-rpcd.pending";
 const maxItems = 100;
 const maxLines = 8;
 const maxLabelLength = 200;
 const maxErrorLength = 1_024;
 
-/** What is pending in this pi, for people: a status text and a widget, which RPC clients get too, and a frame. */
+/** Displays pending items: as a status text and a widget, which RPC clients get too, and as a frame. */
 export class PendingList {
   readonly #options: PendingListOptions;
   readonly #items = new Map<string, PendingItem>();
@@ -23,7 +23,7 @@ export class PendingList {
     this.#options = options;
   }
 
-  /** Adds an item or changes the one with this id. Beyond a hundred, further ones are not shown. */
+  /** Adds or updates an item. More than 100 items are not shown. */
   show({ id, label, error, ...item }: PendingItem): void {
     if (!this.#items.has(id) && this.#items.size >= maxItems) return;
     this.#items.set(id, {
@@ -45,7 +45,7 @@ export class PendingList {
     this.#publish();
   }
 
-  /** Display only: where there is no display, or a context of a former session, nothing is lost. */
+  /** Display only: nothing is lost without a display or with the context of a previous session. */
   #publish(): void {
     const items = [...this.#items.values()];
     this.#options.send({ kind: "pending", pending: items });
@@ -70,7 +70,7 @@ function why(error: string | undefined): string {
   return error === undefined ? "" : `: ${error}`;
 }
 
-/** One line without what could steer a terminal. */
+/** Returns a single line without control characters. */
 function line(text: string, maxLength: number): string {
   return text
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")

@@ -2,24 +2,24 @@ import { createHash } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import type { BodyFacts } from "../../protocol/link.ts";
 
-export interface BodyPlace {
-  /** What the daemon has named: the beginning of each file's path. */
+export interface BodyTarget {
+  /** Prefix of each file's path, chosen by the daemon. */
   readonly prefix: string;
   readonly maxBytes: number;
 }
 
-/** Files that the daemon has not taken yet. It takes each at once: more of them mean that it does not. */
+/** Limit of files not yet taken. The daemon takes each immediately, so more mean that it has stopped. */
 const maxLeft = 16;
 
 /**
- * Leaves bodies of requests for the daemon as files that only this user can read. They do not go through the status
- * channel: pi neither bounds nor slows down what waits there, and would escape the text twice.
+ * Writes request bodies for the daemon to files that only this user can read. The status channel is unsuitable: pi
+ * neither limits its queue nor applies back-pressure, and would escape the text twice.
  */
-export class Bodies {
+export class BodyFiles {
   #left: string[] = [];
 
-  /** Leaves a text, unless it is too large or the daemon does not take what is there. */
-  leave(place: BodyPlace, name: string, text: string): BodyFacts {
+  /** Writes a text, unless it is too large or too many files are waiting. */
+  leave(place: BodyTarget, name: string, text: string): BodyFacts {
     const bytes = Buffer.byteLength(text);
     this.#left = this.#left.filter((path) => existsSync(path));
     if (bytes > place.maxBytes || this.#left.length >= maxLeft) return { bytes, isLeft: false };

@@ -4,11 +4,11 @@ import type { ModelRef } from "../../protocol/session.ts";
 
 /** A request to the model's provider. */
 export interface ProviderRequest {
-  /** The same in the events of one request, and in the progress of the deliveries that it carries. */
+  /** Identifies the request in all its events and in the progress of its deliveries. */
   readonly requestId: string;
-  /** 1, and one more at each retry of the same request by pi. */
+  /** Starts at 1 and increases with each retry of the request by pi. */
   readonly attempt: number;
-  /** The messages sent by `deliver`, and the clients' pushes, that are in its message list and on their way. */
+  /** Open deliveries in its message list: messages of `deliver` and clients' pushes. */
   readonly deliveryIds: readonly string[];
 }
 
@@ -18,24 +18,26 @@ export interface PayloadFacts {
   readonly payloadSha256?: string;
 }
 
-/** A request leaves for the provider. */
+/** A request is about to be sent to the provider. */
 export interface ProviderRequestPrepared extends ProviderRequest, PayloadFacts {
-  /** Messages in pi's list, the system prompt among them. */
+  /** Number of messages in pi's list, including the system prompt. */
   readonly messageCount: number;
   readonly model?: ModelRef;
 }
 
-/** The provider has accepted a request. It has the payload's facts where another payload than the first was sent last. */
+/**
+ * The provider has accepted a request. Includes the payload's facts if the last payload sent differs from the first.
+ */
 export interface ProviderRequestDelivered extends ProviderRequest, PayloadFacts {
-  /** What the acceptance rests on. */
+  /** The evidence of the acceptance. */
   readonly evidence: Evidence;
-  /** From the request's leaving to this evidence. */
+  /** Time from sending the request to this evidence. */
   readonly latencyMs: number;
-  /** HTTP status, where the provider's API gives one. */
+  /** HTTP status, if the provider's API has one. */
   readonly status?: number;
-  /** Of the response; values that may be secrets are `[redacted]`. */
+  /** Response headers; possible secrets are `[redacted]`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How many headers were left out, beyond 64 of them or 16 KiB. */
+  /** Number of headers left out, beyond 64 headers or 16 KiB. */
   readonly headersOmitted?: number;
 }
 
@@ -44,11 +46,13 @@ export interface ProviderRequestFailed extends ProviderRequest {
   readonly reason: "failed" | "aborted";
   readonly latencyMs: number;
   readonly status?: number;
-  /** The provider's words, or pi's, at most 1 KiB. */
+  /** Error text of the provider or pi, at most 1 KiB. */
   readonly error?: string;
 }
 
-/** What is sent on `pi.events` of each request, by channel: one `…_prepared`, then one of the others. Frozen objects. */
+/**
+ * Events of each request on `pi.events`, by channel: one `…_prepared`, then one of the others. The objects are frozen.
+ */
 export interface ProviderRequestEvents {
   readonly provider_request_prepared: ProviderRequestPrepared;
   readonly provider_request_delivered: ProviderRequestDelivered;
@@ -60,13 +64,13 @@ export type TellExtensions = <C extends keyof ProviderRequestEvents>(
   event: ProviderRequestEvents[C],
 ) => void;
 
-/** Tells the other extensions of this pi. The bus passes references, so each is given a frozen copy. */
+/** Notifies the other extensions of this pi. The bus passes references, so each event is a frozen copy. */
 export function tellExtensions(pi: Pick<ExtensionAPI, "events">): TellExtensions {
   return (channel, event) => {
     try {
       pi.events.emit(channel, frozen(structuredClone(event)));
     } catch {
-      // This life of the extensions has ended, or a listener threw: neither is of interest to the request.
+      // These extension instances have ended, or a listener threw: neither affects the request.
     }
   };
 }

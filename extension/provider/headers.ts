@@ -1,6 +1,6 @@
 import { MAX_HEADER_CHARS, MAX_HEADERS } from "../../protocol/link.ts";
 
-/** Headers that may be shown, and how many more there were. */
+/** Headers that may be shown, and the number left out. */
 export interface ShownHeaders {
   readonly headers: Readonly<Record<string, string>>;
   readonly omitted: number;
@@ -8,17 +8,17 @@ export interface ShownHeaders {
 
 const redacted = "[redacted]";
 const maxValueLength = 1_024;
-/** A header's name as HTTP has it (RFC 9110, 5.6.2); the first is a letter or digit, so `__proto__` is none. */
+/** HTTP header name (RFC 9110, 5.6.2) that starts with a letter or digit, which excludes `__proto__`. */
 const namePattern = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]{0,127}$/;
 const secretName = /auth|cookie|token|secret|api-?key|(?:^|[-_])keys?(?:$|[-_])|passw|credential|signature|^proxy-/;
-/** Names of limits count tokens, which are no secrets as long as the value is a number, a duration or a moment. */
+/** "token" in a rate-limit header is not a secret if the value is a number, a duration or a time. */
 const limitName = /rate-?limit/;
 const amount = /^(?:\d{1,15}(?:\.\d{1,6})?(?:ms|us|[smhd])?){1,5}$|^\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:Z|[+-]\d\d:?\d\d)$/;
 const credential = /^(?:bearer|basic|digest|negotiate)\s|(?:^|[^a-z])(?:sk|pk|rk)-[\w-]{8}|^eyJ[\w-]+\.[\w-]+\./i;
 
 /**
- * The response's headers without secrets: a value is replaced where the name, or the value itself, looks like one. At most
- * 64 headers of 16 Ki units of text in all, each value at most 1,024; further ones are counted only.
+ * Returns the response headers without secrets: a value is replaced if its name or the value itself looks like a
+ * secret. At most 64 headers with 16 Ki units of text in total, each value at most 1,024; the rest are counted.
  */
 export function shownHeaders(headers: unknown): ShownHeaders {
   const shown: Record<string, string> = {};

@@ -4,30 +4,30 @@ import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";
 import type { Finding } from "../delivery/verdict.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import { type AgentMessage, isObject, messageOf } from "../pi-types.ts";
-import { Bodies, type BodyPlace, factsOf } from "./bodies.ts";
+import { BodyFiles, type BodyTarget, factsOf } from "./bodies.ts";
 import type { PayloadFacts, ProviderRequest, TellExtensions } from "./bus-events.ts";
 import { type ShownHeaders, shownHeaders } from "./headers.ts";
 
-/** What the daemon wants to hear of requests. Part of the memory that outlives the module. */
+/** What the daemon wants reported about requests. Part of the memory that outlives the module. */
 export interface ProviderWatch {
   readonly level: ProviderLevel;
-  readonly bodies: BodyPlace;
+  readonly bodies: BodyTarget;
 }
 
 export const unwatched: ProviderWatch = { level: "off", bodies: { prefix: "", maxBytes: 0 } };
 
-/** The request that is under way. Part of the memory that outlives the module. */
+/** The current request. Part of the memory that outlives the module. */
 export interface ReportedRequest extends ProviderRequest {
-  /** Whether the daemon asked for it when it was made. */
+  /** Whether the daemon was watching when the request was made. */
   readonly isWatched: boolean;
   readonly messageCount: number;
   readonly model: { readonly provider: string; readonly id: string } | undefined;
-  /** `performance.now()` of its leaving, as far as it is known. */
+  /** `performance.now()` when the request was sent, or the best estimate. */
   readonly leftAt: number;
-  readonly isTold: boolean;
-  /** Of the payload that the subscribers know. */
-  readonly told: PayloadFacts | undefined;
-  /** Of the payload that left last, where that was another one. */
+  readonly isReported: boolean;
+  /** Facts of the payload that was reported. */
+  readonly reportedFacts: PayloadFacts | undefined;
+  /** Facts of the last payload sent, if it differs from the reported one. */
   readonly last: PayloadFacts | undefined;
   readonly headers: ShownHeaders | undefined;
 }
@@ -42,26 +42,26 @@ type Watch = Omit<Extract<InwardFrame, { kind: "watch" }>, "kind" | "rid">;
 type Verdict = Extract<Finding, { kind: "verdict" }>;
 
 /**
- * Reports the requests to the provider: to other extensions each, and to the daemon, by one `request` and one `requestEnd`,
- * while it watches. Never throws.
+ * Reports requests to the provider: every request to other extensions, and while the daemon watches, one `request` and
+ * one `requestEnd` to the daemon. Never throws.
  */
 export class RequestReporter {
   readonly #options: ReporterOptions;
-  readonly #bodies = new Bodies();
+  readonly #bodies = new BodyFiles();
   #messages: readonly AgentMessage[] = [];
-  /** How often in a row a request of this run has ended in an error, which pi tries again. */
+  /** Number of consecutive failures of a request, which pi retries. */
   #retries = 0;
 
   constructor(options: ReporterOptions) {
     this.#options = options;
   }
 
-  /** Sets what is reported from the next request on. */
+  /** Sets the level of reports, starting with the next request. */
   watch({ provider, bodyPrefix, maxBodyBytes }: Watch): void {
     this.#options.memory.watch = { level: provider, bodies: { prefix: bodyPrefix, maxBytes: maxBodyBytes } };
   }
 
-  /** A message list is complete; a request with it is about to be made. */
+  /** A message list is complete, and a request is about to be made. */
   offered(requestId: string, deliveryIds: readonly string[], messages: readonly AgentMessage[], ctx: ExtensionContext) {
     const { memory } = this.#options;
     this.#messages = covers(memory.watch.level, "messages") ? messages : [];
@@ -74,24 +74,27 @@ export class RequestReporter {
       messageCount: messages.length,
       model,
       leftAt: performance.now(),
-      isTold: false,
-      told: undefined,
+      isReported: false,
+      reportedFacts: undefined,
       last: undefined,
       headers: undefined,
     };
   }
 
-  /** An assistant's message is complete. After an error pi makes the same request again, or the run ends. */
+  /** An assistant's message is complete. After an error pi retries the request or ends the run. */
   answered(stopReason: string): void {
     this.#retries = stopReason === "error" ? this.#retries + 1 : 0;
   }
 
-  /** The run is over, or its context was compacted: the next request is another one. */
+  /** The run is over or its context was compacted: the next request is not a retry. */
   retriesOver(): void {
     this.#retries = 0;
   }
 
-  /** What pi is about to send. `mayWarm`: it may be a cache-warming request's, which repeats the last one for one token. */
+  /**
+   * Payload that pi is about to send. `mayWarm`: it may belong to a cache-warming request, which repeats the last one
+   * with a limit of one token.
+   */
   payload(payload: unknown, { mayWarm }: { readonly mayWarm: boolean }): void {
     const { memory } = this.#options;
     const { request } = memory;
@@ -99,26 +102,26 @@ export class RequestReporter {
     const text = this.#text(payload);
     const facts = text === undefined ? undefined : factsOf(text);
     const leftAt = performance.now();
-    if (request.isTold) {
-      const isOther = facts?.payloadSha256 !== request.told?.payloadSha256;
+    if (request.isReported) {
+      const isOther = facts?.payloadSha256 !== request.reportedFacts?.payloadSha256;
       memory.request = { ...request, leftAt, last: isOther ? facts : undefined };
       return;
     }
-    memory.request = { ...request, leftAt, told: facts };
-    this.#tell(text);
+    memory.request = { ...request, leftAt, reportedFacts: facts };
+    this.#reportPrepared(text);
   }
 
-  /** The headers with which the provider has accepted the request. */
+  /** Headers of the response that accepted the request. */
   headers(headers: unknown): void {
     const { memory } = this.#options;
     if (memory.request !== undefined) memory.request = { ...memory.request, headers: shownHeaders(headers) };
   }
 
-  /** The verdict about a request. One whose payload pi did not show is told of now. */
+  /** Reports the verdict about a request, and first the request itself if pi did not show its payload. */
   ended(finding: Verdict): void {
     const { memory, send, tell } = this.#options;
     if (memory.request?.requestId !== finding.attempt.requestId) return;
-    if (!memory.request.isTold) this.#tell(undefined);
+    if (!memory.request.isReported) this.#reportPrepared(undefined);
     const { requestId, attempt, deliveryIds, isWatched, leftAt, headers, last } = memory.request;
     memory.request = undefined;
     this.#messages = [];
@@ -139,13 +142,13 @@ export class RequestReporter {
     }
   }
 
-  #tell(payload: string | undefined): void {
+  #reportPrepared(payload: string | undefined): void {
     const { memory, send, tell } = this.#options;
     const { request, watch } = memory;
     if (request === undefined) return;
-    const { requestId, attempt, deliveryIds, isWatched, messageCount, model, told } = request;
-    memory.request = { ...request, isTold: true };
-    const summary = { deliveryIds, messageCount, ...(model === undefined ? {} : { model }), ...told };
+    const { requestId, attempt, deliveryIds, isWatched, messageCount, model, reportedFacts } = request;
+    memory.request = { ...request, isReported: true };
+    const summary = { deliveryIds, messageCount, ...(model === undefined ? {} : { model }), ...reportedFacts };
     tell("provider_request_prepared", { requestId, attempt, ...summary });
     if (!isWatched) return;
     const messages = this.#messages.length === 0 ? undefined : this.#text(this.#messages);
@@ -163,7 +166,7 @@ export class RequestReporter {
     });
   }
 
-  /** A value as JSON, or nothing if it is none that can be written. */
+  /** Returns a value as JSON, or `undefined` if it cannot be written. */
   #text(value: unknown): string | undefined {
     try {
       return JSON.stringify(value);

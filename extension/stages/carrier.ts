@@ -1,22 +1,22 @@
 import { CARRIER_TYPE } from "../../protocol/link.ts";
 import type { AgentMessage } from "../pi-types.ts";
 
-/** What a carrier says where it cannot be left out. */
+/** Text of a carrier that cannot be left out. */
 export const carrierText = "Go on with the messages above that have not been answered yet.";
 
 /**
- * The message list without carriers, which only start a run. One that stands directly behind a complete answer stays:
- * a request must not end with the model's own words, and each later request must have the same past. Gives the list
- * itself when there is nothing to leave out.
+ * Removes carriers, which only start a run. A carrier directly after a complete answer stays: a request must not end
+ * with an assistant message, and later requests must have the same history. Returns the list itself if there is nothing
+ * to remove.
  */
 export function withoutCarriers(messages: readonly AgentMessage[]): readonly AgentMessage[] {
   if (!messages.some(isCarrier)) return messages;
   const kept: AgentMessage[] = [];
-  let isBehindAnswer = false;
+  let isAfterAnswer = false;
   for (const message of messages) {
-    if (isCarrier(message) && !isBehindAnswer) continue;
+    if (isCarrier(message) && !isAfterAnswer) continue;
     kept.push(message);
-    if (countsForOrder(message)) isBehindAnswer = message.role === "assistant";
+    if (countsForOrder(message)) isAfterAnswer = message.role === "assistant";
   }
   return kept;
 }
@@ -25,7 +25,7 @@ function isCarrier(message: AgentMessage): boolean {
   return message.role === "custom" && message.customType === CARRIER_TYPE;
 }
 
-/** pi leaves failed answers out of requests, and system messages are no part of the exchange. */
+/** pi leaves failed answers out of requests, and system messages do not count. */
 function countsForOrder(message: AgentMessage): boolean {
   if (message.role === "assistant") return message.stopReason !== "error" && message.stopReason !== "aborted";
   return message.role !== "system";

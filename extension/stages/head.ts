@@ -1,10 +1,10 @@
 import type { AgentMessage, SystemMessage } from "../pi-types.ts";
 
 /**
- * The message list with the prompt and the first tools in front. Two kinds of list have them elsewhere: that of a
- * session whose history was there before pi's prompt, and that of a run which pi 0.87.1 starts from a custom message in
- * a session without a user prompt, where pi sends the tools and no prompt at all. Later system messages, which patch the
- * prompt, stay where they are. Gives the list itself when its head is as it should be.
+ * Moves the prompt and the first tools to the front. Two kinds of list have them elsewhere: a session whose history is
+ * older than pi's prompt, and a run that pi 0.87.1 starts from a custom message in a session without a user prompt,
+ * where pi sends the tools and no prompt. Later system messages, which patch the prompt, stay in place. Returns the
+ * list itself if its head is correct.
  */
 export function withHead(messages: readonly AgentMessage[], systemPrompt: () => string): readonly AgentMessage[] {
   const first = messages.findIndex(isSystem);
@@ -22,7 +22,7 @@ export function withHead(messages: readonly AgentMessage[], systemPrompt: () => 
     if (content === "") return first === 0 ? messages : [head, ...rest];
     return [{ ...head, content }, ...rest];
   }
-  // The prompt alone moves: tools that came and went in between must do so in their order.
+  // Only the prompt moves: tool changes must keep their order.
   const { content, sections } = prompt;
   const moved: SystemMessage = { ...head, content, ...(sections === undefined ? {} : { sections }) };
   return [moved, ...rest.toSpliced(late, 1, ...toolChangesOf(prompt))];

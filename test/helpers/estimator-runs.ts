@@ -1,7 +1,7 @@
 import { createEstimator, type TokenEstimator } from "../../context/parts/estimator/estimator.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
-import { fakeContext, fakePlaces } from "../unit/context/fake-host.ts";
+import { fakeContext, fakeHost } from "../unit/context/fake-host.ts";
 import { assistant, countedBy, quarterOf, type Tokenizer, type TraceClass, tokenTrace } from "./token-traces.ts";
 
 /** Turns that teach, and whose errors are not told. */
@@ -30,9 +30,9 @@ export interface TraceOptions {
 /** Leads an estimator through a run: it estimates each request, and is told what the service has counted. */
 export function runTrace({ kind, seed, turns, tokenizer, perMessage }: TraceOptions): TraceRun {
   const ctx = fakeContext();
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const estimator: TokenEstimator = createEstimator({
-    places,
+    host,
     config: () => defaultOptimisation.estimator,
     inspect: () => {},
     degraded: () => {},
@@ -59,12 +59,12 @@ export function runTrace({ kind, seed, turns, tokenizer, perMessage }: TraceOpti
       run.quarterAddedErrors.push(Math.abs(quarter - counted) / (counted - before));
       run.requests.push({ counted, estimated, quarter });
     }
-    places.pipeline.run("context_with_system", messages, ctx);
-    places.pipeline.run("before_provider_request", { messages: [] }, ctx);
-    places.pipeline.run("message_end", assistant([], turn, { input: counted, output: 1 }), ctx);
+    host.pipeline.run("context_with_system", messages, ctx);
+    host.pipeline.run("before_provider_request", { messages: [] }, ctx);
+    host.pipeline.run("message_end", assistant([], turn, { input: counted, output: 1 }), ctx);
     before = counted;
   }
-  if (places.faults.length > 0) throw places.faults[0]?.thrown;
+  if (host.faults.length > 0) throw host.faults[0]?.thrown;
   return run;
 }
 

@@ -4,7 +4,7 @@ import type {
   SessionBeforeCompactResult,
   SessionBoundaryDraft,
 } from "@earendil-works/pi-coding-agent";
-import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
 import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
 import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
@@ -68,7 +68,7 @@ class Compaction {
     this.#host.restored(part);
   }
 
-  atBoundary({ hook, state, ctx }: Boundary): BoundaryWish | undefined | Promise<BoundaryWish | undefined> {
+  atBoundary({ hook, state, ctx }: Boundary): BoundaryProposal | undefined | Promise<BoundaryProposal | undefined> {
     const threshold = hook === "turn_end" && state.outcome === "completed" ? this.threshold(ctx) : undefined;
     if (threshold === undefined || ctx.signal?.aborted === true || this.#tooSmall === nameOf(ctx)) return undefined;
     if (state.entries.some(({ type }) => type === "compaction") || !this.#isTurn(ctx)) return undefined;
@@ -161,7 +161,7 @@ class Compaction {
     );
   }
 
-  async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, ctx: ExtensionContext): Promise<BoundaryWish> {
+  async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, ctx: ExtensionContext): Promise<BoundaryProposal> {
     const { estimator } = this.#host;
     const { model } = ctx;
     if (model === undefined) return { drafts: [] };

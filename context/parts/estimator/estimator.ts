@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Places } from "../../../extension/engine-port.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { PartContext } from "../optimisation/part-context.ts";
@@ -44,7 +44,7 @@ type Anchor = Sent & { readonly reported: number };
 const maxErrors = 200;
 
 interface EstimatorOptions {
-  readonly places: Places;
+  readonly host: HostPort;
   readonly config: () => OptimisationConfig["estimator"];
   readonly inspect: PartContext["inspect"];
   readonly degraded: PartContext["degraded"];
@@ -59,18 +59,18 @@ const mostExact = 2 * 1_024 * 1_024;
 
 export function createEstimator(options: EstimatorOptions): TokenEstimator {
   const estimator = new Estimator(options);
-  const { places } = options;
-  places.pipeline.use("context_with_system", "offer", (messages, ctx) => estimator.sending(messages, ctx), "estimator");
-  places.pipeline.use("before_provider_request", "audit", (payload) => estimator.payload(payload), "estimator");
-  places.pipeline.use("message_end", "learn", (message) => estimator.learn(message), "estimator");
-  places.onSession(() => estimator.sessionStarted(), "estimator");
-  places.on("estimator", "session_shutdown", () => estimator.close());
+  const { host } = options;
+  host.pipeline.use("context_with_system", "offer", (messages, ctx) => estimator.sending(messages, ctx), "estimator");
+  host.pipeline.use("before_provider_request", "audit", (payload) => estimator.payload(payload), "estimator");
+  host.pipeline.use("message_end", "learn", (message) => estimator.learn(message), "estimator");
+  host.onSession(() => estimator.sessionStarted(), "estimator");
+  host.on("estimator", "session_shutdown", () => estimator.close());
   options.inspect("estimator", () => estimator.report());
   return estimator;
 }
 
 class Estimator implements TokenEstimator {
-  readonly #places: Places;
+  readonly #host: HostPort;
   readonly #config: EstimatorOptions["config"];
   readonly #exact: ExactCounter;
   readonly #counter: Counter;
@@ -88,8 +88,8 @@ class Estimator implements TokenEstimator {
   /** Models for which the branch was read. */
   readonly #read = new Set<string>();
 
-  constructor({ places, config, degraded, tokenizer }: EstimatorOptions) {
-    this.#places = places;
+  constructor({ host, config, degraded, tokenizer }: EstimatorOptions) {
+    this.#host = host;
     this.#config = config;
     this.#exact = new ExactCounter({
       ...(tokenizer === undefined ? {} : { entry: tokenizer }),
@@ -262,7 +262,7 @@ class Estimator implements TokenEstimator {
   }
 
   #current(): Counts {
-    const ctx = this.#places.context();
+    const ctx = this.#host.context();
     return ctx === undefined ? this.#factors.of(this.#model) : this.#of(ctx);
   }
 

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Places } from "../../../extension/engine-port.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import { EntryMap } from "./entry-map.ts";
 
@@ -23,7 +23,7 @@ export interface RequestEntries {
 
 /** `ambiguous` hears of a request whose messages cannot be told from each other, `clear` of the next that is not so. */
 export function createRequestEntries(
-  { pipeline }: Pick<Places, "pipeline">,
+  { pipeline }: Pick<HostPort, "pipeline">,
   { ambiguous, clear }: { readonly ambiguous: () => void; readonly clear: () => void },
 ): RequestEntries {
   const needs: IsNeeded[] = [];

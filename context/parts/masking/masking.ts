@@ -1,5 +1,5 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
-import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { PartContext } from "../optimisation/part-context.ts";
@@ -45,7 +45,7 @@ export function addMasking(host: PartContext): void {
   host.inspect(part, (ctx) => recallReport(host, part, ctx));
 }
 
-function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
+function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boundary): BoundaryProposal | undefined {
   const context = state.context.contextEntries;
   const tokensOf = tokensOnce(host);
   // Entries covered by a block are in no request.

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Places } from "../../../extension/engine-port.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { Result } from "../../../protocol/methods.ts";
 import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
@@ -25,35 +25,35 @@ export interface InspectionSources {
 const maxMasked = 1_000;
 
 /** The answer to `optimisation/inspect`. */
-export function inspection(places: Places, sources: InspectionSources, ctx: ExtensionContext): Inspected {
+export function inspection(host: HostPort, sources: InspectionSources, ctx: ExtensionContext): Inspected {
   const parts = Object.keys(defaultOptimisation) as PartName[];
   const { errorMedian, errorP95, predictions } = sources.figures("estimator", ctx);
   const isKnown = typeof errorMedian === "number" && typeof errorP95 === "number" && typeof predictions === "number";
   return {
     // The cast is safe: it is only serialized as JSON.
-    configuration: configOf(places) as Inspected["configuration"],
+    configuration: configOf(host) as Inspected["configuration"],
     parts: Object.fromEntries(parts.map((part) => [part, sources.report(part, ctx)])),
     ...(isKnown && {
       estimatorError: { median: errorMedian * 100, p95: errorP95 * 100, responses: predictions },
     }),
-    window: windowOf(places, sources, ctx),
+    window: windowOf(host, sources, ctx),
   };
 }
 
 /** The answer in a pi without enabled parts; registers none. */
-export function bareInspection(places: Places, ctx: ExtensionContext): Inspected {
+export function bareInspection(host: HostPort, ctx: ExtensionContext): Inspected {
   const off = { enabled: false, state: "off", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0 } as const;
   const estimator = unlearntEstimator();
-  return inspection(places, { estimator, report: () => ({ ...off, figures: {} }), figures: () => ({}) }, ctx);
+  return inspection(host, { estimator, report: () => ({ ...off, figures: {} }), figures: () => ({}) }, ctx);
 }
 
-function windowOf(places: Places, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
+function windowOf(host: HostPort, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
   const { estimator } = sources;
   const byKind = new Map<string, number>();
   const add = (kind: string, tokens: number): void => void byKind.set(kind, (byKind.get(kind) ?? 0) + tokens);
   add("system", estimator.text(ctx.getSystemPrompt()));
-  add("tools", estimator.text(activeTools(places)));
-  const held = places.memory.context;
+  add("tools", estimator.text(activeTools(host)));
+  const held = host.memory.context;
   if (held?.sessionId === ctx.sessionManager.getSessionId()) {
     for (const message of held.messages) add("context", estimator.message(message as unknown as AgentMessage));
   }
@@ -83,7 +83,7 @@ const kinds: Readonly<Record<string, string>> = {
 };
 
 /** The definitions of the active tools, approximately as services receive them. */
-export function activeTools({ pi }: Pick<Places, "pi">): string {
+export function activeTools({ pi }: Pick<HostPort, "pi">): string {
   const active = new Set(pi.getActiveTools());
   const tools = pi.getAllTools().filter(({ name }) => active.has(name));
   return tools.map(({ name, description, parameters }) => JSON.stringify({ name, description, parameters })).join("\n");

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Places } from "../../../extension/engine-port.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { messageOf } from "../../../extension/pi-types.ts";
 import { addCost } from "../../cost/cost.ts";
 import { addPruning } from "../../pruning/pruning.ts";
@@ -18,26 +18,26 @@ import { addDynamicTools } from "../tools/dynamic-tools.ts";
 import { inspection } from "./inspection.ts";
 import { configOf, type PartContext, type PartName, PartStates } from "./part-context.ts";
 
-/** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
-export function optimisation(places: Places): void {
-  const states = new PartStates(places);
+/** Puts the parts of the optimisation in their host. Each looks at its own switch at every turn. */
+export function optimisation(host: HostPort): void {
+  const states = new PartStates(host);
   const estimator = createEstimator({
-    places,
-    config: () => configOf(places).estimator,
+    host,
+    config: () => configOf(host).estimator,
     inspect: (part, report) => states.inspect(part, report),
     degraded: (part, reason) => states.degraded(part, reason),
   });
   const context: PartContext = {
-    ...places,
-    config: () => configOf(places),
-    recall: createRecall(places),
-    entries: createRequestEntries(places, {
+    ...host,
+    config: () => configOf(host),
+    recall: createRecall(host),
+    entries: createRequestEntries(host, {
       ambiguous: () => states.degraded("masking", "The messages of a request cannot be told from each other."),
       clear: () => states.restored("masking"),
     }),
     compactionAdvice: new CompactionAdviser(),
     estimator,
-    cacheRule: createCacheRule(places),
+    cacheRule: createCacheRule(host),
     inspect: (part, report) => states.inspect(part, report),
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
@@ -48,13 +48,13 @@ export function optimisation(places: Places): void {
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
     masked: (ctx: ExtensionContext) => context.recall.masked(ctx),
   };
-  places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
+  host.answer("optimisation/inspect", (_params, ctx) => inspection(host, inspected, ctx));
   for (const [parts, add] of adders) {
     try {
       add(context);
     } catch (thrown) {
       // The others do what they can without it.
-      places.fault("parts", thrown);
+      host.fault("parts", thrown);
       const reason = `It could not be put into its place: ${messageOf(thrown)}`.slice(0, 1_024).toWellFormed();
       for (const part of parts) states.degraded(part, reason);
     }

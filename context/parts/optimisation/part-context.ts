@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Places } from "../../../extension/engine-port.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { defaultOptimisation, type OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { CacheRule } from "../cache/cache-rule.ts";
@@ -12,7 +12,7 @@ export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
 
 /** The services that the parts of the optimisation share. */
-export interface PartContext extends Places {
+export interface PartContext extends HostPort {
   /** The current configuration; it can change between two requests. */
   readonly config: () => OptimisationConfig;
   readonly estimator: TokenEstimator;
@@ -32,7 +32,7 @@ export interface PartContext extends Places {
 }
 
 /** The current configuration of a session's parts. */
-export function configOf({ memory }: Pick<Places, "memory">): OptimisationConfig {
+export function configOf({ memory }: Pick<HostPort, "memory">): OptimisationConfig {
   return memory.parts?.optimisation ?? defaultOptimisation;
 }
 
@@ -41,13 +41,13 @@ const maxReasons = 32;
 
 /** The reports and degradations of the parts. */
 export class PartStates {
-  readonly #places: Places;
+  readonly #host: HostPort;
   readonly #reporters = new Map<PartName, Reporter>();
   /** Those of a part that were told since it was restored, the newest last. */
   readonly #reasons = new Map<PartName, Set<string>>();
 
-  constructor(places: Places) {
-    this.#places = places;
+  constructor(host: HostPort) {
+    this.#host = host;
   }
 
   inspect(part: PartName, report: Reporter): void {
@@ -61,7 +61,7 @@ export class PartStates {
     if (!isTold && reasons.size >= maxReasons) return;
     reasons.add(reason);
     if (isTold) return;
-    this.#places.notify("optimisation/degraded", { part, reason, ...(figures === undefined ? {} : { figures }) });
+    this.#host.notify("optimisation/degraded", { part, reason, ...(figures === undefined ? {} : { figures }) });
   }
 
   restored(part: PartName): void {
@@ -69,7 +69,7 @@ export class PartStates {
   }
 
   report(part: PartName, ctx: ExtensionContext): PartReport {
-    const { enabled } = configOf(this.#places)[part];
+    const { enabled } = configOf(this.#host)[part];
     const reason = [...(this.#reasons.get(part) ?? [])].at(-1);
     if (!enabled) return { enabled, state: "off", ...nothing };
     const state = reason === undefined ? "on" : "degraded";
@@ -85,7 +85,7 @@ export class PartStates {
     try {
       return this.#reporters.get(part)?.(ctx) ?? nothing;
     } catch (thrown) {
-      this.#places.fault(`inspect/${part}`, thrown, part);
+      this.#host.fault(`inspect/${part}`, thrown, part);
       return nothing;
     }
   }

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Places } from "../../../extension/engine-port.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { contentOf, fromBlocks, type Recalled } from "./content.ts";
@@ -36,8 +36,8 @@ export interface Recall {
 }
 
 /** Puts the tool into the session as soon as some part wants it, unless another extension has one of that name. */
-export function createRecall(places: Places): Recall {
-  const { pi, memory } = places;
+export function createRecall(host: HostPort): Recall {
+  const { pi, memory } = host;
   const registry = new RecallRegistry(memory.cuts);
   const needs: (() => boolean)[] = [];
   const sources: Recaller[] = [
@@ -72,19 +72,19 @@ export function createRecall(places: Places): Recall {
     state = pi.getAllTools().some(({ name }) => name === RECALL_TOOL) ? "theirs" : "ours";
     if (state === "ours") pi.registerTool(recallTool(recall));
   };
-  places.onSession(provide, "recall");
-  places.on("recall", "before_agent_start", (_event, ctx) => provide(ctx));
-  places.on("recall", "agent_start", (_event, ctx) => provide(ctx));
+  host.onSession(provide, "recall");
+  host.on("recall", "before_agent_start", (_event, ctx) => provide(ctx));
+  host.on("recall", "agent_start", (_event, ctx) => provide(ctx));
   const unrecorded = ({ sessionManager }: ExtensionContext): object | undefined => {
     const records = registry.unrecorded(sessionManager);
     return records.length === 0 ? undefined : cutData("toolResults", records);
   };
-  places.boundary.contribute("recall", ({ ctx }) => {
+  host.boundary.contribute("recall", ({ ctx }) => {
     const data = unrecorded(ctx);
     return data === undefined ? undefined : { drafts: [{ type: "custom", customType: RECALL_MARK, data }] };
   });
   // An aborted run may have had no accepted boundary.
-  places.on("recall", "agent_settled", (_event, ctx) => {
+  host.on("recall", "agent_settled", (_event, ctx) => {
     const data = unrecorded(ctx);
     if (data !== undefined) pi.appendEntry(RECALL_MARK, data);
   });

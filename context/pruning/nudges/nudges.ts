@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import type { AgentMessage, SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
 import { withSoundMarks } from "../../parts/cache/marks.ts";
 import type { Blocks, PruningContext } from "../pruning-context.ts";
@@ -111,7 +111,7 @@ class Nudges {
   }
 
   /** Drafts the records of answered reminders until the branch contains them. */
-  atBoundary({ ctx }: Boundary): BoundaryWish | undefined {
+  atBoundary({ ctx }: Boundary): BoundaryProposal | undefined {
     const { histories } = this.#sources;
     if (this.#waiting.length === 0 && this.#host.off(ctx) !== undefined) return undefined;
     this.#tellBroken(this.#history(ctx));

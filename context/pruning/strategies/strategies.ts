@@ -1,5 +1,5 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
-import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { PruningChange } from "../../../protocol/pruning/report.ts";
 import type { PartContext } from "../../parts/optimisation/part-context.ts";
@@ -77,7 +77,7 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
   host.recall.addSource((id, ctx) => prunedArguments(host.recall.registry, id, ctx, pending.on(ctx)));
   host.boundary.contribute(
     part,
-    (boundary): BoundaryWish | undefined => {
+    (boundary): BoundaryProposal | undefined => {
       const { ctx, state } = boundary;
       const fresh = host.off(ctx) === undefined ? freshBlocks(host, state.context.contextEntries, ctx) : [];
       for (const { entryIds } of fresh) host.cacheRule.changed(blocksPart, entryIds);
@@ -95,7 +95,7 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
   );
   host.boundary.contribute(
     "sizeDecay",
-    (boundary): BoundaryWish | undefined => {
+    (boundary): BoundaryProposal | undefined => {
       if (!isOn(boundary.ctx) || !host.pruning().strategies.sizeDecay.enabled) return undefined;
       const drafts = draftsAt(
         orderByStrategies((strategy) => strategy === "sizeDecay"),

@@ -4,7 +4,7 @@ import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts"
 import { defaultOptimisation, type OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import { assistant, tokenTrace } from "../../helpers/token-traces.ts";
-import { fakeContext, fakePlaces } from "./fake-host.ts";
+import { fakeContext, fakeHost } from "./fake-host.ts";
 
 const prose = "The committee met on Thursday and decided to postpone the construction of the library. ".repeat(40);
 
@@ -20,11 +20,11 @@ interface Room {
 
 function room({ knobs = {}, entries = [], tokenizer }: Room = {}) {
   const ctx = fakeContext(entries);
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const degraded: string[] = [];
   let report: (() => Pick<PartReport, "figures">) | undefined;
   const estimator = createEstimator({
-    places,
+    host,
     config: () => ({ ...defaultOptimisation.estimator, ...knobs }),
     inspect: (_part, told) => {
       report = () => told(ctx);
@@ -34,15 +34,15 @@ function room({ knobs = {}, entries = [], tokenizer }: Room = {}) {
   });
   return {
     ctx,
-    places,
+    host,
     estimator,
     degraded,
     figure: (name: string) => report?.().figures[name],
     /** Makes a request of these messages, to which the service answers so. */
     answered: (messages: readonly AgentMessage[], response: AgentMessage, tools: readonly unknown[] = []) => {
-      places.pipeline.run("context_with_system", messages, ctx);
-      places.pipeline.run("before_provider_request", { tools }, ctx);
-      places.pipeline.run("message_end", response, ctx);
+      host.pipeline.run("context_with_system", messages, ctx);
+      host.pipeline.run("before_provider_request", { tools }, ctx);
+      host.pipeline.run("message_end", response, ctx);
     },
   };
 }
@@ -135,10 +135,10 @@ describe("factors are learnt", () => {
   });
 
   test("not from requests that only keep the cache warm", () => {
-    const { places, figure, ctx, estimator, answered } = room();
+    const { host, figure, ctx, estimator, answered } = room();
     answered([user("Hi")], said(1_000));
-    places.pipeline.run("before_provider_request", { tools: [], max_tokens: 1 }, ctx);
-    places.pipeline.run("message_end", said(90_000), ctx);
+    host.pipeline.run("before_provider_request", { tools: [], max_tokens: 1 }, ctx);
+    host.pipeline.run("message_end", said(90_000), ctx);
     expect(figure("learntFrom")).toBe(0);
     expect(estimator.request([user("Hi")], ctx)).toBe(1_000);
   });
@@ -224,7 +224,7 @@ describe("an estimate of what stands on the branch", () => {
 });
 
 test("what hostile messages have in place of texts is not counted, and breaks nothing", () => {
-  const { estimator, ctx, places, answered } = room();
+  const { estimator, ctx, host, answered } = room();
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
   const hostile = [
@@ -236,7 +236,7 @@ test("what hostile messages have in place of texts is not counted, and breaks no
   ] as unknown as AgentMessage[];
   answered(hostile, { ...said(1), usage: { input: Number.NaN } } as unknown as AgentMessage);
   expect(estimator.request(hostile, ctx)).toBeLessThan(200);
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });
 
 describe("counts are quick", () => {
@@ -276,7 +276,7 @@ describe("with a tokenizer", () => {
   const entries = [{ type: "message", id: "u1", parentId: null, message: user(prose) }] as SessionEntry[];
 
   test("what is near a threshold is counted by it, and nothing else starts it", async () => {
-    const { estimator, ctx, places, degraded } = room({ knobs, entries });
+    const { estimator, ctx, host, degraded } = room({ knobs, entries });
     const before = estimator.context(ctx);
     estimator.near(() => before * 2);
     expect(estimator.refined(ctx)).toBeUndefined();
@@ -285,7 +285,7 @@ describe("with a tokenizer", () => {
     const { countTokens } = await import("gpt-tokenizer/encoding/o200k_base");
     expect(estimator.text(prose)).toBe(countTokens(prose));
     expect(degraded).toEqual([]);
-    places.emit("session_shutdown", { reason: "quit" });
+    host.emit("session_shutdown", { reason: "quit" });
   });
 
   test("that cannot be loaded characters are counted, and it is told", async () => {

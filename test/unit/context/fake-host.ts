@@ -1,25 +1,25 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { BoundaryWriter } from "../../../extension/boundary.ts";
-import type { Answerer, Places } from "../../../extension/engine-port.ts";
+import type { AskHandler, HostPort } from "../../../extension/engine-port.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { RequestPipeline } from "../../../extension/request-pipeline.ts";
 
-export interface FakePlaces extends Places {
+export interface FakeHost extends HostPort {
   readonly faults: { readonly where: string; readonly thrown: unknown }[];
   readonly notices: { readonly name: string; readonly data: unknown }[];
-  readonly answers: Map<string, Answerer>;
+  readonly answers: Map<string, AskHandler>;
   /** Tells the parts of an event of pi's. */
   emit(event: string, given: unknown): unknown;
 }
 
-/** The places of a part without a pi: its hooks are run by the test. */
-export function fakePlaces(ctx: ExtensionContext): FakePlaces {
-  const faults: FakePlaces["faults"] = [];
-  const notices: FakePlaces["notices"] = [];
+/** The host of a part without a pi: its hooks are run by the test. */
+export function fakeHost(ctx: ExtensionContext): FakeHost {
+  const faults: FakeHost["faults"] = [];
+  const notices: FakeHost["notices"] = [];
   const handlers = new Map<string, ((given: unknown, ctx: ExtensionContext) => unknown)[]>();
-  const answers = new Map<string, Answerer>();
-  const fault: Places["fault"] = (where, thrown) => void faults.push({ where, thrown });
+  const answers = new Map<string, AskHandler>();
+  const fault: HostPort["fault"] = (where, thrown) => void faults.push({ where, thrown });
   return {
     faults,
     notices,

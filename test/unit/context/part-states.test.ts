@@ -2,16 +2,16 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { PartStates } from "../../../context/parts/optimisation/part-context.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
-import { fakePlaces } from "./fake-host.ts";
+import { fakeHost } from "./fake-host.ts";
 
 const ctx = {} as ExtensionContext;
 
 function statesOf() {
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const optimisation = resolveOptimisation({ masking: { enabled: true } });
-  places.memory.parts = { optimisation } as typeof places.memory.parts;
-  const told = () => places.notices.map(({ data }) => (data as { reason: string }).reason);
-  return { states: new PartStates(places), told };
+  host.memory.parts = { optimisation } as typeof host.memory.parts;
+  const told = () => host.notices.map(({ data }) => (data as { reason: string }).reason);
+  return { states: new PartStates(host), told };
 }
 
 test("reasons that alternate are told once each, and again when the part was restored", () => {

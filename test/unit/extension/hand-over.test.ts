@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { HandOver } from "../../../extension/delivery/hand-over.ts";
-import { StandingList } from "../../../extension/delivery/standing.ts";
+import { InsertedPushes } from "../../../extension/delivery/inserted.ts";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import { RunWatch } from "../../../extension/run-watch.ts";
@@ -21,7 +21,7 @@ function fakePi() {
   const handOver = new HandOver({
     memory,
     run,
-    standing: new StandingList(memory.standing),
+    inserted: new InsertedPushes(memory.inserted),
     pi: {
       sendMessage: (message, options) => {
         if (options?.triggerTurn === true) {

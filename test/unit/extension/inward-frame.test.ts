@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FrameError, parseInwardFrame, whatIsWrongWith } from "../../../extension/link/inward-frame.ts";
+import { FrameError, parseInwardFrame, pushError } from "../../../extension/link/inward-frame.ts";
 import { CARRIER_TYPE } from "../../../protocol/link.ts";
 import { heldPush } from "./pushes.ts";
 
@@ -90,8 +90,8 @@ const pushes: readonly object[] = [
 ];
 
 test.for(pushes)("refuses a push with %j", (fields) => {
-  expect(whatIsWrongWith(JSON.parse(JSON.stringify({ ...heldPush("bad"), ...fields })))).toEqual(expect.any(String));
-  expect(whatIsWrongWith(heldPush("good"))).toBeUndefined();
+  expect(pushError(JSON.parse(JSON.stringify({ ...heldPush("bad"), ...fields })))).toEqual(expect.any(String));
+  expect(pushError(heldPush("good"))).toBeUndefined();
 });
 
 test.for([

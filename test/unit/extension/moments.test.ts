@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Custody, HeldItem } from "../../../extension/delivery/held.ts";
-import { dueAt, leftBy, type Moment, type RunEnd } from "../../../extension/delivery/moments.ts";
+import { actionsAfterRun, dueAt, type Moment, type RunEnd } from "../../../extension/delivery/moments.ts";
 import { heldPush } from "./pushes.ts";
 
 const waiting: Custody = { kind: "waiting" };
@@ -57,5 +57,5 @@ test.for<[RunEnd, readonly string[], readonly string[]]>([
     item("drop", { onAbort: "drop" }),
     item("dropNextTurn", { onAbort: "drop", deliverAs: "nextTurn" }),
   ];
-  expect(leftBy(end, items)).toEqual({ drop, park });
+  expect(actionsAfterRun(end, items)).toEqual({ drop, park });
 });

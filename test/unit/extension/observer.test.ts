@@ -1,7 +1,7 @@
 import type { CacheWarmingDecisionEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
+import { InsertedPushes } from "../../../extension/delivery/inserted.ts";
 import { Observer } from "../../../extension/delivery/observer.ts";
-import { StandingList } from "../../../extension/delivery/standing.ts";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
@@ -22,13 +22,13 @@ const payload = { messages: [{ role: "user", content: "Hello." }] };
 
 function observed(...ids: readonly string[]) {
   const memory = emptyMemory();
-  const standing = new StandingList(memory.standing);
-  for (const id of ids) standing.add({ deliveryId: id, entryId: `e-${id}`, content: "Hello." });
+  const inserted = new InsertedPushes(memory.inserted);
+  for (const id of ids) inserted.add({ deliveryId: id, entryId: `e-${id}`, content: "Hello." });
   const reader = session(user("u1"), ...ids.map((id) => pushed(`e-${id}`, id)));
   const ctx = { sessionManager: reader, signal: undefined } as unknown as ExtensionContext;
   const frames: OutwardBody[] = [];
-  const observer = new Observer({ memory, standing, send: (frame) => frames.push(frame), tell: () => {} });
-  return { observer, ctx, frames, reader, standing, kinds: () => frames.map(({ kind }) => kind) };
+  const observer = new Observer({ memory, inserted, send: (frame) => frames.push(frame), tell: () => {} });
+  return { observer, ctx, frames, reader, inserted, kinds: () => frames.map(({ kind }) => kind) };
 }
 
 test("cache warming is kept away from an open attempt and from no other time", () => {

@@ -1,36 +1,36 @@
 import { expect, test } from "vitest";
-import { advance, heldProgress, type Occurrence, outcomeOf } from "../../../extension/delivery/progress.ts";
+import { advance, type DeliveryEvent, heldProgress, outcomeOf } from "../../../extension/delivery/progress.ts";
 import { DeliveryTracker } from "../../../extension/delivery/tracker.ts";
 
 const ids = ["d1"];
-const inserted: Occurrence = { kind: "inserted", deliveryIds: ids };
-const prepared = (requestId: string): Occurrence => ({ kind: "prepared", requestId, deliveryIds: ids });
+const inserted: DeliveryEvent = { kind: "inserted", deliveryIds: ids };
+const prepared = (requestId: string): DeliveryEvent => ({ kind: "prepared", requestId, deliveryIds: ids });
 const verdict = (
   requestId: string,
   outcome: "delivered" | "failed" | "aborted",
   payload: "confirmed" | "unverified" = "confirmed",
-): Occurrence => ({
+): DeliveryEvent => ({
   kind: "verdict",
   requestId,
   outcome,
   payload: { d1: payload },
   ...(outcome === "delivered" ? { evidence: "headers" as const } : { status: 529, error: "529: overloaded" }),
 });
-const answered = (requestId: string): Occurrence => ({ kind: "answered", requestId, deliveryIds: ids });
-const settled = (how: "completed" | "failed" | "aborted", held: readonly string[] = []): Occurrence => ({
+const answered = (requestId: string): DeliveryEvent => ({ kind: "answered", requestId, deliveryIds: ids });
+const settled = (how: "completed" | "failed" | "aborted", held: readonly string[] = []): DeliveryEvent => ({
   kind: "settled",
   aborted: how === "aborted",
   failed: how === "failed",
   held,
 });
-const gone: Occurrence = { kind: "leftOut", deliveryIds: ids, reason: "compacted" };
-const removed: Occurrence = { kind: "leftOut", deliveryIds: ids, reason: "removed_by_extension" };
-const cancelled: Occurrence = { kind: "cancelled", deliveryIds: ids };
-const replaced: Occurrence = { kind: "over", code: "session_replaced" };
+const gone: DeliveryEvent = { kind: "leftOut", deliveryIds: ids, reason: "compacted" };
+const removed: DeliveryEvent = { kind: "leftOut", deliveryIds: ids, reason: "removed_by_extension" };
+const cancelled: DeliveryEvent = { kind: "cancelled", deliveryIds: ids };
+const replaced: DeliveryEvent = { kind: "over", code: "session_replaced" };
 
 const straight = [inserted, prepared("r1"), verdict("r1", "delivered")];
 
-test.for<[string, readonly Occurrence[], string, string | undefined]>([
+test.for<[string, readonly DeliveryEvent[], string, string | undefined]>([
   ["the straight path", [...straight, answered("r1")], "answered", undefined],
   [
     "a retry",
@@ -120,7 +120,7 @@ test("the tracker forgets the oldest that have ended, and never one that is on i
   tracker.held({ deliveryId: "open", deliverAs: "steer" });
   for (let n = 0; n < 1_200; n += 1) {
     tracker.held({ deliveryId: `d-${n}`, deliverAs: "steer" });
-    tracker.hear({ kind: "cancelled", deliveryIds: [`d-${n}`] });
+    tracker.apply({ kind: "cancelled", deliveryIds: [`d-${n}`] });
   }
   expect(tracker.open).toBe(1);
   expect(tracker.get("open")).toBeDefined();
@@ -137,9 +137,9 @@ test("a watcher that throws is reported, and the others hear", () => {
     throw new Error("broken");
   });
   const unwatch = tracker.watch("d1", ({ state }) => heard.push(state));
-  tracker.hear(inserted);
+  tracker.apply(inserted);
   unwatch?.();
-  tracker.hear(prepared("r1"));
+  tracker.apply(prepared("r1"));
   expect(heard).toEqual(["inserted"]);
   expect(faults).toEqual(["watcher", "watcher"]);
   expect(tracker.watch("d9", () => {})).toBeUndefined();

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, onTestFinished, test } from "vitest";
+import { InsertedPushes } from "../../../extension/delivery/inserted.ts";
 import { Observer } from "../../../extension/delivery/observer.ts";
-import { StandingList } from "../../../extension/delivery/standing.ts";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory, type Memory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
@@ -36,7 +36,7 @@ function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes
   const events: Readonly<Record<string, unknown>>[] = [];
   const observer = new Observer({
     memory,
-    standing: new StandingList(memory.standing),
+    inserted: new InsertedPushes(memory.inserted),
     send: (frame) => frames.push(frame),
     tell: (channel, event) => events.push({ channel, ...event }),
   });
@@ -58,7 +58,7 @@ function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes
   return { observer, memory, ctx, frames, events, directory, watch, request };
 }
 
-test("extensions are told of each request in summary, and the daemon of none that it does not watch", () => {
+test("extensions are reportedFacts of each request in summary, and the daemon of none that it does not watch", () => {
   const { observer, ctx, events, frames, request } = observed("off");
   observer.offer([userMessage], ctx);
   observer.payload(payload);
@@ -134,7 +134,7 @@ test("a watched request has one report of its leaving and one of its end", () =>
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test("a request whose payload nobody shows is told of with the verdict, before its end", () => {
+test("a request whose payload nobody shows is reportedFacts of with the verdict, before its end", () => {
   const { observer, ctx, frames } = observed("payload");
   observer.offer([userMessage], ctx);
   expect(frames).toEqual([]);
@@ -225,16 +225,16 @@ test("a payload that cannot be written as JSON takes the facts away, and nothing
   const circular: Record<string, unknown> = {};
   circular["self"] = circular;
   for (const odd of [circular, 1n, Symbol("none"), () => {}]) request(odd);
-  const told = frames.filter(({ kind }) => kind === "request");
-  expect(told).toHaveLength(4);
-  for (const frame of told) {
+  const reportedFacts = frames.filter(({ kind }) => kind === "request");
+  expect(reportedFacts).toHaveLength(4);
+  for (const frame of reportedFacts) {
     expect(frame).not.toHaveProperty("payloadBytes");
     expect(frame).not.toHaveProperty("payload");
   }
   expect(frames.filter(({ kind }) => kind === "requestEnd")).toHaveLength(4);
 });
 
-test("a request that was made before anybody watched is not told of, and one that was told of has its end", () => {
+test("a request that was made before anybody watched is not reportedFacts of, and one that was reportedFacts of has its end", () => {
   const { observer, ctx, frames, watch } = observed("off");
   observer.offer([userMessage], ctx);
   watch("payload");

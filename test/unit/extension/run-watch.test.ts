@@ -68,26 +68,26 @@ test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>(
 
 test("the last boundary is asked for where nothing else tells how the run ends", () => {
   const run = new RunWatch(emptyMemory());
-  expect(run.asksForEnd).toBe(false);
+  expect(run.needsSettleHook).toBe(false);
   run.started(quiet);
-  expect(run.asksForEnd).toBe(false);
+  expect(run.needsSettleHook).toBe(false);
   run.answered("error", quiet);
-  expect(run.asksForEnd).toBe(true);
+  expect(run.needsSettleHook).toBe(true);
   run.settled(said(false));
   run.started(quiet);
   run.answered("error", quiet);
-  expect(run.asksForEnd).toBe(false);
+  expect(run.needsSettleHook).toBe(false);
 });
 
 test("after a run has settled, only a frame or another run proves that pi is through with it", () => {
   const memory = emptyMemory();
   const run = new RunWatch(memory);
   run.started(quiet);
-  run.frameCame();
+  run.frameReceived();
   expect(memory.run.kind).toBe("running");
   run.settled(said(false));
   expect(memory.run.kind).toBe("settling");
-  run.frameCame();
+  run.frameReceived();
   expect(memory.run.kind).toBe("idle");
 });
 

@@ -1,43 +1,43 @@
 import { describe, expect, test } from "vitest";
-import { isOpen, nothingObserved, observe, type Sighting } from "../../../extension/delivery/verdict.ts";
+import { type HookEvent, isOpen, nothingObserved, observe } from "../../../extension/delivery/verdict.ts";
 
 const noFailure = { aborted: false };
-const request = (requestId = "r1", ...deliveryIds: string[]): Sighting => ({
+const request = (requestId = "r1", ...deliveryIds: string[]): HookEvent => ({
   kind: "request",
   requestId,
   deliveryIds: deliveryIds.length > 0 ? deliveryIds : ["d1"],
 });
-const payload = (check: "confirmed" | "unverified" = "confirmed"): Sighting => ({
+const payload = (check: "confirmed" | "unverified" = "confirmed"): HookEvent => ({
   kind: "payload",
   checks: { d1: check },
 });
 const eventStream = "text/event-stream";
-const headers = (status = 200, contentType: string | undefined = eventStream): Sighting => ({
+const headers = (status = 200, contentType: string | undefined = eventStream): HookEvent => ({
   kind: "headers",
   status,
   contentType,
 });
-const untyped: Sighting = { kind: "headers", status: 200, contentType: undefined };
-const start = (stopReason = "pending", api = "openai-completions"): Sighting => ({
+const untyped: HookEvent = { kind: "headers", status: 200, contentType: undefined };
+const start = (stopReason = "pending", api = "openai-completions"): HookEvent => ({
   kind: "start",
   stopReason,
   api,
   failure: { aborted: false, status: 529, error: "529 Overloaded" },
 });
-const end = (stopReason = "stop", failure: { aborted: boolean; error?: string } = noFailure): Sighting => ({
+const end = (stopReason = "stop", failure: { aborted: boolean; error?: string } = noFailure): HookEvent => ({
   kind: "end",
   stopReason,
   failure,
 });
-const content: Sighting = { kind: "content" };
-const warming: Sighting = { kind: "warming" };
-const over = (aborted = false): Sighting => ({ kind: "over", failure: { aborted, error: "over" } });
+const content: HookEvent = { kind: "content" };
+const warming: HookEvent = { kind: "warming" };
+const over = (aborted = false): HookEvent => ({ kind: "over", failure: { aborted, error: "over" } });
 
-/** What comes of the sightings, in a few words for each finding. */
-function findings(...sightings: readonly Sighting[]): string[] {
+/** What comes of the events, in a few words for each finding. */
+function findings(...events: readonly HookEvent[]): string[] {
   let state = nothingObserved;
-  return sightings.flatMap((sighting) => {
-    const step = observe(state, sighting);
+  return events.flatMap((event) => {
+    const step = observe(state, event);
     state = step.next;
     return step.findings.map((finding) => {
       const id = finding.attempt.requestId;
@@ -49,7 +49,7 @@ function findings(...sightings: readonly Sighting[]): string[] {
 }
 
 describe("the verdict", () => {
-  test.for<[string, readonly Sighting[], readonly string[]]>([
+  test.for<[string, readonly HookEvent[], readonly string[]]>([
     [
       "headers of its own request and a start are acceptance",
       [request(), payload(), headers(), start(), content, end()],
@@ -99,7 +99,7 @@ describe("the verdict", () => {
       ["r1 delivered content confirmed", "r1 answered"],
     ],
     ...["text/html; charset=utf-8", "application/json", "text/event-stream-not", ""].map(
-      (type): [string, readonly Sighting[], readonly string[]] => [
+      (type): [string, readonly HookEvent[], readonly string[]] => [
         `headers of type ${JSON.stringify(type)} are none, and content then is acceptance`,
         [request(), payload(), headers(200, type), start(), content, end()],
         ["r1 delivered content confirmed", "r1 answered"],
@@ -207,8 +207,8 @@ describe("the verdict", () => {
       ],
       ["r1 failed", "r2 delivered headers", "r2 answered"],
     ],
-  ])("%s", ([, sightings, expected]) => {
-    expect(findings(...sightings)).toEqual(expected);
+  ])("%s", ([, events, expected]) => {
+    expect(findings(...events)).toEqual(expected);
   });
 
   test("carries the provider's words and status of a failure", () => {
@@ -219,7 +219,7 @@ describe("the verdict", () => {
   });
 
   test("ends each attempt exactly once, whatever the order of the hooks", () => {
-    const sightings: readonly Sighting[] = [
+    const events: readonly HookEvent[] = [
       request("r"),
       payload(),
       headers(),
@@ -240,9 +240,9 @@ describe("the verdict", () => {
     const verdicts = new Map<string, number>();
     const begun: string[] = [];
     for (let n = 0; n < 20_000; n += 1) {
-      const sighting = sightings[next() % sightings.length] ?? over();
-      const step = observe(state, sighting.kind === "request" ? request(`r${n}`) : sighting);
-      if (sighting.kind === "request") begun.push(`r${n}`);
+      const event = events[next() % events.length] ?? over();
+      const step = observe(state, event.kind === "request" ? request(`r${n}`) : event);
+      if (event.kind === "request") begun.push(`r${n}`);
       state = step.next;
       for (const finding of step.findings) {
         const id = finding.attempt.requestId;

@@ -4,7 +4,7 @@ import { addCost } from "../../../../context/cost/cost.ts";
 import type { PartContext } from "../../../../context/parts/optimisation/part-context.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../protocol/optimisation/resolve.ts";
-import { type FakePlaces, fakeContext, fakePlaces } from "../fake-host.ts";
+import { type FakeHost, fakeContext, fakeHost } from "../fake-host.ts";
 
 type Command = Parameters<ExtensionAPI["registerCommand"]>[1];
 
@@ -14,7 +14,7 @@ class Room {
   readonly commands = new Map<string, Command>();
   readonly shown: string[] = [];
   readonly degraded: string[] = [];
-  readonly places: FakePlaces;
+  readonly host: FakeHost;
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
   prices: Record<string, number> = { input: 1 };
@@ -34,7 +34,7 @@ class Room {
       ui: { notify: (text: string) => void this.shown.push(text) },
       sessionManager: { ...sessionManager, getEntries: () => [...this.entries] },
     } as unknown as ExtensionContext;
-    this.places = fakePlaces(this.ctx);
+    this.host = fakeHost(this.ctx);
     const pi = {
       appendEntry: (customType: string, data: unknown) => {
         if (!this.isForgetful) this.add({ type: "custom", customType, data });
@@ -48,7 +48,7 @@ class Room {
       },
     } as unknown as ExtensionAPI;
     const host = {
-      ...this.places,
+      ...this.host,
       pi,
       config: () => this.#config,
       inspect: () => {},
@@ -73,7 +73,7 @@ class Room {
   }
 
   settle(): void {
-    this.places.emit("agent_settled", {});
+    this.host.emit("agent_settled", {});
   }
 
   async say(text: string): Promise<string | undefined> {
@@ -82,7 +82,7 @@ class Room {
   }
 
   told(name: string): unknown[] {
-    return this.places.notices.filter((notice) => notice.name === name).map(({ data }) => data);
+    return this.host.notices.filter((notice) => notice.name === name).map(({ data }) => data);
   }
 }
 
@@ -91,7 +91,7 @@ test("a listener of pi's bus that throws is reported, and the checkpoint is told
   room.spend(1);
   room.settle();
   expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: "run", cumulativeCost: 1 } }]);
-  expect(room.places.faults).toMatchObject([{ where: "cost_checkpoint" }]);
+  expect(room.host.faults).toMatchObject([{ where: "cost_checkpoint" }]);
 });
 
 test("a run in which nothing was spent makes no checkpoint, and a part that was turned off makes none", () => {
@@ -143,7 +143,7 @@ test("a model without prices is told of where there is a budget, and refuses ano
   const room = new Room({ cost: { budgetUsd: 1 } });
   expect(room.degraded).toEqual([]);
   room.prices = { input: 0 };
-  room.places.emit("model_select", {});
+  room.host.emit("model_select", {});
   expect(room.degraded).toEqual(["price_unknown: The model p/m has no prices, so that no budget in USD can be kept."]);
   expect(await room.say("budget 2")).toBe("The model p/m has no prices, so that no budget in USD can be kept.");
   expect(room.entries).toEqual([]);

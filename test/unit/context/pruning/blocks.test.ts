@@ -7,26 +7,26 @@ import type { PruningContext } from "../../../../context/pruning/pruning-context
 import { BLOCKS_MARK } from "../../../../context/pruning/record.ts";
 import type { BoundaryAnswer } from "../../../../extension/boundary.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../fake-host.ts";
+import { fakeHost } from "../fake-host.ts";
 import { Branch, blockOf } from "./branch.ts";
 
 /** The part in a session of eight messages. */
 function blocks() {
   const branch = new Branch();
   const users = Array.from({ length: 8 }, (_, at) => branch.user(`Message ${at}.`));
-  const places = fakePlaces(branch.context);
+  const host = fakeHost(branch.context);
   const sources: Recaller[] = [];
   const off = { why: undefined as string | undefined, recall: undefined as string | undefined };
-  Object.assign(places.pi, {
+  Object.assign(host.pi, {
     appendEntry: (customType: string, data: unknown) => void branch.add({ type: "custom", customType, data }),
   });
   const changed: string[][] = [];
   const host = {
-    ...places,
+    ...host,
     cacheRule: { changed: (part: string, ids: readonly string[]) => void changed.push([part, ...ids]) },
     pruning: () => ({ ...defaultPruning, enabled: true }),
     off: () => off.why,
-    entries: createRequestEntries(places, { ambiguous: () => {}, clear: () => {} }),
+    entries: createRequestEntries(host, { ambiguous: () => {}, clear: () => {} }),
     recall: { need: () => {}, missing: () => off.recall, addSource: (source: Recaller) => void sources.push(source) },
   };
   const made = createBlocks(host as unknown as PruningContext);
@@ -35,15 +35,15 @@ function blocks() {
   const boundary = (drafts: readonly object[] = []): readonly object[] => {
     const state = { entries: drafts, continue: false };
     const given = { hook: "turn_end", state, ctx: branch.context } as unknown as Parameters<
-      typeof places.boundary.write
+      typeof host.boundary.write
     >[0];
-    const answer = places.boundary.write(given) as BoundaryAnswer | undefined;
+    const answer = host.boundary.write(given) as BoundaryAnswer | undefined;
     for (const entry of answer?.entries ?? []) branch.add(entry as never);
     return answer?.entries ?? [];
   };
   const recall = async (id: string) => (await sources[0]?.(id, branch.context))?.text;
   const context = (): ExtensionContext => branch.context;
-  return { branch, users, places, made, stateOf, boundary, recall, off, context, changed };
+  return { branch, users, host, made, stateOf, boundary, recall, off, context, changed };
 }
 
 test("what the user does to a block is written at once where no run is on", () => {
@@ -72,14 +72,14 @@ test("while a run is on it is written at the next boundary, once", () => {
 });
 
 test("what a boundary has not taken is proposed again, and written when the run has settled", () => {
-  const { branch, users, places, made, stateOf, context } = blocks();
+  const { branch, users, host, made, stateOf, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
   made.operate("decompress", "b1", context());
-  places.emit("agent_settled", {});
+  host.emit("agent_settled", {});
   expect(stateOf("b1")).toBe("inactive");
   const entries = branch.entries.length;
-  places.emit("agent_settled", {});
+  host.emit("agent_settled", {});
   expect(branch.entries).toHaveLength(entries);
 });
 
@@ -109,7 +109,7 @@ test("a block that a user has made is written like one of the model's, and one t
 });
 
 test("a waiting block that does not fit any more is left out, which is told once", () => {
-  const { branch, users, places, made, stateOf, boundary, context } = blocks();
+  const { branch, users, host, made, stateOf, boundary, context } = blocks();
   branch.isIdle = false;
   const record = { v: 1 as const, topic: "T", blocks: [blockOf("b1", users.slice(0, 2), "A")] };
   made.store(record, context());
@@ -117,16 +117,16 @@ test("a waiting block that does not fit any more is left out, which is told once
   expect(boundary()).toEqual([]);
   expect(boundary()).toEqual([]);
   const entries = branch.entries.length;
-  places.emit("agent_settled", {});
+  host.emit("agent_settled", {});
   expect(branch.entries).toHaveLength(entries);
-  expect(places.faults.map(({ where, thrown }) => [where, String(thrown)])).toEqual([
+  expect(host.faults.map(({ where, thrown }) => [where, String(thrown)])).toEqual([
     ["blocks/compress", "Error: b1 does not fit the branch any more and was dropped."],
   ]);
   expect(stateOf("b1")).toBeUndefined();
 });
 
 test("what waits counts for what is done next in the run", () => {
-  const { branch, users, places, made, stateOf, boundary, context } = blocks();
+  const { branch, users, host, made, stateOf, boundary, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
   const over = (id: string, body: Parameters<typeof blockOf>[2], to = 4) => ({
@@ -147,7 +147,7 @@ test("what waits counts for what is done next in the run", () => {
   expect(boundary()).toHaveLength(3);
   expect(boundary()).toEqual([]);
   expect([stateOf("b1"), stateOf("b2")]).toEqual(["inactive", "inactive"]);
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });
 
 test("ids are counted over all branches of the file, and none is given twice", () => {
@@ -175,25 +175,25 @@ test("recall gives the text of any block of the branch as it was stored, with th
 });
 
 test("nothing under an active block is edited, and all of it may be when the block is decompressed", () => {
-  const { branch, users, places, made, boundary, off, context } = blocks();
+  const { branch, users, host, made, boundary, off, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   const edit = (at: number) => ({ type: "context_edit" as const, targetId: users[at] as string, replacement: null });
-  places.boundary.contribute("masking", () => ({ drafts: [edit(1), edit(5)] }), { edits: "masking" });
+  host.boundary.contribute("masking", () => ({ drafts: [edit(1), edit(5)] }), { edits: "masking" });
   expect(boundary()).toEqual([edit(5)]);
   made.operate("decompress", "b1", context());
   expect(boundary()).toEqual([edit(1)]);
-  expect(places.boundary.isProtected(users[2] as string, context())).toBe(false);
+  expect(host.boundary.isProtected(users[2] as string, context())).toBe(false);
   made.operate("recompress", "b1", context());
-  expect(places.boundary.isProtected(users[2] as string, context())).toBe(true);
+  expect(host.boundary.isProtected(users[2] as string, context())).toBe(true);
   off.why = "off";
-  expect(places.boundary.isProtected(users[2] as string, context())).toBe(false);
+  expect(host.boundary.isProtected(users[2] as string, context())).toBe(false);
 });
 
 test("nothing is edited at the boundary at which a block takes its place", () => {
-  const { branch, users, places, made, boundary, context } = blocks();
+  const { branch, users, host, made, boundary, context } = blocks();
   branch.isIdle = false;
   const edit = (at: number) => ({ type: "context_edit" as const, targetId: users[at] as string, replacement: null });
-  places.boundary.contribute("masking", () => ({ drafts: [edit(1), edit(5)] }), { edits: "masking" });
+  host.boundary.contribute("masking", () => ({ drafts: [edit(1), edit(5)] }), { edits: "masking" });
   made.store({ v: 1, topic: "T", blocks: [blockOf("b1", users.slice(1, 3), "A")] }, context());
   expect(boundary()).toEqual([expect.objectContaining({ type: "custom" }), edit(5)]);
   made.operate("decompress", "b1", context());
@@ -202,24 +202,24 @@ test("nothing is edited at the boundary at which a block takes its place", () =>
 });
 
 test("where pruning is off requests are as they came", () => {
-  const { branch, users, places, off, context } = blocks();
+  const { branch, users, host, off, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   off.why = "off";
   const messages = branch.messages.map(({ message }) => message);
-  expect(places.pipeline.run("context_with_system", messages, context())).toBe(messages);
-  expect(places.faults).toEqual([]);
+  expect(host.pipeline.run("context_with_system", messages, context())).toBe(messages);
+  expect(host.faults).toEqual([]);
 });
 
 test("without the tool recall no block is shortened: nobody would get the rest of it", () => {
-  const { branch, users, places, off, context } = blocks();
+  const { branch, users, host, off, context } = blocks();
   branch.window = 10_000;
   branch.compress("T", blockOf("b1", users.slice(1, 3), "word ".repeat(3_000)));
   const messages = branch.messages.map(({ message }) => message);
   const projection = branch.messages.map(({ entryId: id, message }) => ({ sourceEntry: { id }, messages: [message] }));
   const ctx = context();
   Object.assign(ctx.sessionManager, { buildSessionProjection: () => ({ entries: projection }) });
-  places.pipeline.run("context", { type: "context", messages: [...messages] }, ctx);
-  const request = () => JSON.stringify(places.pipeline.run("context_with_system", messages, ctx));
+  host.pipeline.run("context", { type: "context", messages: [...messages] }, ctx);
+  const request = () => JSON.stringify(host.pipeline.run("context_with_system", messages, ctx));
   expect(request()).toContain("recall b1]");
   off.recall = "The tool recall is not active.";
   expect(request()).toContain("word ".repeat(2_999));

@@ -6,7 +6,7 @@ import { createPrompts } from "../../../../context/pruning/prompts/prompts.ts";
 import type { Usage } from "../../../../context/pruning/pruning-context.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../fake-host.ts";
+import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 const window = 100_000;
@@ -20,7 +20,7 @@ export class Clock {
   readonly branch = new Branch();
   readonly changes = new ChangeLog();
   readonly config: PruningConfig;
-  readonly places = fakePlaces(this.branch.context);
+  readonly host = fakeHost(this.branch.context);
   /** The share of the window that the next request takes. `undefined`: nothing was reported. */
   share: number | undefined = 0.5;
   isManual = false;
@@ -38,23 +38,23 @@ export class Clock {
 
   /** Another process takes the session up: nothing is known but what stands in the file. */
   begin(): void {
-    const places = fakePlaces(this.branch.context);
+    const host = fakeHost(this.branch.context);
     const { histories, breaker } = createBreaker(() => this.config);
     const host = {
-      ...places,
+      ...host,
       cacheRule: { passing: (text: string) => this.changes.passing(text), changes: this.changes } as never,
       pruning: () => this.config,
       off: () => this.off,
       prompts: createPrompts({ directory: () => null, degraded: () => undefined }),
       mode: { of: () => (this.isManual ? "manual" : "automatic") } as never,
       blocks: { on: () => ({ active: [] }) as never },
-      notify: this.places.notify,
+      notify: this.host.notify,
     };
     addNudges(host, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
     this.#breaker = breaker;
-    this.#run = (messages) => places.pipeline.run("context_with_system", messages, this.branch.context);
+    this.#run = (messages) => host.pipeline.run("context_with_system", messages, this.branch.context);
     this.#boundary = () =>
-      places.boundary.write({
+      host.boundary.write({
         hook: "turn_end",
         state: { entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } } as never,
         ctx: this.branch.context,
@@ -74,7 +74,7 @@ export class Clock {
 
   /** What was told, by name. */
   told(name: string): readonly Readonly<Record<string, unknown>>[] {
-    return this.places.notices.filter((notice) => notice.name === name).map(({ data }) => data as never);
+    return this.host.notices.filter((notice) => notice.name === name).map(({ data }) => data as never);
   }
 
   user(text = "Go on."): void {

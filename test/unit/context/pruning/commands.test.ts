@@ -3,7 +3,7 @@ import { createBlocks } from "../../../../context/pruning/blocks.ts";
 import { PruningCommands } from "../../../../context/pruning/commands/pruning-commands.ts";
 import type { PruningContext } from "../../../../context/pruning/pruning-context.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../fake-host.ts";
+import { fakeHost } from "../fake-host.ts";
 import { Branch, blockOf } from "./branch.ts";
 
 test("what waits can be taken back in the same run, and what is done already is refused", () => {
@@ -11,8 +11,8 @@ test("what waits can be taken back in the same run, and what is done already is 
   const users = Array.from({ length: 4 }, (_, at) => branch.user(`Message ${at}.`));
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
-  const places = {
-    ...fakePlaces(branch.context),
+  const host = {
+    ...fakeHost(branch.context),
     pruning: () => ({ ...defaultPruning, enabled: true }),
     off: () => undefined,
     entries: { need: () => {} },
@@ -20,15 +20,15 @@ test("what waits can be taken back in the same run, and what is done already is 
     ids: { idOf: () => undefined },
     cacheRule: { changed: () => {} },
   };
-  const blocks = createBlocks(places as unknown as PruningContext);
-  const desk = new PruningCommands({ ...places, blocks } as unknown as PruningContext, {} as never);
+  const blocks = createBlocks(host as unknown as PruningContext);
+  const desk = new PruningCommands({ ...host, blocks } as unknown as PruningContext, {} as never);
   const ctx = branch.context;
   expect(() => desk.recompress("b1", ctx)).toThrow("b1 is active.");
   expect(desk.decompress("b1", ctx)).toMatchObject({ state: "waiting", blocks: [{ id: "b1", state: "active" }] });
   expect(() => desk.decompress("b1", ctx)).toThrow("b1 is not active.");
   expect(desk.recompress("b1", ctx)).toMatchObject({ state: "waiting", blocks: [{ id: "b1", state: "active" }] });
   const written = { hook: "turn_end", state: { entries: [], continue: false }, ctx };
-  expect(places.boundary.write(written as unknown as Parameters<typeof places.boundary.write>[0])).toBeUndefined();
+  expect(host.boundary.write(written as unknown as Parameters<typeof host.boundary.write>[0])).toBeUndefined();
   expect(blocks.on(ctx).find("b1")?.state.kind).toBe("active");
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });

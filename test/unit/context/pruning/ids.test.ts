@@ -4,7 +4,7 @@ import { bareIds, idsData, messageIdOf, messageNumberOf } from "../../../../cont
 import { IdsRegistry, type IdsSession } from "../../../../context/pruning/ids-registry.ts";
 import type { SessionEntry } from "../../../../extension/pi-types.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../fake-host.ts";
+import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 /** A session's file that grows. */
@@ -104,9 +104,9 @@ test("what another branch's record tells of is written down on this one too, so 
   const u3 = session.user("c");
   const a3 = session.message({ role: "assistant", content: [] });
   const ctx = session.context;
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   addIds({
-    ...places,
+    ...host,
     off: () => undefined,
     pruning: () => defaultPruning,
     entries: { need: () => undefined },
@@ -116,7 +116,7 @@ test("what another branch's record tells of is written down on this one too, so 
     return { sourceEntry, messages: sourceEntry?.type === "message" ? [sourceEntry.message] : [] };
   });
   const proposed = () =>
-    places.boundary.write({
+    host.boundary.write({
       hook: "turn_end",
       state: { entries: [], continue: false, context: { contextEntries } } as never,
       ctx,
@@ -125,7 +125,7 @@ test("what another branch's record tells of is written down on this one too, so 
   expect(proposed()?.entries).toEqual([draft]);
   session.add(draft);
   expect(proposed()).toBeUndefined();
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });
 
 test("what was shown before pi was killed has the same id, on whichever branch the next request is made", () => {

@@ -3,7 +3,7 @@ import { flawsIn, flawsInPayload } from "../../../../context/pruning/flaws.ts";
 import { Legality } from "../../../../context/pruning/legal.ts";
 import { tagOf } from "../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
-import { fakeContext, fakePlaces } from "../fake-host.ts";
+import { fakeContext, fakeHost } from "../fake-host.ts";
 
 const made = (fields: object): AgentMessage => ({ timestamp: 1, ...fields }) as unknown as AgentMessage;
 const user = (...texts: readonly string[]) =>
@@ -65,23 +65,23 @@ test.each([
 
 function host({ isWhole = true, off }: { readonly isWhole?: boolean; readonly off?: string } = {}) {
   const ctx = fakeContext();
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   let isAmbiguous = false;
   const entries = { isWhole: () => isWhole, isAmbiguous: () => isAmbiguous } as never;
-  const legality = new Legality({ ...places, entries, off: () => off });
+  const legality = new Legality({ ...host, entries, off: () => off });
   return {
-    ...places,
+    ...host,
     legality,
     begins: (ambiguous: boolean) => {
       isAmbiguous = ambiguous;
-      places.pipeline.run("context", { type: "context", messages: [] }, ctx);
+      host.pipeline.run("context", { type: "context", messages: [] }, ctx);
     },
     request: (messages: readonly AgentMessage[], payload?: unknown): readonly AgentMessage[] => {
-      const asked = places.pipeline.run("context_with_system", messages, ctx);
-      if (payload !== undefined) places.pipeline.run("before_provider_request", payload, ctx);
+      const asked = host.pipeline.run("context_with_system", messages, ctx);
+      if (payload !== undefined) host.pipeline.run("before_provider_request", payload, ctx);
       return asked;
     },
-    messages: () => places.notices.map(({ data }) => (data as { readonly message: string }).message),
+    messages: () => host.notices.map(({ data }) => (data as { readonly message: string }).message),
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createMode, type Mode } from "../../../../context/pruning/mode.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../fake-host.ts";
+import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 /** A session's mode in one process after the other. */
@@ -9,7 +9,7 @@ class Modes {
   readonly branch = new Branch();
   config: PruningConfig;
   off: string | undefined;
-  #places = fakePlaces(this.branch.context);
+  #host = fakeHost(this.branch.context);
   mode: Mode;
 
   constructor(manualMode: Partial<PruningConfig["manualMode"]> = {}) {
@@ -18,11 +18,11 @@ class Modes {
   }
 
   begin(): Mode {
-    this.#places = fakePlaces(this.branch.context);
+    this.#host = fakeHost(this.branch.context);
     const pi = {
       appendEntry: (customType: string, data: unknown) => void this.branch.add({ type: "custom", customType, data }),
     } as never;
-    this.mode = createMode({ ...this.#places, pi, pruning: () => this.config, off: () => this.off });
+    this.mode = createMode({ ...this.#host, pi, pruning: () => this.config, off: () => this.off });
     return this.mode;
   }
 
@@ -36,19 +36,19 @@ class Modes {
 
   boundary(takes = true): void {
     const state = { entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } } as never;
-    const answer = this.#places.boundary.write({ hook: "turn_end", state, ctx: this.branch.context });
+    const answer = this.#host.boundary.write({ hook: "turn_end", state, ctx: this.branch.context });
     const drafts = (answer as { entries: readonly object[] } | undefined)?.entries ?? [];
     if (takes) for (const draft of drafts) this.branch.add({ ...draft });
   }
 
   settle(): void {
     this.branch.isIdle = true;
-    this.#places.emit("agent_settled", {});
+    this.#host.emit("agent_settled", {});
   }
 
   /** What a call of a tool is told instead of being done. */
   blocked(toolName = "compress"): string | undefined {
-    const answers = this.#places.emit("tool_call", { toolName, input: {} }) as readonly (
+    const answers = this.#host.emit("tool_call", { toolName, input: {} }) as readonly (
       | { reason: string }
       | undefined
     )[];

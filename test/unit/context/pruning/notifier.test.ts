@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { PruningNotifier } from "../../../../context/pruning/notifier.ts";
-import type { Places } from "../../../../extension/engine-port.ts";
+import type { HostPort } from "../../../../extension/engine-port.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
 import type { PruningChanged } from "../../../../protocol/pruning/notices.ts";
 
@@ -10,12 +10,12 @@ function stand(config: Partial<PruningConfig>) {
   const shown: string[] = [];
   const told: string[] = [];
   const logged: unknown[] = [];
-  const places = {
+  const host = {
     notify: (name: string) => void told.push(name),
     debug: (_part: string, facts: unknown) => void logged.push(facts),
     context: () => ({ ui: { notify: (words: string) => void shown.push(words) } }),
-  } as unknown as Places;
-  return { teller: new PruningNotifier(places, () => ({ ...defaultPruning, ...config })), shown, told, logged };
+  } as unknown as HostPort;
+  return { teller: new PruningNotifier(host, () => ({ ...defaultPruning, ...config })), shown, told, logged };
 }
 
 test("changes are told and shown as far as `notification` wants it", () => {

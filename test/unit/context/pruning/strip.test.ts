@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { addStrip, stripped, strippedArguments } from "../../../../context/pruning/strip.ts";
 import { tagOf, withoutLastTag, withoutTags } from "../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
-import { fakeContext, fakePlaces } from "../fake-host.ts";
+import { fakeContext, fakeHost } from "../fake-host.ts";
 
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 const isIssued = (id: string): boolean => ["m001", "m012", "b3"].includes(id);
@@ -104,7 +104,7 @@ test("what is looked for in a file, and the ids that the tools want, stay as the
 test("a signed call is stored as it was made, and done without the tags", () => {
   const signed = toolCall("write", { content: tagOf("m001") }, { thoughtSignature: "s" });
   const ctx = fakeContext();
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   let count = 0;
   const ids = {
     entryOf: (id: string) => (id === "m001" ? "e1" : undefined),
@@ -112,29 +112,29 @@ test("a signed call is stored as it was made, and done without the tags", () => 
       count += tags;
     },
   } as never;
-  addStrip({ ...places, off: () => undefined, ids, blocks: { nextId: () => "b3" } as never });
+  addStrip({ ...host, off: () => undefined, ids, blocks: { nextId: () => "b3" } as never });
   const message = said(signed, text(`${tagOf("b2")}a${tagOf("b3")}`));
   const kept = { ...message, content: [signed, text(`a${tagOf("b3")}`)] };
-  expect(places.pipeline.run("message_end", message, ctx)).toEqual(kept);
+  expect(host.pipeline.run("message_end", message, ctx)).toEqual(kept);
   expect(count).toBe(1);
   const input = { content: `x${tagOf("m001")}`, oldText: "y" };
-  places.emit("tool_call", { toolCallId: "c1", toolName: "write", input });
+  host.emit("tool_call", { toolCallId: "c1", toolName: "write", input });
   expect(input).toEqual({ content: "x", oldText: "y" });
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });
 
 test("signed calls that were never made do not keep tags in those of later runs", () => {
   const ctx = fakeContext();
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const ids = { entryOf: (id: string) => (id === "m001" ? "e1" : undefined), removed: () => undefined } as never;
-  addStrip({ ...places, off: () => undefined, ids, blocks: { nextId: () => "b1" } as never });
+  addStrip({ ...host, off: () => undefined, ids, blocks: { nextId: () => "b1" } as never });
   const signed = (id: string) => toolCall("write", { content: tagOf("m001") }, { id, thoughtSignature: "s" });
   const aborted = Array.from({ length: 1_000 }, (_, at) => signed(`aborted${at}`));
-  places.pipeline.run("message_end", said(...aborted), ctx);
-  places.emit("agent_settled", {});
-  places.pipeline.run("message_end", said(signed("made")), ctx);
+  host.pipeline.run("message_end", said(...aborted), ctx);
+  host.emit("agent_settled", {});
+  host.pipeline.run("message_end", said(signed("made")), ctx);
   const input = { content: `x${tagOf("m001")}` };
-  places.emit("tool_call", { toolCallId: "made", toolName: "write", input });
+  host.emit("tool_call", { toolCallId: "made", toolName: "write", input });
   expect(input).toEqual({ content: "x" });
 });
 

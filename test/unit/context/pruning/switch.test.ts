@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createSwitch } from "../../../../context/pruning/switch.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import { fakeContext, fakePlaces } from "../fake-host.ts";
+import { fakeContext, fakeHost } from "../fake-host.ts";
 
 interface Case {
   readonly why: string;
@@ -33,17 +33,17 @@ test.for(cases)(
   "where $why, pruning is off by: $off",
   ({ config, active = ["read", "compress"], conflict, forced, off }) => {
     const ctx: ExtensionContext = fakeContext();
-    const places = fakePlaces(ctx);
+    const host = fakeHost(ctx);
     const pi = { getActiveTools: () => [...active] } as never;
-    const made = createSwitch({ ...places, pi }, () => ({ ...defaultPruning, enabled: true, ...config }));
+    const made = createSwitch({ ...host, pi }, () => ({ ...defaultPruning, enabled: true, ...config }));
     if (conflict !== undefined) made.conflict(conflict);
     const systemPromptOptions: { forceSystemPrompt?: string } = {};
-    places.emit("before_agent_start", { systemPromptOptions });
+    host.emit("before_agent_start", { systemPromptOptions });
     // Extensions behind ours do it later.
     if (forced !== undefined) systemPromptOptions.forceSystemPrompt = forced;
     expect(made.off(ctx)).toBe(off);
     made.conflict(undefined);
-    places.emit("agent_settled", {});
+    host.emit("agent_settled", {});
     if (conflict !== undefined || forced !== undefined) expect(made.off(ctx)).toBeUndefined();
   },
 );

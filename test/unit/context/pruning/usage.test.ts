@@ -3,13 +3,13 @@ import { WindowUsage } from "../../../../context/pruning/usage.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
-import { fakePlaces } from "../fake-host.ts";
+import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
 /** A session whose messages have a token for each character, with an estimator that is never wrong. */
 class Window {
   readonly branch = new Branch();
-  readonly #places = fakePlaces(this.branch.context);
+  readonly #host = fakeHost(this.branch.context);
   /** What stands in the place of messages, by their text. */
   readonly blocks = new Map<string, string>();
   isOff = false;
@@ -24,14 +24,14 @@ class Window {
       context: () => this.#context(),
     } as never;
     const host = {
-      ...this.#places,
+      ...this.#host,
       estimator,
       pruning: () => ({ ...defaultPruning, enabled: true }),
       config: () => defaultOptimisation,
       off: () => (this.isOff ? "Off." : undefined),
       blocks: { rendered },
     };
-    this.#places.pipeline.use("context_with_system", "blocks", (messages) =>
+    this.#host.pipeline.use("context_with_system", "blocks", (messages) =>
       this.isOff ? undefined : rendered(messages),
     );
     this.usage = new WindowUsage(host);
@@ -44,7 +44,7 @@ class Window {
   /** A request with an answer that reports what it had. */
   request(answer: string, reports = true): void {
     const messages = this.branch.messages.map(({ message }) => message);
-    const made = this.#places.pipeline.run("context_with_system", structuredClone(messages), this.branch.context);
+    const made = this.#host.pipeline.run("context_with_system", structuredClone(messages), this.branch.context);
     const input = reports ? made.reduce((sum, one) => sum + textOf(one).length, 0) : 0;
     const message = {
       role: "assistant",
@@ -53,7 +53,7 @@ class Window {
       usage: { input, output: reports ? answer.length : 0, cacheRead: 0, cacheWrite: 0 },
       timestamp: 10_000 + this.branch.entries.length,
     };
-    this.#places.pipeline.run("message_end", structuredClone(message) as never, this.branch.context);
+    this.#host.pipeline.run("message_end", structuredClone(message) as never, this.branch.context);
     this.branch.message(message);
   }
 

@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createRecall } from "../../../../../context/parts/recall/recall.ts";
 import { RECALL_MARK, type RecallRecord, recordData } from "../../../../../context/parts/recall/record.ts";
-import { fakePlaces } from "../../fake-host.ts";
+import { fakeHost } from "../../fake-host.ts";
 import { Branch } from "../../pruning/branch.ts";
 
 test("an output that was recorded again behind a crash is out of the context once, and once for each part that has shortened it", () => {
@@ -29,9 +29,9 @@ test("an output that was recorded again behind a crash is out of the context onc
     buildSessionProjection: () => ({ entries: branch.entries.map((sourceEntry) => ({ sourceEntry })) }),
   };
   const ctx = { sessionManager } as unknown as ExtensionContext;
-  const places = fakePlaces(ctx);
-  const pi = { getAllTools: () => [], registerTool: () => undefined } as unknown as typeof places.pi;
-  const recall = createRecall({ ...places, pi });
+  const host = fakeHost(ctx);
+  const pi = { getAllTools: () => [], registerTool: () => undefined } as unknown as typeof host.pi;
+  const recall = createRecall({ ...host, pi });
   expect(recall.masked(ctx).map(({ part, tokens }) => [part, tokens])).toEqual([
     ["deduplication", 48],
     ["sizeDecay", 7],

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { keepPending, numbersIn } from "../../../../../context/parts/recall/pending-cuts.ts";
 import { createRecall } from "../../../../../context/parts/recall/recall.ts";
 import type { SessionEntry } from "../../../../../extension/pi-types.ts";
-import { fakeContext, fakePlaces } from "../../fake-host.ts";
+import { fakeContext, fakeHost } from "../../fake-host.ts";
 
 const mark = "[… cut: 9000 characters, 9 lines in all; recall r001 …]";
 
@@ -12,43 +12,43 @@ function cutSession() {
   const message = { role: "toolResult", toolCallId: "c1", content: [{ type: "text", text: mark }], details: {} };
   const entries: SessionEntry[] = [];
   const ctx = fakeContext(entries);
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const appended: unknown[] = [];
-  const pi = { ...places.pi, getAllTools: () => [], registerTool: () => {} } as unknown as typeof places.pi;
+  const pi = { ...host.pi, getAllTools: () => [], registerTool: () => {} } as unknown as typeof host.pi;
   Object.assign(pi, { appendEntry: (customType: string, data: unknown) => void appended.push({ customType, data }) });
-  createRecall({ ...places, pi });
+  createRecall({ ...host, pi });
   const place = { kind: "spill", sha256: "ab".repeat(32), bytes: 7 } as const;
   const record = { number: 1, part: "toolResults", tool: "read", tokens: 3, place };
   const cut = (): void => {
-    keepPending(places.memory.cuts, { sessionId: "s1", toolCallId: "c1", record });
+    keepPending(host.memory.cuts, { sessionId: "s1", toolCallId: "c1", record });
     entries.push({ type: "message", id: "x", message } as unknown as SessionEntry);
   };
   const { kind: _, ...where } = place;
   const written = { id: "r001", part: "toolResults", tool: "read", tokens: 3, ...where, resultId: "x" };
   const entry = { customType: "pi-rpcd.recall", data: { v: 1, part: "toolResults", records: [written] } };
-  return { ctx, places, appended, cut, entry };
+  return { ctx, host, appended, cut, entry };
 }
 
 test.for(["completed", "aborted"] as const)("the boundary of a turn that was %s records the cut", (outcome) => {
-  const { ctx, places, appended, cut, entry } = cutSession();
+  const { ctx, host, appended, cut, entry } = cutSession();
   const state = { entries: [], outcome, continue: false } as unknown as BoundaryState;
-  expect(places.boundary.write({ hook: "turn_end", state, ctx })).toBeUndefined();
+  expect(host.boundary.write({ hook: "turn_end", state, ctx })).toBeUndefined();
   cut();
   // Until it stands in the file: another extension can void the proposal.
   for (let turn = 0; turn < 2; turn += 1) {
-    const answer = places.boundary.write({ hook: "turn_end", state, ctx });
+    const answer = host.boundary.write({ hook: "turn_end", state, ctx });
     expect(answer).toEqual({ entries: [{ type: "custom", ...entry }], continue: false });
   }
   expect(appended).toEqual([]);
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });
 
 test("a run that settles with a cut that no boundary has recorded appends its record", () => {
-  const { places, appended, cut, entry } = cutSession();
-  places.emit("agent_settled", {});
+  const { host, appended, cut, entry } = cutSession();
+  host.emit("agent_settled", {});
   expect(appended).toEqual([]);
   cut();
-  places.emit("agent_settled", {});
+  host.emit("agent_settled", {});
   expect(appended).toEqual([entry]);
 });
 

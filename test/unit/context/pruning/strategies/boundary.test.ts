@@ -11,7 +11,7 @@ import { addStrategies } from "../../../../../context/pruning/strategies/strateg
 import { BoundaryWriter } from "../../../../../extension/boundary.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
-import { fakeContext, fakePlaces } from "../../fake-host.ts";
+import { fakeContext, fakeHost } from "../../fake-host.ts";
 import { Branch } from "../branch.ts";
 import { contextOf, long, read, type Step } from "./scene.ts";
 
@@ -155,11 +155,11 @@ test("while pruning is off, or nobody could recall it, what was swept before is 
   const content = [{ type: "text", text: "[read a]" }];
   const ctx = holding(content);
   const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const needs: (() => boolean)[] = [];
   let [off, missing]: (string | undefined)[] = [];
   addStrategies({
-    ...places,
+    ...host,
     off: () => off,
     isManual: () => true,
     pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
@@ -174,8 +174,8 @@ test("while pruning is off, or nobody could recall it, what was swept before is 
   } as never);
   const state = { entries: [], continue: false, context: { contextEntries: [] } };
   const done = async () => ({
-    shown: places.pipeline.run("context_with_system", [result], ctx),
-    drafts: (await places.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [],
+    shown: host.pipeline.run("context_with_system", [result], ctx),
+    drafts: (await host.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [],
     isMapped: needs.some((isNeeded) => (isNeeded as (...given: unknown[]) => boolean)([result], ctx)),
   });
   const nothing = { shown: [result], drafts: [], isMapped: false };
@@ -189,7 +189,7 @@ test("while pruning is off, or nobody could recall it, what was swept before is 
   expect(await done()).toEqual(nothing);
   missing = undefined;
   expect(await done()).toEqual(all);
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });
 
 test("what went for a call of a tool that has no possible name can be recalled", () => {
@@ -226,9 +226,9 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
   const [, resultId] = branch.call("read", { path: "a" }, long("a"));
   branch.isIdle = false;
   const ctx = branch.context;
-  const places = fakePlaces(ctx);
+  const host = fakeHost(ctx);
   const sweeper = addStrategies({
-    ...places,
+    ...host,
     off: () => undefined,
     usage: () => undefined,
     isManual: () => true,
@@ -251,7 +251,7 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
       messages: [message],
     }));
     const state = { entries: [], continue: false, context: { contextEntries } };
-    return (await places.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [];
+    return (await host.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [];
   };
   const first = await proposed();
   expect(first).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
@@ -260,5 +260,5 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
   expect(second).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
   for (const draft of second) branch.add({ ...draft });
   expect(await proposed()).toEqual([]);
-  expect(places.faults).toEqual([]);
+  expect(host.faults).toEqual([]);
 });

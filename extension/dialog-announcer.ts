@@ -4,15 +4,15 @@ import type { HelperConfig } from "../protocol/link.ts";
 import { CustomUiUnsupportedError } from "./api/errors.ts";
 import type { Outbound } from "./link/outbound.ts";
 
-/** On this channel of `pi.events` other extensions hear of questions that no client can answer. */
+/** Channel of `pi.events` that announces questions no client can answer to other extensions. */
 const DIALOG_CHANNEL = "pi-rpcd:dialog";
 
 export type DialogEvent =
   | {
-      /** pi's own id of the dialog, which the extension that asks does not know: it finds its question by the title. */
+      /** pi's dialog id. The asking extension does not know it and recognises its question by the title. */
       readonly requestId: string;
       readonly method: DialogMethod;
-      /** Its first 200 characters. */
+      /** First 200 characters of the title. */
       readonly title: string;
       readonly reason: "no_responder";
     }
@@ -20,11 +20,14 @@ export type DialogEvent =
 
 type CustomUi = ExtensionContext["ui"]["custom"];
 
-/** The `custom` that pi itself has made, kept with ours: a session may begin twice on one `ui`, by other modules. */
+/**
+ * pi's original `custom`, stored on our replacement, because a session can start twice on the same `ui` with different
+ * modules.
+ */
 const original = Symbol.for("pi-rpcd.custom-ui");
 
-/** Tells the other extensions in this pi, and the daemon, of questions that cannot reach a client. */
-export class DialogNews {
+/** Announces questions that cannot reach a client to the daemon and to the other extensions in this pi. */
+export class DialogAnnouncer {
   readonly #pi: Pick<ExtensionAPI, "events">;
   readonly #outbound: Outbound;
   readonly #customUi: HelperConfig["customUi"];
@@ -36,21 +39,21 @@ export class DialogNews {
   }
 
   announce(event: DialogEvent): void {
-    // The bus passes references: one listener must not change what the next one gets.
+    // The bus passes references: a listener must not change the event for the next one.
     this.#pi.events.emit(DIALOG_CHANNEL, Object.freeze(event));
   }
 
-  /** Puts `custom` on the `ui` that all extensions of the session share. Called at each start of a session. */
+  /** Replaces `custom` on the `ui` that all extensions of the session share. Called at each session start. */
   bind({ mode, ui }: ExtensionContext): void {
     if (mode !== "rpc") return;
     try {
       const custom = (ui.custom as CustomUi & { [original]?: CustomUi })[original] ?? ui.custom;
-      const told = async (...given: Parameters<CustomUi>): Promise<unknown> => {
+      const reportThenCall = async (...given: Parameters<CustomUi>): Promise<unknown> => {
         this.#unsupported();
         if (this.#customUi === "throw") throw new CustomUiUnsupportedError();
         return await custom.apply(ui, given);
       };
-      ui.custom = Object.assign(told, { [original]: custom }) as CustomUi;
+      ui.custom = Object.assign(reportThenCall, { [original]: custom }) as CustomUi;
     } catch (thrown) {
       this.#outbound.fault("custom-ui", thrown);
     }
@@ -62,7 +65,7 @@ export class DialogNews {
       this.#outbound.send({ kind: "notice", name: "dialog/unsupported", data });
       this.announce({ ...data });
     } catch {
-      // An extension that outlives its session: it gets what it would get without us.
+      // The extension outlived its session: keep pi's own behaviour.
     }
   }
 }

@@ -1,33 +1,36 @@
 import type { ExtensionAPI, ExtensionContext, SessionStartEvent } from "@earendil-works/pi-coding-agent";
-import { type Answerer, AskRefused, type PartEvent, type PartEventOf, type PartResultOf } from "./engine-port.ts";
+import { type AskHandler, AskRefused, type PartEvent, type PartEventOf, type PartResultOf } from "./engine-port.ts";
 import type { Fault } from "./request-pipeline.ts";
 
 type Begun = (ctx: ExtensionContext, reason: SessionStartEvent["reason"]) => void;
 
-export interface PartsDeskOptions {
+export interface PartRegistryOptions {
   readonly pi: ExtensionAPI;
   readonly fault: Fault;
 }
 
-/** Where parts say what they answer and what of pi they want to hear. No part can break another, or pi. */
-export class PartsDesk {
-  readonly #options: PartsDeskOptions;
-  readonly #answerers = new Map<string, Answerer>();
+/**
+ * Registers the handlers of parts for the daemon's questions and pi's events. Errors of a part affect neither other
+ * parts nor pi.
+ */
+export class PartRegistry {
+  readonly #options: PartRegistryOptions;
+  readonly #answerers = new Map<string, AskHandler>();
   readonly #begun: { readonly part: string; readonly begun: Begun }[] = [];
   #reason: SessionStartEvent["reason"] = "startup";
 
-  constructor(options: PartsDeskOptions) {
+  constructor(options: PartRegistryOptions) {
     this.#options = options;
   }
 
-  answer(about: string, answerer: Answerer): void {
+  answer(about: string, answerer: AskHandler): void {
     this.#answerers.set(about, answerer);
   }
 
-  /** What the part answers, as a value or a promise of it, or its refusal. Throws what the part throws beside. */
+  /** Returns the part's answer or refusal, possibly as a promise. Other errors of the part are thrown. */
   ask(about: string, params: unknown, ctx: ExtensionContext): unknown {
     const answerer = this.#answerers.get(about);
-    if (answerer === undefined) return { refused: "unsupported_by_pi", message: `No part here answers "${about}".` };
+    if (answerer === undefined) return { refused: "unsupported_by_pi", message: `No part answers "${about}".` };
     const refusal = (thrown: unknown): unknown => {
       if (thrown instanceof AskRefused) return thrown.refusal;
       throw thrown;

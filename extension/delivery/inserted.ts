@@ -1,33 +1,33 @@
-import type { StandingPush } from "../memory.ts";
+import type { InsertedPush } from "../memory.ts";
 import type { MarkedEntry } from "./branch.ts";
 
 /**
- * The pushes that stand in the transcript and are not done: they are looked for in every request until they are answered,
- * or until the run that delivered them is over. The map outlives this object: pi re-creates modules.
+ * Pushes in the transcript that are not done: each request is searched for them until they are answered, or until the
+ * run that delivered them is over. The map outlives this object because pi re-creates modules.
  */
-export class StandingList {
-  readonly #pushes: Map<string, StandingPush>;
+export class InsertedPushes {
+  readonly #pushes: Map<string, InsertedPush>;
 
-  constructor(pushes: Map<string, StandingPush>) {
+  constructor(pushes: Map<string, InsertedPush>) {
     this.#pushes = pushes;
   }
 
-  /** One that is known already stays as it is. */
+  /** Has no effect if the push is already known. */
   add(entry: MarkedEntry): void {
     if (!this.#pushes.has(entry.deliveryId)) this.#pushes.set(entry.deliveryId, { ...entry, isDelivered: false });
   }
 
-  get(deliveryId: string): StandingPush | undefined {
+  get(deliveryId: string): InsertedPush | undefined {
     return this.#pushes.get(deliveryId);
   }
 
-  /** Whether this entry is one of them. */
+  /** Whether the entry carries one of these pushes. */
   carries(entryId: string): boolean {
     for (const push of this.#pushes.values()) if (push.entryId === entryId) return true;
     return false;
   }
 
-  undelivered(): StandingPush[] {
+  undelivered(): InsertedPush[] {
     return [...this.#pushes.values()].filter(({ isDelivered }) => !isDelivered);
   }
 
@@ -42,7 +42,7 @@ export class StandingList {
     for (const id of deliveryIds) this.#pushes.delete(id);
   }
 
-  /** A run is over: what it has delivered gets no answer any more. */
+  /** The run is over: delivered pushes will not be answered any more. */
   runOver(): void {
     for (const [id, { isDelivered }] of this.#pushes) if (isDelivered) this.#pushes.delete(id);
   }
