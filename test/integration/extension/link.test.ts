@@ -32,8 +32,8 @@ test("a frame of a wrong shape is refused by name and changes nothing", async ()
     await pi.rpc({ type: "prompt", message: `/${pi.hello.command} ${text}` });
   }
   expect(pi.frames("fault").map(({ error }) => error)).toEqual([
-    "The frame is no JSON.",
-    "The frame is no object.",
+    "The frame is not valid JSON.",
+    "The frame is not an object.",
     "The frame has no rid.",
   ]);
   expect(pi.frames("reply")).toEqual([]);
@@ -100,7 +100,7 @@ test("a frame in a file is acted on only when the file is what the frame says an
   write(`${text} `);
   await expect(send({ rid: "c", bytes: text.length + 1 })).rejects.toThrow(/hash/);
   write(text);
-  await expect(send({ rid: "d" })).rejects.toThrow(/another rid/);
+  await expect(send({ rid: "d" })).rejects.toThrow(/rid of the frame/);
   await expect(send({ rid: "e" })).rejects.toThrow(/could not be read/);
   write(text);
   expect(await send()).toEqual({ running: false, held: [] });

@@ -77,7 +77,7 @@ test.for<[string, SessionBoundaryDraft]>([
 test("there is one edit for each target and one compaction, and others' come first", () => {
   const { answer, faults } = write([() => ({ drafts: [edit, summary, summary] })], { entries: [edit] });
   expect(answer?.entries).toEqual([edit, summary]);
-  expect(faults).toEqual(["turn_end/compaction: A draft was left out: there is a compaction already."]);
+  expect(faults).toEqual(["turn_end/compaction: A draft was left out: the boundary already has a compaction."]);
 });
 
 test.for<[string, SessionBoundaryDraft]>([

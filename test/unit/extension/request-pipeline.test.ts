@@ -56,7 +56,7 @@ test("a stage that throws is passed over and reported", () => {
 test("a place has room for one stage", () => {
   const { pipeline: line } = pipeline();
   line.use("message_end", "learn", () => undefined);
-  expect(() => line.use("message_end", "learn", () => undefined)).toThrow(/there already/);
+  expect(() => line.use("message_end", "learn", () => undefined)).toThrow(/already exists/);
 });
 
 test("pi is asked for the hooks that have stages only, and gets an answer only when something has changed", () => {
