@@ -330,7 +330,7 @@ test("a client's push with the id of an extension's message is refused, and neve
     held: ["d2"],
     inserted: [],
     running: false,
-    refused: [{ deliveryId: "d1", why: "An extension uses this id." }],
+    refused: [{ deliveryId: "d1", why: "An extension already uses this id." }],
   });
   await ask(pi, "deliver", { tag: "b", message, options: { deliveryId: "d2" } });
   expect(await pi.told("b")).toMatch(/^DeliveryInputError deliveryIdReused/);
