@@ -21,7 +21,7 @@ function blocks() {
     appendEntry: (customType: string, data: unknown) => void branch.add({ type: "custom", customType, data }),
   });
   const changed: string[][] = [];
-  const host = {
+  const pruningContext = {
     ...host,
     cacheRule: { changed: (part: string, ids: readonly string[]) => void changed.push([part, ...ids]) },
     pruning: () => ({ ...defaultPruning, enabled: true }),
@@ -29,7 +29,7 @@ function blocks() {
     entries: createRequestEntries(host, { ambiguous: () => {}, clear: () => {} }),
     recall: { need: () => {}, missing: () => off.recall, addSource: (source: Recaller) => void sources.push(source) },
   };
-  const made = createBlocks(host as unknown as PruningContext);
+  const made = createBlocks(pruningContext as unknown as PruningContext);
   const stateOf = (id: string) => made.on(branch.context).find(id)?.state.kind;
   /** Writes what the writer gives pi. */
   const boundary = (drafts: readonly object[] = []): readonly object[] => {

@@ -40,7 +40,7 @@ export class Clock {
   begin(): void {
     const host = fakeHost(this.branch.context);
     const { histories, breaker } = createBreaker(() => this.config);
-    const host = {
+    const context = {
       ...host,
       cacheRule: { passing: (text: string) => this.changes.passing(text), changes: this.changes } as never,
       pruning: () => this.config,
@@ -50,7 +50,7 @@ export class Clock {
       blocks: { on: () => ({ active: [] }) as never },
       notify: this.host.notify,
     };
-    addNudges(host, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
+    addNudges(context, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
     this.#breaker = breaker;
     this.#run = (messages) => host.pipeline.run("context_with_system", messages, this.branch.context);
     this.#boundary = () =>
