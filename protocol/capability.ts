@@ -1,7 +1,7 @@
 /**
- * What a token may allow. `observe`: to read; `prompt`: to make sessions work (prompts, pushes, dialogs, their life);
- * `bash`: direct shell commands and exports; `payload`: the requests to the provider in full; `admin`: all of these, options of
- * sessions that run code, commands that the daemon does not know, and tokens.
+ * Capabilities of a token. `observe`: reading; `prompt`: operating sessions (prompts, pushes, dialogs, life cycle);
+ * `bash`: direct shell commands and exports; `payload`: the requests to the provider in full; `admin`: all of these,
+ * options of sessions that run code, commands that the daemon does not know, and tokens.
  */
 export const capabilities = ["observe", "prompt", "bash", "payload", "admin"] as const;
 export type Capability = (typeof capabilities)[number];

@@ -53,7 +53,7 @@ export const commandMethods = {
     params: params({
       sessionId: SessionId,
       since: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 128, description: "Only those behind the entry of this id." }),
+        Type.String({ minLength: 1, maxLength: 128, description: "Only entries after the one with this id." }),
       ),
     }),
     result: PiEntries,
@@ -63,7 +63,7 @@ export const commandMethods = {
   },
   "session/getTree": {
     summary:
-      "The entries of the session file as a tree, in pi's form. Each entry is two levels of JSON deeper than its parent. With more than 5,000 entries below each other it is `too_large`; `session/getEntries` has them in a list.",
+      "The entries of the session file as a tree, in pi's form. Each entry is nested two JSON levels deeper than its parent. A tree deeper than 5,000 entries is `too_large`; `session/getEntries` returns a list.",
     params: sessionIdOnly,
     result: PiTree,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/tree" },
@@ -83,7 +83,7 @@ export const commandMethods = {
     params: sessionIdOnly,
     result: Type.Object(
       {
-        text: Type.Union([Type.String(), Type.Null()], { description: "`null` where there is none." }),
+        text: Type.Union([Type.String(), Type.Null()], { description: "`null` if there is none." }),
         ...cachedFields,
       },
       { additionalProperties: true },
@@ -109,7 +109,7 @@ export const commandMethods = {
     asleep: "cached",
   },
   "session/getThinkingLevels": {
-    summary: "The thinking levels that the session's model knows.",
+    summary: "The thinking levels that the session's model supports.",
     params: sessionIdOnly,
     result: Type.Object({ levels: Type.Array(Type.String()), ...cachedFields }, { additionalProperties: true }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/thinking-levels" },
@@ -117,7 +117,7 @@ export const commandMethods = {
     asleep: "cached",
   },
   "session/setModel": {
-    summary: "Gives the session another model, and answers with it. The user's settings stay as they are.",
+    summary: "Sets the session's model and returns it. The user's settings do not change.",
     params: params({
       sessionId: SessionId,
       provider: Type.String({ minLength: 1, maxLength: 128 }),
@@ -129,16 +129,14 @@ export const commandMethods = {
     ...repeatable,
   },
   "session/cycleModel": {
-    summary: "Gives the session the next of the models that are available.",
+    summary: "Switches the session to the next available model.",
     params: params({ sessionId: SessionId, idempotencyKey }),
     result: Type.Object(
       {
         changed: Type.Boolean({ description: "Whether there was another model." }),
         model: Type.Optional(PiModel),
         thinkingLevel: Type.Optional(Type.String()),
-        isScoped: Type.Optional(
-          Type.Boolean({ description: "Whether pi's settings restrict what is cycled through." }),
-        ),
+        isScoped: Type.Optional(Type.Boolean({ description: "Whether pi's settings restrict the cycled models." })),
       },
       { additionalProperties: true },
     ),
@@ -146,14 +144,14 @@ export const commandMethods = {
     ...repeatable,
   },
   "session/setThinkingLevel": {
-    summary: "Sets how much the model thinks. Answers with the level that pi has now: a model may know fewer.",
+    summary: "Sets the thinking level. Returns the level in effect, because a model may support fewer levels.",
     params: params({ sessionId: SessionId, level: ThinkingLevel, idempotencyKey }),
     result: Type.Object({ level: Type.Optional(Type.String()) }, { additionalProperties: false }),
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/thinking-level" },
     ...repeatable,
   },
   "session/cycleThinkingLevel": {
-    summary: "Sets the next of the thinking levels that the model knows.",
+    summary: "Switches to the next thinking level that the model supports.",
     params: params({ sessionId: SessionId, idempotencyKey }),
     result: Type.Object(
       { changed: Type.Boolean({ description: "Whether the model can think." }), level: Type.Optional(Type.String()) },
@@ -163,7 +161,7 @@ export const commandMethods = {
     ...repeatable,
   },
   "session/rename": {
-    summary: "Names the session, in lists and in pi's own.",
+    summary: "Sets the session's name in the daemon's and pi's own lists.",
     params: params({ sessionId: SessionId, name: sessionName, idempotencyKey }),
     result: nothing,
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/name" },
@@ -171,11 +169,11 @@ export const commandMethods = {
   },
   "session/compact": {
     summary:
-      "Replaces what is old in the context by a summary, and answers when it is done. Only while no run is on: pi would abort it. `session/abort` ends it; whoever cancels the call only stops waiting.",
+      "Replaces the older part of the context with a summary, and returns when it is done. Only while no run is active, because pi would abort the run. `session/abort` ends the compaction; cancelling the call only ends the wait.",
     params: params({
       sessionId: SessionId,
       customInstructions: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 65_536, description: "What the summary is to keep." }),
+        Type.String({ minLength: 1, maxLength: 65_536, description: "What the summary must keep." }),
       ),
       idempotencyKey,
     }),
@@ -187,15 +185,15 @@ export const commandMethods = {
   },
   "session/navigate": {
     summary:
-      "Goes on from another entry of the session's tree, in the same session and the same file. Only while no run is on. With `summarize`, what is left is summed up by the model at the place where the session goes on; `session/abort` ends that.",
+      "Continues from another entry of the session's tree, in the same session and file. Only while no run is active. With `summarize`, the model summarises the abandoned branch where the session continues; `session/abort` ends that.",
     params: params({
       sessionId: SessionId,
       entryId: {
         ...EntryId,
         description:
-          "Where the branch shall end. Of a user's or a custom message: before it, so that another can take its place.",
+          "New end of the branch. For a user's or a custom message the branch ends before it, so that another message can replace it.",
       },
-      summarize: Type.Optional(Type.Boolean({ default: false, description: "Sums up the branch that is left." })),
+      summarize: Type.Optional(Type.Boolean({ default: false, description: "Summarises the abandoned branch." })),
     }),
     result: Navigation,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/navigate" },
@@ -204,7 +202,7 @@ export const commandMethods = {
     errors: [...commandErrors, "session_busy", "entry_not_found"],
   },
   "session/setLabel": {
-    summary: "Gives an entry of the session's file a label, or removes it. Also during a run.",
+    summary: "Sets or removes the label of an entry in the session's file. Also allowed during a run.",
     params: params({
       sessionId: SessionId,
       entryId: EntryId,
@@ -225,7 +223,7 @@ export const commandMethods = {
     errors: [...repeatable.errors, "entry_not_found"],
   },
   "session/listLabels": {
-    summary: "The labels of the session's entries, in the order in which they were set.",
+    summary: "The labels of the session's entries, in the order of setting.",
     params: sessionIdOnly,
     result: Type.Object({ labels: Type.Array(EntryLabel), ...cachedFields }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/labels" },
@@ -233,7 +231,7 @@ export const commandMethods = {
     asleep: "file",
   },
   "session/abortRetry": {
-    summary: "Ends pi's pause before it tries a failed request again, and the trying.",
+    summary: "Aborts pi's retry of a failed request, including the pause before it.",
     params: sessionIdOnly,
     result: nothing,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/retry/abort" },
@@ -246,12 +244,12 @@ export const commandMethods = {
       sessionId: SessionId,
       command: Type.String({ minLength: 1, maxLength: 131_072, pattern: "^[^\\u0000]*$" }),
       excludeFromContext: Type.Optional(
-        Type.Boolean({ default: false, description: "Keeps the output in the session, and from the model." }),
+        Type.Boolean({ default: false, description: "Keeps the output in the session, but hides it from the model." }),
       ),
       bashId: Type.Optional(
         Type.String({
           pattern: "^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$",
-          description: "To know its events by. Default: a UUIDv7.",
+          description: "Identifies its events. Default: a UUIDv7.",
         }),
       ),
       idempotencyKey,
@@ -262,7 +260,7 @@ export const commandMethods = {
     capability: "bash",
   },
   "session/abortBash": {
-    summary: "Ends the shell command that runs. Those that wait go on.",
+    summary: "Ends the running shell command. Waiting ones continue.",
     params: sessionIdOnly,
     result: nothing,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/bash/abort" },
@@ -271,7 +269,7 @@ export const commandMethods = {
   },
   "session/export": {
     summary:
-      "The session as one HTML page, with its system prompt and tools. Starts a pi where the session has none: only a pi knows these.",
+      "The session as one HTML page, with its system prompt and tools. Starts a pi if the session has none, because only pi knows these.",
     params: sessionIdOnly,
     result: Type.Object({ html: Type.String() }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/export" },
@@ -282,7 +280,7 @@ export const commandMethods = {
     errors: commandErrors,
   },
   "session/command": {
-    summary: "Sends a command of pi's RPC as it is, and returns its data: one that has no method yet.",
+    summary: "Sends a command of pi's RPC unchanged and returns its data, for commands without a method.",
     params: params({
       sessionId: SessionId,
       command: Type.Object(
@@ -298,10 +296,10 @@ export const commandMethods = {
     }),
     result: Type.Object(
       {
-        data: Type.Optional(Type.Unknown({ description: "pi's `data`, where it gave some." })),
+        data: Type.Optional(Type.Unknown({ description: "pi's `data`, if any." })),
         deliveries: Type.Optional({
           ...DeliveryEffects,
-          description: "With `compact`: the deliveries that were under way before the call, as they are behind it.",
+          description: "With `compact`: the deliveries open before the call, in their state after it.",
         }),
       },
       { additionalProperties: false },

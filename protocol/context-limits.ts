@@ -1,4 +1,4 @@
-/** Bounds of a document. */
+/** Limits of a document. */
 export interface ContextLimits {
   readonly maxDocumentBytes: number;
   readonly maxNodes: number;
@@ -25,7 +25,7 @@ export const defaultContextLimits: ContextLimits = {
   maxArgumentDepth: 64,
 };
 
-/** What no configuration may exceed. */
+/** The maximum that a configuration can set. */
 export const hardContextLimits: ContextLimits = {
   maxDocumentBytes: 256 * mebibyte,
   maxNodes: 500_000,

@@ -16,7 +16,7 @@ import type { MethodRow } from "./method-row.ts";
 import { childErrors, params } from "./params.ts";
 import { sessionOptions } from "./session-options.ts";
 
-/** What a context can be refused for, beyond its params. */
+/** Errors of a refused context, other than invalid params. */
 export const contextErrors = [
   "context_invalid",
   "context_too_large",
@@ -32,26 +32,27 @@ const Diagnostics = Type.Object(
     nodes: Type.Integer({ minimum: 0, description: "Nodes, or items, of the document." }),
     pairs: Type.Integer({ minimum: 0, description: "Tool calls with their results." }),
     notes: Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
-      description:
-        "How often something was met that is not in the document as the session has it, by a word for each kind.",
+      description: "Number of differences between the document and the session, by kind.",
     }),
   },
   { additionalProperties: false },
 );
 
-/** Rows of the method table about conversations that come from elsewhere, or are given away. */
+/** Method rows for importing and exporting conversations. */
 export const contextMethods = {
   "context/inspect": {
     summary:
-      "What a context comes to: of a session that was created with one, or of an option `context` without a session for it.",
+      "Inspects a context: of a session that was created with one, or of an option `context` without creating a session.",
     params: params({
       sessionId: Type.Optional(SessionId),
       context: Type.Optional({ ...ContextOption, description: "As in `session/create`. One of the two is given." }),
       model: Type.Optional({
         ...sessionOptions.model,
-        description: "The model that it would be built for, as in `session/create`. Only with `context`.",
+        description: "The target model, as in `session/create`. Only with `context`.",
       }),
-      items: Type.Optional(Type.Boolean({ default: false, description: "Gives the items too. Only with `context`." })),
+      items: Type.Optional(
+        Type.Boolean({ default: false, description: "Returns the items too. Only with `context`." }),
+      ),
     }),
     result: Type.Object(
       {

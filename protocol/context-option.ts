@@ -13,7 +13,7 @@ const caps = Type.Union([Type.Integer({ minimum: 200, maximum: 1_000_000 }), Typ
   description: "Characters of one tool result; what is longer keeps its head and its tail. null: all of it.",
 });
 
-/** Where a conversation comes from, and what is made of it: the option `context` of `session/create`. */
+/** Source and handling of an imported conversation: the option `context` of `session/create`. */
 export const ContextOption = params({
   document: Type.Optional(Type.Unknown({ description: "The document itself. One of the three sources is given." })),
   path: Type.Optional({
@@ -24,7 +24,7 @@ export const ContextOption = params({
   fromSession: Type.Optional(
     Type.Object(
       { sessionId: SessionId, leafId: Type.Optional(EntryId) },
-      { additionalProperties: false, description: "Another session, as `context/export` gives it." },
+      { additionalProperties: false, description: "Another session, as `context/export` returns it." },
     ),
   ),
   nodeId: Type.Optional(
@@ -36,30 +36,35 @@ export const ContextOption = params({
   ),
   until: Type.Optional(
     Type.Enum(["before", "through"], {
-      description: "Whether that node is left out or not. Default: `before` for a user's node, else `through`.",
+      description:
+        "Whether that node is excluded or included. Default: `before` for a user's node, otherwise `through`.",
     }),
   ),
   mode: Type.Optional(
     Type.Enum(["auto", "session", "ephemeral"], {
       default: "auto",
       description:
-        "`session`: messages of pi's session file. `ephemeral`: added to each request, only for an ephemeral session. `auto`: what the session is.",
+        "`session`: messages of pi's session file. `ephemeral`: added to each request, only for an ephemeral session. `auto`: the same as the session.",
     }),
   ),
   maxTokens: Type.Optional(
     Type.Union([Type.Integer({ minimum: 1, maximum: 1_000_000_000 }), Type.Enum(["auto"]), Type.Null()], {
       default: "auto",
-      description: "Estimated tokens. `auto`: 80 % of what the model's window leaves. null: no bound.",
+      description: "Estimated tokens. `auto`: 80 % of the free part of the model's window. null: no limit.",
     }),
   ),
   onOverflow: Type.Optional(
     Type.Enum(["trim", "error", "keep"], {
       default: "trim",
-      description: "Of what is beyond: the oldest is left out, it is refused, or all is kept.",
+      description:
+        "If the context exceeds the budget: `trim` drops the oldest messages, `error` refuses it, `keep` keeps everything.",
     }),
   ),
   repair: Type.Optional(
-    Type.Boolean({ default: true, description: "Mends what no provider would take, instead of refusing it." }),
+    Type.Boolean({
+      default: true,
+      description: "Repairs faults that providers would refuse, instead of refusing the context.",
+    }),
   ),
   onError: Type.Optional(
     Type.Enum(["fail", "warn"], {
@@ -104,10 +109,10 @@ export type ContextOption = Static<typeof ContextOption>;
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-/** What the budget has left out. */
+/** Content left out by the budget. */
 export const ContextDropped = Type.Object(
   { messages: count("Messages."), tokens: count("Estimated tokens.") },
-  { additionalProperties: false, description: "What the budget has left out." },
+  { additionalProperties: false, description: "Content left out by the budget." },
 );
 
 export const ContextTokens = Type.Object(
@@ -121,7 +126,7 @@ export const ContextTokens = Type.Object(
 
 export const ContextRepair = Type.Object(
   {
-    code: Type.String({ description: "The rule by which something was mended." }),
+    code: Type.String({ description: "The rule of the repair." }),
     nodeId: Type.Optional(Type.String()),
     detail: Type.String(),
   },
@@ -129,30 +134,30 @@ export const ContextRepair = Type.Object(
 );
 
 export const ContextRepairCounts = Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
-  description: "How often each rule was applied; those of 0 are left out.",
+  description: "Number of applications of each rule, without zeros.",
 });
 
 export const ContextNotes = Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
   description:
-    "How often something was met that the model is not given as the document, or the session that it was made of, has it, by the words of `context/export`. Absent: never.",
+    "Number of differences from the document or its original session, by the kinds of `context/export`. Absent if there are none.",
 });
 
 export const ContextWarnings = Type.Array(Type.Enum(["duplicate_prompt", "above_threshold", "reasoning_dropped"]), {
   maxItems: 3,
-  description: "What deserves a look and stops nothing.",
+  description: "Warnings that do not prevent the context.",
 });
 
 export const ContextHash = Type.String({
   pattern: "^[0-9a-f]{64}$",
-  description: "SHA-256 of what the model is given: the context's identity.",
+  description: "SHA-256 of the content for the model, which identifies the context.",
 });
 
-/** What a session was given, in the answer to `session/create`. */
+/** Summary of a session's context, in the result of `session/create`. */
 export const ContextSummary = Type.Object(
   {
     mode: Type.Enum(["session", "ephemeral"]),
     nodes: count("Nodes of the document, or its items."),
-    items: count("Items behind selection, repair and budget."),
+    items: count("Items after selection, repair and budget."),
     messages: count("Messages that were put before the session's own."),
     pairs: count("Tool calls with their results."),
     tokens: ContextTokens,
@@ -162,11 +167,11 @@ export const ContextSummary = Type.Object(
     warnings: ContextWarnings,
     hash: ContextHash,
   },
-  { additionalProperties: false, description: "The past that the session was given." },
+  { additionalProperties: false, description: "The context that the session was given." },
 );
 export type ContextSummary = Static<typeof ContextSummary>;
 
-/** Why a session has no context, as the error that the call would have given otherwise. */
+/** Why a session has no context: the error that the call would otherwise have returned. */
 export const ContextError = Type.Object(
   {
     code: Type.Integer(),

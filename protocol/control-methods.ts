@@ -5,10 +5,10 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { params } from "./params.ts";
 
-/** Rows of the method table about who acts in a session. */
+/** Method rows for clients and control of sessions. */
 export const controlMethods = {
   "daemon/hello": {
-    summary: "Says who this connection's client is: for what is told of its calls, and for control of sessions.",
+    summary: "Identifies this connection's client, for attribution of its calls and for control of sessions.",
     params: params({
       client: Type.Object(
         {
@@ -31,7 +31,7 @@ export const controlMethods = {
     errors: ["invalid_request", "conflict"],
   },
   "session/acquireControl": {
-    summary: "Makes this client the session's controller for a while, or renews that.",
+    summary: "Makes this client the session's controller for a limited time, or renews the lease.",
     params: params({
       sessionId: SessionId,
       ttlMs: Type.Optional(
@@ -40,7 +40,7 @@ export const controlMethods = {
       takeOver: Type.Optional(Type.Boolean({ default: false, description: "Take it from another client." })),
       policy: Type.Optional({
         ...ControlPolicy,
-        description: "Set the session's policy, which outlives the lease and the daemon. Default: as it is.",
+        description: "Sets the session's policy, which outlives the lease and the daemon. Default: unchanged.",
       }),
     }),
     result: Control,
@@ -51,11 +51,10 @@ export const controlMethods = {
     errors: ["session_not_found", "invalid_request", "not_controller"],
   },
   "session/releaseControl": {
-    summary:
-      "Gives the control of a session up, or hands it over to another connected client for the time that is left.",
+    summary: "Releases control of a session, or hands it to another connected client for the remaining time.",
     params: params({
       sessionId: SessionId,
-      to: Type.Optional({ ...ClientId, description: "Who is to have it. Default: nobody." }),
+      to: Type.Optional({ ...ClientId, description: "The new controller. Default: none." }),
     }),
     result: Control,
     http: { none: "it is about a connection that stays open" },

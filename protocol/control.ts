@@ -5,7 +5,7 @@ import { Type } from "./json-schema.ts";
 
 /** Who may change something in a session. */
 export const ControlPolicy = Type.Enum(["shared", "exclusive"], {
-  description: "`shared`: everyone may act. `exclusive`: the controller alone; others get `not_controller`.",
+  description: "`shared`: every client may act. `exclusive`: only the controller; others get `not_controller`.",
 });
 export type ControlPolicy = Static<typeof ControlPolicy>;
 
@@ -13,7 +13,7 @@ export type ControlPolicy = Static<typeof ControlPolicy>;
 export const Control = Type.Object(
   {
     policy: ControlPolicy,
-    controller: Type.Optional({ ...By, description: "Who has the lease. Absent: nobody has." }),
+    controller: Type.Optional({ ...By, description: "The holder of the lease. Absent if there is none." }),
     expiresAt: Type.Optional({ ...Timestamp, description: "When the lease ends, unless it is renewed." }),
   },
   { additionalProperties: false },
@@ -23,6 +23,6 @@ export type Control = Static<typeof Control>;
 /** Why the control of a session has changed. */
 export const ControlChange = Type.Enum(
   ["acquired", "taken_over", "handed_over", "released", "expired", "disconnected", "policy"],
-  { description: "`disconnected`: the controller's last connection had gone for longer than the grace." },
+  { description: "`disconnected`: the controller had no connection for longer than the grace period." },
 );
 export type ControlChange = Static<typeof ControlChange>;

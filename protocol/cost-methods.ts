@@ -8,11 +8,11 @@ const label = Type.String({
   minLength: 1,
   maxLength: 120,
   pattern: "\\S",
-  description: "At most 120 characters, not all of them blank.",
+  description: "At most 120 characters, not only white space.",
 });
 const budgetUsd = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 });
 const onBudget = Type.Enum(["warn", "stop"], {
-  description: "`stop` refuses the next prompt; a run that is on goes on.",
+  description: "`stop` refuses the next prompt; the current run continues.",
 });
 const byName = (description: string) => Type.Record(Type.String(), CostUsage, { description });
 
@@ -22,45 +22,43 @@ export const Budget = Type.Object(
     usd: { ...budgetUsd, description: "What may be spent." },
     onBudget,
     spentUsd: Type.Number({ description: "What is." }),
-    warnAt: Type.Number({ description: "The share of it at which `cost/budgetReached` is told first." }),
+    warnAt: Type.Number({ description: "Share of the budget at which `cost/budgetReached` is first sent." }),
   },
-  { additionalProperties: false, description: "What may be spent of USD, and what is." },
+  { additionalProperties: false, description: "The budget in USD, and the amount spent." },
 );
 
 export const CostPhase = Type.Object(
   {
     label,
-    path: Type.Array(Type.String(), { description: "With the phases around it, the outermost first." }),
+    path: Type.Array(Type.String(), { description: "Labels of the enclosing phases, outermost first, and its own." }),
     isOpen: Type.Boolean(),
     usage: CostUsage,
     requests: Type.Integer({ minimum: 0 }),
     wallMs: Type.Integer({ minimum: 0 }),
     budget: Type.Optional(Budget),
   },
-  { additionalProperties: false, description: "What was spent in a phase, with the phases inside it." },
+  { additionalProperties: false, description: "Cost of a phase, including nested phases." },
 );
 
 const changes = { scope: "none", asleep: "wake", capability: "prompt", since: "0.1.0" } as const;
 
-/** Rows of the method table about what a session costs. */
+/** Method rows for the cost of a session. */
 export const costMethods = {
   "cost/report": {
     summary:
-      "What the session has cost, in all and by model, source and phase. The sums are those of `session/getStats`. It is read from the session's file: no pi is started, and the part `cost` need not be on.",
+      "The cost of the session: total, and by model, source and phase. The sums equal those of `session/getStats`. Read from the session's file without starting a pi; the part `cost` need not be on.",
     params: params({ sessionId: SessionId }),
     result: Type.Object(
       {
         total: CostUsage,
-        byModel: byName(
-          "By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255.",
-        ),
-        bySource: byName("By source; `compaction_failed` is in no sum."),
+        byModel: byName("By `provider/id`; `unknown` are tools and summaries, `other` all models after the first 255."),
+        bySource: byName("By source; `compaction_failed` is excluded from all sums."),
         phases: Type.Array(CostPhase, {
           maxItems: 1_000,
           description: "In the order in which they began; the newest 1,000.",
         }),
         requests: Type.Integer({ minimum: 0, description: "Requests whose usage was reported." }),
-        estimated: Type.Boolean({ description: "A price was missing, so that the USD are too low." }),
+        estimated: Type.Boolean({ description: "A price was missing, so the USD are too low." }),
         budget: Type.Optional(Budget),
         checkpoints: Type.Array(CostCheckpointed, { maxItems: 100, description: "The newest last." }),
       },
@@ -73,7 +71,8 @@ export const costMethods = {
     errors: commandErrors,
   },
   "cost/checkpoint": {
-    summary: "Marks a point up to which costs are counted together. Turns the part `cost` on for the session.",
+    summary:
+      "Sets a checkpoint: costs are summed from checkpoint to checkpoint. Turns the part `cost` on for the session.",
     params: params({ sessionId: SessionId, label, idempotencyKey }),
     result: CostCheckpointed,
     ...changes,
@@ -97,7 +96,7 @@ export const costMethods = {
   },
   "cost/endPhase": {
     summary:
-      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label the innermost one. Turns the part `cost` on for the session, where a phase is open.",
+      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label, ends the innermost phase. Turns the part `cost` on for the session if a phase is open.",
     params: params({ sessionId: SessionId, label: Type.Optional(label), idempotencyKey }),
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,
@@ -106,7 +105,7 @@ export const costMethods = {
   },
   "cost/setBudget": {
     summary:
-      "What the session may cost, from its beginning on. null: as much as it wants. It goes before the configuration's budget. Turns the part `cost` on for the session.",
+      "Sets the budget of the session, counted from its start. null: unlimited. Overrides the configured budget. Turns the part `cost` on for the session.",
     params: params({
       sessionId: SessionId,
       budgetUsd: Type.Union([Type.Null(), budgetUsd]),

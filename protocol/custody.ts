@@ -1,23 +1,24 @@
 import type { Static } from "typebox";
 import { Type } from "./json-schema.ts";
 
-/** What is done when another program has written to the session's file. */
+/** Policy for writes of another program to the session's file. */
 export const OnForeignWrite = Type.Enum(["reload", "refuse", "fork", "allow"], {
   description:
-    "When another program (a pi in a terminal) has written to the session's file: `reload` has pi load it again, and refuses where the session's own branch would be left by that; `refuse` refuses until `session/reload`; `fork` goes on with the session's own branch in a new session; `allow` goes on regardless.",
+    "When another program (a pi in a terminal) has written to the session's file: `reload` makes pi load it again, and refuses if that would leave the session's own branch; `refuse` refuses until `session/reload`; `fork` continues the session's own branch in a new session; `allow` continues regardless.",
 });
 export type OnForeignWrite = Static<typeof OnForeignWrite>;
 
-/** What another program has done to a session's file. */
+/** A change of a session's file by another program. */
 export const ForeignWrite = Type.Object(
   {
     kind: Type.Enum(["grown", "rewritten", "removed"], {
-      description: "`grown`: entries were added. `rewritten`: what stood there is another. `removed`: it is gone.",
+      description:
+        "`grown`: entries were added. `rewritten`: existing content changed. `removed`: the file was deleted.",
     }),
-    entries: Type.Integer({ minimum: 0, description: "How many entries are not the session's own." }),
+    entries: Type.Integer({ minimum: 0, description: "Number of foreign entries." }),
     lastEntryId: Type.Optional(Type.String({ description: "The last entry of the file." })),
     divergent: Type.Boolean({
-      description: "Whether the file's last entry does not follow the session's own last one: the branches part.",
+      description: "Whether the branches diverge: the file's last entry does not follow the session's own last one.",
     }),
     during: Type.Enum(["run", "idle", "asleep"], {
       description: "`run`: seen when the run had settled. `idle`: before a run. `asleep`: the session had no pi.",

@@ -1,4 +1,4 @@
-/** What `daemon.json` in the state directory says. The file is 0600 and is removed when the daemon ends. */
+/** Content of `daemon.json` in the state directory. The file has mode 0600 and is removed when the daemon ends. */
 export interface DaemonFile {
   readonly pid: number;
   readonly version: string;
@@ -7,15 +7,15 @@ export interface DaemonFile {
   /** `http://127.0.0.1:<port>`. */
   readonly url: string;
   readonly socketPath: string;
-  /** `https://<address>:<port>`, where the daemon listens with TLS beyond loopback. */
+  /** `https://<address>:<port>`, if the daemon listens with TLS beyond loopback. */
   readonly tlsUrl?: string;
-  /** From when until when its certificate is valid: milliseconds since 1970. */
+  /** Validity of its certificate, in Unix milliseconds. */
   readonly tlsNotBefore?: number;
   readonly tlsNotAfter?: number;
   readonly token: string;
 }
 
-/** What is wrong with the certificate's time, as a sentence; undefined where nothing is. Clients refuse such a certificate. */
+/** Returns why the certificate is not valid now, as a sentence, or `undefined`. Clients refuse such a certificate. */
 export function certificateProblem(
   { tlsUrl, tlsNotBefore, tlsNotAfter }: Pick<DaemonFile, "tlsUrl" | "tlsNotBefore" | "tlsNotAfter">,
   now = Date.now(),

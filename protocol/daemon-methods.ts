@@ -7,7 +7,7 @@ import { empty, params } from "./params.ts";
 /** Rows of the method table about the daemon and its protocol. */
 export const daemonMethods = {
   "daemon/info": {
-    summary: "What runs here: versions, which pi, how many sessions.",
+    summary: "The daemon: versions, the pi in use, number of sessions.",
     params: empty,
     result: DaemonInfo,
     http: { verb: "GET", path: "/v1/daemon" },
@@ -17,7 +17,7 @@ export const daemonMethods = {
     errors: [],
   },
   "daemon/ready": {
-    summary: "Whether the daemon can do its work: its store takes writes, pi is there, its event loop turns.",
+    summary: "Whether the daemon is ready: its store accepts writes, pi exists, its event loop is responsive.",
     params: empty,
     result: Readiness,
     http: { verb: "GET", path: "/readyz" },
@@ -28,7 +28,7 @@ export const daemonMethods = {
   },
   "daemon/subscribe": {
     summary:
-      "Tells this connection of every session that is created, changes or is closed, from now on. Subscribe first and list then: what lies between is told. With `after` it is the feed of all sessions instead: the events after the cursor, then live ones.",
+      "Notifies this connection of every session that is created, changed or closed from now on. Subscribe first, then list, so that no change is missed. With `after`, follows the feed of all sessions instead: the events after the cursor, then live ones.",
     params: params({
       after: Type.Optional({
         ...FeedSeq,
@@ -57,7 +57,7 @@ export const daemonMethods = {
     errors: ["invalid_request"],
   },
   "daemon/unsubscribe": {
-    summary: "Ends that, and the feed. Not being subscribed is no error.",
+    summary: "Ends these notifications and the feed. Succeeds also without a subscription.",
     params: empty,
     result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
     http: { none: "a stream is ended by closing it" },

@@ -3,11 +3,11 @@ import { FeedPlace } from "./feed.ts";
 import { Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
-/** What differs between the versions of pi that are supported, as far as a client can notice it. */
+/** Differences between supported versions of pi that clients can notice. */
 export const PiCapabilities = Type.Object(
   {
     promptDisposition: Type.Boolean({
-      description: "pi says itself what became of a prompt. Without it the daemon finds it out.",
+      description: "pi reports the outcome of a prompt. Otherwise the daemon infers it.",
     }),
     settledAborted: Type.Boolean({ description: "`agent_settled` says whether the run was aborted." }),
   },
@@ -33,16 +33,16 @@ export const StoreDamage = Type.Object(
   {
     path: Type.String({ description: "The damaged database, set aside as it was found." }),
     at: Timestamp,
-    why: Type.String({ description: "What was found, as a sentence." }),
+    why: Type.String({ description: "What was damaged, as a sentence." }),
     kept: Type.Object(
       {
         sessions: Type.Integer(),
         sessionsFromList: Type.Integer({ description: "Their rows were lost; the list of sessions has them." }),
-        sessionsFromFiles: Type.Integer({ description: "Only pi's own session file was left of them." }),
+        sessionsFromFiles: Type.Integer({ description: "Restored from pi's session file only." }),
         prompts: Type.Integer(),
         deliveries: Type.Integer(),
       },
-      { additionalProperties: false, description: "How much the new store was begun with." },
+      { additionalProperties: false, description: "Number of rows restored to the new store." },
     ),
     lost: Type.Object(
       {
@@ -53,7 +53,7 @@ export const StoreDamage = Type.Object(
       {
         additionalProperties: false,
         description:
-          "What is known to be lost, as far as something readable names it; at most 1,000 of each. Transactions that are missing as a whole are counted in `why`.",
+          "Known losses, as named by readable data; at most 1,000 of each. `why` counts completely missing transactions.",
       },
     ),
   },
@@ -65,14 +65,14 @@ export const StoreInfo = Type.Object(
   {
     state: Type.Enum(["open", "failing"], {
       description:
-        "`failing`: writes fail or are refused with `store_failed`, and are tried again by themselves. Reads go on.",
+        "`failing`: writes fail or are refused with `store_failed`, and are retried automatically. Reads continue.",
     }),
     since: Type.Optional({ ...Timestamp, description: "Since when it is failing." }),
     why: Type.Optional(Type.String({ description: "Why it is failing." })),
-    unwritten: Type.Integer({ description: "Changes that have happened and wait to be written." }),
+    unwritten: Type.Integer({ description: "Changes waiting to be written." }),
     bytes: Type.Integer({ description: "The database's files." }),
     damaged: Type.Array(StoreDamage, {
-      description: "Damaged databases that were set aside and still lie there, the newest first; at most 3.",
+      description: "Damaged databases that were set aside and still exist, newest first; at most 3.",
     }),
   },
   { additionalProperties: false },
@@ -90,30 +90,31 @@ export const DaemonInfo = Type.Object(
     sessions: Type.Record(Type.String(), Type.Integer(), { description: "How many sessions are in each state." }),
     warmChildren: Type.Integer({
       minimum: 0,
-      description: "Children that are ready and that no session has yet; each costs what an idle pi costs.",
+      description: "Started children not yet assigned to a session; each uses the resources of an idle pi.",
     }),
     connections: Type.Integer(),
     residentBytes: Type.Integer({ description: "The daemon's own resident memory, without its children." }),
     store: Type.Optional(StoreInfo),
     feed: Type.Optional({
       ...FeedPlace,
-      description: "Where the feed of all sessions is: list then, and `daemon/subscribe` from there.",
+      description: "Position of the feed of all sessions: list the sessions, then call `daemon/subscribe` from it.",
     }),
   },
   { additionalProperties: false },
 );
 export type DaemonInfo = Static<typeof DaemonInfo>;
 
-/** What the daemon's work needs, and how that is. */
+/** State of the daemon's requirements. */
 export const Readiness = Type.Object(
   {
     ready: Type.Boolean(),
     store: Type.Enum(["open", "failing"], { description: "Whether the store takes writes." }),
-    pi: Type.Enum(["found", "missing"], { description: "Whether the pi that the daemon was started with is there." }),
-    eventLoopDelayMs: Type.Integer({ minimum: 0, description: "How late a timer of the daemon's was just now." }),
+    pi: Type.Enum(["found", "missing"], { description: "Whether the pi that the daemon was started with exists." }),
+    eventLoopDelayMs: Type.Integer({ minimum: 0, description: "Current delay of a timer in the daemon." }),
     lostLogLines: Type.Integer({
       minimum: 0,
-      description: "Lines that the daemon's log file has not taken, such as on a full disk; no reason not to be ready.",
+      description:
+        "Lines that could not be written to the daemon's log file, for example on a full disk. Does not affect readiness.",
     }),
   },
   { additionalProperties: false },

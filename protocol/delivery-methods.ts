@@ -13,7 +13,7 @@ export const deliveryMethods = {
       sessionId: SessionId,
       customType: Type.String({
         pattern: "^(?!pi-rpcd\\.carrier$)[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$",
-        description: "What kind of message it is; pi keeps it with the message. `pi-rpcd.carrier` is taken.",
+        description: "Message type, which pi stores with the message. `pi-rpcd.carrier` is reserved.",
       }),
       content: Content,
       display: Type.Optional(Type.Boolean({ default: true, description: "Whether pi's own screens show it." })),
@@ -35,20 +35,20 @@ export const deliveryMethods = {
       onAbort: Type.Optional(
         Type.Enum(["park", "drop"], {
           default: "park",
-          description: "What an abort does to it while it is not inserted.",
+          description: "Effect of an abort before it is inserted.",
         }),
       ),
       onClearQueue: Type.Optional(
         Type.Enum(["keep", "drop"], {
           default: "keep",
-          description: "What `session/clearQueue` does to it while it is not inserted.",
+          description: "Effect of `session/clearQueue` before it is inserted.",
         }),
       ),
       expiresAfterMs: Type.Optional(
         Type.Integer({
           minimum: 1,
           maximum: 604_800_000,
-          description: "Given up when it is not inserted within so many milliseconds. Default: never.",
+          description: "Expires if it is not inserted within this time, in milliseconds. Default: never.",
         }),
       ),
       until: Type.Optional({
@@ -113,12 +113,12 @@ export const deliveryMethods = {
         Type.Array(DeliveryState, { minItems: 1, maxItems: 12, description: "Only those in one of these states." }),
       ),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
-      after: Type.Optional({ ...DeliveryId, description: "`next` of the page before." }),
+      after: Type.Optional({ ...DeliveryId, description: "`next` of the previous page." }),
     }),
     result: Type.Object(
       {
         deliveries: Type.Array(Delivery),
-        next: Type.Optional({ ...DeliveryId, description: "For `after`, where there may be more." }),
+        next: Type.Optional({ ...DeliveryId, description: "Use as `after`, if there may be more." }),
       },
       { additionalProperties: false },
     ),
@@ -129,11 +129,11 @@ export const deliveryMethods = {
     errors: ["delivery_not_found"],
   },
   "delivery/cancel": {
-    summary: "Takes back a push that does not stand in the transcript yet. The result says whether that was so.",
+    summary: "Withdraws a push that is not in the transcript yet. The result says whether it was withdrawn.",
     params: params({ deliveryId: DeliveryId }),
     result: Type.Object(
       {
-        cancelled: Type.Boolean({ description: "False: its state made it too late." }),
+        cancelled: Type.Boolean({ description: "False: it was too late in this state." }),
         delivery: Delivery,
       },
       { additionalProperties: false },
@@ -145,7 +145,7 @@ export const deliveryMethods = {
     errors: ["delivery_not_found", "session_file_unusable", "session_closed", "link_failed", "overloaded", "cancelled"],
   },
   "delivery/resend": {
-    summary: "Starts a run that carries a parked push. While a run is on, that run goes on for it.",
+    summary: "Starts a run that carries a parked push. A current run carries it instead.",
     params: params({ deliveryId: DeliveryId }),
     result: Delivery,
     http: { verb: "POST", path: "/v1/deliveries/{deliveryId}/resend" },

@@ -26,14 +26,14 @@ const stateNames = [
 export type DeliveryState = (typeof stateNames)[number];
 export const DeliveryState = Type.Enum(stateNames);
 
-/** What a `delivered` or `answered` rests on. */
+/** Evidence for `delivered` or `answered`. */
 export const Evidence = Type.Enum(["headers", "start", "content", "message"], {
   description:
     "`headers`: the provider answered 2xx with the content type of its stream. `start`: the first event over a WebSocket. `content`: the first content of the answer. `message`: the whole answer.",
 });
 export type Evidence = Static<typeof Evidence>;
 
-/** Whether the pushed content was found in the payload that left for the provider. */
+/** Whether the pushed content was found in the payload sent to the provider. */
 export const PayloadCheck = Type.Enum(["confirmed", "unverified", "unchecked"]);
 export type PayloadCheck = Static<typeof PayloadCheck>;
 
@@ -51,9 +51,9 @@ export const Attempt = Type.Object(
       }),
     ),
     endedAt: Type.Optional(Timestamp),
-    status: Type.Optional(Type.Integer({ description: "HTTP status, where the provider's API gives one." })),
+    status: Type.Optional(Type.Integer({ description: "HTTP status, if the provider's API has one." })),
     evidence: Type.Optional(Evidence),
-    error: Type.Optional(Type.String({ description: "The provider's words, at most 1 KiB." })),
+    error: Type.Optional(Type.String({ description: "The provider's error text, at most 1 KiB." })),
   },
   { additionalProperties: false },
 );
@@ -83,7 +83,7 @@ const reasonCodes = [
 ] as const;
 export type ReasonCode = (typeof reasonCodes)[number];
 
-/** Why a delivery is where it is: a word for programs and a sentence for people. */
+/** Why a delivery is in its state: a code for programs and a sentence for people. */
 export const Reason = Type.Object(
   { code: Type.Enum(reasonCodes), message: Type.String() },
   { additionalProperties: false },
@@ -116,7 +116,7 @@ export const Delivery = Type.Object(
     reason: Type.Optional(Reason),
     redelivered: Type.Optional(
       Type.Boolean({
-        description: "An earlier attempt's verdict died with its child, so the model may have seen it before.",
+        description: "An earlier attempt's verdict was lost with its child, so the model may have seen it before.",
       }),
     ),
     history: Type.Array(HistoryStep, { description: "The states it went through, at most the 64 newest." }),
@@ -124,11 +124,11 @@ export const Delivery = Type.Object(
     updatedAt: Timestamp,
     insertedAt: Type.Optional({
       ...Timestamp,
-      description: "When it came into the transcript. Absent: it is not there. Kept when `history` is cut.",
+      description: "When it was inserted into the transcript. Absent if it was not. Kept when `history` is shortened.",
     }),
     expiresAt: Type.Optional({
       ...Timestamp,
-      description: "When it is given up if it does not stand in the transcript by then.",
+      description: "When it expires if it is not in the transcript by then.",
     }),
     settledAt: Type.Optional(Timestamp),
   },
@@ -136,16 +136,16 @@ export const Delivery = Type.Object(
 );
 export type Delivery = Static<typeof Delivery>;
 
-/** What a call has made of a delivery that was under way before it. */
+/** Effect of a call on a delivery that was open before it. */
 export const DeliveryEffect = Type.Object(
   { deliveryId: DeliveryId, state: DeliveryState, reason: Type.Optional(Reason) },
   { additionalProperties: false },
 );
 export type DeliveryEffect = Static<typeof DeliveryEffect>;
 
-/** In the result of a call that may touch the session's pushes. */
+/** Part of the result of calls that can affect the session's pushes. */
 export const DeliveryEffects = Type.Array(DeliveryEffect, {
-  description: "The deliveries that were under way before the call, as they are behind it.",
+  description: "The deliveries open before the call, in their state after it.",
 });
 export type DeliveryEffects = Static<typeof DeliveryEffects>;
 

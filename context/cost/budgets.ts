@@ -1,24 +1,24 @@
 import type { BudgetLevel, CostMark, MarkedBudget, OnBudget } from "./marks.ts";
 import type { Phase } from "./phase.ts";
 
-/** What is configured of budgets; what the session's own marks say goes before it. */
+/** Configured budgets; the session's own marks override them. */
 export interface BudgetRules {
   readonly budgetUsd: number | null;
   readonly onBudget: OnBudget;
-  /** The share of a budget at which it is told of. */
+  /** Share of a budget that triggers a warning. */
   readonly warnAt: number;
 }
 
-/** One budget that holds now. */
+/** A budget in effect. */
 export interface BudgetState {
-  /** Absent: the session's. */
+  /** Absent: the budget of the session. */
   readonly phase?: Phase;
   readonly usd: number;
   readonly onBudget: OnBudget;
   readonly warnAt: number;
   readonly spentUsd: number;
   readonly level: BudgetLevel | undefined;
-  /** What was told of it already. */
+  /** The level already reported. */
   readonly told: BudgetLevel | undefined;
 }
 
@@ -29,9 +29,9 @@ interface Told {
   readonly level: BudgetLevel;
 }
 
-/** Which budgets a session has, and what was told of them. */
-export class BudgetBook {
-  /** What was said last of the session's budget. `undefined`: nothing, so that the configuration holds. */
+/** The budgets of a session, and what was reported about them. */
+export class BudgetLedger {
+  /** The last mark of the session's budget. `undefined`: none, so the configuration applies. */
   #said: Extract<CostMark, { kind: "budget" }> | undefined;
   #told: Told | undefined;
   readonly #toldOfPhase = new WeakMap<Phase, Told>();
@@ -39,7 +39,7 @@ export class BudgetBook {
   mark(mark: BudgetMark, open: readonly Phase[]): void {
     if (mark.kind === "budget") {
       this.#said = mark;
-      // One that is set anew is told of anew.
+      // A budget that is set again is reported again.
       this.#told = undefined;
       return;
     }
@@ -48,7 +48,7 @@ export class BudgetBook {
       this.#told = { usd, level };
       return;
     }
-    // Phases of one label can lie in each other. The outer one has spent as much at least, and is told of first.
+    // Phases with the same label can be nested. The outer one has spent at least as much, and is reported first.
     const phase = open.find(
       (one) => one.label === label && one.budget?.usd === usd && isNews(this.#toldOfPhase.get(one), level),
     );
@@ -91,7 +91,7 @@ function stateOf(
     warnAt,
     spentUsd,
     level: spentUsd >= usd ? "spent" : spentUsd >= usd * warnAt ? "warning" : undefined,
-    // Of another sum nothing was told.
+    // A different amount was never reported.
     told: told?.usd === usd ? told.level : undefined,
   };
 }

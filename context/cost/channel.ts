@@ -1,2 +1,2 @@
-/** The channel of `pi.events` on which other extensions hear of each checkpoint, as its `CostCheckpointEvent`. */
+/** Channel of `pi.events` that announces each checkpoint to other extensions as a `CostCheckpointEvent`. */
 export const COST_CHANNEL = "cost_checkpoint";

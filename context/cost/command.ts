@@ -11,8 +11,8 @@ const usage =
   "/cost, /cost start LABEL [$USD [warn|stop]], /cost end [LABEL], /cost checkpoint LABEL, /cost budget USD|none [warn|stop]";
 
 /**
- * The command `/cost`. Where another extension has one of that name ours gives way: with two, pi knows neither by the name
- * alone, and would send the text to the model.
+ * Registers the command `/cost`, unless another extension has it: with two commands of the same name pi recognises
+ * neither, and would send the text to the model.
  */
 export function addCostCommand(host: PartContext, orders: CostOrders, desk: CostDesk): void {
   let isThere = false;
@@ -23,7 +23,7 @@ export function addCostCommand(host: PartContext, orders: CostOrders, desk: Cost
       description: "What the session costs, its phases and its budget.",
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
-          ctx.ui.notify(obey(text.trim(), { orders, desk, host, ctx }), "info");
+          ctx.ui.notify(runCommand(text.trim(), { orders, desk, host, ctx }), "info");
         } catch (thrown) {
           const words = thrown instanceof AskRefused ? thrown.message : `It failed: ${messageOf(thrown)}`;
           ctx.ui.notify(words, "error");
@@ -40,8 +40,8 @@ interface Room {
   readonly ctx: ExtensionContext;
 }
 
-/** Does what the words say, and gives the answer for people. */
-function obey(text: string, { orders, desk, host, ctx }: Room): string {
+/** Runs the command, and returns the answer for people. */
+function runCommand(text: string, { orders, desk, host, ctx }: Room): string {
   const [, verb = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(text) ?? [];
   if (verb === "") return overview(desk.look(ctx), host);
   if (!host.config().cost.enabled) throw new AskRefused("invalid_params", "The part cost is off in this session.");

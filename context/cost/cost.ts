@@ -3,7 +3,7 @@ import { addCostCommand } from "./command.ts";
 import { CostDesk } from "./desk.ts";
 import { CostOrders } from "./orders.ts";
 
-/** What a session costs: checkpoints, phases and budgets. It only ever adds entries of its own to the session. */
+/** Cost of a session: checkpoints, phases and budgets. Only adds entries of its own to the session. */
 export function addCost(host: PartContext): void {
   const desk = new CostDesk(host);
   const orders = new CostOrders(host, desk);

@@ -10,14 +10,14 @@ import { hasPrices, unpriced } from "./prices.ts";
 
 type CostConfig = OptimisationConfig["cost"];
 
-/** Sees what was spent, writes marks, and tells. */
+/** Tracks the cost of the session, writes marks, and notifies subscribers. */
 export class CostDesk {
   readonly #host: PartContext;
   readonly #session = new FoldOfSession();
-  /** What was last held against the model's prices. */
+  /** The configuration last checked against the model's prices. */
   #checked: CostConfig | undefined;
   #newest: Checkpoint | undefined;
-  /** What was told and is not known of in the session's file, so that nothing but this says that it was told. */
+  /** Reports that could not be recorded in the session's file, kept so that they are not repeated. */
   readonly #unkept = new Set<string>();
 
   constructor(host: PartContext) {
@@ -35,17 +35,17 @@ export class CostDesk {
     this.checkPrices(ctx);
   }
 
-  /** Tells what is new: checkpoints, and budgets that are reached. */
+  /** Reports new checkpoints and reached budgets. */
   look(ctx: ExtensionContext): CostFold {
     const fold = this.#read(ctx);
     if (!this.rules.enabled) return fold;
-    // It may have been configured meanwhile.
+    // The configuration may have changed.
     if (this.rules !== this.#checked) this.checkPrices(ctx);
     for (const budget of fold.budgets(this.rules)) this.#tell(budget, ctx);
     return fold;
   }
 
-  /** A turn has ended, or a run. */
+  /** Handles the end of a turn or run. */
   ended(what: "turn" | "run", ctx: ExtensionContext): void {
     const { enabled, autoCheckpoint } = this.rules;
     if (!enabled) return;
@@ -53,7 +53,7 @@ export class CostDesk {
     if (autoCheckpoint === what && !fold.sinceCheckpoint.isEmpty) this.mark({ kind: "checkpoint", label: what }, ctx);
   }
 
-  /** Writes an entry, and gives the checkpoint that it makes. */
+  /** Writes an entry, and returns the checkpoint that it creates. */
   mark(mark: CostMark, ctx: ExtensionContext): Checkpoint | undefined {
     this.#read(ctx);
     this.#host.pi.appendEntry(COST_MARK_TYPE, markData(mark));
@@ -62,7 +62,7 @@ export class CostDesk {
     return this.#newest === before ? undefined : this.#newest;
   }
 
-  /** A budget in USD cannot be kept where nothing has a price. */
+  /** A budget in USD needs a model with prices. */
   checkPrices(ctx: ExtensionContext): void {
     this.#checked = this.rules;
     if (!this.rules.enabled) return;
@@ -112,7 +112,7 @@ export class CostDesk {
     const key = JSON.stringify([phase?.path, phase?.startedAt, usd, level]);
     if (this.#unkept.has(key)) return;
     const of = phase === undefined ? {} : { label: phase.label };
-    // Written first: what is told twice is told once too often.
+    // Written first, so that it is never reported twice.
     this.#host.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
     const after = this.#read(ctx).budgets(this.rules);
     if (after.some((one) => one.phase === phase && !isTold(one))) this.#unkept.add(key);

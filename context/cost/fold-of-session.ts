@@ -4,25 +4,22 @@ import { type Checkpoint, CostFold } from "./fold.ts";
 type Session = Pick<ExtensionContext, "sessionManager">;
 type Entries = ReturnType<ExtensionContext["sessionManager"]["getEntries"]>;
 
-/**
- * What the session in this pi has cost. It is no state of its own: whoever asks gets the fold over the session's entries,
- * of which only those are looked at that are new.
- */
+/** The cost of the session in this pi: a fold over the session's entries that reads only new ones. */
 export class FoldOfSession {
   #fold: CostFold | undefined;
-  /** How many entries are in it, and the last of them. */
+  /** Number of entries read, and the last of them. */
   #count = 0;
   #last: Entries[number] | undefined;
 
-  /** Another session may be in this pi. */
+  /** The session in this pi may have changed. */
   forget(): void {
     this.#fold = undefined;
   }
 
-  /** `checkpoints`: those that were made since it was asked last; none at first. */
+  /** Returns the fold and the checkpoints created since the last call; none at first. */
   read({ sessionManager }: Session): { readonly fold: CostFold; readonly checkpoints: readonly Checkpoint[] } {
     const entries = sessionManager.getEntries();
-    // A session's entries are only ever added to; others are another's.
+    // Entries of a session are only appended; otherwise the session has changed.
     const before =
       this.#count === 0 || (entries.length >= this.#count && entries[this.#count - 1] === this.#last)
         ? this.#fold

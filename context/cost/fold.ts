@@ -1,11 +1,11 @@
-import { BudgetBook, type BudgetRules, type BudgetState } from "./budgets.ts";
+import { BudgetLedger, type BudgetRules, type BudgetState } from "./budgets.ts";
 import { COST_MARK_TYPE, type CostMark, MAX_LABEL_CHARS, MAX_OPEN_PHASES, readMark } from "./marks.ts";
 import { Phase } from "./phase.ts";
 import { spendingOf } from "./spending.ts";
 import { type Spending, Tally, unnamedModel } from "./tally.ts";
 import { isFields, type Usage } from "./usage.ts";
 
-/** One `cost_checkpoint`, with what is said beyond the event's own type. */
+/** A `cost_checkpoint` event, with additional data. */
 export interface Checkpoint {
   readonly event: {
     readonly type: "cost_checkpoint";
@@ -25,41 +25,41 @@ export interface Checkpoint {
   };
 }
 
-/** Checkpoints and ended phases that are kept, the newest. */
+/** Number of newest checkpoints and ended phases kept. */
 export const maxCheckpoints = 100;
 export const maxPhases = 1_000;
 
-/** The last answer, until it is known that it was used. */
+/** The last answer, until it is known to be used. */
 interface Attempt {
   readonly id: string;
   readonly usage: Usage;
-  /** The sums that have it. */
+  /** The sums that include it. */
   readonly tallies: readonly Tally[];
 }
 
 /**
- * What a session has cost, as a fold over the entries of its file in their order, abandoned branches included: as pi sums
- * them. The same entries give the same state in pi, in the daemon, after a resume and in a fork.
+ * The cost of a session, as a fold over the entries of its file in order, including abandoned branches, as in pi's own
+ * sums. The same entries give the same state in pi, in the daemon, after a resume and in a fork.
  *
- * An attempt is `discarded` where it ended in an error or was aborted, or where it was taken out of the context before the
- * next answer: so pi does with what it tries again behind a compaction.
+ * An attempt is `discarded` if it failed, was aborted, or was removed from the context before the next answer, as pi
+ * does before a retry after a compaction.
  */
 export class CostFold {
   readonly whole = new Tally();
   #delta = new Tally();
-  /** The outermost first. */
+  /** Outermost first. */
   #open: Phase[] = [];
   readonly #phases: Phase[] = [];
   readonly #checkpoints: Checkpoint[] = [];
-  /** How many there have been. */
+  /** Total number. */
   #checkpointCount = 0;
   #attempt: Attempt | undefined;
-  readonly #budgets = new BudgetBook();
-  /** Unix milliseconds: of the first entry, of the last checkpoint, and of the entry looked at. */
+  readonly #budgets = new BudgetLedger();
+  /** Unix milliseconds of the first entry, the last checkpoint, and the current entry. */
   #checkpointAt: number | undefined;
   #now = 0;
 
-  /** Takes the file's next entry, which may be anything. Gives the checkpoint that it makes. */
+  /** Adds the file's next entry, which is untrusted. Returns the checkpoint that it creates, if any. */
   add(entry: unknown): Checkpoint | undefined {
     if (!isFields(entry) || entry["type"] === "session") return undefined;
     this.pass(entry["timestamp"]);
@@ -80,7 +80,7 @@ export class CostFold {
     return undefined;
   }
 
-  /** The newest last. */
+  /** Newest last. */
   get checkpoints(): readonly Checkpoint[] {
     return this.#checkpoints;
   }
@@ -89,22 +89,22 @@ export class CostFold {
     return this.#checkpointCount;
   }
 
-  /** What has been spent since the last checkpoint. */
+  /** Cost since the last checkpoint. */
   get sinceCheckpoint(): Tally {
     return this.#delta;
   }
 
-  /** In the order in which they began. */
+  /** In order of their start. */
   get phases(): readonly Phase[] {
     return this.#phases;
   }
 
-  /** The outermost first. */
+  /** Outermost first. */
   get openPhases(): readonly Phase[] {
     return this.#open;
   }
 
-  /** The budgets as they are now: the session's, then those of the open phases. */
+  /** Returns the current budgets: the session's, then those of the open phases. */
   budgets(rules: BudgetRules): readonly BudgetState[] {
     return this.#budgets.states(rules, this.whole.total.cost.total, this.#open);
   }
@@ -130,7 +130,7 @@ export class CostFold {
 
   #start({ label, budget }: Extract<CostMark, { kind: "phaseStart" }>): Checkpoint | undefined {
     if (this.#open.length >= MAX_OPEN_PHASES) return undefined;
-    // What came before it is no part of it.
+    // Earlier entries do not belong to it.
     const before = this.#delta.isEmpty ? undefined : this.#checkpoint(startOf(`before ${label}`));
     const path = [...this.#open.map((phase) => phase.label), label];
     const phase = new Phase({ label, path, startedAt: this.#now, budget });
@@ -197,7 +197,7 @@ export class CostFold {
     for (const tally of attempt.tallies) tally.discard(attempt.usage);
   }
 
-  /** Takes the time of an entry that says nothing of costs. Times in a file may be anything; none goes back. */
+  /** Records the time of an entry without costs. Times in a file are untrusted; the clock never goes back. */
   pass(timestamp: unknown): void {
     const at = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
     if (at > this.#now) this.#now = at;
@@ -205,7 +205,7 @@ export class CostFold {
   }
 }
 
-/** Of a label, as much as one may have; no character is cut apart. */
+/** Shortens a label to the allowed length without splitting a character. */
 function startOf(label: string): string {
   return [...label].slice(0, MAX_LABEL_CHARS).join("");
 }

@@ -1,27 +1,27 @@
 import { isFields, readUsage, type Usage } from "./usage.ts";
 
-/** `customType` of the entries by which a session's file knows its phases, checkpoints and budgets. */
+/** `customType` of the entries that record phases, checkpoints and budgets in a session's file. */
 export const COST_MARK_TYPE = "pi-rpcd.cost";
 
-/** Characters of a label, each of one code point. */
+/** Maximum length of a label in code points. */
 export const MAX_LABEL_CHARS = 120;
-/** Phases inside one another. */
+/** Maximum nesting of phases. */
 export const MAX_OPEN_PHASES = 32;
 
 export type OnBudget = "warn" | "stop";
 export type BudgetLevel = "warning" | "spent";
 
-/** What one of our entries says. What was spent up to it follows from where it stands, so that it cannot be wrong. */
+/** Content of one of our entries. The cost up to it follows from its position, so it cannot be wrong. */
 export type CostMark =
   | { readonly kind: "checkpoint"; readonly label: string }
   | { readonly kind: "phaseStart"; readonly label: string; readonly budget?: MarkedBudget }
-  /** Ends the innermost open phase of this label, with all inside it. */
+  /** Ends the innermost open phase with this label, and all phases inside it. */
   | { readonly kind: "phaseEnd"; readonly label: string }
-  /** What the session may cost from now on; `usd: null`: as much as it wants. `onBudget` absent: as configured. */
+  /** New budget of the session; `usd: null`: unlimited. `onBudget` absent: as configured. */
   | { readonly kind: "budget"; readonly usd: number | null; readonly onBudget?: OnBudget }
-  /** It was told that so much of a budget is spent. `label`: of the phase whose budget it is; absent: the session's. */
+  /** Records a reported budget level. `label`: the phase of the budget; absent: the session's. */
   | { readonly kind: "reached"; readonly label?: string; readonly usd: number; readonly level: BudgetLevel }
-  /** A summary that was paid for and not used: it is in no sum of pi's. */
+  /** A summary that was paid for and not used; pi's sums do not include it. */
   | { readonly kind: "failedSummary"; readonly usage: Usage; readonly model?: string };
 
 export interface MarkedBudget {
@@ -30,14 +30,17 @@ export interface MarkedBudget {
   readonly onBudget?: OnBudget;
 }
 
-/** The `data` of an entry of ours. */
+/** Returns the `data` of an entry. */
 export function markData(mark: CostMark): Readonly<Record<string, unknown>> {
   return { v: 1, ...mark };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What an entry's data says. `undefined`: nothing that we would have written; other extensions and people can write anything. */
+/**
+ * Reads the `data` of an entry. `undefined` if it is invalid, because other extensions and people can write such
+ * entries.
+ */
 export function readMark(data: unknown): CostMark | undefined {
   if (!isFields(data) || data["v"] !== 1) return undefined;
   const kind = data["kind"] as CostMark["kind"];
@@ -69,7 +72,7 @@ const readers: Readonly<Record<CostMark["kind"], (data: Fields) => CostMark | un
   },
 };
 
-/** Whether something can be the label of a phase or checkpoint. */
+/** Whether a value is a valid label of a phase or checkpoint. */
 export function isLabel(value: unknown): value is string {
   if (typeof value !== "string" || value.length > 2 * MAX_LABEL_CHARS || value.trim() === "") return false;
   return value.length <= MAX_LABEL_CHARS || [...value].length <= MAX_LABEL_CHARS;

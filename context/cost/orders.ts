@@ -9,7 +9,7 @@ import { phaseToEnd, phaseTooMany } from "./refusals.ts";
 import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "./report.ts";
 import { isFields } from "./usage.ts";
 
-/** What clients and the command `/cost` can have done. Each writes one entry. */
+/** Actions for clients and the command `/cost`. Each writes one entry. */
 export class CostOrders {
   readonly #host: PartContext;
   readonly #desk: CostDesk;
@@ -61,7 +61,7 @@ function requirePrices(ctx: ExtensionContext): void {
   if (!hasPrices(ctx)) throw new AskRefused("price_unknown", unpriced(ctx));
 }
 
-/** The daemon has looked at the params; the command has not. */
+/** The daemon has validated the params; the command has not. */
 function labelOf(params: unknown): string {
   const label = isFields(params) ? params["label"] : undefined;
   if (isLabel(label)) return label.toWellFormed();

@@ -3,14 +3,14 @@ import { Tally } from "./tally.ts";
 
 export interface PhaseStart {
   readonly label: string;
-  /** With the phases around it, the outermost first. */
+  /** Labels of the enclosing phases, outermost first, and its own. */
   readonly path: readonly string[];
   /** Unix milliseconds. */
   readonly startedAt: number;
   readonly budget: MarkedBudget | undefined;
 }
 
-/** What is spent between two marks, with what is spent in the phases inside it. */
+/** Cost between two marks, including nested phases. */
 export class Phase {
   readonly label: string;
   readonly path: readonly string[];

@@ -8,7 +8,7 @@ export function hasPrices({ model }: Ctx): boolean {
   return hasAnyPrice(model?.cost);
 }
 
-/** Why no budget can be kept. */
+/** Returns why budgets are impossible. */
 export function unpriced({ model }: Ctx): string {
   return unpricedReason(model && `${model.provider}/${model.id}`);
 }

@@ -31,7 +31,7 @@ export interface CostReport {
   readonly checkpoints: Checkpoint[];
 }
 
-/** What `cost/report` says. `now`: Unix milliseconds, for phases that are open. */
+/** Builds the result of `cost/report`. `now`: Unix milliseconds, for open phases. */
 export function reportOf(fold: CostFold, rules: BudgetRules, now: number): CostReport {
   const { whole } = fold;
   const budget = fold.budgets(rules).find(({ phase }) => phase === undefined);

@@ -6,15 +6,15 @@ type Fields = Readonly<Record<string, unknown>>;
 const maxModelChars = 256;
 
 /**
- * What an entry of a session file adds to what the session has cost: exactly what pi's `get_session_stats` adds for it.
- * Usage that stands elsewhere in an entry, as that of a delegated session in a tool's `details`, is no second sum, and a
- * delegated session's own file is not looked into.
+ * Returns what an entry of a session file adds to the session's cost, exactly as pi's `get_session_stats` does. Usage
+ * elsewhere in an entry, such as a delegated session's in a tool's `details`, does not count again, and the delegated
+ * session's own file is not read.
  */
 export function spendingOf(entry: Fields): Spending | undefined {
   const { type, usage, message } = entry;
   switch (type) {
     case "usage":
-      // pi knows one kind of them so far: requests beside the conversation.
+      // pi has one kind so far: requests outside the conversation.
       return spent(usage, "cache_warm", modelOf(entry["provider"], entry["model"]));
     case "compaction":
     case "branch_summary":
@@ -37,7 +37,7 @@ function messageSpending(message: Fields): Spending | undefined {
 function spent(given: unknown, source: Source, model: string): Spending | undefined {
   const usage = readUsage(given);
   if (usage === undefined || isNoUsage(usage)) return undefined;
-  // What a tool reports is of any number of requests, made elsewhere.
+  // A tool's usage covers any number of requests made elsewhere.
   const requests = source === "tool" ? 0 : 1;
   return { usage, source, model, requests, isUnpriced: isUnpriced(given, usage) };
 }

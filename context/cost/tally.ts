@@ -1,6 +1,6 @@
 import { addUsage, isNoUsage, noUsage, type Usage, withoutUsage } from "./usage.ts";
 
-/** Where tokens went. */
+/** What the tokens were used for. */
 export type Source = (typeof sources)[number];
 export const sources = [
   "assistant",
@@ -12,23 +12,23 @@ export const sources = [
   "compaction_failed",
 ] as const;
 
-/** What one entry adds. */
+/** Cost of one entry. */
 export interface Spending {
   readonly usage: Usage;
   readonly source: Source;
-  /** `provider/id`; {@link unnamedModel} where the entry names none. */
+  /** `provider/id`; {@link unnamedModel} if the entry names none. */
   readonly model: string;
   readonly requests: number;
   readonly isUnpriced: boolean;
 }
 
-/** What tools and summaries are counted under: pi does not keep which model they used. */
+/** Model name for tools and summaries, because pi does not store their model. */
 export const unnamedModel = "unknown";
-/** All models behind the first ones. */
+/** Collects all models after the first ones. */
 const otherModels = "other";
 const maxModels = 255;
 
-/** A sum of entries: in all, by model and by source. */
+/** Sum of entries: total, by model and by source. */
 export class Tally {
   total: Usage = noUsage;
   requests = 0;
@@ -39,7 +39,7 @@ export class Tally {
   add({ usage, source, model, requests, isUnpriced }: Spending): void {
     into(this.#bySource, source, usage);
     this.isEstimated ||= isUnpriced;
-    // In no sum of pi's, so in none of ours.
+    // pi's sums do not include it, so ours do not either.
     if (source === "compaction_failed") return;
     this.total = addUsage(this.total, usage);
     this.requests += requests;
@@ -47,7 +47,7 @@ export class Tally {
     into(this.#byModel, isKept ? model : otherModels, usage);
   }
 
-  /** An attempt turns out to be none that was used. */
+  /** Moves the usage of an attempt that was not used. */
   discard(usage: Usage): void {
     const left = withoutUsage(this.#bySource.get("assistant") ?? noUsage, usage);
     if (left.totalTokens === 0) this.#bySource.delete("assistant");

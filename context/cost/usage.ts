@@ -1,10 +1,10 @@
-/** What requests took, in pi's own shape: tokens, and USD by what they were paid for. Loaded in pi: no schemas here. */
+/** Usage of requests in pi's own shape: tokens, and USD by kind. Loaded in pi, so without schemas. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** Of the four before, as pi's `get_session_stats` has it, whatever the provider calls its total. */
+  /** Sum of the four above, as in pi's `get_session_stats`, regardless of the provider's total. */
   readonly totalTokens: number;
   readonly cost: {
     readonly input: number;
@@ -24,12 +24,12 @@ export const noUsage: Usage = {
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 };
 
-/** Numbers beyond it are nobody's usage, and sums of them would be no numbers any more. */
+/** Larger numbers cannot be real usage, and their sums would overflow. */
 const maxNumber = 1e15;
 
 /**
- * A usage as an entry of a session file has it, which may hold anything. `undefined` where there is none: pi counts nothing
- * then. What of it is no number counts as 0; a negative one counts, as it does in pi.
+ * Reads an untrusted usage of a session entry. `undefined` if there is none, which pi does not count. Invalid numbers
+ * count as 0; negative ones count, as in pi.
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isFields(value)) return undefined;
@@ -42,7 +42,7 @@ export function readUsage(value: unknown): Usage | undefined {
   };
 }
 
-/** Whether a price was missing: tokens that cost nothing, where the provider has not said that they do. */
+/** Whether a price is missing: tokens without cost that the provider did not report as free. */
 export function isUnpriced(value: unknown, usage: Usage): boolean {
   if (usage.totalTokens === 0 || usage.cost.total !== 0) return false;
   const cost = isFields(value) ? value["cost"] : undefined;
@@ -53,12 +53,12 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return combine(a, b, 1);
 }
 
-/** What is left of `a` without `b`, which is part of it. */
+/** Subtracts `b`, which is part of `a`. */
 export function withoutUsage(a: Usage, b: Usage): Usage {
   return combine(a, b, -1);
 }
 
-/** Whether no token and no USD is in it. */
+/** Whether it has neither tokens nor USD. */
 export function isNoUsage({ input, output, cacheRead, cacheWrite, cost }: Usage): boolean {
   return input === 0 && output === 0 && cacheRead === 0 && cacheWrite === 0 && cost.total === 0;
 }

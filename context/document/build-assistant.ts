@@ -4,7 +4,10 @@ import { isModel } from "./ids.ts";
 import { decodedBytes } from "./read-parts.ts";
 import { isSoundBlock } from "./sound-block.ts";
 
-/** An assistant's content as pi has it: its own blocks where they are for the target and sound, else made of the parts. */
+/**
+ * Builds an assistant's content for pi: the item's own blocks if they are valid and for the target, otherwise blocks
+ * made from the parts.
+ */
 export function assistantContent(item: ContextItem, target: ContextTarget): readonly Meta[] {
   const isOfTarget = isModel(item.model, target);
   const blocks = isOfTarget ? ownBlocks(item) : undefined;
@@ -34,8 +37,8 @@ function partBlock(part: ContextPart, isOfTarget: boolean): readonly Meta[] {
 }
 
 /**
- * The item's own blocks, with the calls as they are named now; undefined where there are none, where one is not as pi
- * has it, and where their calls are not the item's.
+ * Returns the item's own blocks with the current names of the calls; `undefined` if there are none, if one is not valid
+ * for pi, or if their calls differ from the item's.
  */
 function ownBlocks(item: ContextItem): readonly Meta[] | undefined {
   if (item.blocks === undefined || item.blocks.length === 0 || !item.blocks.every(isSoundBlock)) return undefined;

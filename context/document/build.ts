@@ -8,16 +8,16 @@ import type { ContextOptions } from "./options.ts";
 
 export type BuildOptions = Pick<ContextOptions, "systemNodes" | "events">;
 
-/** Messages as pi has them, one for each item that is not left out and not of the role `system`. */
+/** pi messages, one for each included item except those of the role `system`. */
 export interface Built {
   readonly messages: readonly BuiltMessage[];
-  /** The texts of the `system` items in their order, with an empty line between them. Absent: there are none. */
+  /** Texts of the `system` items in order, separated by an empty line. Absent if there are none. */
   readonly instructions?: string;
 }
 
 /**
- * Makes messages of items that are sound (`repairItems`) for a model. The same items give the same messages, byte for
- * byte. Usage is zero everywhere: pi would add it to what the session costs.
+ * Builds messages for a model from repaired items (`repairItems`). Deterministic: the same items give the same bytes.
+ * Usage is zero, because pi would add it to the session's cost.
  */
 export function buildMessages(items: readonly ContextItem[], target: ContextTarget, options: BuildOptions = {}): Built {
   const kept = chosenItems(items, options);
@@ -30,7 +30,7 @@ export function buildMessages(items: readonly ContextItem[], target: ContextTarg
   return { messages, ...(instructions === "" ? {} : { instructions }) };
 }
 
-/** The items without those that the options leave out. */
+/** Removes the items that the options exclude. */
 export function chosenItems(items: readonly ContextItem[], options: BuildOptions): readonly ContextItem[] {
   const { systemNodes = "section", events = "include" } = options;
   return items.filter((item) => {
@@ -86,7 +86,10 @@ const noUsage = {
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 } as const;
 
-/** An event as a message: what of pi's own it stands for, else a custom message that names it in its first line. */
+/**
+ * Converts an event to pi's own message if it represents one, otherwise to a custom message with the event's name in
+ * the first line.
+ */
 export function buildEvent(item: ContextItem): BuiltMessage {
   const native = nativeEventOf(item);
   if (native !== undefined) return buildNative(item, native);
@@ -134,14 +137,14 @@ function buildNative(item: ContextItem, native: NativeEvent): BuiltMessage {
   }
 }
 
-/** The mark of a delivery in another session says nothing in this one, where it would be taken for one of its own. */
+/** Removes the delivery mark of another session, which this session would mistake for its own. */
 function withoutMark(details: unknown): unknown {
   if (!isObject(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
   const { [DELIVERY_MARK]: _, ...rest } = details;
   return rest;
 }
 
-/** Without what is empty, which some services refuse, and without reasoning, which only an assistant has. */
+/** Removes empty parts, which some services refuse, and reasoning, which only an assistant can have. */
 function visibleParts(item: ContextItem): readonly (TextPart | ImagePart)[] {
   return item.content.flatMap((part): readonly (TextPart | ImagePart)[] => {
     if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];

@@ -2,7 +2,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { BuiltMessage } from "../../protocol/link-context.ts";
 import { isObject } from "./measure.ts";
 
-// What pi must be given of each message. It reads what it is given without a check of its own, and stumbles later.
+// Fields that pi needs in each message. pi does not validate them and fails later.
 
 type Check = (value: unknown) => boolean;
 
@@ -12,7 +12,7 @@ const isNumber: Check = (value) => typeof value === "number" && Number.isFinite(
 const isFlag: Check = (value) => typeof value === "boolean";
 const isAnything: Check = () => true;
 
-/** The value of a field that may be absent. */
+/** Check of an optional field. */
 function maybe(check: Check): Check {
   return (value) => value === undefined || check(value);
 }
@@ -21,7 +21,7 @@ function each(check: Check): Check {
   return (value) => Array.isArray(value) && value.every(check);
 }
 
-/** An object with these fields, and others. */
+/** Check of an object with these fields; others are allowed. */
 function record(fields: Readonly<Record<string, Check>>): Check {
   const named = Object.entries(fields);
   return (value) => isObject(value) && named.every(([name, check]) => check(value[name]));
@@ -80,7 +80,7 @@ const fieldsOf: { readonly [Role in BuiltMessage["role"]]: Fields } = {
   },
 };
 
-/** The first field of a message that is not as pi needs it, or that pi does not know; undefined: all is well. */
+/** Returns the first invalid or unknown field of a message; `undefined` if the message is valid. */
 export function messageFault(message: unknown): string | undefined {
   if (!isObject(message)) return "message";
   const { role } = message;
@@ -92,7 +92,7 @@ export function messageFault(message: unknown): string | undefined {
   return Object.keys(message).find((name) => name !== "role" && name !== "timestamp" && !Object.hasOwn(fields, name));
 }
 
-/** Throws `internal_error` where a message is not as pi needs it: then it must not reach pi. */
+/** Throws `internal_error` for an invalid message, which must not reach pi. */
 export function requireSound(messages: readonly BuiltMessage[]): void {
   for (const [index, message] of messages.entries()) {
     const fault = messageFault(message);

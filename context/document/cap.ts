@@ -4,8 +4,8 @@ import { acceptedToolName } from "./ids.ts";
 import type { ToolResultCaps } from "./options.ts";
 
 /**
- * Cuts the results of tools that are longer than they may be to a head and a tail, with a mark between them that names
- * the original length. Images stay.
+ * Shortens long tool results to a head and a tail, with a mark between them that states the original length. Images are
+ * kept.
  */
 export function capToolResults(
   items: readonly ContextItem[],
@@ -23,7 +23,7 @@ export function capToolResults(
   });
 }
 
-/** The caps by the names that tools have, and by those that a repair has given them. */
+/** Caps by tool name, both original and repaired. */
 function capsByName(perTool: Readonly<Record<string, number | null>>): ReadonlyMap<string, number | null> {
   const given = Object.entries(perTool);
   const repaired = ["", "google"].flatMap((api) =>
@@ -32,14 +32,14 @@ function capsByName(perTool: Readonly<Record<string, number | null>>): ReadonlyM
   return new Map([...repaired, ...given]);
 }
 
-/** UTF-16 units of all texts. */
+/** Length of all texts in UTF-16 units. */
 export function textLength(content: readonly { readonly type: string }[]): number {
   let length = 0;
   for (const part of content) if (isText(part)) length += part.text.length;
   return length;
 }
 
-/** The same content with no more than `max` UTF-16 units of text (mark included), which is at least 200. */
+/** Shortens content to at most `max` UTF-16 units of text, including the mark. `max` is at least 200. */
 export function capContent<P extends ContextPart>(content: readonly P[], max: number): readonly P[] {
   const length = textLength(content);
   if (length <= max) return content;
@@ -57,8 +57,8 @@ export function capContent<P extends ContextPart>(content: readonly P[], max: nu
       continue;
     }
     const head = cutBefore(part.text, headEnd - at);
-    const tail = cutBehind(part.text, tailStart - at);
-    // The mark stands in the part with which the head ends.
+    const tail = cutAfter(part.text, tailStart - at);
+    // The mark is in the part where the head ends.
     const marksHere: boolean = !isMarked && at + part.text.length > headEnd;
     isMarked ||= marksHere;
     at += part.text.length;
@@ -78,7 +78,7 @@ function markOf(leftOut: number, original: number): string {
 
 const marks = /\n\[… \d{1,15} of (\d{1,15}) characters left out …\]\n/g;
 
-/** The length that the mark of a former cut names; 0: there was none. */
+/** Original length from the mark of an earlier cut; 0 if there was none. */
 function originalLength(content: readonly { readonly type: string }[]): number {
   let length = 0;
   for (const part of content) {
@@ -88,15 +88,15 @@ function originalLength(content: readonly { readonly type: string }[]): number {
   return length;
 }
 
-/** The text up to an index, without half a surrogate pair at its end. */
+/** Returns the text up to an index, without splitting a surrogate pair. */
 function cutBefore(text: string, end: number): string {
   if (end <= 0) return "";
   if (end >= text.length) return text;
   return text.slice(0, isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end);
 }
 
-/** The text from an index on, without half a surrogate pair at its beginning. */
-function cutBehind(text: string, start: number): string {
+/** Returns the text from an index, without splitting a surrogate pair. */
+function cutAfter(text: string, start: number): string {
   if (start >= text.length) return "";
   if (start <= 0) return text;
   return text.slice(isHighSurrogate(text.charCodeAt(start - 1)) ? start + 1 : start);

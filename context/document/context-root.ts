@@ -3,39 +3,39 @@ import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextSource } from "./docu
 import { isObject } from "./measure.ts";
 import { type NativeEvent, nativeEventOf } from "./native-event.ts";
 
-/** What the root entry of a session file says about a context that the file was written from. */
+/** Data of the root entry of a session file that was written from a context. */
 export interface ContextRoot {
   readonly version: 1;
-  /** Of the messages and instructions, as they were given. */
+  /** Hash of the messages and instructions as given. */
   readonly hash: string;
   readonly source?: ContextSource;
-  /** The node of the document up to which the conversation goes. */
+  /** Last node of the conversation in the document. */
   readonly nodeId?: string;
-  /** For the prompt's section of prior instructions. */
+  /** Text of the prompt's section of prior instructions. */
   readonly instructions?: string;
-  /** The `system` items, which are no entries. */
+  /** The `system` items, which have no entries. */
   readonly system?: readonly SystemExtra[];
-  /** By the id of an entry. */
+  /** By entry id. */
   readonly entries: Readonly<Record<string, EntryExtra>>;
 }
 
 export interface SystemExtra {
-  /** The id of the entry that it stands before; `null`: behind all. */
+  /** Id of the following entry; `null`: after all entries. */
   readonly before: string | null;
   readonly item: ContextItem;
 }
 
-/** How the item that an entry was made of differs from the item that an export makes of the entry. */
+/** Difference between an entry's original item and the item that an export makes from the entry. */
 export interface EntryExtra {
-  /** Go before what the entry itself says; those of `meta` beside those that follow from the entry. */
+  /** Override the entry's fields; fields of `meta` are merged with the entry's. */
   readonly fields?: ItemFields;
-  /** What the entry says and the item did not have. */
+  /** Fields of the entry that the item did not have. */
   readonly absent?: readonly (keyof ContextItem)[];
 }
 
 export type ItemFields = Partial<Omit<ContextItem, "role" | "content" | "toolCalls" | "blocks">>;
 
-/** Fields of an item that may be in {@link EntryExtra.fields}, and what they are. */
+/** Fields allowed in {@link EntryExtra.fields}, with their checks. */
 const fieldChecks: { readonly [Field in keyof Required<ItemFields>]: (value: unknown) => boolean } = {
   nodeId: isString,
   timestamp: (value) => typeof value === "number" && Number.isFinite(value),
@@ -52,7 +52,7 @@ const fieldChecks: { readonly [Field in keyof Required<ItemFields>]: (value: unk
 
 const fieldNames = Object.keys(fieldChecks) as readonly (keyof ItemFields)[];
 
-/** What an export says of an entry without having been told, for each role of a message. */
+/** Fields that an export always sets, by message role. */
 const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof ContextItem)[]>> = {
   user: [],
   assistant: ["model", "usage", "stopReason", "blocks"],
@@ -63,12 +63,12 @@ const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof Cont
   bashExecution: [],
 };
 
-/** An export calls a node after its entry. */
+/** An export names a node after its entry. */
 const nodeName: keyof ContextItem = "nodeId";
 
 /**
- * What is lost of an item in the entry that its message becomes; undefined: nothing. `isOwnEntry`: a summary becomes an
- * entry of its kind, which has all of its fields, and not a message among others.
+ * Returns what an item loses when its message becomes an entry; `undefined`: nothing. `isOwnEntry`: a summary becomes
+ * an entry of its own type with all fields, instead of a message.
  */
 export function entryExtra(item: ContextItem, message: BuiltMessage, isOwnEntry: boolean): EntryExtra | undefined {
   const fields = Object.fromEntries(
@@ -82,7 +82,7 @@ export function entryExtra(item: ContextItem, message: BuiltMessage, isOwnEntry:
   return { ...(Object.keys(fields).length === 0 ? {} : { fields }), ...(absent.length === 0 ? {} : { absent }) };
 }
 
-/** `meta` without what the entry restores. */
+/** Returns `meta` without the fields that the entry restores. */
 function lostMeta(item: ContextItem, isOwnEntry: boolean): Meta | undefined {
   const native = nativeEventOf(item);
   if (item.meta === undefined || native === undefined) return item.meta;
@@ -91,7 +91,7 @@ function lostMeta(item: ContextItem, isOwnEntry: boolean): Meta | undefined {
   return Object.keys(rest).length === 0 ? undefined : rest;
 }
 
-/** What an export makes of the entry. */
+/** Returns what an export makes from the entry. */
 function restoredNative(native: NativeEvent, isOwnEntry: boolean): Meta {
   const isSummary = native.type === "compaction" || native.type === "branch_summary";
   if (isSummary && !isOwnEntry) {
@@ -103,7 +103,7 @@ function restoredNative(native: NativeEvent, isOwnEntry: boolean): Meta {
   return restored;
 }
 
-/** Whether two objects have the same values, and not only equal ones. */
+/** Whether two objects have identical values. */
 function isSame(one: Meta, other: Meta): boolean {
   const names = Object.keys(one);
   return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]));
@@ -124,7 +124,7 @@ function isKept(name: keyof ItemFields, item: ContextItem, message: BuiltMessage
       return name === "eventType" || (name === "timestamp" && isWholeTime(item.timestamp));
     case "compactionSummary":
     case "branchSummary":
-      // Their time stands in the entry alone, and may have been moved.
+      // Their time is only in the entry, and may have been moved.
       return name === "eventType";
     case "bashExecution":
       return name === "eventType" || name === "timestamp";
@@ -133,15 +133,12 @@ function isKept(name: keyof ItemFields, item: ContextItem, message: BuiltMessage
   }
 }
 
-/** Whether the time comes back from a date's text as it was. */
+/** Whether the time survives conversion to a date text and back. */
 function isWholeTime(timestamp: number): boolean {
   return Number.isInteger(timestamp) && Math.abs(timestamp) <= 8.64e15;
 }
 
-/**
- * Reads the `data` of a root entry, which anybody may have written. Undefined where it is none; what of it is not as it
- * must be is left out.
- */
+/** Reads the untrusted `data` of a root entry. Returns `undefined` if it is not one; drops invalid fields. */
 export function readContextRoot(data: unknown): ContextRoot | undefined {
   if (!isObject(data) || data["version"] !== 1) return undefined;
   const { hash, source, nodeId, instructions, system, entries } = data;

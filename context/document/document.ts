@@ -1,9 +1,6 @@
 import type { ImagePart, Meta, TextPart } from "../../protocol/link-context.ts";
 
-/**
- * The format in which a conversation comes from somewhere else, and in which one of pi's is given away: a tree of nodes,
- * or items that are in order already.
- */
+/** Format of imported and exported conversations: a tree of nodes, or an ordered list of items. */
 
 export const CONTEXT_FORMAT = "pi-rpcd/context";
 export const CONTEXT_VERSION = 1;
@@ -11,15 +8,15 @@ export const CONTEXT_VERSION = 1;
 /** `customType` of the root entry of a session file that was written from a document. */
 export const CONTEXT_ROOT_TYPE = "pi-rpcd.context";
 
-/** `customType` of the messages that event items become. */
+/** `customType` of the messages made from event items. */
 export const CONTEXT_EVENT_TYPE = "pi-rpcd.event";
 
-/** Name of the prompt's section that `system` items become. */
+/** Name of the prompt's section made from `system` items. */
 export const INSTRUCTIONS_SECTION = "prior_instructions";
 
 /** A model as pi names it in an assistant's message. */
 export interface ModelName {
-  /** Of the provider's interface, for example `anthropic-messages`. */
+  /** Name of the provider's API, for example `anthropic-messages`. */
   readonly api: string;
   readonly provider: string;
   readonly id: string;
@@ -27,7 +24,7 @@ export interface ModelName {
 
 /** The model that a context is built for. */
 export interface ContextTarget extends ModelName {
-  /** In tokens. Absent: pi does not say. */
+  /** Tokens. Absent if unknown to pi. */
   readonly contextWindow?: number;
   readonly takesImages: boolean;
 }
@@ -48,42 +45,42 @@ export interface ContextCall {
   readonly arguments: ContextArguments;
 }
 
-/** What nodes and items share. `timestamp` is Unix milliseconds; the order is that of the list. */
+/** Fields shared by nodes and items. `timestamp` is in Unix milliseconds; the list determines the order. */
 interface Common {
   readonly content: readonly ContextPart[];
   readonly timestamp: number;
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
-  /** Free text; `pi.…` is what an export makes of pi's own entries. */
+  /** Free text; an export uses `pi.…` for pi's own entries. */
   readonly eventType?: string;
-  /** Whatever else was given, and what the format has no field for. */
+  /** All other given fields, and data without a field in the format. */
   readonly meta?: Meta;
   readonly model?: ModelName;
   readonly stopReason?: string;
   readonly usage?: Meta;
   readonly details?: unknown;
-  /** An assistant's content as pi itself has it: it goes before `content` and `toolCalls` where the model is the target. */
+  /** An assistant's content in pi's own form. Overrides `content` and `toolCalls` if the model is the target. */
   readonly blocks?: readonly Meta[];
 }
 
-/** One node of a tree, as `readDocument` gives it: aliases are resolved, text is a part. */
+/** A node of a tree as returned by `readDocument`: aliases are resolved, text is a part. */
 export interface ContextNode extends Common {
   readonly id: string;
   readonly parentId: string | null;
   readonly role: "system" | "user" | "assistant" | "toolCall" | "toolResult" | "event";
   /** Of a `toolCall`. */
   readonly arguments?: ContextArguments;
-  /** Of an `assistant`, where the tree has the calls in the message itself. */
+  /** Of an `assistant` whose calls are in the message. */
   readonly toolCalls?: readonly ContextCall[];
 }
 
-/** One entry of the ordered list that is made from the path to a node. */
+/** An entry of the ordered list made from the path to a node. */
 export interface ContextItem extends Common {
   readonly role: "system" | "user" | "assistant" | "toolResult" | "event";
   /** Of an `assistant`, in the order of the calls. */
   readonly toolCalls?: readonly ContextCall[];
-  /** The node that it comes from. */
+  /** Id of the original node. */
   readonly nodeId?: string;
 }
 
@@ -94,18 +91,18 @@ export interface ContextSource {
   readonly [more: string]: unknown;
 }
 
-/** A document that has been read: exactly one of `nodes` and `items` is there. */
+/** A parsed document: it has either `nodes` or `items`. */
 export interface ContextDocument {
   readonly format: typeof CONTEXT_FORMAT;
   readonly version: typeof CONTEXT_VERSION;
   readonly source?: ContextSource;
-  /** The node that is meant where no other is named. */
+  /** Default node. */
   readonly leafId?: string;
   readonly nodes?: readonly ContextNode[];
   readonly items?: readonly ContextItem[];
 }
 
-/** What is mended in a conversation, each by one rule. */
+/** Codes of the repairs, one for each rule. */
 export const repairCodes = [
   "orphan_result",
   "missing_result",
@@ -126,7 +123,7 @@ export const repairCodes = [
 ] as const;
 export type RepairCode = (typeof repairCodes)[number];
 
-/** Where a document cannot be mended; `data.code` of `context_invalid`, where it may also be a {@link RepairCode}. */
+/** Faults that cannot be repaired: `data.code` of `context_invalid`, which can also be a {@link RepairCode}. */
 export type FatalCode =
   | "cycle"
   | "missing_parent"
@@ -143,5 +140,5 @@ export interface Repair {
   readonly detail: string;
 }
 
-/** Hears of each repair, in the order in which they are made. With `repair: false` it throws `context_invalid`. */
+/** Called for each repair, in order. Throws `context_invalid` with `repair: false`. */
 export type NoteRepair = (repair: Repair) => void;

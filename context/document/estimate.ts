@@ -2,19 +2,19 @@ import type { BuiltMessage, Meta } from "../../protocol/link-context.ts";
 import type { ContextItem, ContextPart } from "./document.ts";
 import { nativeEventOf } from "./native-event.ts";
 
-// Estimates rather above what services count than below it: a budget must hold.
+// Estimates err on the high side, because a budget must not be exceeded.
 
-/** Tokens of what stands around each message and each call. */
+/** Tokens of the framing of each message and call. */
 const aroundMessage = 5;
 const aroundCall = 8;
 
-/** Tokens of an image, whatever its size: about the most that services ask for one of their usual limit. */
+/** Tokens of an image of any size: about the maximum that services count at their usual size limit. */
 const imageTokens = 1_600;
 
-/** Tokens of what pi writes around the text of a compaction, a branch or a command. */
+/** Tokens that pi adds around the text of a compaction, a branch or a command. */
 const aroundNative = 40;
 
-/** Tokens of the item as a message. Never less than `estimateMessage` of what is built of it. */
+/** Estimates the tokens of an item as a message; never less than `estimateMessage` of the built message. */
 export function estimateTokens(item: ContextItem): number {
   let tokens = aroundMessage;
   for (const part of item.content) tokens += estimatePart(part);
@@ -23,14 +23,14 @@ export function estimateTokens(item: ContextItem): number {
   }
   if (item.role === "toolResult") tokens += estimateText(item.toolCallId ?? "") + estimateText(item.toolName ?? "");
   if (item.role === "event") tokens += aroundEvent(item);
-  // Which of the two is sent depends on the model.
+  // The model determines which of the two is sent.
   if (item.role === "assistant" && item.blocks !== undefined) {
     tokens = Math.max(tokens, aroundMessage + estimateBlocks(item.blocks));
   }
   return tokens;
 }
 
-/** Tokens of a message as pi sends it. */
+/** Estimates the tokens of a message as pi sends it. */
 export function estimateMessage(message: BuiltMessage): number {
   switch (message.role) {
     case "assistant":
@@ -59,8 +59,8 @@ export function estimateMessage(message: BuiltMessage): number {
 }
 
 /**
- * Tokens of the same items as one text with role tags, as a host without roles would give them. `structured`: what
- * {@link estimateTokens} gives for all, where it is known: it reads every text.
+ * Estimates the tokens of the items as one text with role tags, as a host without roles would send them. `structured`:
+ * the total of {@link estimateTokens}, if known, to avoid reading every text again.
  */
 export function flattenedTokens(items: readonly ContextItem[], structured = sumOf(items)): number {
   let tokens = structured + aroundMessage;
@@ -74,7 +74,7 @@ export function flattenedTokens(items: readonly ContextItem[], structured = sumO
   return tokens;
 }
 
-/** Tokens of a tag's brackets and of a line's end. */
+/** Tokens of a tag's brackets and a line end. */
 const aroundTag = 4;
 
 function sumOf(items: readonly ContextItem[]): number {
@@ -90,7 +90,7 @@ function aroundEvent(item: ContextItem): number {
   return around + estimateText(native.command) + estimateText(native.fullOutputPath ?? "");
 }
 
-/** What is no native event gets a first line, in which line breaks become spaces. */
+/** Other than native events, events get a first line with their name, in which line breaks become spaces. */
 function aroundText(item: ContextItem): number {
   return nativeEventOf(item) === undefined ? 4 + 2 * estimateText(item.eventType ?? "") : aroundNative;
 }
@@ -108,7 +108,7 @@ function estimatePart(part: ContextPart): number {
   return estimateReasoning(part.text, part.signature);
 }
 
-/** A signature stands for reasoning that is not shown, or for what is shown already. */
+/** A signature represents hidden reasoning, or reasoning that is also shown. */
 function estimateReasoning(text: string, signature: string | undefined): number {
   return Math.max(estimateText(text), Math.ceil((signature?.length ?? 0) / 4));
 }
@@ -127,8 +127,8 @@ function estimateBlocks(blocks: readonly Meta[]): number {
   return tokens;
 }
 
-// Services cut a text into tokens by tables that are not here. What holds for all of them: a short word is one token, a
-// long one several; digits go by few; a space before a word costs nothing; beyond ASCII a character may be several.
+// The services' token tables are not available here. Rules common to all: a short word is one token, a long one
+// several; a few digits form a token; a space before a word is free; a character beyond ASCII can be several tokens.
 
 const kindNames = ["upper", "lower", "digit", "space", "line", "mark"] as const;
 type Kind = (typeof kindNames)[number];
@@ -143,7 +143,7 @@ const costs: Readonly<Record<Kind, readonly [first: number, further: number]>> =
   mark: [0.8, 0.7],
 };
 
-/** Kinds of the ASCII characters, by their number. */
+/** Kinds of the ASCII characters, by code. */
 export const asciiKinds = Uint8Array.from({ length: 128 }, (_, code) => kindNames.indexOf(kindOf(code)));
 
 function kindOf(code: number): Kind {
@@ -154,7 +154,7 @@ function kindOf(code: number): Kind {
   return code >= 0x09 && code <= 0x0d ? "line" : "mark";
 }
 
-/** Tokens of a character by its kind (the row of {@link kindCount}) and the kind of the one before it. */
+/** Tokens of a character by its kind (row of {@link kindCount}) and the kind of the previous character. */
 export const asciiSteps = Float64Array.from(
   kindNames.flatMap((kind) => kindNames.map((previous) => costs[kind][goesOn(kind, previous) ? 1 : 0])),
 );
@@ -166,12 +166,12 @@ function goesOn(kind: Kind, previous: Kind): boolean {
 }
 
 export const kindCount = kindNames.length;
-/** The kind of marks, and what a text begins with. */
+/** Kind of punctuation marks, and the kind assumed before a text. */
 export const markKind = kindNames.indexOf("mark");
 
 /**
- * Tokens of a text, in one pass and without a copy of it. Never less than a quarter of its UTF-16 units, which is how pi
- * counts.
+ * Estimates the tokens of a text in one pass without copying. Never less than a quarter of its UTF-16 units, which is
+ * pi's estimate.
  */
 export function estimateText(text: string): number {
   let tokens = 0;
@@ -192,11 +192,11 @@ export function estimateText(text: string): number {
 
 /** Tokens of one UTF-16 unit. */
 export function beyondAscii(code: number): number {
-  // Marks that go on other letters.
+  // Combining marks.
   if (code >= 0x300 && code < 0x370) return 1.5;
   if (code < 0x370) return 0.7;
   if (code < 0x900) return 0.8;
-  // Tibetan and Braille go by their bytes.
+  // Tibetan and Braille count by bytes.
   if (code >= 0xf00 && code < 0x1000) return 2.2;
   if (code >= 0x2800 && code < 0x2900) return 3;
   if (code < 0x2000) return 1.3;
@@ -205,7 +205,7 @@ export function beyondAscii(code: number): number {
   return 1.6;
 }
 
-/** Tokens of a value as JSON, without writing it, and without recursion. */
+/** Estimates the tokens of a value as JSON, without serialising it and without recursion. */
 function estimateJson(value: unknown): number {
   let tokens = 0;
   const open: unknown[] = [value];
@@ -230,7 +230,7 @@ function estimateQuoted(text: string): number {
   return estimateText(text) + 1.2 + escapes(text) * 0.6;
 }
 
-/** How many characters JSON writes as more than one. */
+/** Number of characters that JSON escapes. */
 function escapes(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {

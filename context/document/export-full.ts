@@ -6,7 +6,10 @@ import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem
 import type { SessionEntry, SessionTree } from "./session-tree.ts";
 import { UnsignedCalls } from "./signed-items.ts";
 
-/** The whole tree: each entry that is not left out is a node. What is below one that is left out hangs at what is above. */
+/**
+ * Exports the whole tree: each included entry becomes a node. Children of an omitted entry are attached to its nearest
+ * included ancestor.
+ */
 export function fullNodes(
   tree: SessionTree,
   imported: Imported,
@@ -53,7 +56,7 @@ export function fullNodes(
     return imported.roots.has(-2 - parent) ? (system.at(-1)?.id ?? null) : null;
   }
 
-  /** From the entry on, or from behind what is above it where it has no node; `null`: nothing, or all. */
+  /** Kept from the entry on, or after its ancestor if the entry has no node; `null`: nothing, or all. */
   function keptFrom({ id, raw }: SessionEntry): Meta {
     const { firstKeptEntryId } = raw;
     const index = typeof firstKeptEntryId === "string" ? tree.indexOf.get(firstKeptEntryId) : undefined;
@@ -63,8 +66,8 @@ export function fullNodes(
 }
 
 /**
- * For each entry the nearest one above it that has a node. Where there is none: -1, or -2 minus the index of the topmost
- * entry. Each link is followed twice at most.
+ * Returns, for each entry, the nearest ancestor with a node. Without one: -1, or -2 minus the index of the topmost
+ * entry. Follows each link at most twice.
  */
 function shownAncestors({ parents }: SessionTree, isLeftOut: readonly boolean[]): Int32Array {
   const open = Number.MIN_SAFE_INTEGER;
@@ -86,7 +89,7 @@ function shownAncestors({ parents }: SessionTree, isLeftOut: readonly boolean[])
   return Int32Array.from(above);
 }
 
-/** The ids that the nodes had in a document before, as far as they do not name another entry here. */
+/** Ids of the nodes in the imported document, unless they name another entry here. */
 function nodeNames({ entries }: SessionTree, imported: Imported): readonly string[] {
   const taken = new Set(entries.map(({ id }) => id));
   return entries.map(({ id }) => {
@@ -97,10 +100,10 @@ function nodeNames({ entries }: SessionTree, imported: Imported): readonly strin
   });
 }
 
-/** The system items of the documents that were imported, as a chain before everything else. */
+/** The system items of the imported documents, as a chain before all other nodes. */
 function systemNodes({ entries }: SessionTree, imported: Imported): readonly ContextNode[] {
   const taken = new Set(entries.map(({ id }) => id));
-  const items: readonly ContextItem[] = [...[...imported.systemBefore.values()].flat(), ...imported.systemBehind];
+  const items: readonly ContextItem[] = [...[...imported.systemBefore.values()].flat(), ...imported.systemAfter];
   let parentId: string | null = null;
   return items.map(({ nodeId, ...item }, index) => {
     let id: string = nodeId === undefined || taken.has(nodeId) ? `system-${index + 1}` : nodeId;

@@ -1,6 +1,6 @@
 /**
- * What an export has met that is not in the document as the session has it. The first group is what the session's file has
- * wrong, the second what was asked for or is the view's nature, the third what the format has no place for.
+ * Differences between the session and the exported document. First group: faults of the session's file; second: effects
+ * of options or of the view; third: data without a place in the format.
  */
 export const exportNotes = [
   "unreadable_entry",
@@ -27,12 +27,12 @@ export const exportNotes = [
 ] as const;
 export type ExportNote = (typeof exportNotes)[number];
 
-/** How often each was met; those of 0 are left out. */
+/** Number of each note, without zeros. */
 export type NoteCounts = Readonly<Partial<Record<ExportNote, number>>>;
 
 export type NoteExport = (note: ExportNote) => void;
 
-/** Counts what is noted; those of 0 are left out. */
+/** Counts the notes of an export. */
 export class ExportNotes {
   readonly #counts = new Map<ExportNote, number>();
   readonly note: NoteExport = (note) => {

@@ -8,7 +8,9 @@ import { projectItems } from "./projection.ts";
 import { pathTo, type SessionEntry, type SessionTree } from "./session-tree.ts";
 import { UnsignedCalls } from "./signed-items.ts";
 
-/** What the model would see at the tree's leaf, in order. No compaction hides what goes up to the entry `heldThrough`. */
+/**
+ * Returns what the model would see at the tree's leaf, in order. Compactions do not hide entries up to `heldThrough`.
+ */
 export function projectedItems(
   tree: SessionTree,
   imported: Imported,
@@ -35,13 +37,13 @@ export function projectedItems(
       if (isSystem(entry) && !options.includeSystem) note("system");
       return before;
     }
-    // Entries' own ids, until the edits that name them have been applied.
+    // Use entry ids until the edits that refer to them have been applied.
     return [...before, { ...convertEntry(entry, conversion), nodeId: entry.id }];
   });
   const heldEnd = (heldThrough === undefined ? undefined : places.get(heldThrough)) ?? -1;
   const isHeld = ({ nodeId = "" }: ContextItem): boolean => (places.get(nodeId) ?? path.length) <= heldEnd;
   const shown = projectItems(items, { note, isNative: () => true, isHeld }).map(named);
-  const behind = instructions(imported.systemBehind);
+  const behind = instructions(imported.systemAfter);
   return [...(options.includeSystem ? foldSystem(path) : []), ...shown, ...behind];
 
   function instructions(items: readonly ContextItem[]): readonly ContextItem[] {
@@ -58,7 +60,7 @@ export function projectedItems(
     return item.role === "system" || item.nodeId === undefined ? item : imported.restore(item.nodeId, item);
   }
 
-  /** The first entry from there on that has an item. Only what the newest compaction says of it counts. */
+  /** Returns the first entry from there with an item. Used only for the newest compaction. */
   function keptFrom({ id, raw }: SessionEntry): Meta {
     const end = places.get(id) ?? 0;
     if (end !== newest) return { firstKeptNodeId: null };

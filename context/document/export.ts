@@ -7,41 +7,41 @@ import type { ConvertOptions } from "./native-entry.ts";
 import { readSessionTree } from "./session-tree.ts";
 
 export interface ExportOptions {
-  /** The id of the entry that is exported up to. Default: the last one, where pi itself would go on. */
+  /** Id of the last exported entry. Default: the last entry, where pi would continue. */
   readonly leafId?: string;
   /**
-   * `projected` (default): what the model would see, as `items`: the newest compaction with what it has kept, edits applied,
-   * without what says nothing to the model. `full`: all branches with all entries, as `nodes`.
+   * `projected` (default): what the model would see, as `items`: the newest compaction and the entries that it kept,
+   * with edits applied, without entries that the model does not see. `full`: all entries of all branches, as `nodes`.
    */
   readonly view?: "projected" | "full";
   /** Default false. */
   readonly includeSystem?: boolean;
-  /** The system items of the documents that the session was made of, without pi's own prompt. Default: `includeSystem`. */
+  /** The system items of the imported documents, without pi's own prompt. Default: `includeSystem`. */
   readonly includeInstructions?: boolean;
-  /** Default false. Reasoning stays in the documents that are given to the same model again. */
+  /** Default false. Set it for documents that go back to the same model. */
   readonly includeReasoning?: boolean;
-  /** Default true. Without, each image becomes a text of its type and size. */
+  /** Default true. If false, each image is replaced with a text of its type and size. */
   readonly includeImages?: boolean;
-  /** Default: `{ kind: "pi-session", id }`. The source of the document that the session was made of is added as `origin`. */
+  /** Default: `{ kind: "pi-session", id }`. The source of an imported document is added as `origin`. */
   readonly source?: ContextSource;
-  /** The id of the last entry that stands for a past which pi never had: compactions hide nothing up to there. */
+  /** Id of the last entry of a history that pi never had. Compactions hide nothing up to that entry. */
   readonly heldThrough?: string;
 }
 
 export interface ExportDiagnostics {
-  /** Sound entries of the session. */
+  /** Number of valid entries of the session. */
   readonly entries: number;
-  /** Nodes or items of the document. */
+  /** Number of nodes or items of the document. */
   readonly nodes: number;
   /** Calls with their results. */
   readonly pairs: number;
-  /** How often each was met; those of 0 are left out. */
+  /** Number of each note, without zeros. */
   readonly notes: NoteCounts;
 }
 
 /**
- * Writes a session of pi's as a document. The entries are those of its file or of a running pi, as they come out of JSON:
- * they may be anything. What cannot be read is left out and counted. Throws `entry_not_found` for an unknown leaf.
+ * Exports a pi session as a document. The entries are untrusted JSON from its file or a running pi; unreadable ones are
+ * left out and counted. Throws `entry_not_found` for an unknown leaf.
  */
 export function exportContext(
   entries: readonly unknown[],

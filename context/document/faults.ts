@@ -1,22 +1,22 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { FatalCode, NoteRepair, Repair, RepairCode } from "./document.ts";
 
-// What a context is refused for, and in which words.
+// Errors of refused contexts, and their messages.
 
 const longestQuote = 80;
 
-/** A name in quotes, cut where it is long. */
+/** Quotes a name and shortens a long one. */
 export function quoted(text: string): string {
   const name = text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text;
   return JSON.stringify(name.toWellFormed());
 }
 
-/** A whole number with spaces between its thousands: `61 204`. */
+/** Formats an integer with spaces between thousands: `61 204`. */
 export function grouped(count: number): string {
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, " ");
 }
 
-/** How a message names a node or an item: by its id, else by its place in the list. */
+/** Names a node or an item in a message: by id, otherwise by position. */
 export function subject(entry: { readonly nodeId?: string | undefined; readonly id?: string }, index: number): string {
   const id = entry.id ?? entry.nodeId;
   return id === undefined ? `Item ${index + 1}` : `Node ${quoted(id)}`;
@@ -28,13 +28,13 @@ export function contextInvalid(code: FatalCode | RepairCode, message: string, no
 }
 
 export interface ExceededLimit {
-  /** What has so many, as the beginning of a sentence. */
+  /** The thing that is too large, as the start of a sentence. */
   readonly what: string;
   /** In the plural: `nodes`, `bytes`. */
   readonly unit: string;
   readonly count: number;
   readonly limit: number;
-  /** The key of the configuration, if the limit has one. */
+  /** Configuration key of the limit, if it has one. */
   readonly key?: string;
   readonly nodeId?: string | undefined;
 }
@@ -51,12 +51,12 @@ export function contextTooLarge({ what, unit, count, limit, key, nodeId }: Excee
   });
 }
 
-/** What makes a context fit its target without anything having been wrong with it. */
+/** Repairs that adapt a valid context to its target. */
 const adaptations: ReadonlySet<RepairCode> = new Set(["lone_surrogate", "image_left_out"]);
 
 /**
- * Hears of each repair and passes it on. Where no repair is wanted it throws `context_invalid` instead, with the
- * repair's code and node; what only adapts a sound context to its target is passed on all the same.
+ * Returns a function that passes each repair on. With `repair: false` it throws `context_invalid` with the repair's
+ * code and node instead, except for adaptations of a valid context to its target.
  */
 export function repairNote(repair: boolean, note: NoteRepair = () => {}): NoteRepair {
   if (repair) return note;

@@ -11,13 +11,13 @@ import type { NoteCounts } from "./export-notes.ts";
 import { fitContext } from "./fit.ts";
 import { contextBudget, type PrepareOptions } from "./options.ts";
 
-/** What is known of a context besides its items, once they are repaired. */
+/** Facts about a repaired context, other than its items. */
 export interface Repaired {
   readonly items: readonly ContextItem[];
-  /** Of the document. */
+  /** Number of nodes of the document. */
   readonly nodes: number;
   readonly repairs: RepairLog;
-  /** What was left out of a tree of pi's before the repair. */
+  /** Notes about entries of a pi tree left out before the repair. */
   readonly notes?: NoteCounts;
   readonly source?: ContextSource;
   readonly nodeId?: string;
@@ -28,7 +28,7 @@ export interface RepairLog {
   readonly counts: Readonly<Partial<Record<RepairCode, number>>>;
 }
 
-/** Caps the results of tools, fits the items into the budget, and builds the messages. */
+/** Caps tool results, fits the items into the budget, and builds the messages. */
 export function finishContext(repaired: Repaired, options: PrepareOptions, target: ContextTarget): PreparedContext {
   const { nodes, repairs, notes = {}, source, nodeId } = repaired;
   const capped = capToolResults(repaired.items, options.toolResults ?? {});
@@ -39,7 +39,7 @@ export function finishContext(repaired: Repaired, options: PrepareOptions, targe
     dropped,
   } = fitContext(capped, { budget, onOverflow: options.onOverflow ?? "trim" });
   if (items.length === 0) {
-    throw new WireError("context_invalid", "Nothing of the document is left to give to the model.", {
+    throw new WireError("context_invalid", "No item of the document is left for the model.", {
       code: "nothing_selected",
     });
   }
@@ -71,7 +71,7 @@ export function finishContext(repaired: Repaired, options: PrepareOptions, targe
   };
 }
 
-/** SHA-256 in hex of `JSON.stringify({ messages, instructions })`, made without that text as a whole. */
+/** SHA-256 in hex of `JSON.stringify({ messages, instructions })`, without building that text. */
 export function contextHash(messages: readonly BuiltMessage[], instructions?: string): string {
   const hash = createHash("sha256").update('{"messages":[');
   for (const [index, message] of messages.entries()) {

@@ -3,7 +3,7 @@ import { capContent, textLength } from "./cap.ts";
 import type { ContextItem } from "./document.ts";
 import { minResultChars } from "./options.ts";
 
-/** An item or a message of a list that is to be fitted into a budget. */
+/** An item or message of a list to fit into a budget. */
 export interface Entry {
   readonly kind: ContextItem["role"];
   readonly value: ContextItem | BuiltMessage;
@@ -15,17 +15,17 @@ export interface Counted<T> {
   readonly tokens: number;
 }
 
-/** Tokens of the entries from an index to another. */
+/** Sums the tokens of a range of entries. */
 export function total(entries: readonly Counted<unknown>[], begin = 0, end: number = entries.length): number {
   let tokens = 0;
   for (let index = begin; index < end; index += 1) tokens += entries[index]?.tokens ?? 0;
   return tokens;
 }
 
-/** How often a length is tried for the one result that need not be cut as far as possible. */
+/** Maximum attempts to find the length of the one result that is not cut to the minimum. */
 const maxTries = 10;
 
-/** Cuts tools' results, oldest first, until `excess` tokens are saved; undefined when that cannot be. */
+/** Shortens tool results, oldest first, until `excess` tokens are saved; returns `undefined` if that is impossible. */
 export function capResults<T extends Entry["value"]>(
   entries: readonly Counted<T>[],
   excess: number,
@@ -73,6 +73,6 @@ function contentLength(value: Entry["value"]): number {
 
 function capValue<T extends Entry["value"]>(value: T, max: number): T {
   if (value.role !== "toolResult") return value;
-  // The content is of the same kind of parts as before.
+  // The kinds of parts are unchanged.
   return { ...value, content: capContent(value.content as ContextItem["content"], max) };
 }

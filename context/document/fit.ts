@@ -12,23 +12,23 @@ export interface FitOptions {
   readonly budget: number | null;
   /** Default `trim`. With `keep` nothing is left out, whatever the budget. */
   readonly onOverflow?: "trim" | "error" | "keep";
-  /** Tokens of the budget that are taken by what is not in the list. Default 0. */
+  /** Tokens of the budget reserved for content outside the list. Default 0. */
   readonly reserved?: number;
 }
 
-/** What was left out: messages, and their tokens. What a former notice among them had counted is counted on. */
+/** Number of omitted messages and their tokens, including those counted by an omitted earlier notice. */
 export interface Dropped {
   readonly messages: number;
   readonly tokens: number;
 }
 
-/** `eventType` of the notice that stands for what was left out; its `meta` is {@link Dropped}. */
+/** `eventType` of the notice about omitted messages; its `meta` is {@link Dropped}. */
 export const TRIMMED_EVENT_TYPE = "context.trimmed";
 
 /**
- * The items that fit into the budget, and their tokens: whole user spans, newest first, and a notice in place of what was left out. If the
- * newest span alone is too large, its tools' results are cut, oldest first. Throws `context_over_budget` when that is not
- * enough, and with `error`. Items of the role `system` always stay.
+ * Selects the items that fit into the budget: whole user spans, newest first, and a notice for the omitted ones. If the
+ * newest span alone is too large, its tool results are shortened, oldest first. Throws `context_over_budget` if that is
+ * not enough, and with `error`. `system` items always stay.
  */
 export function fitContext(
   items: readonly ContextItem[],
@@ -38,7 +38,7 @@ export function fitContext(
   return { items: list, ...rest };
 }
 
-/** The same for messages that are built already. Deterministic: the notice's time is that of what it stands for. */
+/** {@link fitContext} for built messages. Deterministic: the notice takes the time of the omitted messages. */
 export function fitMessages(
   messages: readonly BuiltMessage[],
   options: FitOptions,
@@ -47,7 +47,7 @@ export function fitMessages(
   return { messages: list, ...rest };
 }
 
-/** The notice that stands for all of these. */
+/** Builds the notice for a list in which everything is omitted. */
 export function noticeOf(messages: readonly BuiltMessage[]): BuiltMessage {
   const all = messages.map((value) => ({ value, kind: messageKit.kind(value), tokens: estimateMessage(value) }));
   return noticeFor(sum(all, messageKit), messages[0]?.timestamp ?? 0, messageKit);
@@ -56,7 +56,7 @@ export function noticeOf(messages: readonly BuiltMessage[]): BuiltMessage {
 interface Kit<T> {
   readonly tokens: (entry: T) => number;
   readonly kind: (entry: T) => Entry["kind"];
-  /** Ids of the calls that an assistant makes. */
+  /** Ids of an assistant's calls. */
   readonly calls: (entry: T) => readonly string[];
   readonly answers: (entry: T) => string | undefined;
   readonly noticed: (entry: T) => Dropped | undefined;
@@ -130,7 +130,7 @@ function fitList<T extends Entry["value"]>(
 
 const nothing: Dropped = { messages: 0, tokens: 0 };
 
-/** Items of the role `system` in their places, the notice where the kept ones begin, and these as they are now. */
+/** Assembles the list: `system` items in place, the notice before the kept items, and the kept items. */
 function assemble<T>(
   counted: readonly Counted<T>[],
   {
@@ -154,8 +154,8 @@ function assemble<T>(
 }
 
 /**
- * Where a user's message begins a span; the first entry does in any case. Where nobody but events has spoken, these do:
- * they, too, are messages to the model. None begins between a call and its result.
+ * Finds the starts of spans: the first entry and each user message. Without user messages, events start spans. A span
+ * never starts between a call and its result.
  */
 function spanStarts<T>(rest: readonly Counted<T>[], kit: Kit<T>): readonly number[] {
   const opener = rest.some(({ kind }) => kind === "user") ? "user" : "event";

@@ -7,16 +7,15 @@ import { pathTo, readSessionTree } from "./session-tree.ts";
 import { trimmed } from "./trim.ts";
 
 /**
- * What a session file's root entry would say of a context whose messages are in no file, for {@link heldEntries}. It is
- * `data` of such an entry, and read again as that.
+ * Builds the root entry data of a context whose messages are in no file, for {@link heldEntries}, and reads it back.
  */
 export function heldRoot(prepared: PreparedContext): ContextRoot {
   return contextRoot(prepared, entryIds(prepared.hash), false);
 }
 
 /**
- * The entries that stand for messages which are in no session file, with what `root` says of them, for an export. `left`:
- * what compactions have left of the messages; each has the id that it had before.
+ * Yields entries for messages that are in no session file, with the data of `root`, for an export. `left`: the messages
+ * that compactions kept, with their original ids.
  */
 export function* heldEntries(
   messages: readonly BuiltMessage[],
@@ -41,8 +40,8 @@ export function* heldEntries(
 }
 
 /**
- * What the model is given of the messages when pi stands at `leafId` of its own entries: what the compactions on the way
- * there have left of them. Default: at the last one.
+ * Returns the messages that the model gets when `leafId` is pi's leaf: those that the compactions on the path kept.
+ * Default: the last entry.
  */
 export function leftAt(
   { messages, budget, afterCompaction }: HelperContext,
@@ -57,7 +56,10 @@ export function leftAt(
   return afterCompaction === "drop" ? [] : trimmed(messages, budget, compactions);
 }
 
-/** Where the messages were. Those that are left are the last ones, some of them cut, behind a notice at most. */
+/**
+ * Returns the original indexes of the kept messages. They are the last ones, possibly shortened, after at most one
+ * notice.
+ */
 function indexesIn(messages: readonly BuiltMessage[], left: readonly BuiltMessage[]): readonly number[] {
   let end = messages.length;
   return left
@@ -72,7 +74,7 @@ function indexesIn(messages: readonly BuiltMessage[], left: readonly BuiltMessag
     .reverse();
 }
 
-/** The instructions that stood before what is gone still stand in the prompt. */
+/** Instructions before removed messages are still in the prompt. */
 function withSystem(root: ContextRoot, left: ReadonlySet<string>, rootId: string): ContextRoot {
   if (root.system === undefined) return root;
   const system = root.system.map((extra) =>

@@ -1,19 +1,21 @@
 import type { ContextTarget, ModelName } from "./document.ts";
 
-// Names that every service takes, made of those that came.
+// Converts ids and names to forms that every service accepts.
 
 const longestName = 64;
 const acceptedName = /^[A-Za-z0-9_-]{1,64}$/;
-/** OpenAI's chat completions take no longer id of a call, and pi cuts there: what tells ids apart must stand before. */
+/** OpenAI's chat completions accept no longer call id and pi truncates it, so ids must differ before this length. */
 const longestId = 40;
 const acceptedCallId = /^[A-Za-z0-9_-]{1,40}$/;
 const refused = /[^A-Za-z0-9_-]/g;
-/** What a model's own service may have given: it is sent back as it came. OpenAI Responses has two, `call_id|item_id`. */
+/**
+ * Ids that the target's own service may have issued; sent back unchanged. OpenAI Responses has two, `call_id|item_id`.
+ */
 const ownId = /^[!-~]{1,1024}$/;
 const responsesId = /^[A-Za-z0-9_-]{1,64}(?:\|[A-Za-z0-9_-]{0,64})?$/;
 const beginsAsWord = /^[A-Za-z_]/;
 const hashLength = 8;
-/** Leaves room for `-` and seven digits. */
+/** Leaves space for `-` and seven digits. */
 const longestBase = 32;
 
 export function isModel(one: ModelName | undefined, other: ModelName): boolean {
@@ -24,23 +26,29 @@ export function isAcceptedName(name: string): boolean {
   return acceptedName.test(name);
 }
 
-/** Whether every service takes it as the id of a call, and pi gives it to the target's as it is. */
+/** Whether every service accepts the call id, and pi sends it to the target unchanged. */
 export function isAcceptedId(id: string, target: ContextTarget): boolean {
   return acceptedCallId.test(id) && !(speaksResponses(target) && id.endsWith("_"));
 }
 
-/** OpenAI's own, Azure's and those of others. pi takes `_` off the end of the ids that it gives them. */
+/**
+ * Whether the target uses the Responses API of OpenAI, Azure or another provider. pi removes a trailing `_` from ids
+ * sent there.
+ */
 export function speaksResponses({ api }: Pick<ContextTarget, "api">): boolean {
   return api.includes("responses");
 }
 
-/** A call's id that every service takes. Different ids stay different: a changed one gets a hash of what it was. */
+/**
+ * Returns a call id that every service accepts. Different ids stay different: a changed one gets a hash of the
+ * original.
+ */
 export function acceptedId(id: string): string {
   const head = id.slice(0, longestId - hashLength - 1).replace(refused, "_");
   return `${head}_${hash(id)}`;
 }
 
-/** Whether every service takes it as the name of a tool; Google's must begin as a word does. */
+/** Whether every service accepts the tool name; Google requires a letter or underscore at the start. */
 export function isAcceptedToolName(name: string, target: ContextTarget): boolean {
   return isAcceptedName(name) && (!isGoogle(target) || beginsAsWord.test(name));
 }
@@ -77,11 +85,11 @@ function hash(text: string): string {
   return (value >>> 0).toString(16).padStart(hashLength, "0");
 }
 
-/** Sees to it that no id of a call is given twice. */
+/** Makes call ids unique. */
 export class CallIds {
   readonly #taken = new Set<string>();
   readonly #items = new Set<string>();
-  /** By id the last number that was tried, so that many of the same do not cost their square. */
+  /** Last number tried by id, so that many equal ids do not take quadratic time. */
   readonly #tried = new Map<string, number>();
   readonly #splits: boolean;
 
@@ -89,9 +97,9 @@ export class CallIds {
     this.#splits = speaksResponses(target);
   }
 
-  /** The id itself where it is new, else with `-2`, `-3`, … */
+  /** Returns the id itself if it is new, otherwise with `-2`, `-3`, … */
   take(id: string): string {
-    // An id of OpenAI Responses is `call_id|item_id`, and each part must be unique; the second may be left out.
+    // An id of OpenAI Responses is `call_id|item_id`, and each part must be unique; the second is optional.
     const [head = id, item] = this.#splits ? id.split("|", 2) : [id];
     if (!this.#taken.has(head)) {
       this.#taken.add(head);
@@ -99,7 +107,7 @@ export class CallIds {
       if (isNew && item !== undefined) this.#items.add(item);
       return isNew ? id : head;
     }
-    // Long ids are cut at one place, and those that are the same then count together: none is tried twice.
+    // Long ids are cut at the same length and share a counter if they become equal, so no number is tried twice.
     const base = head.slice(0, longestBase);
     for (let number = (this.#tried.get(base) ?? 1) + 1; ; number += 1) {
       const next = `${base}-${number}`;

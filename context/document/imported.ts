@@ -5,30 +5,30 @@ import { isObject } from "./measure.ts";
 import { keptObject, MAX_DATA_DEPTH, soundData } from "./native-values.ts";
 import type { SessionTree } from "./session-tree.ts";
 
-/** Levels of a root entry above what a document's item may have in a field. */
+/** Nesting levels of a root entry above the fields of a document's item. */
 const levelsAboveItems = 8;
 
-/** What the root entries of a session say about the entries that were written from a document. */
+/** Data from a session's root entries about entries that were written from a document. */
 export interface Imported {
-  /** The indexes of root entries: they are in no document themselves. */
+  /** Indexes of the root entries, which are not exported themselves. */
   readonly roots: ReadonlySet<number>;
-  /** Where the document comes from that the session was made of; of one that was a session's, where that one comes from. */
+  /** Source of the imported document; if that was exported from a session, the source of that session. */
   readonly origin?: ContextSource;
-  /** The items of the role `system`, by the id of the entry that they stand before. */
+  /** `system` items by the id of the following entry. */
   readonly systemBefore: ReadonlyMap<string, readonly ContextItem[]>;
-  /** Those behind all that was imported. */
-  readonly systemBehind: readonly ContextItem[];
-  /** The item as it was in the document, by what was made of it. */
+  /** `system` items after all imported entries. */
+  readonly systemAfter: readonly ContextItem[];
+  /** Restores the original item of the document from the item of its entry. */
   restore(entryId: string, item: ContextItem): ContextItem;
   nodeIdOf(entryId: string): string | undefined;
 }
 
-/** Reads the root entries of a session back. Only an entry without a parent is one: the daemon writes no others. */
+/** Reads the root entries of a session. Only entries without a parent count, because the daemon writes no others. */
 export function readImported({ entries, parents }: SessionTree, note: NoteExport): Imported {
   const roots = new Set<number>();
   const extras = new Map<string, EntryExtra>();
   const systemBefore = new Map<string, ContextItem[]>();
-  const systemBehind: ContextItem[] = [];
+  const systemAfter: ContextItem[] = [];
   let origin: ContextSource | undefined;
   for (const [index, { type, raw }] of entries.entries()) {
     if (type !== "custom" || raw["customType"] !== CONTEXT_ROOT_TYPE || parents[index] !== -1) continue;
@@ -43,7 +43,7 @@ export function readImported({ entries, parents }: SessionTree, note: NoteExport
     roots,
     ...(origin === undefined ? {} : { origin }),
     systemBefore,
-    systemBehind,
+    systemAfter,
     restore: (entryId, item) => restored(item, extras.get(entryId)),
     nodeIdOf: (entryId) => extras.get(entryId)?.fields?.nodeId,
   };
@@ -52,7 +52,7 @@ export function readImported({ entries, parents }: SessionTree, note: NoteExport
     origin ??= originOf(root.source, note);
     for (const [id, extra] of Object.entries(root.entries)) extras.set(id, extra);
     for (const { before, item } of root.system ?? []) {
-      const place = before === null ? systemBehind : (systemBefore.get(before) ?? []);
+      const place = before === null ? systemAfter : (systemBefore.get(before) ?? []);
       place.push(item);
       if (before !== null) systemBefore.set(before, place);
     }

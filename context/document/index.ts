@@ -1,6 +1,6 @@
 /**
- * Structured contexts as pure functions, for programs that make documents or look into them without a daemon: the same
- * code that the daemon runs. On Node; a page leaves this to the daemon.
+ * Structured contexts as pure functions, for programs that create or inspect documents without a daemon. It is the
+ * daemon's own code and needs Node; browsers use the daemon.
  */
 
 export { type ContextLimits, defaultContextLimits, hardContextLimits } from "../../protocol/context-limits.ts";

@@ -5,7 +5,7 @@ import { contextTooLarge, subject } from "./faults.ts";
 import { setField } from "./measure.ts";
 import type { EntryFlaws } from "./read-entry.ts";
 
-/** Passes on what was wrong with an entry when it was read. */
+/** Reports the faults found when an entry was read. */
 export function noteFlaws(
   flaws: EntryFlaws | undefined,
   index: number,
@@ -17,7 +17,7 @@ export function noteFlaws(
   const name = subject({ nodeId }, index);
   if (flaws.wrongContent)
     note({ code: "wrong_content", ...where, detail: `${name} has content that is not in blocks.` });
-  if (flaws.badTimestamp) note({ code: "bad_timestamp", ...where, detail: `${name} has no time that is a date.` });
+  if (flaws.badTimestamp) note({ code: "bad_timestamp", ...where, detail: `${name} has no valid time.` });
 }
 
 interface OpenCall {
@@ -25,7 +25,7 @@ interface OpenCall {
   isAnswered: boolean;
 }
 
-/** Finds the call of a result that does not name one: the nearest earlier one of its tool that has no result. */
+/** Finds the call of a result without a call id: the nearest earlier open call of its tool. */
 export class OpenCalls {
   readonly #byId = new Map<string, OpenCall[]>();
   readonly #byName = new Map<string, OpenCall[]>();
@@ -36,12 +36,12 @@ export class OpenCalls {
     push(this.#byName, name, call);
   }
 
-  /** Whether a call of that id has no result. */
+  /** Whether the call with the id has no result yet. */
   has(id: string): boolean {
     return latest(this.#byId.get(id)) !== undefined;
   }
 
-  /** The id of the call that a result is for, which is answered now; an empty one is none. */
+  /** Returns the id of the call that a result answers, and marks it answered; empty if there is none. */
   answer(id: string | undefined, toolName: string | undefined): string | undefined {
     const isNamed = id !== undefined && id !== "";
     const call = latest(isNamed ? this.#byId.get(id) : this.#byName.get(toolName ?? ""));
@@ -67,13 +67,13 @@ interface Group {
   readonly others: Meta[];
 }
 
-/** Makes items of nodes in their order. Calls without a result between them become one assistant. */
+/** Converts nodes to items in order. Consecutive calls without a result between them become one assistant item. */
 export class ItemList {
   readonly #items: ContextItem[] = [];
   readonly #limits: ContextLimits;
   readonly #parentOf: (node: ContextNode) => ContextNode | undefined;
   readonly #open = new OpenCalls();
-  /** The names of the calls in the last message, by id. */
+  /** Names of the calls in the last message, by id. */
   readonly #inMessage = new Map<string, string>();
   #group: Group | undefined;
 
@@ -102,7 +102,7 @@ export class ItemList {
 
   #addCall(node: ContextNode): void {
     const call = { id: callId(node), name: node.toolName ?? "", arguments: node.arguments ?? {} };
-    // A tree may have a call in the message and as a node too.
+    // A tree can have a call both in the message and as a node.
     if (this.#inMessage.get(call.id) === call.name && this.#open.has(call.id)) return;
     if (this.#group !== undefined && isOneMessage(this.#group.node.model, node.model)) {
       this.#group.calls.push(call);
@@ -158,7 +158,7 @@ function callId({ toolCallId, id }: ContextNode): string {
   return toolCallId === undefined || toolCallId === "" ? id : toolCallId;
 }
 
-/** The calls that a node has in itself. */
+/** Calls inside a node. */
 function callsOf({ role, toolCalls = [] }: ContextNode): readonly ContextCall[] {
   return role === "assistant" ? toolCalls : [];
 }
@@ -167,7 +167,7 @@ function present(fields: Meta): Meta {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** What a call's node has beside the call: what it shows as content is a rendering of it, which no model wrote. */
+/** `meta` of a call's node. Its content is a rendering of the call that no model wrote. */
 function callMeta({ meta, content }: ContextNode): Meta {
   const all: Record<string, unknown> = {};
   if (content.length > 0) all["content"] = content;
@@ -177,7 +177,7 @@ function callMeta({ meta, content }: ContextNode): Meta {
 
 function itemOf(node: ContextNode): ContextItem {
   const { id: nodeId, parentId: _, arguments: __, role, ...fields } = node;
-  if (role === "toolCall") throw new TypeError("a call is no item of its own");
+  if (role === "toolCall") throw new TypeError("a call is not an item of its own");
   return { role, nodeId, ...fields };
 }
 

@@ -3,8 +3,8 @@ import type { Place } from "./place.ts";
 import { decodedBytes } from "./read-parts.ts";
 
 /**
- * Checks the length of every text of an entry, wherever it stands: in arguments, blocks, signatures, details, meta. Only
- * the data of images may be longer. Throws `context_too_large`.
+ * Checks the length of every text in an entry, including arguments, blocks, signatures, details and meta. Only image
+ * data may be longer. Throws `context_too_large`.
  */
 export function checkTexts(entry: object, place: Place): void {
   const limit = place.limits.maxBlockBytes;
@@ -21,7 +21,7 @@ export function checkTexts(entry: object, place: Place): void {
   }
 }
 
-/** Whether a field is the data of an image of a size that may be. */
+/** Whether a field is image data within the size limit. */
 function isImage({ type, data }: Readonly<Record<string, unknown>>, key: string, { limits }: Place): boolean {
   return key === "data" && type === "image" && typeof data === "string" && decodedBytes(data) <= limits.maxImageBytes;
 }

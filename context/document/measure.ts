@@ -1,23 +1,23 @@
-/** A JSON object whose fields have not been looked at. */
+/** A JSON object with unchecked fields. */
 export type Loose = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is Loose {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a walk over a value has found. */
+/** Measurements of a value. */
 export interface Measured {
-  /** UTF-8 bytes as JSON without white space, but for what JSON would escape in texts. */
+  /** UTF-8 bytes as JSON without white space, not counting escapes in texts. */
   readonly bytes: number;
-  /** UTF-8 bytes of the longest text that is no field's name. */
+  /** UTF-8 bytes of the longest text, field names excluded. */
   readonly longestText: number;
-  /** Whether there are more levels of objects and arrays than may be; what is below them was not looked at. */
+  /** Whether the value exceeds the allowed levels of objects and arrays; deeper values were not measured. */
   readonly isTooDeep: boolean;
-  /** Whether something is no JSON: a function, a bigint. */
+  /** Whether the value contains something that JSON does not have, such as a function or a bigint. */
   readonly isForeign: boolean;
 }
 
-/** Measures a value. It goes no deeper than `levels`, so that neither depth nor a cycle can exhaust the stack. */
+/** Measures a value, at most `levels` deep, so that neither depth nor a cycle can exhaust the stack. */
 export function measure(value: unknown, levels: number): Measured {
   let bytes = 0;
   let longestText = 0;
@@ -62,7 +62,7 @@ export function isDeeperThan(value: unknown, levels: number): boolean {
   return Object.keys(value).some((key) => isDeeperThan((value as Loose)[key], levels - 1));
 }
 
-/** Short texts are counted here, which costs less than the call. */
+/** Texts up to this length are counted inline, which is cheaper than a call. */
 const shortText = 24;
 
 export function utf8Bytes(text: string): number {

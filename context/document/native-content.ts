@@ -7,11 +7,11 @@ import { keptObject, MAX_BLOCK_DEPTH } from "./native-values.ts";
 import { decodedBytes } from "./read-parts.ts";
 import { type UnsignedCalls, unsignedBlock } from "./signed-items.ts";
 
-/** What of a message's content is wanted. */
+/** Which content of a message to export. */
 export interface ContentOptions {
   /** Default of an export: false. */
   readonly includeReasoning: boolean;
-  /** Without, each image becomes one text of its type and size. */
+  /** If false, each image is replaced with a text of its type and size. */
   readonly includeImages: boolean;
 }
 
@@ -19,14 +19,14 @@ export interface ContentOptions {
 export interface AssistantContent {
   readonly content: readonly ContextPart[];
   readonly toolCalls?: readonly ContextCall[];
-  /** Absent where `content` and `toolCalls` say all of it: texts first, then calls, without anything of a provider's. */
+  /** Absent if `content` and `toolCalls` are complete: texts first, then calls, without provider data. */
   readonly blocks?: readonly Meta[];
 }
 
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const imageType = /^image\/[A-Za-z0-9.+-]{1,64}$/;
 
-/** The text and images of a user's message, a tool's result or a custom message, as pi has them: a string, or blocks. */
+/** Converts pi's content of a user message, tool result or custom message: a string, or blocks. */
 export function partsOf(
   content: unknown,
   { includeImages }: ContentOptions,
@@ -41,10 +41,7 @@ export function partsOf(
   return parts;
 }
 
-/**
- * An assistant's content, which it has in blocks. `calls`, where the ids of items belong to reasoning: hears what the ids
- * of calls become where that is left out.
- */
+/** Converts an assistant's blocks. `calls` records call ids that change because their reasoning is left out. */
 export function assistantContent(
   content: unknown,
   options: ContentOptions,
@@ -82,7 +79,7 @@ function isSignedReasoning({ type, thinkingSignature }: Loose): boolean {
   return type === "thinking" && typeof thinkingSignature === "string";
 }
 
-/** Whether a block has nothing but the fields that the format has. */
+/** Whether a block has only fields of the format. */
 function isBare(block: Meta, fields: number): boolean {
   return Object.keys(block).length === fields;
 }
@@ -101,7 +98,7 @@ function blocksOf(content: unknown, note: NoteExport): readonly Loose[] {
   });
 }
 
-/** A call keeps its place even where its arguments cannot be kept. */
+/** A call keeps its position even if its arguments cannot be kept. */
 function soundBlock(raw: Loose, note: NoteExport): Meta | undefined {
   if (raw["type"] !== "toolCall") {
     return keptObject(raw, note, MAX_BLOCK_DEPTH);
@@ -138,7 +135,7 @@ function imageOf(
   note: NoteExport,
 ): ImagePart | TextPart | undefined {
   if (type !== "image" || typeof data !== "string" || typeof mimeType !== "string") return undefined;
-  // No document may have another image, and no service takes one.
+  // Documents and services accept no other images.
   if (!imageType.test(mimeType) || data.length % 4 !== 0 || !base64.test(data)) return undefined;
   if (isWanted) return { type, data, mimeType };
   note("image");

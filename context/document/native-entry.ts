@@ -12,26 +12,26 @@ import { hasSignedItems, type UnsignedCalls } from "./signed-items.ts";
 
 export interface ConvertOptions extends ContentOptions {
   readonly includeSystem: boolean;
-  /** Whether the system items that a session was made of are wanted. */
+  /** Whether to include the imported system items. */
   readonly includeInstructions: boolean;
 }
 
-/** How one entry is turned into an item. */
+/** Options and helpers to convert an entry to an item. */
 export interface Conversion {
   readonly options: ConvertOptions;
   readonly note: NoteExport;
-  /** What the item of another entry is called, for entries that point at others; undefined: there is none. */
+  /** Returns the node id of another entry, for references; `undefined` if it has none. */
   readonly nodeIdOf: (entryId: string) => string | undefined;
-  /** What calls are named whose reasoning is left out. */
+  /** New ids of calls whose reasoning is left out. */
   readonly calls: UnsignedCalls;
-  /** From where on a compaction keeps what was before it, as fields of its `meta.native`. */
+  /** Where the kept part of a compaction starts, as fields of its `meta.native`. */
   readonly keptFrom: (entry: SessionEntry) => Meta;
 }
 
-/** The types of events that stand for entries which say nothing to the model begin so; the entry's type follows. */
+/** Prefix of event types for entries that the model does not see; the entry's type follows. */
 export const STATE_EVENT_PREFIX = "pi.entry:";
 
-/** Whether an entry has no place in any document: a message that only starts a run. */
+/** Whether an entry only starts a run, and is never exported. */
 export function isCarrier({ type, raw }: SessionEntry): boolean {
   const message = type === "message" ? raw["message"] : raw;
   return (
@@ -43,7 +43,7 @@ export function isSystem({ type, raw }: SessionEntry): boolean {
   return type === "message" && isObject(raw["message"]) && raw["message"]["role"] === "system";
 }
 
-/** An entry as an item, whose `meta.native` has what the format has no field for. */
+/** Converts an entry to an item. `meta.native` holds data without a field in the format. */
 export function convertEntry(entry: SessionEntry, conversion: Conversion): ContextItem {
   const { raw, timestamp } = entry;
   switch (entry.type) {
@@ -169,7 +169,7 @@ function summaryFields({ details, fromHook }: Loose, { note }: Conversion): Meta
   };
 }
 
-/** An event of a document comes back as what it was; a push loses the mark of its delivery, which is this session's. */
+/** Restores an event of a document. A push loses its delivery mark, which belongs to this session. */
 function customMessage(raw: Loose, timestamp: number, { options, note }: Conversion): ContextItem {
   const { customType, display } = raw;
   const content = partsOf(raw["content"], options, note);
@@ -177,7 +177,7 @@ function customMessage(raw: Loose, timestamp: number, { options, note }: Convers
   if (mark !== undefined) note("delivery_mark");
   const given = mark === undefined ? raw["details"] : Object.keys(unmarked).length > 0 ? unmarked : undefined;
   if (customType === CONTEXT_EVENT_TYPE && isObject(given)) {
-    // Its own `meta` is a level further down.
+    // Its own `meta` is one level deeper.
     const fields = keptObject(given, note, MAX_FIELD_DEPTH + 1);
     if (fields !== undefined) return documentEvent(content, fields, timestamp);
   }
@@ -208,7 +208,10 @@ function documentEvent(content: ContextItem["content"], { eventType, meta }: Loo
   };
 }
 
-/** What says nothing to the model: all its fields are in `meta.native`, and what points at an entry points at its node. */
+/**
+ * Converts an entry that the model does not see: all its fields go to `meta.native`, and references to entries become
+ * references to nodes.
+ */
 function stateEvent(entry: SessionEntry, { options, note, nodeIdOf }: Conversion): ContextItem {
   const native = { type: entry.type, ...rest(entry.raw, ["type", "id", "parentId", "timestamp"], note) };
   const { targetId } = entry.raw;
@@ -217,7 +220,7 @@ function stateEvent(entry: SessionEntry, { options, note, nodeIdOf }: Conversion
   return event(`${STATE_EVENT_PREFIX}${entry.type}`, [], entry.timestamp, { ...native, ...target, ...replacement });
 }
 
-/** What an edit puts in the place of a message, without what is not wanted. */
+/** Returns the replacement of an edit, without excluded content. */
 function replacementOf({ replacement }: Loose, options: ContentOptions, note: NoteExport): Meta {
   if (!isObject(replacement)) return { replacement: null };
   const { content } = replacement;
@@ -235,7 +238,7 @@ function event(eventType: string, content: ContextItem["content"], timestamp: nu
   return { role: "event", eventType, content, timestamp, meta: { native } };
 }
 
-/** The fields that are not named, as far as they are sound. */
+/** Returns the valid fields other than the named ones. */
 function rest(raw: Loose, named: readonly string[], note: NoteExport): Meta {
   const fields = Object.entries(raw).flatMap(([field, value]) => {
     if (named.includes(field) || field === "__proto__" || field === "type") return [];

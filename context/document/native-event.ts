@@ -4,8 +4,8 @@ import { CONTEXT_EVENT_TYPE, type ContextItem } from "./document.ts";
 import { isObject } from "./measure.ts";
 
 /**
- * What of pi's own an event stands for, as an export has left it in `meta.native`. The text is the event's content.
- * With anything else than these an event is an ordinary one.
+ * pi's own message that an event represents, from `meta.native` of an export. The text is the event's content. Other
+ * events are ordinary.
  */
 export type NativeEvent =
   | {
@@ -36,7 +36,7 @@ export type NativeEvent =
       readonly details?: unknown;
     };
 
-/** The types of events that an export makes of pi's own entries; behind the last stands the message's own type. */
+/** Event types of pi's own entries in an export; the last is followed by the message's own type. */
 export const nativeEventTypes = {
   compaction: "pi.compaction",
   branch_summary: "pi.branchSummary",
@@ -44,10 +44,10 @@ export const nativeEventTypes = {
   custom_message: "pi.custom:",
 } as const;
 
-/** A carrier steers the helper, so no document may bring one; events have their own form. */
+/** A document must not contain carriers, which control the helper; events have their own form. */
 const ownTypes: ReadonlySet<string> = new Set([CARRIER_TYPE, CONTEXT_EVENT_TYPE]);
 
-/** What an event restores of pi's own; undefined for an ordinary one, and where `meta.native` is not sound. */
+/** Returns pi's own message for an event; `undefined` for an ordinary event or an invalid `meta.native`. */
 export function nativeEventOf(item: ContextItem): NativeEvent | undefined {
   const native = item.meta?.["native"];
   if (item.role !== "event" || !isObject(native)) return undefined;
@@ -63,13 +63,13 @@ export function nativeEventOf(item: ContextItem): NativeEvent | undefined {
   }
 }
 
-/** Whether an event is the summary of a part of the conversation, and not something that happened beside it. */
+/** Whether an event is a summary of a part of the conversation. */
 export function isSummary(item: ContextItem): boolean {
   const type = nativeEventOf(item)?.type;
   return type === "compaction" || type === "branch_summary";
 }
 
-/** The item's texts as one; undefined where there is something else than text. */
+/** Joins the item's texts; `undefined` if it has other content. */
 export function plainText(item: ContextItem): string | undefined {
   if (item.content.some(({ type }) => type !== "text")) return undefined;
   return item.content.map((part) => (part as TextPart).text).join("");

@@ -2,9 +2,8 @@ import type { Meta } from "../../protocol/link-context.ts";
 import { isObject } from "./measure.ts";
 
 /**
- * What an export has left of an entry of pi's beside the format's fields: `meta.native`, whose `type` is the entry's. In the
- * view `full` every answer, result and event of pi's has it. Undefined: the entry came from elsewhere, or was in the tree of
- * another program.
+ * Returns `meta.native`, the data of an exported pi entry without a field in the format; `type` is the entry's type. In
+ * the view `full` every answer, result and event of pi has it. `undefined`: the entry came from another program.
  */
 export function nativeOf({ meta }: { readonly meta?: Meta | undefined }): Meta | undefined {
   const native = meta?.["native"];

@@ -2,13 +2,13 @@ import type { ContextItem } from "./document.ts";
 import { isObject, type Loose } from "./measure.ts";
 import type { SessionEntry } from "./session-tree.ts";
 
-/** A system message's text as a model that gets no changes of it would read it. */
+/** Text of a system message for a model that does not support changes. */
 export function systemText({ content, sections }: Loose): string {
   const named = isObject(sections) ? Object.values(sections) : [];
   return [...contentTexts(content), ...named].filter((text) => typeof text === "string" && text !== "").join("\n\n");
 }
 
-/** The prompt that the system messages of a path come to, as one item: a later one adds text and replaces sections. */
+/** Folds the system messages of a path into one item: later ones add text and replace sections. */
 export function foldSystem(path: readonly SessionEntry[]): readonly ContextItem[] {
   const texts: string[] = [];
   const sections = new Map<string, unknown>();

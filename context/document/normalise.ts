@@ -22,15 +22,15 @@ export interface NormaliseOptions {
   readonly includeSystem?: boolean;
   /** Default false, as in an export. */
   readonly includeReasoning?: boolean;
-  /** Default: what no configuration may exceed. */
+  /** Default: the maximum that a configuration can set. */
   readonly limits?: ContextLimits;
 }
 
 /**
- * The form in which a document comes back from a session that was made of it: items instead of nodes, those of one
- * path alone, mended for the model.
+ * Returns a document as it would be exported from a session made of it: the repaired items of one path instead of
+ * nodes.
  *
- * Throws what reading, selecting and repairing throw.
+ * Throws the errors of reading, selecting and repairing.
  */
 export function normalise(value: unknown, target: ContextTarget, options: NormaliseOptions = {}): ContextDocument {
   const { nodeId, until, includeSystem = false, includeReasoning = false, limits = hardContextLimits } = options;
@@ -64,14 +64,14 @@ function withoutReasoning(item: ContextItem, calls: UnsignedCalls): ContextItem 
   };
 }
 
-/** What of pi's own has one text has the texts as one. */
+/** Joins the texts of an item whose pi message has a single text. */
 function withOneText(item: ContextItem): ContextItem {
   const native = nativeEventOf(item);
   if (native === undefined || native.type === "custom_message" || item.content.length < 2) return item;
   return { ...item, content: [{ type: "text", text: plainText(item) ?? "" }] };
 }
 
-/** Without blocks that say no more than `content` and `toolCalls`: texts first, then calls, and nothing of a provider's. */
+/** Removes blocks that add nothing to `content` and `toolCalls`: texts first, then calls, without provider data. */
 function plain(item: ContextItem): ContextItem {
   const { blocks, ...rest } = item;
   if (blocks === undefined) return item;

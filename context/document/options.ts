@@ -1,23 +1,23 @@
-/** How much of the results of tools is given. Bounds are UTF-16 units of the texts of one result; `null`: none. */
+/** Limits of tool results, in UTF-16 units of the texts of one result; `null`: none. */
 export interface ToolResultCaps {
   /** Default `null`. */
   readonly maxChars?: number | null;
-  /** By the tool's name: goes before `maxChars`. */
+  /** By tool name; overrides `maxChars`. */
   readonly perTool?: Readonly<Record<string, number | null>>;
 }
 
-/** The least that {@link ToolResultCaps} may say, and to which a result is cut where the budget asks for it. */
+/** Minimum of {@link ToolResultCaps}, and the length to which the budget can shorten a result. */
 export const minResultChars = 200;
 
-/** What a context is to be made of and how: the option `context`, without where the document comes from. */
+/** Options of a context: the option `context` without the source of the document. */
 export interface ContextOptions {
-  /** The node up to which the conversation goes. Default: the document's `leafId`; all of a document of items. */
+  /** Last node of the conversation. Default: the document's `leafId`; the whole document if it has items. */
   readonly nodeId?: string;
-  /** Whether that node itself belongs to it. Default: `before` for a user's node, else `through`. */
+  /** Whether that node is included. Default: `before` for a user's node, otherwise `through`. */
   readonly until?: "before" | "through";
-  /** Default `auto`: as the session is. */
+  /** Default `auto`: the same as the session. */
   readonly mode?: "auto" | "session" | "ephemeral";
-  /** Default `auto`: 80 % of what the model and the settings leave. `null`: no budget. */
+  /** Default `auto`: 80 % of the tokens that the model and the settings allow. `null`: no budget. */
   readonly maxTokens?: number | "auto" | null;
   /** Default `trim`. */
   readonly onOverflow?: "trim" | "error" | "keep";
@@ -27,36 +27,39 @@ export interface ContextOptions {
   readonly onError?: "fail" | "warn";
   /** Default `section`. */
   readonly systemNodes?: "section" | "drop";
-  /** Default `include`. With `drop`, summaries of pi's own compactions and branches stay: they are the conversation. */
+  /**
+   * Default `include`. With `drop`, summaries of pi's compactions and branches stay, because they are part of the
+   * conversation.
+   */
   readonly events?: "include" | "drop";
   readonly toolResults?: ToolResultCaps;
   /** Default `trim`. */
   readonly ephemeralAfterCompaction?: "trim" | "keep" | "drop";
 }
 
-/** What `prepareContext` needs to know besides the options that a client gives. */
+/** Input of `prepareContext` in addition to the client's options. */
 export interface PrepareOptions extends ContextOptions {
-  /** The budget in tokens that `maxTokens` has come to; `null`: none. Default: {@link contextBudget} of what is known. */
+  /** Resolved budget in tokens; `null`: none. Default: {@link contextBudget} of the known facts. */
   readonly budget?: number | null;
 }
 
-/** What a budget of `auto` follows from; all in tokens. What is absent is not on, or not known. */
+/** Inputs of the budget `auto`, in tokens. Absent: inactive or unknown. */
 export interface BudgetFacts {
   readonly contextWindow?: number;
-  /** What pi keeps free of the window. */
+  /** Tokens of the window that pi reserves. */
   readonly reserveTokens?: number;
-  /** Where a compaction of our own begins. */
+  /** Threshold of our own compaction. */
   readonly threshold?: number;
-  /** What pruning allows. */
+  /** Limit of pruning. */
   readonly maxContext?: number;
 }
 
-/** What pi keeps free of a model's window unless its settings say otherwise. */
+/** pi's default reserve of a model's window. */
 export const defaultReserveTokens = 16_384;
 
 const autoPercent = 80;
 
-/** The budget of a context in tokens; `null`: there is none. `auto` has none where pi knows no window. */
+/** Returns the budget of a context in tokens; `null`: none. `auto` gives none if pi does not know the window. */
 export function contextBudget(maxTokens: ContextOptions["maxTokens"], facts: BudgetFacts): number | null {
   if (maxTokens === null) return null;
   if (maxTokens !== undefined && maxTokens !== "auto") return maxTokens;

@@ -4,10 +4,10 @@ import { isAcceptedName, speaksResponses } from "./ids.ts";
 import { isObject } from "./measure.ts";
 import type { ContentRules } from "./repair-content.ts";
 
-// What a message has that is said to be the target's own. pi sends it back as it came, and of OpenAI Responses it reads
-// it first: a signature there is the JSON of an item, and pi fails where it is not, before anything is sent.
+// Checks content that claims to be the target's own. pi sends it back unchanged. For OpenAI Responses pi parses each
+// signature as the JSON of an item first, and fails if it is not.
 
-/** An assistant's parts without the signatures that its model cannot have given. */
+/** Removes signatures from an assistant's parts that its model cannot have issued. */
 export function ownParts(
   parts: readonly ContextPart[],
   hasCalls: boolean,
@@ -26,7 +26,7 @@ export function ownParts(
   });
 }
 
-/** The same of its blocks. */
+/** Removes such signatures from its blocks. */
 export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonly Meta[] {
   const kept = blocks.filter(
     ({ type, redacted, thinkingSignature }) => type !== "thinking" || hasData(redacted, thinkingSignature, rules),
@@ -54,9 +54,9 @@ export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonl
 }
 
 /**
- * The reasoning and the texts of OpenAI Responses that messages of the target are made of. Each has its id alone in a
- * conversation: a message that repeats one is a copy, or none of the service's, and goes without what is signed. The ids
- * of calls are looked after where those are named.
+ * Item ids of reasoning and texts of OpenAI Responses in the target's messages. Each id is unique in a conversation: a
+ * message that repeats one is a copy or a forgery, and loses its signed content. Call ids are handled where calls are
+ * named.
  */
 export class OwnItems {
   readonly #hasItems: boolean;
@@ -66,12 +66,12 @@ export class OwnItems {
     this.#hasItems = speaksResponses(target);
   }
 
-  /** Whether no item of a message has been there before; they have from now on. */
+  /** Whether all items of a message are new; records them. */
   take({ content, blocks = [] }: ContextItem): boolean {
     if (!this.#hasItems) return true;
     const inBlocks = idsOf(blocks.map(idOfBlock));
     const inContent = idsOf(content.map(idOfPart));
-    // The two may say the same.
+    // Both can contain the same id.
     const all = new Set([...inBlocks, ...inContent]);
     const isNew =
       new Set(inBlocks).size === inBlocks.length &&
@@ -100,7 +100,7 @@ function reasoningId(signature: unknown): unknown {
   return isObject(item) ? item["id"] : undefined;
 }
 
-/** Anthropic takes no message that ends with thoughts. Without their signature pi sends them as a text. */
+/** Anthropic refuses a message that ends with reasoning. pi sends reasoning without a signature as text. */
 function wantsEnd({ api }: ContextTarget): boolean {
   return api === "anthropic-messages";
 }
@@ -109,7 +109,7 @@ function isGood(leads: boolean, redacted: unknown, signature: string, target: Co
   return speaksResponses(target) ? leads && isReasoningItem(signature) : leads || redacted === true || signature === "";
 }
 
-/** Of reasoning that is not shown there is the signature alone. */
+/** Hidden reasoning has only the signature. */
 function hasData(redacted: unknown, signature: unknown, rules: ContentRules): boolean {
   if (redacted !== true || (typeof signature === "string" && signature !== "")) return true;
   noteUnsigned(rules);
@@ -130,10 +130,10 @@ function isSummaryText(part: unknown): boolean {
   return isObject(part) && part["type"] === "summary_text" && typeof part["text"] === "string";
 }
 
-/** pi has there the id of the message's item, by itself or in JSON; longer ones it makes shorter. */
+/** pi stores the id of the message's item there, plain or in JSON, and shortens long ones. */
 function isMessageName(signature: string): boolean {
   const id = messageId(signature);
-  // pi itself calls messages `msg_pi_…` that have none.
+  // pi names messages without an id `msg_pi_…`.
   return typeof id === "string" && /^msg(?!_pi_)[A-Za-z0-9_-]*$/.test(id);
 }
 

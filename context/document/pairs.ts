@@ -1,61 +1,61 @@
 import type { ContextItem } from "./document.ts";
 import type { SoundCall } from "./repair-assistant.ts";
 
-/** A result that has come, by its place among the items. */
+/** A result, with its position among the items. */
 export interface Arrival {
   readonly item: ContextItem;
   readonly index: number;
 }
 
-/** A call with the result that it has so far. */
+/** A call with its current result. */
 export interface Use {
   readonly turn: Turn;
   readonly call: SoundCall;
-  /** What the call is called now. */
+  /** Current id of the call. */
   readonly id: string;
   result?: Arrival | undefined;
-  /** Whether the result stood before the call. */
+  /** Whether the result came before the call. */
   isEarly: boolean;
 }
 
-/** A message with the results directly behind it. */
+/** A message with the results directly after it. */
 export interface Turn {
   readonly item: ContextItem;
   readonly index: number;
   readonly uses: Use[];
 }
 
-/** The uses of one message that share an id or a name. */
+/** Calls of one message with the same id or name. */
 interface Queue {
   readonly turn: Turn;
   readonly uses: Use[];
-  /** All before have a result that stands behind them. */
+  /** All earlier ones have a result after them. */
   next: number;
 }
 
-/** Results that wait for calls of one id. */
+/** Results that wait for calls with one id. */
 interface Waiting {
   readonly arrivals: Arrival[];
   next: number;
-  /** The last call that has taken one. */
+  /** The last call that took one. */
   taker?: Use;
 }
 
 export type Outcome =
   | { readonly kind: "paired"; readonly use: Use; readonly replaced?: Arrival }
-  /** There is no such call so far. */
+  /** No such call yet. */
   | { readonly kind: "waiting" };
 
-/** Finds the call of each result by the id that both came with; where that is empty, by the tool's name. */
+/** Matches each result to its call by their original id, or by tool name if the id is empty. */
 export class Pairs {
-  /** By id the uses in the latest message that has any: a result is for no earlier one. */
+  /** Calls by id in the latest message that has any; results never match earlier messages. */
   readonly #latest = new Map<string, Queue>();
-  /** By tool the uses without an id, for each message that has any. */
+  /** Calls without an id by tool, for each message that has any. */
   readonly #unnamed = new Map<string, Queue[]>();
-  /** By id, without one by tool: results whose call had not come. */
+  /** Results before their call, by id, or by tool without an id. */
   readonly #waiting = new Map<string, Waiting>();
 
-  /** A call; a result that has waited for it becomes its own until another comes. */
+  /** Adds a call. It takes a result that waited for it, until another one comes. */
   add(use: Use): void {
     const { originalId, originalName } = use.call;
     const queue = this.#latest.get(originalId);
@@ -83,7 +83,7 @@ export class Pairs {
     return { kind: "paired", use, ...(replaced === undefined ? {} : { replaced }) };
   }
 
-  /** Results that no call has taken; `use`: the one that has taken others of the same id. */
+  /** Yields the unmatched results; `use`: the call that took others with the same id. */
   *left(): Generator<{ readonly arrival: Arrival; readonly use: Use | undefined }> {
     for (const { arrivals, next, taker } of this.#waiting.values())
       for (let place = next; place < arrivals.length; place += 1)
@@ -99,7 +99,7 @@ export class Pairs {
     else queues.push({ turn: use.turn, uses: [use], next: 0 });
   }
 
-  /** In the nearest message with an open call of that tool its first one. */
+  /** Returns the first open call of the tool in the nearest message with one. */
   #unnamedFor(id: string, toolName: string | undefined): Use | undefined {
     const queues = id === "" && toolName !== undefined ? this.#unnamed.get(toolName) : undefined;
     for (let queue = queues?.at(-1); queue !== undefined; queue = queues?.at(-1)) {
@@ -135,8 +135,8 @@ function nextOf(queue: Queue): Use | undefined {
 }
 
 /**
- * In one message the results of one id are for its calls of the same tool in turn, where there are any, else for all of
- * them; one too many replaces the last.
+ * Within a message, results with the same id go to its calls of the same tool in order, or to all calls if there are
+ * none; a surplus result replaces the last.
  */
 function useFor(queue: Queue | undefined, toolName: string | undefined): Use | undefined {
   if (queue === undefined) return undefined;

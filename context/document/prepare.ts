@@ -11,13 +11,13 @@ import { asRead } from "./read-document.ts";
 import { repairItems } from "./repair.ts";
 import { contextForStructured } from "./select.ts";
 
-/** How many repairs are listed; all are counted. */
+/** Number of repairs listed; all are counted. */
 const maxListedRepairs = 1_000;
 
 /**
- * Makes what pi is given of a document (parsed JSON, or what `readDocument` has given): selects the conversation, repairs
- * it for the model, caps the results of tools, fits it into the budget, and builds the messages. The same input gives the
- * same result, and the same hash.
+ * Prepares a document (parsed JSON, or a result of `readDocument`) for pi: selects the conversation, repairs it for the
+ * model, caps tool results, fits it into the budget, and builds the messages. Deterministic: the same input gives the
+ * same result and hash.
  *
  * Throws `invalid_params`, `context_too_large`, `context_invalid` and `context_over_budget`.
  */
@@ -38,7 +38,7 @@ export function prepareContext(
   });
   const notes = new ExportNotes();
   const selected = projectItems(contextForStructured(document, nodeId, { until, note, limits }), notes);
-  // Before the repair: what is left out here must not leave a conversation behind that begins with an answer.
+  // Before the repair, because leaving items out can leave a conversation that begins with an answer.
   const items = repairItems(chosenItems(selected, options), { target, repair, note, limits });
   const { source, nodes, items: given } = document;
   return finishContext(

@@ -7,21 +7,21 @@ import { STATE_EVENT_PREFIX } from "./native-entry.ts";
 import { nativeEventTypes } from "./native-event.ts";
 import { nativeOf } from "./native-mark.ts";
 
-/** The text with which pi answers a call that has no result. */
+/** Text that pi uses for a missing result. */
 const noResult = "No result provided";
 
 export interface ProjectionOptions {
   readonly note?: NoteExport;
-  /** Whether an assistant's item is pi's own. Default: those that an export with the view `full` has marked are. */
+  /** Whether an assistant's item is pi's own. Default: if an export with the view `full` has marked it. */
   readonly isNative?: (item: ContextItem) => boolean;
-  /** Whether an item is of a past that pi never had, and its compactions cannot hide. Default: none is. */
+  /** Whether an item belongs to a history that pi never had, which compactions cannot hide. Default: none. */
   readonly isHeld?: (item: ContextItem) => boolean;
 }
 
 /**
- * What of a path through a session of pi's the model would see: the newest compaction with what it has kept, behind it what
- * follows; edits are applied; what is not for the model and answers that have failed are left out; calls without a result are
- * answered as pi answers them. In a path that has nothing of pi's everything stays as it is.
+ * Returns what the model would see of a path through a pi session: the newest compaction, the entries that it kept, and
+ * later entries. Edits are applied, hidden entries and failed answers are left out, and calls without a result are
+ * answered as pi does. A path without pi's own entries is unchanged.
  */
 export function projectItems(
   path: readonly ContextItem[],
@@ -41,10 +41,10 @@ export function projectItems(
   return withAnswers(visible, note, isNative).map(withoutMark);
 }
 
-/** How answers end that pi does not send again. */
+/** Stop reasons of answers that pi does not send again. */
 const failures: ReadonlySet<string> = new Set(["error", "aborted"]);
 
-/** What no compaction hides, the newest one, what it keeps of what was before it, and what is behind it. */
+/** Returns the items that no compaction hides: the newest compaction, the items that it kept, and later items. */
 function shownItems(
   path: readonly ContextItem[],
   note: NoteExport,
@@ -58,7 +58,7 @@ function shownItems(
   const held: ContextItem[] = [];
   const kept: ContextItem[] = [];
   for (const [index, item] of path.slice(0, newest).entries()) {
-    // What a system message says stands in the prompt, whichever way it came there.
+    // Content of a system message is in the prompt in any case.
     if (item.role === "system") system.push(item);
     else if (isHeld(item)) held.push(item);
     else if (index >= start && !isCompaction(item)) kept.push(item);
@@ -86,7 +86,7 @@ function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
   return edits;
 }
 
-/** Whether an item is nothing for the model: an entry of another kind, or a command that was kept from it. */
+/** Whether the model does not see an item: an entry of another kind, or a command excluded from the context. */
 function isHidden(item: ContextItem): boolean {
   const { role, eventType } = item;
   if (role !== "event") return false;
@@ -95,7 +95,7 @@ function isHidden(item: ContextItem): boolean {
   return eventType?.startsWith(STATE_EVENT_PREFIX) === true && native !== undefined;
 }
 
-/** A result of an answer that is left out. pi would send it, and no service would take it. */
+/** Whether the answer of a result is left out. pi would send the result, and every service would refuse it. */
 function orphaned({ role, toolCalls = [], toolCallId }: ContextItem, failed: Set<string>): ExportNote | undefined {
   for (const { id } of toolCalls) failed.delete(id);
   return role === "toolResult" && failed.has(toolCallId ?? "") ? "orphan_result" : undefined;
@@ -120,8 +120,8 @@ function edited(item: ContextItem, edits: ReadonlyMap<string, unknown>, note: No
 }
 
 /**
- * Answers the calls of pi's own messages that have no result when the next answer or message of a user comes, as pi does,
- * and leaves out the results of calls whose answer has been left out.
+ * Adds results, as pi does, for calls of pi's own messages without one before the next answer or user message, and
+ * removes results whose answer was left out.
  */
 function withAnswers(
   items: readonly ContextItem[],
@@ -161,7 +161,7 @@ function missingResults({ toolCalls = [], timestamp }: ContextItem): Map<string,
   );
 }
 
-/** A compaction that says what it keeps of what is before it; any other is an event among others. */
+/** Whether an item is a compaction that states what it kept; other compactions are ordinary events. */
 function isCompaction(item: ContextItem): boolean {
   if (item.role !== "event" || item.eventType !== nativeEventTypes.compaction) return false;
   const { type, firstKeptNodeId, keptBehindNodeId } = nativeOf(item) ?? {};
@@ -172,7 +172,7 @@ function isMarked(item: ContextItem): boolean {
   return item.role === "assistant" && nativeOf(item)?.["type"] === "message";
 }
 
-/** Without what a message of pi's has besides the format's fields, and without what points at other entries. */
+/** Removes pi's additional data and references to other entries. */
 function withoutMark(item: ContextItem): ContextItem {
   const native = nativeOf(item) ?? {};
   if (item.role === "event" ? !isCompaction(item) : native["type"] !== "message") return item;

@@ -3,21 +3,21 @@ import { contextInvalid } from "./faults.ts";
 import { isDeeperThan, isObject, type Loose } from "./measure.ts";
 import type { Place } from "./place.ts";
 
-/** How the arguments of a call may be named, the first that is there counts. */
+/** Accepted field names of a call's arguments, by priority. */
 export const argumentNames = ["arguments", "toolParams", "params", "input"] as const;
 
-/** The first of some fields that has a value, and which it is; `null` is one where there is no other. */
+/** Returns the first field with a value, and its name; `null` counts only if there is no other. */
 export function firstOf(raw: Loose, names: readonly string[]): { readonly field: string; readonly value: unknown } {
   const given = names.filter((name) => Object.hasOwn(raw, name) && raw[name] !== undefined);
   const field = given.find((name) => raw[name] !== null) ?? given[0];
   return { field: field ?? (names[0] as string), value: field === undefined ? undefined : raw[field] };
 }
 
-/** The arguments of a call: an object. None at all is an empty one. */
+/** Reads the arguments of a call: an object, by default empty. */
 export function readArguments(value: unknown, place: Place): ContextArguments {
   if (value === undefined) return {};
   if (!isObject(value)) {
-    const words = `${place.name} has a call whose arguments are no object.`;
+    const words = `${place.name} has a call whose arguments are not an object.`;
     throw contextInvalid("bad_arguments", words, place.nodeId);
   }
   const limit = place.limits.maxArgumentDepth;
@@ -27,13 +27,13 @@ export function readArguments(value: unknown, place: Place): ContextArguments {
   return value;
 }
 
-/** Checks how many calls an assistant has. */
+/** Checks the number of an assistant's calls. */
 export function checkCallCount(count: number, place: Place): void {
   const limit = place.limits.maxToolCalls;
   if (count > limit) throw place.exceeded("", { unit: "tool calls", count, limit });
 }
 
-/** The calls of an assistant. A call without an id or a name has an empty one, for the repairs to find. */
+/** Reads an assistant's calls. A missing id or name becomes empty, for the repairs. */
 export function readCalls(value: unknown, place: Place): readonly ContextCall[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) {
@@ -68,7 +68,7 @@ function readCall(raw: unknown, place: Place): ContextCall | undefined {
   return { id, name, arguments: readArguments(firstOf(raw, argumentNames).value, place) };
 }
 
-/** What a text stands for; itself where it is no JSON. An empty one is none. */
+/** Parses a text as JSON; returns the text itself if it is not valid JSON, `undefined` if it is empty. */
 function asJson(value: unknown): unknown {
   if (typeof value !== "string") return value;
   if (value === "") return undefined;

@@ -14,22 +14,22 @@ import { Place, type Reading } from "./place.ts";
 import { callAsItem, type EntryFlaws, type ReadEntry, readEntry } from "./read-entry.ts";
 import { ShapeFindings } from "./shape.ts";
 
-/** Levels of a document above the arguments of a call: the document, the nodes, a node, its calls, a call. */
+/** Nesting levels above the arguments of a call: the document, the nodes, a node, its calls, a call. */
 const levelsAboveArguments = 5;
 const longestId = 1024;
 const base = ["context", "document"] as const;
 
 type Flaws = ReadonlyMap<object, EntryFlaws>;
 
-/** What was wrong with entries of documents that have been read; counted only where an entry is selected. */
+/** Faults of entries of parsed documents; counted only for selected entries. */
 const flawsOfRead = new WeakMap<ContextDocument, Flaws>();
 
-/** The flaws of a document that has been read, by entry; undefined for anything else. */
+/** Returns the faults of a parsed document by entry; `undefined` for other values. */
 export function flawsOf(document: ContextDocument): Flaws | undefined {
   return flawsOfRead.get(document);
 }
 
-/** A document as it is if it has been read already, else read. */
+/** Returns a parsed document unchanged, and parses anything else. */
 export function asRead(value: unknown, limits: ContextLimits): ContextDocument {
   return isObject(value) && flawsOfRead.has(value as object as ContextDocument)
     ? (value as object as ContextDocument)
@@ -37,11 +37,11 @@ export function asRead(value: unknown, limits: ContextLimits): ContextDocument {
 }
 
 /**
- * Reads a document from parsed JSON: aliases are resolved, text becomes a part, unknown fields go to `meta`, missing
- * times are filled in. It keeps references to what it does not look into.
+ * Parses a document from JSON values: aliases are resolved, text becomes a part, unknown fields go to `meta`, missing
+ * times are filled in. Nested values that are not interpreted are kept by reference.
  *
  * Throws `invalid_params` (`data.errors`: up to 20 of `{ pointer, expected, got }`), `context_too_large`, and
- * `context_invalid` for what cannot be mended: `duplicate_node`, `unknown_role`, `bad_image`, `bad_arguments`.
+ * `context_invalid` for faults that cannot be repaired: `duplicate_node`, `unknown_role`, `bad_image`, `bad_arguments`.
  */
 export function readDocument(value: unknown, limits: ContextLimits): ContextDocument {
   const findings = new ShapeFindings();
@@ -61,7 +61,7 @@ export function readDocument(value: unknown, limits: ContextLimits): ContextDocu
   }
   const flaws = new Map<object, EntryFlaws>();
   const place = { findings, limits };
-  // A walk over them all is needed only where there is one.
+  // Only these need a walk over all nodes.
   if (measured.longestText > limits.maxBlockBytes && !measured.isTooDeep) checkAllTexts(lists, place);
   const read =
     lists.nodes === undefined ? readItems(lists.items ?? [], place, flaws) : readNodes(lists.nodes, place, flaws);
@@ -160,7 +160,7 @@ function readNodes(
     nodes.push(node);
     noteFlaws(node, entry, flaws);
   }
-  // A root may leave the field out where it is the only one. Of several nobody knows which lost what came before it.
+  // A single root may omit the field. With several roots, one of them may have lost its parent.
   if (roots.length === 1) return { nodes };
   for (const index of roots) {
     const { parentId } = list[index] as Loose;

@@ -21,28 +21,28 @@ export interface EntryFlaws {
   readonly badTimestamp: boolean;
 }
 
-/** What nodes and items have in common, without ids. */
+/** Fields common to nodes and items, without ids. */
 export interface ReadEntry {
   readonly fields: Omit<ContextItem, "role"> & Pick<ContextNode, "arguments">;
   readonly role: EntryRole;
   readonly flaws: EntryFlaws;
 }
 
-/** Greatest distance from 1970 in milliseconds that a date can have. */
+/** Maximum distance of a date from 1970, in milliseconds. */
 const farthestTime = 8.64e15;
 
 export function isTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= farthestTime;
 }
 
-/** The time of an entry that has none: one more than the entry's before it. */
-export function timeBehind(previous: number): number {
+/** Time of an entry without one: 1 ms after the previous entry. */
+export function timeAfter(previous: number): number {
   return Math.min(previous + 1, farthestTime);
 }
 
 /**
- * Reads an entry's fields. `ownFields` are those that the caller reads itself. What the format does not know for the
- * role goes to `meta`; `null` is as good as absent.
+ * Reads an entry's fields except `ownFields`, which the caller reads. Fields unknown for the role go to `meta`; `null`
+ * counts as absent.
  */
 export function readEntry(raw: Loose, place: Place, ownFields: readonly string[], previous: number): ReadEntry {
   const role = readRole(raw, place);
@@ -52,7 +52,7 @@ export function readEntry(raw: Loose, place: Place, ownFields: readonly string[]
   const badTimestamp = !isTime(timestamp);
   const meta = reader.object("meta");
   const known = {
-    timestamp: badTimestamp ? timeBehind(previous) : timestamp,
+    timestamp: badTimestamp ? timeAfter(previous) : timestamp,
     content: content.parts,
     ...optional("eventType", reader.text("eventType")),
     ...optional("model", readModel(reader)),
@@ -66,13 +66,13 @@ export function readEntry(raw: Loose, place: Place, ownFields: readonly string[]
   return {
     fields: { ...known, ...optional("meta", all) },
     role,
-    flaws: { wrongContent: content.isMended, badTimestamp },
+    flaws: { wrongContent: content.isRepaired, badTimestamp },
   };
 }
 
 function readRole(raw: Loose, place: Place): EntryRole {
   const role = roleNames.get(raw["role"]);
-  if (role === undefined) place.noRole(roles.join(", "), raw["role"]);
+  if (role === undefined) place.unknownRole(roles.join(", "), raw["role"]);
   return role ?? "event";
 }
 
@@ -85,7 +85,7 @@ function readContent(role: EntryRole, reader: FieldReader): ReadParts {
 }
 
 function readAssistant(reader: FieldReader): Pick<ContextItem, "toolCalls" | "blocks"> {
-  // Chat completions spell it so, and have each call's name and arguments, as JSON, in `function`.
+  // Spelling of chat completions, which put each call's name and JSON arguments in `function`.
   const { field, value: given } = firstOf(reader.raw, [
     "toolCalls",
     ...(Array.isArray(reader.peek("tool_calls")) ? ["tool_calls"] : []),
@@ -136,7 +136,7 @@ function readModel(reader: FieldReader): ModelName | undefined {
 
 function withRest(meta: Meta | undefined, rest: Meta | undefined): Meta | undefined {
   if (rest === undefined || meta === undefined) return meta ?? rest;
-  // What is written under `meta` itself goes before a field of the same name beside it.
+  // A field inside `meta` overrides a field of the same name next to it.
   const all: Record<string, unknown> = {};
   for (const one of [rest, meta]) for (const key of Object.keys(one)) setField(all, key, one[key]);
   return all;
@@ -146,7 +146,7 @@ function optional<Name extends string, T>(name: Name, value: T | undefined): Par
   return value === undefined ? {} : ({ [name]: value } as Record<Name, T>);
 }
 
-/** Takes fields out of an entry one by one; what nobody took is the rest. */
+/** Reads fields of an entry one by one; unread fields are the rest. */
 class FieldReader {
   readonly raw: Loose;
   readonly #place: Place;
@@ -175,7 +175,7 @@ class FieldReader {
     return this.#place.at(name);
   }
 
-  /** The first of the named fields that has a value; those beside it that are `null` are as good as absent. */
+  /** Returns the first named field with a value; `null` counts as absent. */
   text(...names: readonly string[]): string | undefined {
     const { field: name, value } = firstOf(this.raw, names);
     for (const one of names) if (one === name || this.peek(one) === null) this.take(one);
@@ -214,7 +214,7 @@ class FieldReader {
   }
 }
 
-/** The error of an item that stands for a call alone, which only a tree has. */
+/** Returns the error of an item that is a single call, which only trees can have. */
 export function callAsItem(name: string, nodeId: string | undefined): Error {
   const words = `${name} has the role "toolCall", which is for nodes: an item has its calls in "toolCalls".`;
   return contextInvalid("unknown_role", words, nodeId);

@@ -6,32 +6,32 @@ import type { Place } from "./place.ts";
 
 export interface ReadParts {
   readonly parts: readonly ContextPart[];
-  /** Whether a text stood where a block is required, or `null` where content is. */
-  readonly isMended: boolean;
+  /** Whether a text was found instead of a block, or `null` instead of content. */
+  readonly isRepaired: boolean;
 }
 
-/** Reads content: a text, or blocks. What is absent is empty; `null` is too, and counts as mended. */
+/** Reads content: a text, or blocks. Absent content is empty; so is `null`, which counts as repaired. */
 export function readParts(value: unknown, place: Place): ReadParts {
-  if (value === undefined) return { parts: [], isMended: false };
-  if (value === null) return { parts: [], isMended: true };
-  if (typeof value === "string") return { parts: textParts(value, place), isMended: false };
+  if (value === undefined) return { parts: [], isRepaired: false };
+  if (value === null) return { parts: [], isRepaired: true };
+  if (typeof value === "string") return { parts: textParts(value, place), isRepaired: false };
   if (!Array.isArray(value)) {
     place.misfit("a text or an array of blocks", value);
-    return { parts: [], isMended: false };
+    return { parts: [], isRepaired: false };
   }
   const parts: ContextPart[] = [];
-  let isMended = false;
+  let isRepaired = false;
   for (let index = 0; index < value.length; index += 1) {
     const block: unknown = value[index];
     if (block === null || typeof block === "string") {
-      isMended = true;
+      isRepaired = true;
       if (block !== null) for (const part of textParts(block, place)) parts.push(part);
       continue;
     }
     const part = readBlock(block, place.at(index));
     if (part !== undefined) parts.push(part);
   }
-  return { parts, isMended };
+  return { parts, isRepaired };
 }
 
 function textParts(text: string, place: Place): readonly ContextPart[] {
@@ -76,7 +76,7 @@ function isOptional(value: unknown, type: "string" | "boolean"): boolean {
 
 function checkText(text: string, place: Place): void {
   const limit = place.limits.maxBlockBytes;
-  // No character takes more than 3 bytes for each unit of a string's length.
+  // A UTF-16 unit takes at most 3 bytes.
   if (text.length * 3 <= limit) return;
   const count = utf8Bytes(text);
   if (count <= limit) return;
@@ -104,7 +104,7 @@ function isBase64(data: string): boolean {
   return rest === "=" || rest === "==";
 }
 
-/** Bytes of what a text in base64 stands for. */
+/** Returns the decoded size of a base64 text in bytes. */
 export function decodedBytes(data: string): number {
   const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
   return Math.max(0, Math.floor((data.length * 3) / 4) - padding);

@@ -1,21 +1,21 @@
 import { nativeOf } from "./native-mark.ts";
 import { type ContextTree, isTool } from "./tree.ts";
 
-// A tree may have the tools of a turn beside its answer: both hang off the user's node, and the path to the answer
-// does not lead over them.
+// In some trees the tools of a turn and its answer are siblings below the user's node, so the path to the answer does
+// not include the tools.
 
-/** A node of a path that is no tool node, with what the path says of the turn behind it. */
+/** A node of a path other than a tool node, with the turn that follows it on the path. */
 export interface Anchor {
   readonly place: number;
-  /** The tool nodes of the path directly behind it. */
+  /** Tool nodes of the path directly after it. */
   readonly run: readonly number[];
-  /** The next assistant of the path before its next user. */
+  /** Next assistant on the path before the next user. */
   readonly answer: number | undefined;
-  /** The last place of the path. */
+  /** Last position of the path. */
   readonly leaf: number;
 }
 
-/** In the order in which tool nodes come: a child is never before its parent, whatever their times say. */
+/** Sort key of tool nodes: a child is never before its parent, regardless of times. */
 interface Key {
   readonly place: number;
   readonly time: number;
@@ -25,15 +25,15 @@ interface Key {
 
 interface Reached {
   readonly tools: readonly Key[];
-  /** Assistants that hang off the anchor, or off its tools. */
+  /** Assistants below the anchor or its tools. */
   readonly answers: readonly number[];
 }
 
 /**
- * The tool nodes behind an anchor in their order: those of the path, and those beside it that belong to the answer. Of pi's
- * own trees the path has all: what is beside it is of another branch.
+ * Returns the tool nodes after an anchor, in order: those on the path, and siblings that belong to the answer. In pi's
+ * own trees siblings belong to other branches.
  */
-export function toolsBehind(tree: ContextTree, anchor: Anchor): readonly number[] {
+export function toolsAfter(tree: ContextTree, anchor: Anchor): readonly number[] {
   if (nativeOf(tree.at(anchor.place)) !== undefined) return anchor.run;
   const onPath = new Set(anchor.run);
   const reached = reach(tree, anchor, onPath);
@@ -44,7 +44,7 @@ export function toolsBehind(tree: ContextTree, anchor: Anchor): readonly number[
     .map(({ place }) => place);
 }
 
-/** Whether only results are looked for: of calls that end the path, or of an assistant whose turn nothing ends. */
+/** Whether only results are searched: of calls at the end of the path, or of an assistant whose turn has no end. */
 function takesResultsOnly(tree: ContextTree, { place, leaf, answer }: Anchor, from: number): boolean {
   if (from === leaf) return tree.at(from).role !== "user";
   return from === place && answer === undefined && tree.at(from).role !== "user";
@@ -89,15 +89,15 @@ function byKey(one: Key, other: Key): number {
 }
 
 /**
- * Which tool nodes beside the path belong to the answer, where an anchor has several: those between it and the one
- * before. Of equal times the place in the document decides, and of a tool node or answers without a time the place alone.
+ * Selects the siblings that belong to the answer if an anchor has several answers: those after the previous answer and
+ * before this one. Document order decides for equal or missing times.
  */
 function windowOf(
   tree: ContextTree,
   { place: anchor, run, answer, leaf }: Anchor,
   reached: readonly number[],
 ): (place: number) => boolean {
-  // Only results of its own were looked for.
+  // Only its own results were searched.
   if (answer === undefined && tree.at(anchor).role !== "user") return () => true;
   const answers = answer === undefined || reached.includes(answer) ? [...reached] : [...reached, answer];
   if (answers.length === 0 || (answers.length === 1 && answer !== undefined)) return () => true;
@@ -105,7 +105,7 @@ function windowOf(
   const order = (one: number, other: number): number =>
     isByPlace || tree.isUntimed(one) ? one - other : tree.at(one).timestamp - tree.at(other).timestamp || one - other;
   answers.sort(order);
-  // Where nothing of the path answers: up to the answer whose tools the path ends in, else what is behind the last.
+  // Without an answer on the path: up to the answer whose tools end the path, otherwise after the last answer.
   const end = answer ?? (run.includes(leaf) ? leaf : undefined);
   const to = end === undefined ? undefined : answers.find((place) => order(place, end) >= 0);
   const from = end === undefined ? answers.at(-1) : answers.findLast((place) => order(place, end) < 0);

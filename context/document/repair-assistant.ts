@@ -5,24 +5,24 @@ import { ownBlocks, ownParts } from "./own-message.ts";
 import { type ContentRules, isBlank, soundParts, wellFormedJson } from "./repair-content.ts";
 import { isSoundBlock } from "./sound-block.ts";
 
-/** A call with what it was called before, where that was changed. */
+/** A call with its original id and name, if they were changed. */
 export interface SoundCall extends ContextCall {
   readonly originalId: string;
   readonly originalName: string;
 }
 
-/** An assistant's message as the target may be given it. */
+/** An assistant's message that is valid for the target. */
 export interface SoundAssistant {
   readonly content: readonly ContextPart[];
   readonly calls: readonly SoundCall[];
-  /** As pi has it; absent where the message is not the target's own, or its blocks are unsound. */
+  /** pi's own blocks; absent if the message is not the target's own or its blocks are invalid. */
   readonly blocks?: readonly Meta[];
 }
 
 /** Stop reasons of an answer that was cut off. */
 const interruptions: ReadonlySet<string> = new Set(["error", "aborted", "length"]);
 
-/** Of a copy what it says is kept, without what only the original may have. */
+/** Keeps the content of a copied message, without data that only the original may have. */
 export function soundCopy(item: ContextItem, rules: ContentRules): SoundAssistant {
   const isSound = item.blocks?.every(isSoundBlock) === true && item.blocks.length > 0;
   return soundAssistant(isSound ? fromBlocks(item, item.blocks ?? []) : item, { ...rules, isOwn: false });
@@ -45,8 +45,8 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
   const { id: originalId, name: originalName } = call;
   const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedId(originalId, target);
   const isGoodName = isOwn ? isOwnToolName(originalName, target) : isAcceptedToolName(originalName, target);
-  if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
-  if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);
+  if (!isGoodId) note("bad_call_id", `${rules.name} has a call with an id that some services refuse.`);
+  if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool with a name that some services refuse.`);
   return {
     id: isGoodId ? originalId : acceptedId(originalId),
     name: isGoodName ? originalName : acceptedToolName(originalName, target),
@@ -56,17 +56,17 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
   };
 }
 
-/** The blocks without those that are blank; undefined where there are none, or one is not as pi has it. */
+/** Removes blank blocks; `undefined` if none remain or one is invalid. */
 function keptBlocks(blocks: readonly Meta[] | undefined, rules: ContentRules): readonly Meta[] | undefined {
   if (blocks === undefined || !blocks.every(isSoundBlock)) return undefined;
   const kept = blocks.filter((block) => block["type"] !== "text" || !isBlank(String(block["text"])));
   if (kept.length === 0) return undefined;
-  // No service takes a lone surrogate, and pi leaves those of arguments where they are.
+  // Every service refuses a lone surrogate, and pi does not remove those in arguments.
   const whole = kept.map((block) => wellFormedJson(block, rules));
   return ownBlocks(whole, rules);
 }
 
-/** What the blocks say, in the format's fields: they go before those. */
+/** Derives the format's fields from the blocks, which override them. */
 function fromBlocks(item: ContextItem, blocks: readonly Meta[]): ContextItem {
   const content: ContextPart[] = [];
   const toolCalls: ContextCall[] = [];
@@ -91,7 +91,7 @@ function callOf({ id, name, arguments: given }: Meta): ContextCall {
   return { id: String(id), name: String(name), arguments: given as ContextCall["arguments"] };
 }
 
-/** The blocks with the calls as they are named now, in the same order. */
+/** Renames the calls in the blocks, in the same order. */
 export function renamedBlocks(blocks: readonly Meta[], calls: readonly ContextCall[]): readonly Meta[] {
   let next = 0;
   return blocks.map((block) => {

@@ -3,23 +3,25 @@ import { grouped } from "./faults.ts";
 import { isObject, setField } from "./measure.ts";
 import { decodedBytes } from "./read-parts.ts";
 
-/** Types of images that the services take. */
+/** Image types that the services accept. */
 const takenImages: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const deepest = 128;
 
-/** Notes what was mended in one item. */
+/** Records a repair of one item. */
 export type NoteItem = (code: RepairCode, detail: string) => void;
 
 export interface ContentRules {
-  /** Whether an item's message is one of the target's own, which goes as it is where it is Unicode. */
+  /** Whether an item's message is the target's own, which is sent unchanged if it is valid Unicode. */
   readonly isOwn: boolean;
   readonly target: ContextTarget;
   readonly note: NoteItem;
-  /** As a sentence begins. */
+  /** Name of the item as the start of a sentence. */
   readonly name: string;
 }
 
-/** The parts that the message may have: no blank text, reasoning only of the target, images only where they can be. */
+/**
+ * Returns the parts that the message may have: no blank text, reasoning only of the target, images only where allowed.
+ */
 export function soundParts(item: ContextItem, rules: ContentRules): readonly ContextPart[] {
   const mayHaveImages = item.role !== "assistant" && item.role !== "system" && rules.target.takesImages;
   let isChanged = false;
@@ -49,7 +51,7 @@ function soundPart(part: ContextPart, mayHaveImages: boolean, rules: ContentRule
   return { type: "text", text: `[Image left out: ${part.mimeType}, ${grouped(decodedBytes(part.data))} bytes]` };
 }
 
-/** Services refuse texts of white space alone as they do empty ones. */
+/** Whether a text is only white space, which services refuse like an empty one. */
 export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
@@ -60,7 +62,7 @@ function wellFormed(text: string, rules: ContentRules): string {
   return text.toWellFormed();
 }
 
-/** The same value with every text in it well-formed; itself where it is already. */
+/** Returns the value with all texts well-formed; the value itself if they already are. */
 export function wellFormedJson<T>(value: T, rules: ContentRules): T {
   if (isWellFormedJson(value, deepest)) return value;
   rules.note("lone_surrogate", `${rules.name} has text that is not Unicode.`);
@@ -90,7 +92,7 @@ function mended(value: unknown, levels: number): unknown {
   return whole;
 }
 
-/** Names that have become the same get numbers. */
+/** Numbers names that have become equal. */
 function freeName(name: string, taken: object, given: object, tried: Map<string, number>): string {
   let next = name;
   for (let number = (tried.get(name) ?? 1) + 1; Object.hasOwn(taken, next) || Object.hasOwn(given, next); number += 1) {

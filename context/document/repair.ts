@@ -4,16 +4,16 @@ import { contextInvalid, contextTooLarge, quoted, repairNote, subject } from "./
 import { CallIds, isModel } from "./ids.ts";
 import { OwnItems } from "./own-message.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
-import { isTime, timeBehind } from "./read-entry.ts";
+import { isTime, timeAfter } from "./read-entry.ts";
 import { renamedBlocks, type SoundCall, soundAssistant, soundCopy } from "./repair-assistant.ts";
 import { type ContentRules, soundParts } from "./repair-content.ts";
 
 export interface RepairOptions {
   readonly target: ContextTarget;
-  /** Without, the first thing to mend is an error: `context_invalid` with its code. */
+  /** If false, the first required repair throws `context_invalid` with its code. */
   readonly repair: boolean;
   readonly note?: NoteRepair;
-  /** Of what comes of it `maxItems` are taken. Default: any number. */
+  /** `maxItems` limits the result. Default: unlimited. */
   readonly limits?: ContextLimits;
 }
 
@@ -21,19 +21,18 @@ const noResult = "No result was recorded; the call was interrupted.";
 const beginning = "(The conversation starts here.)";
 
 /**
- * Mends a conversation so that every service takes it: each call has exactly one result, directly behind it, ids and
- * names are those that all accept, nothing is empty, and the first message is not the assistant's. What is the target's
- * own keeps its ids, names and blocks. Mending what has been mended changes nothing.
+ * Repairs a conversation so that every service accepts it: each call has exactly one result directly after it, all
+ * services accept the ids and names, nothing is empty, and the first message is not the assistant's. The target's own
+ * messages keep their ids, names and blocks. Idempotent.
  *
- * Throws `context_invalid`: `nothing_selected` where nothing is left, and with `repair: false` the code of a rule;
- * `context_too_large` where there are too many items with the results that calls without one get.
+ * Throws `context_invalid`: `nothing_selected` if nothing is left, and with `repair: false` the code of a rule;
+ * `context_too_large` if there are too many items, including the added results.
  */
 export function repairItems(items: readonly ContextItem[], options: RepairOptions): readonly ContextItem[] {
   const mending = new Mending(options);
   for (let index = 0; index < items.length; index += 1) mending.add(items[index] as ContextItem, index);
   const mended = mending.finish();
-  if (mended.length === 0)
-    throw contextInvalid("nothing_selected", "Nothing is left of the context that says anything.");
+  if (mended.length === 0) throw contextInvalid("nothing_selected", "The context has no content left.");
   return mended;
 }
 
@@ -44,11 +43,11 @@ class Mending {
   readonly #ownItems: OwnItems;
   readonly #pairs = new Pairs();
   readonly #turns: Turn[] = [];
-  /** The last message that is not the system's. */
+  /** Last message other than system messages. */
   #tail: Turn | undefined;
   #time = 0;
   readonly #maxItems: number;
-  /** Messages and calls: each call will have its result. */
+  /** Number of messages and calls; each call gets a result. */
   #count = 0;
 
   constructor({ target, repair, note, limits }: RepairOptions) {
@@ -89,17 +88,17 @@ class Mending {
 
   #timed(item: ContextItem, index: number): ContextItem {
     const isGood = isTime(item.timestamp);
-    const timestamp = isGood ? item.timestamp : timeBehind(this.#time);
+    const timestamp = isGood ? item.timestamp : timeAfter(this.#time);
     this.#time = timestamp;
     if (isGood) return item;
-    this.#say("bad_timestamp", item, `${subject({ nodeId: item.nodeId }, index)} has no time that is a date.`);
+    this.#say("bad_timestamp", item, `${subject({ nodeId: item.nodeId }, index)} has no valid time.`);
     return { ...item, timestamp };
   }
 
   #addMessage(item: ContextItem, index: number, rules: ContentRules): void {
     const isEmpty = item.content.length === 0;
     if (isEmpty && item.role === "system") return;
-    if (isEmpty && item.role === "user") this.#say("empty_message", item, `${rules.name} says nothing.`);
+    if (isEmpty && item.role === "user") this.#say("empty_message", item, `${rules.name} has no content.`);
     else this.#push({ item, index, uses: [] });
   }
 
@@ -107,7 +106,7 @@ class Mending {
     const isCopy = rules.isOwn && !this.#ownItems.take(item);
     const { content, calls, blocks } = (isCopy ? soundCopy : soundAssistant)(item, rules);
     if (calls.length === 0 && !content.some(({ type }) => type === "text")) {
-      this.#say("empty_message", item, `${rules.name} says nothing and calls nothing.`);
+      this.#say("empty_message", item, `${rules.name} has neither content nor calls.`);
       return;
     }
     const toolCalls = calls.map((call): ContextCall => ({ ...bare(call), id: this.#freeId(call, item, rules) }));
@@ -152,12 +151,12 @@ class Mending {
     if (replaced !== undefined) this.#noteDuplicate(replaced);
     use.isEarly = false;
     if (this.#tail !== use.turn)
-      this.#say("late_result", item, `${rules.name} is a result that is not directly behind its call.`);
+      this.#say("late_result", item, `${rules.name} is a result that is not directly after its call.`);
   }
 
   #resultsOf({ item, uses }: Turn): readonly ContextItem[] {
     const answered = uses.filter(({ result }) => result !== undefined);
-    // Results stay in the order in which they came.
+    // Results keep their order.
     answered.sort((one, other) => (one.result?.index ?? 0) - (other.result?.index ?? 0));
     const results = answered.map((use) => this.#settled(use, use.result as Arrival));
     for (const use of uses) if (use.result === undefined) results.push(this.#missing(item, use));
@@ -167,7 +166,7 @@ class Mending {
   #settled({ call, id, isEarly }: Use, { item, index }: Arrival): ContextItem {
     if (isEarly) {
       const name = subject({ nodeId: item.nodeId }, index);
-      this.#say("late_result", item, `${name} is a result that is not directly behind its call.`);
+      this.#say("late_result", item, `${name} is a result that is not directly after its call.`);
     }
     const meta = id === item.toolCallId ? item.meta : { ...item.meta, originalCallId: item.toolCallId };
     return { ...item, toolCallId: id, toolName: call.name, ...(meta === undefined ? {} : { meta }) };
@@ -190,7 +189,7 @@ class Mending {
     return { role: "user", content: [{ type: "text", text: beginning }], timestamp: item.timestamp };
   }
 
-  /** Results before their calls of which there are too many: the last one is kept. */
+  /** Settles surplus results before their calls: the last one is kept. */
   #settleEarly(): void {
     for (const { arrival, use } of this.#pairs.left()) {
       if (use === undefined) this.#noteOrphan(arrival.item, arrival.index);
@@ -236,7 +235,7 @@ function bare({ id, name, arguments: given }: SoundCall): ContextCall {
   return { id, name, arguments: given };
 }
 
-/** What calls were called before is kept in `meta`. */
+/** Keeps the original ids and names of calls in `meta`. */
 function metaOfCalls(item: ContextItem, calls: readonly SoundCall[], now: readonly ContextCall[]): ContextItem["meta"] {
   const renamed = calls.flatMap(({ originalId, originalName }, place) => {
     const { id = originalId, name = originalName } = now[place] ?? {};

@@ -3,28 +3,27 @@ import type { ContextDocument, ContextItem, ContextNode, NoteRepair } from "./do
 import { contextInvalid, contextTooLarge, quoted } from "./faults.ts";
 import { ItemList, noteFlaws, OpenCalls } from "./item-list.ts";
 import { asRead, flawsOf } from "./read-document.ts";
-import { toolsBehind } from "./recover.ts";
+import { toolsAfter } from "./recover.ts";
 import { ContextTree, isTool } from "./tree.ts";
 
 export interface SelectOptions {
   /**
-   * `before` leaves the named node out, for the case that its text is sent as the prompt. Default: `before` for a user's
-   * node, else `through`.
+   * `before` excludes the named node, because its text is sent as the prompt. Default: `before` for a user's node,
+   * otherwise `through`.
    */
   readonly until?: "before" | "through" | undefined;
-  /** Hears of what was wrong with the nodes that are taken. */
+  /** Receives the faults of the selected nodes. */
   readonly note?: NoteRepair;
-  /** Default: what no configuration may exceed. */
+  /** Default: the maximum that a configuration can set. */
   readonly limits?: ContextLimits;
 }
 
 /**
- * The items of the path to a node, in their order: the conversation as it was up to there, with the calls and results
- * that hang off the path. Nothing is flattened. Without `nodeId` it is the document's `leafId`; all of a document that
- * has items instead of nodes.
+ * Returns the items of the path to a node, in order: the conversation up to there, with the calls and results next to
+ * the path. Nothing is flattened. Default of `nodeId`: the document's `leafId`; the whole document if it has items.
  *
- * `document` is one that `readDocument` has given, or anything that it can read. Throws what `readDocument` throws;
- * `context_invalid` with `unknown_node`, `missing_parent`, `cycle` or `nothing_selected`; `context_too_large`.
+ * `document` is a result of `readDocument`, or input for it. Throws the errors of `readDocument`; `context_invalid`
+ * with `unknown_node`, `missing_parent`, `cycle` or `nothing_selected`; `context_too_large`.
  */
 export function contextForStructured(
   document: unknown,
@@ -36,7 +35,7 @@ export function contextForStructured(
   const select = read.nodes === undefined ? selectItems : selectNodes;
   const items = select(read, nodeId, { ...options, limits, note });
   if (items.length === 0) {
-    throw contextInvalid("nothing_selected", "Nothing of the document is selected.", nodeId);
+    throw contextInvalid("nothing_selected", "The selection is empty.", nodeId);
   }
   const { maxItems: limit } = limits;
   if (items.length > limit) {
@@ -72,7 +71,7 @@ function leafIsLeftOut(role: ContextNode["role"], until: SelectOptions["until"])
   return (until ?? (role === "user" ? "before" : "through")) === "before";
 }
 
-/** Takes the nodes of a path, and behind each the tool nodes that belong there. */
+/** Collects the nodes of a path, each followed by its tool nodes. */
 function walk(
   tree: ContextTree,
   path: readonly number[],
@@ -83,18 +82,18 @@ function walk(
   const answers = answersOf(tree, path);
   const leaf = path.at(-1) ?? -1;
   let index = 0;
-  // A path may begin with tool nodes: there is nothing that others could hang off.
+  // A path can begin with tool nodes, which have no anchor.
   for (; index < path.length && isTool(tree.at(path[index] ?? -1)); index += 1) take(tree.at(path[index] ?? -1));
   while (index < path.length) {
     const place = path[index] ?? -1;
     const node = tree.at(place);
     const answer = answers[index];
-    const run = runBehind(tree, path, index);
+    const run = runAfter(tree, path, index);
     index += 1 + run.length;
     take(node);
     if (leavesLeafOut && place === leaf) return;
     const isUnfinished = node.role === "user" && answer === undefined;
-    for (const tool of toolsBehind(tree, { place, run, answer, leaf })) {
+    for (const tool of toolsAfter(tree, { place, run, answer, leaf })) {
       const found = tree.at(tool);
       take(found);
       if (isUnfinished && !(leavesLeafOut && tool === leaf)) noteUnfinished(found, note);
@@ -102,18 +101,18 @@ function walk(
   }
 }
 
-/** The tool nodes of a path directly behind one of its places. */
-function runBehind(tree: ContextTree, path: readonly number[], index: number): readonly number[] {
+/** Tool nodes of a path directly after a position. */
+function runAfter(tree: ContextTree, path: readonly number[], index: number): readonly number[] {
   let end = index + 1;
   while (end < path.length && isTool(tree.at(path[end] ?? -1))) end += 1;
   return path.slice(index + 1, end);
 }
 
 function noteUnfinished({ id }: ContextNode, note: NoteRepair): void {
-  note({ code: "orphan_tool_node", nodeId: id, detail: `Node ${quoted(id)} is of a turn without an answer.` });
+  note({ code: "orphan_tool_node", nodeId: id, detail: `Node ${quoted(id)} belongs to a turn without an answer.` });
 }
 
-/** For each node of a path the next assistant before the next user. */
+/** Returns, for each node of a path, the next assistant before the next user. */
 function answersOf(tree: ContextTree, path: readonly number[]): readonly (number | undefined)[] {
   const answers: (number | undefined)[] = new Array(path.length).fill(undefined);
   let answer: number | undefined;

@@ -4,12 +4,12 @@ import { type ContextRoot, type EntryExtra, entryExtra, type SystemExtra } from 
 import { CONTEXT_ROOT_TYPE, type ContextItem } from "./document.ts";
 import { nativeEventOf } from "./native-event.ts";
 
-/** What a session file's first line says. */
+/** First line of a session file. */
 export interface SessionHeaderFacts {
   readonly id: string;
-  /** Unix milliseconds. No restored compaction is later, for pi would not compact again before that time. */
+  /** Unix milliseconds. Restored compactions are never later, because pi would not compact again before that time. */
   readonly timestamp: number;
-  /** Absolute. pi runs the tools there. */
+  /** Absolute path where pi runs the tools. */
   readonly cwd: string;
   /** The file that the session was forked from. */
   readonly parentSession?: string;
@@ -19,8 +19,8 @@ export interface SessionHeaderFacts {
 export type SessionEntry = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /**
- * The entries of a session file of version 3 that gives pi the context, one for each line: the header, the root entry
- * that keeps what pi has no field for, and the messages, each behind the one before. The ids follow from the content.
+ * Yields the lines of a session file (version 3) with the context: the header, the root entry with data that pi has no
+ * field for, and the messages as a chain. Ids are derived from the content.
  */
 export function* sessionEntries(prepared: PreparedContext, header: SessionHeaderFacts): Generator<SessionEntry> {
   const { id, timestamp, cwd, parentSession } = header;
@@ -62,7 +62,7 @@ function entryOf(
   { id, parentId, isFirst, notAfter }: Place,
 ): SessionEntry {
   const base = { id, parentId, timestamp: isoTime(message.timestamp) };
-  // Nothing that was said before the session is taken for what is said in it. The message itself keeps its time.
+  // Earlier messages must not count as part of the session's time. The message itself keeps its time.
   const written = isoTime(Math.min(message.timestamp, notAfter));
   switch (message.role) {
     case "custom": {
@@ -81,14 +81,14 @@ function entryOf(
       return { type: "branch_summary", ...base, fromId, summary, ...summaryFields(item) };
     }
     case "compactionSummary":
-      // Behind other messages it would hide them.
+      // After other messages it would hide them.
       if (!isFirst) return { type: "message", ...base, timestamp: written, message };
       return {
         type: "compaction",
         ...base,
         timestamp: isoTime(Math.min(message.timestamp, notAfter)),
         summary: message.summary,
-        // Its own: nothing of what was before it is kept.
+        // Its own id: nothing before it is kept.
         firstKeptEntryId: id,
         tokensBefore: message.tokensBefore,
         ...summaryFields(item),
@@ -105,7 +105,7 @@ function summaryFields(item: ContextItem | undefined): Readonly<Record<string, u
   return { ...(details === undefined ? {} : { details }), ...(fromHook === undefined ? {} : { fromHook }) };
 }
 
-/** The data of a root entry. `haveEntries`: the summaries become entries of their own kinds, as far as pi allows it. */
+/** Builds the data of a root entry. `haveEntries`: summaries become entries of their own types, where pi allows it. */
 export function contextRoot(
   prepared: PreparedContext,
   idOf: (index: number) => string,
@@ -137,7 +137,10 @@ export function contextRoot(
   };
 }
 
-/** Ids as pi's own, eight hexadecimal digits, all different: an odd step comes back to no number before all were had. */
+/**
+ * Returns a generator of ids like pi's: eight hexadecimal digits, all different, because an odd step visits every
+ * number once.
+ */
 export function entryIds(hash: string): (index: number) => string {
   const first = Number.parseInt(hash.slice(0, 8), 16);
   return (index) => ((Math.imul(index, idStep) + first) >>> 0).toString(16).padStart(8, "0");
@@ -145,10 +148,10 @@ export function entryIds(hash: string): (index: number) => string {
 
 const idStep = 0x9e3779b1;
 
-/** What a date can be, in milliseconds around the epoch. */
+/** Maximum distance of a date from the epoch, in milliseconds. */
 const maxTime = 8.64e15;
 
-/** A date's text, also of a time that is none. */
+/** Formats a time as ISO text, also if it is out of range. */
 export function isoTime(timestamp: number): string {
   return new Date(Math.min(Math.max(timestamp, -maxTime), maxTime)).toISOString();
 }

@@ -3,33 +3,33 @@ import type { NoteExport } from "./export-notes.ts";
 import { isObject, type Loose } from "./measure.ts";
 import { isTime } from "./read-entry.ts";
 
-/** One entry of a session of pi's, of which only this much is known to be sound. */
+/** An entry of a pi session. Only these fields are validated. */
 export interface SessionEntry {
   readonly id: string;
   readonly type: string;
-  /** Unix milliseconds. Where the entry has none, one more than the entry before it. */
+  /** Unix milliseconds. If the entry has none, 1 ms after the previous entry. */
   readonly timestamp: number;
   readonly raw: Loose;
 }
 
-/** A session's entries as a forest: links lead to entries that are there, and never in a circle. */
+/** A session's entries as a forest: links lead to existing entries, without cycles. */
 export interface SessionTree {
-  /** In the order of the file. Of several with one id only the last, which is the one that pi knows. */
+  /** In file order. Of entries with the same id only the last, as in pi. */
   readonly entries: readonly SessionEntry[];
-  /** The index of each entry's parent; -1: none. */
+  /** Index of each entry's parent; -1: none. */
   readonly parents: Int32Array;
-  /** The index of an id. */
+  /** Index by id. */
   readonly indexOf: ReadonlyMap<string, number>;
-  /** The index of the leaf; -1 in a session without entries. */
+  /** Index of the leaf; -1 if there are no entries. */
   readonly leaf: number;
-  /** The session's id, where its header is there. */
+  /** The session's id, if it has a header. */
   readonly sessionId?: string;
 }
 
 /**
- * Reads a session's entries, which may be anything: what is no entry is left out, a link to nowhere ends a path, as in pi,
- * and one that would close a circle is cut. `leafId` is the entry that the session stands at; by default the last one, as
- * in pi. Throws `entry_not_found` for an unknown leaf.
+ * Reads the untrusted entries of a session: invalid ones are left out, a dangling link ends a path, as in pi, and a
+ * link that would close a cycle is cut. `leafId`: the session's leaf, by default the last entry, as in pi. Throws
+ * `entry_not_found` for an unknown leaf.
  */
 export function readSessionTree(values: readonly unknown[], leafId: string | undefined, note: NoteExport): SessionTree {
   const { read, header } = readAll(values, note);
@@ -51,12 +51,12 @@ export function readSessionTree(values: readonly unknown[], leafId: string | und
     throw new WireError("entry_not_found", `Entry "${excerpt(leafId ?? "")}" is not in this session.`);
   }
   const parents = parentsOf(links, indexOf, note);
-  cutCircles(parents, leaf, note);
+  cutCycles(parents, leaf, note);
   const sessionId = header?.["id"];
   return { entries, parents, indexOf, leaf, ...(typeof sessionId === "string" ? { sessionId } : {}) };
 }
 
-/** The indexes from the root to an entry. */
+/** Returns the indexes from the root to an entry. */
 export function pathTo(tree: SessionTree, leaf: number): readonly number[] {
   const path: number[] = [];
   for (let index = leaf; index >= 0; index = tree.parents[index] ?? -1) path.push(index);
@@ -92,7 +92,10 @@ function readAll(
   return { read, header };
 }
 
-/** Version 1 of pi's files has neither ids nor links: each entry follows the one before it, and compactions count lines. */
+/**
+ * Whether a file has version 1, without ids and links: each entry follows the previous one, and compactions count
+ * lines.
+ */
 function isFirstVersion(version: unknown): boolean {
   return version === undefined || (typeof version === "number" && version < 2);
 }
@@ -108,7 +111,7 @@ function entryOf(raw: Loose, otherwise: number): SessionEntry | undefined {
   return { id, type, timestamp: timeOf(raw["timestamp"]) ?? otherwise, raw };
 }
 
-/** Unix milliseconds, of a date's text too; undefined for what no date can be. */
+/** Reads Unix milliseconds or a date text; `undefined` if invalid. */
 export function timeOf(value: unknown): number | undefined {
   const time = typeof value === "string" ? Date.parse(value) : value;
   return isTime(time) ? time : undefined;
@@ -129,8 +132,8 @@ function parentsOf(
   return parents;
 }
 
-/** Walks up from the leaf first, so that its path is as long as it can be. Each entry is passed once. */
-function cutCircles(parents: Int32Array, leaf: number, note: NoteExport): void {
+/** Cuts cycles. Starts at the leaf, so that its path stays as long as possible. Visits each entry once. */
+function cutCycles(parents: Int32Array, leaf: number, note: NoteExport): void {
   const walks = new Int32Array(parents.length);
   const walkUp = (start: number, walk: number): void => {
     for (let index = start; index >= 0 && walks[index] === 0; ) {

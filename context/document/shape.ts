@@ -6,7 +6,7 @@ export interface ShapeFinding {
   /** JSON pointer into the params. */
   readonly pointer: string;
   readonly expected: string;
-  /** A scalar as it is (a long text is cut), otherwise what kind of value it is. */
+  /** A scalar (long texts shortened), otherwise the kind of value. */
   readonly got: string | number | boolean | null;
 }
 
@@ -15,13 +15,13 @@ export type Path = readonly (string | number)[];
 const mostFindings = 20;
 const longestText = 80;
 
-/** Collects what does not have the format's shape; `settle` throws `invalid_params` with the first 20 findings. */
+/** Collects values of the wrong shape; `settle` throws `invalid_params` with the first 20 findings. */
 export class ShapeFindings {
   readonly #findings: ShapeFinding[] = [];
   #message: string | undefined;
   readonly #details: Record<string, unknown> = {};
 
-  /** Throws when there are as many findings as are told. */
+  /** Throws when the number of reported findings is reached. */
   add(path: Path, expected: string, got: unknown, details: Readonly<Record<string, unknown>> = {}): void {
     const shown = shownValue(got);
     if (this.#message === undefined) {

@@ -2,20 +2,20 @@ import type { Meta } from "../../protocol/link-context.ts";
 import type { ContextCall, ContextItem } from "./document.ts";
 import { speaksResponses } from "./ids.ts";
 
-// OpenAI Responses knows which reasoning its calls and messages came with, by the ids of the items, and refuses them
-// without it. Where the reasoning is left out they go without their ids, as those of other models do.
+// OpenAI Responses links calls and messages to their reasoning by item ids, and refuses them without it. If the
+// reasoning is left out, the ids are removed, as for other models.
 
-/** Whether a message's items have ids that its reasoning belongs to: `api` of the model that wrote it. */
+/** Whether item ids of a message link to its reasoning; `api` of the model that wrote it. */
 export function hasSignedItems(api: unknown): boolean {
   return typeof api === "string" && speaksResponses({ api });
 }
 
-/** A call without the id of its item: of `call_id|item_id` the first. */
+/** Removes the item id from a call id: the first part of `call_id|item_id`. */
 export function unsignedId(id: string): string {
   return id.split("|", 1)[0] ?? id;
 }
 
-/** One of pi's blocks without the id of its item. */
+/** Removes the item id from a pi block. */
 export function unsignedBlock(block: Meta): Meta {
   const { type, id, textSignature, ...rest } = block;
   if (type === "toolCall" && typeof id === "string") return { ...block, id: unsignedId(id) };
@@ -24,11 +24,11 @@ export function unsignedBlock(block: Meta): Meta {
     : block;
 }
 
-/** Gives results the ids that their calls have now. */
+/** Renames results to the current ids of their calls. */
 export class UnsignedCalls {
   readonly #ids = new Map<string, string>();
 
-  /** The calls of one message as they were, and as they are. */
+  /** Records the calls of a message before and after. */
   add(before: readonly ContextCall[], after: readonly ContextCall[]): void {
     for (let place = 0; place < before.length; place += 1) this.note(before[place]?.id, after[place]?.id);
   }

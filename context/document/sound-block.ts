@@ -1,7 +1,7 @@
 import type { Meta } from "../../protocol/link-context.ts";
 import { isObject } from "./measure.ts";
 
-/** Whether a block of an assistant's content is one that pi can send. */
+/** Whether pi can send a block of an assistant's content. */
 export function isSoundBlock(block: Meta): boolean {
   const { type } = block;
   if (type === "text") return isText(block, "text") && mayBeText(block, "textSignature");

@@ -1,25 +1,24 @@
 import { asciiKinds, asciiSteps, beyondAscii, kindCount, markKind } from "./estimate.ts";
 
 /**
- * Kinds of text, each of which a service cuts into tokens in a way of its own. `data`: JSON and logs. `wide`: all scripts
- * beyond the Latin ones, before all Chinese, Japanese and Korean. `indent`: rows of spaces, which some services have one
- * token for, and others many.
+ * Kinds of text with different token ratios. `data`: JSON and logs. `wide`: all non-Latin scripts, above all Chinese,
+ * Japanese and Korean. `indent`: runs of spaces, which are one token in some services and many in others.
  */
 export const textClasses = ["prose", "code", "data", "wide", "indent"] as const;
 export type TextClass = (typeof textClasses)[number];
 export type TextCounts = Readonly<Record<TextClass, number>>;
 
-/** What is looked at together, and taken to be of one class. UTF-16 units. */
+/** Length classified as a whole, in UTF-16 units. */
 const stretch = 512;
 
-/** Below this share of signs in what is no space, a stretch is prose. */
+/** Prose below this share of signs among non-space characters. */
 const proseBelow = 0.1;
-/** From this share of quotes, colons and digits on, what is no prose is data. */
+/** Data from this share of quotes, colons and digits. */
 const dataFrom = 0.16;
-/** From this share of spaces and line ends on, it is code: that is indented. */
+/** Code from this share of spaces and line ends, because code is indented. */
 const codeSpacesFrom = 0.28;
 
-/** What each ASCII character says of a stretch: prose has few signs, and data is full of some of them. */
+/** Character classes of ASCII: prose has few signs, data has many of some. */
 const letter = 0;
 const sign = 1;
 const dataSign = 2;
@@ -31,11 +30,13 @@ const signs = Uint8Array.from({ length: 128 }, (_, code) => {
   return /[!#-&(-+/;-@[-`{-~]/.test(character) ? sign : letter;
 });
 
-/** Tokens of a further space in a row. */
+/** Tokens of each further space in a run. */
 const furtherSpace = 0.3;
 const spaceKind = asciiKinds[0x20] as number;
 
-/** Tokens of a text by class, in one pass: what `estimateText` counts, but for its floor and rows of spaces. */
+/**
+ * Counts the tokens of a text by class in one pass, like `estimateText` without its minimum and with runs of spaces.
+ */
 export function countText(text: string): TextCounts {
   const counts = { prose: 0, code: 0, data: 0, wide: 0, indent: 0 };
   let previous = markKind;

@@ -5,17 +5,17 @@ export function isTool({ role }: ContextNode): boolean {
   return role === "toolCall" || role === "toolResult";
 }
 
-/** The nodes of a document by their places in it, with the links between them. */
+/** The nodes of a document by position, with their links. */
 export class ContextTree {
   readonly nodes: readonly ContextNode[];
   readonly #places = new Map<string, number>();
-  /** By place: the first child that is a tool node or an assistant, and the next one of the same parent; -1: none. */
+  /** By position: first child that is a tool node or an assistant, and its next sibling; -1: none. */
   readonly #firstChild: Int32Array;
   readonly #nextSibling: Int32Array;
 
   readonly #isUntimed: (node: ContextNode) => boolean;
 
-  /** `isUntimed`: whether a node came without a time, so that its own says nothing. */
+  /** `isUntimed`: whether a node was given without a time, so that its time is meaningless. */
   constructor(nodes: readonly ContextNode[], isUntimed: (node: ContextNode) => boolean = () => false) {
     this.nodes = nodes;
     this.#isUntimed = isUntimed;
@@ -40,14 +40,14 @@ export class ContextTree {
     return place === undefined ? undefined : this.nodes[place];
   }
 
-  /** The children of a node that are tool nodes or assistants, in the document's order. */
+  /** Children of a node that are tool nodes or assistants, in document order. */
   *followers(place: number): Generator<number> {
     for (let child = this.#firstChild[place] ?? -1; child !== -1; child = this.#nextSibling[child] ?? -1) yield child;
   }
 
   /**
-   * The places from the root to a node. Throws `context_invalid`: `unknown_node`; `missing_parent`, as a walk that
-   * stopped there would lose what came before without a word; `cycle`.
+   * Returns the positions from the root to a node. Throws `context_invalid`: `unknown_node`; `missing_parent`, because
+   * the walk would lose earlier nodes silently; `cycle`.
    */
   pathTo(id: string): readonly number[] {
     const path: number[] = [];

@@ -4,9 +4,9 @@ import { estimateMessage } from "./estimate.ts";
 import { fitMessages, noticeOf } from "./fit.ts";
 
 /**
- * What of a context's messages fits into its budget, halved for each compaction: no summary of pi's covers them, so they
- * must grow fewer by themselves. A context without a budget has its own size for one. Where not even the newest span
- * fits, a notice alone stands for all of it.
+ * Returns the messages of a context that fit into its budget, halved for each compaction: pi's summaries do not cover
+ * them, so they must shrink on their own. Without a budget, the context's own size is the budget. If even the newest
+ * span does not fit, a notice replaces all messages.
  */
 export function trimmed(
   messages: readonly BuiltMessage[],

@@ -3,23 +3,20 @@ import { OptimisationOptions, optimisationWords } from "../optimisation/options.
 import { pruningMistakes } from "../pruning/words.ts";
 import { type Mistake, type Place, schemaMistakes } from "./mistakes.ts";
 
-/**
- * What is configured in the same words everywhere: in params, in profiles and in files. By the key that it has there, with what
- * looks for mistakes in it.
- */
+/** Configurations with the same schema in params, profiles and files, by key, with their validators. */
 const configurations: Readonly<Record<string, (value: unknown, place: Place) => Mistake[]>> = {
   optimisation: (value, place) => schemaMistakes(OptimisationOptions, value, place, optimisationWords),
   pruning: pruningMistakes,
 };
 
-/** What is wrong with a value: the findings of its schema, and what of it is a configuration, in words of that. */
+/** Errors of a value: schema findings, and mistakes in the configurations that it contains. */
 export interface Sorted {
   readonly findings: readonly ParamsFinding[];
-  /** Their places begin with the configuration's key; `at` is where that lies in the value. */
+  /** Their places begin with the configuration's key; `at` is its position in the value. */
   readonly mistakes: readonly { readonly at: Place; readonly mistake: Mistake }[];
 }
 
-/** `at`: where in the value configurations may lie, each with its key as the last word. */
+/** `at`: positions of configurations in the value, each ending with its key. */
 export function sorted(findings: readonly ParamsFinding[], value: unknown, at: readonly Place[]): Sorted {
   let left = findings;
   const mistakes: Sorted["mistakes"][number][] = [];
@@ -38,7 +35,7 @@ export function sorted(findings: readonly ParamsFinding[], value: unknown, at: r
   return { findings: left, mistakes };
 }
 
-/** The keys that configurations have. */
+/** Keys of the configurations. */
 export const configurationKeys: readonly string[] = Object.keys(configurations);
 
 function valueAt(value: unknown, place: Place): unknown {

@@ -1,6 +1,6 @@
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** One layer over another: objects are merged, everything else is replaced. What is undefined says nothing. */
+/** Merges one layer over another: objects are merged, other values replaced. `undefined` has no effect. */
 export function mergedFields(below: Fields, above: Fields): Fields {
   const merged: Record<string, unknown> = { ...below };
   for (const [key, value] of Object.entries(above)) {
@@ -12,7 +12,7 @@ export function mergedFields(below: Fields, above: Fields): Fields {
   return merged;
 }
 
-/** Layers, the later one over the earlier. */
+/** Merges layers; later ones override earlier ones. */
 export function mergedLayers<T extends object>(layers: readonly (T | undefined)[]): T {
   let merged: Fields = {};
   for (const layer of layers) if (layer !== undefined) merged = mergedFields(merged, layer as Fields);

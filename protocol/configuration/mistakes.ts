@@ -1,30 +1,30 @@
 import type { JsonSchema } from "../json-schema.ts";
 import { nearest } from "./nearest.ts";
 
-/** Where something is: keys, and positions in lists. */
+/** Path of keys and list indexes. */
 export type Place = readonly (string | number)[];
 
-/** What is wrong with one place of a configuration. */
+/** A mistake at one place of a configuration. */
 export interface Mistake {
   readonly place: Place;
   /** Without the place, and without a full stop: `0.3 is below 0.5`. */
   readonly why: string;
 }
 
-/** As many are looked for. */
+/** Maximum number of mistakes reported. */
 const maxMistakes = 32;
-/** What strangers have written is shown only so far. */
+/** Maximum length of untrusted input shown in a message. */
 const maxShown = 64;
 
-/** What a text of this pattern is: `an absolute path`. */
+/** Description of texts that match a pattern, such as `an absolute path`. */
 export type PatternWords = Readonly<Record<string, string>>;
 
-/** `optimisation.compaction.thresholdPercent: 0.3 is below 0.5.`; what asks something ends so. */
+/** Formats a mistake as a sentence or question: `optimisation.compaction.thresholdPercent: 0.3 is below 0.5.` */
 export function inWords({ place, why }: Mistake): string {
   return `${placeName(place)}: ${why}${why.endsWith("?") ? "" : "."}`;
 }
 
-/** `optimisation.contextFiles.sections[2].path`; what is no plain word stands in brackets. */
+/** Formats a place: `optimisation.contextFiles.sections[2].path`; keys other than plain words are in brackets. */
 export function placeName(place: Place): string {
   return place
     .map((key, at) => {
@@ -35,14 +35,14 @@ export function placeName(place: Place): string {
     .join("");
 }
 
-/** The same as a JSON pointer. */
+/** Formats a place as a JSON pointer. */
 export function pointerTo(place: Place): string {
   return place.map((key) => `/${String(key).slice(0, 256).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
 /**
- * What is wrong with a configuration, in the words of its keys; at most 32 places. It is for schemas of our own, made of
- * objects, tables by names, lists, numbers, texts and choices. What a table has too much of is not looked at.
+ * Finds at most 32 mistakes in a configuration, named by its keys. Supports our own schemas of objects, tables by name,
+ * lists, numbers, texts and choices. Surplus entries of a table are not checked.
  */
 export function schemaMistakes(schema: object, value: unknown, place: Place, words: PatternWords = {}): Mistake[] {
   const found: Mistake[] = [];
@@ -68,7 +68,7 @@ function look(schema: JsonSchema, value: unknown, place: Place, looking: Looking
   else if (typeof value === "string") lookAtText(schema, value, say, looking.words);
 }
 
-/** The one that is of the value's type; where there is none, all are named. */
+/** Checks the choice of the value's type; if there is none, names all choices. */
 function lookAtChoice(choices: readonly JsonSchema[], value: unknown, place: Place, looking: Looking): void {
   if (choices.some((choice) => schemaMistakes(choice, value, place).length === 0)) return;
   const fitting = choices.find((choice) => choice.enum === undefined && hasType(choice, value));
@@ -106,7 +106,7 @@ function lookAtObject(
     if (!Object.hasOwn(value, key)) found.push({ place: [...place, key], why: "it is missing" });
 }
 
-/** Names the key that may be meant: a near one, or one of that name in another part. */
+/** Suggests the intended key: a similar one, or the same name in another part. */
 function unknownKey(key: string, properties: Readonly<Record<string, JsonSchema>>): string {
   const parts = Object.entries(properties).filter(([, { properties: inner = {} }]) => Object.hasOwn(inner, key));
   const [elsewhere] = parts;
@@ -136,7 +136,7 @@ function lookAtNumber(schema: JsonSchema, value: number, say: (why: string) => v
 
 function lookAtText(schema: JsonSchema, value: string, say: (why: string) => void, words: PatternWords): void {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
-  // A character has at most two halves. What is longer than that is not counted: a stranger's text may be of any length.
+  // A character has at most two units. Longer texts are not counted, because untrusted text can have any length.
   const isFarTooLong = value.length > 2 * maxLength;
   const length = value.length > maxLength && !isFarTooLong ? [...value].length : value.length;
   if (isFarTooLong) say(`a text of ${length} units is longer than ${maxLength} characters`);
@@ -178,7 +178,7 @@ function typeName({ type = "", enum: words }: JsonSchema): string {
   return words === undefined ? (typeNames[type] ?? "as it must be") : words.map(shown).join(" or ");
 }
 
-/** A value as JSON, as far as it is short. */
+/** Formats a value as JSON, if it is short. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (isFields(value)) return "an object";

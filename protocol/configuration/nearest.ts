@@ -1,9 +1,9 @@
-/** Longer words are not compared: what a stranger writes may be of any length. */
+/** Longer words are not compared, because untrusted input can have any length. */
 const maxLength = 64;
 
 /**
- * Which of these words is the nearest to one that is none of them, by at most so many changes. Undefined: there is none, or it
- * is too long.
+ * Returns the known word most similar to an unknown one, within a maximum number of changes. `undefined`: none, or the
+ * word is too long.
  */
 export function nearest(word: string, known: readonly string[], within = Number.POSITIVE_INFINITY): string | undefined {
   if (word.length > maxLength) return undefined;
@@ -16,7 +16,7 @@ export function nearest(word: string, known: readonly string[], within = Number.
   return best?.name;
 }
 
-/** How many letters must be put in, taken out, changed or swapped with their neighbour. What is a beginning is near. */
+/** Number of letters to insert, delete, change or swap with a neighbour. A prefix counts as near. */
 function distanceOf(one: string, other: string): number {
   if (other.startsWith(one) || one.startsWith(other)) return Math.min(2, Math.abs(one.length - other.length));
   let before: readonly number[] = [];

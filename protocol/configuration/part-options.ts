@@ -7,13 +7,13 @@ import type { PruningConfig } from "../pruning/config.ts";
 import type { PruningOptions } from "../pruning/options.ts";
 import type { Mistake } from "./mistakes.ts";
 
-/** What one layer says of the parts inside a session's pi. */
+/** One layer's options of the parts inside a session's pi. */
 export interface PartOptions {
   readonly optimisation?: OptimisationOptions | undefined;
   readonly pruning?: PruningOptions | undefined;
 }
 
-/** Layers, one over the other. What no layer says anything of is absent. */
+/** Merged layers. Options without any layer are absent. */
 export interface MergedParts {
   readonly optimisation?: OptimisationOptions;
   readonly pruning?: PruningOptions;
@@ -26,7 +26,7 @@ export interface CheckedParts {
   readonly mistakes: readonly Mistake[];
 }
 
-/** Brings layers together and looks at what no schema can see. `own` is the layer that names tools of this very session. */
+/** Merges layers and makes the checks that schemas cannot make. `own`: the layer that names tools of this session. */
 export function checkedParts(
   layers: readonly (PartOptions | undefined)[],
   tools: GivenTools = {},

@@ -1,6 +1,9 @@
 import type { Mistake, Place } from "./mistakes.ts";
 
-/** Options with every knob filled in. Lists stay, and so do tables by names (models, tools): they have no keys that could be. */
+/**
+ * Options with every value present. Lists and tables by name (models, tools) are unchanged, because they have no fixed
+ * keys.
+ */
 export type Whole<T> = T extends readonly unknown[]
   ? T
   : T extends object
@@ -8,10 +11,10 @@ export type Whole<T> = T extends readonly unknown[]
     : T;
 type WholeValue<T> = string extends keyof Exclude<T, undefined> ? Exclude<T, undefined> : Whole<Exclude<T, undefined>>;
 
-/** The bytes of a whole configuration as JSON: it goes to pi with what else a pi is started with. */
+/** Maximum size of a whole configuration as JSON, in bytes; it is part of pi's start configuration. */
 export const MAX_CONFIGURATION_BYTES = 128 * 1024;
 
-/** What is wrong with a whole configuration that has grown too large. */
+/** Returns a mistake if a whole configuration is too large. */
 export function tooLarge(place: Place, config: object): Mistake[] {
   const bytes = new TextEncoder().encode(JSON.stringify(config)).length;
   if (bytes <= MAX_CONFIGURATION_BYTES) return [];
