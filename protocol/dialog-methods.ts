@@ -4,7 +4,7 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { idempotencyKey, params } from "./params.ts";
 
-/** Rows of the method table about the questions of extensions. */
+/** Method rows for dialogs of extensions. */
 export const dialogMethods = {
   "dialog/list": {
     summary: "The dialogs that are open, the oldest first.",

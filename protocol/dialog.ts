@@ -5,7 +5,7 @@ import { Type } from "./json-schema.ts";
 
 export const DialogId = Type.String({
   pattern: "^[0-9A-Za-z_-]{8,64}$",
-  description: "Given by the daemon. It cannot be guessed, and stays the same at each replay and reconnect.",
+  description: "Issued by the daemon. Unguessable, and the same after a replay or reconnect.",
 });
 
 /** What an extension asks for (docs/rpc-extension-ui.md of pi). */
@@ -28,7 +28,7 @@ export const DialogAnswer = Type.Union(
       { additionalProperties: false },
     ),
   ],
-  { description: "As the dialog's method wants it, or `cancelled`." },
+  { description: "As the dialog's method requires, or `cancelled`." },
 );
 export type DialogAnswer = Static<typeof DialogAnswer>;
 
@@ -55,7 +55,7 @@ const by = Type.Enum(
   ],
   {
     description:
-      "`client`: one has answered. `no_responder`: nobody was there who can. `deadline`: nobody did in time. `pi`: its own " +
+      "`client`: a client answered. `no_responder`: no client could answer. `deadline`: no answer in time. `pi`: its own " +
       "timeout was near, or the run has settled. `abort`, `clear_queue`, `hibernate`, `close`: what was called. " +
       "`child_exited`, `daemon_restart`: pi has ended. `too_many`, `too_large`: over a limit, never open.",
   },
@@ -65,10 +65,10 @@ export type DialogEnder = Static<typeof by>;
 const resolution = {
   how,
   by,
-  client: Type.Optional({ ...By, description: "With `client`, where it is known: whose answer it was." }),
+  client: Type.Optional({ ...By, description: "With `client`: the client that answered, if known." }),
 };
 
-/** How a dialog has ended. The answer itself is told to nobody but pi, and is kept nowhere. */
+/** How a dialog has ended. Only pi gets the answer itself; it is not stored. */
 export const DialogResolution = Type.Object({ ...resolution, at: Timestamp }, { additionalProperties: false });
 export type DialogResolution = Static<typeof DialogResolution>;
 
@@ -98,17 +98,17 @@ export const Dialog = Type.Object(
     owner: Type.Optional({
       ...By,
       description:
-        "The client whose prompt or push has led to the question: it started the run, or its prompt is not taken yet. Absent: not known, or these are several clients.",
+        "The client whose prompt or push led to the question: it started the run, or its prompt is not taken yet. Absent if unknown or ambiguous.",
     }),
     openToOthersAt: Type.Optional(openToOthersAt),
     openedAt: Timestamp,
     deadline: {
       ...Timestamp,
-      description: "When it ends unanswered: 500 ms before pi's own timeout, else as the session's policy says.",
+      description: "When it ends unanswered: 500 ms before pi's own timeout, otherwise by the session's policy.",
     },
     unattendedUntil: Type.Optional({
       ...Timestamp,
-      description: "Given while nobody is subscribed who can answer: when it is cancelled if that stays so.",
+      description: "Present while no subscriber can answer: when it is cancelled unless one appears.",
     }),
     state: Type.Enum(["open", "resolved"]),
     resolution: Type.Optional(DialogResolution),
@@ -124,30 +124,34 @@ export const DialogSummary = Type.Object(
 );
 export type DialogSummary = Static<typeof DialogSummary>;
 
-/** What `dialog/updated` says in addition to its place in the log. */
+/** Fields of `dialog/updated` other than its position in the log. */
 export const DialogUpdate = {
   dialogId: DialogId,
   requestId: about.requestId,
   openToOthersAt: { ...openToOthersAt, description: "When all clients may answer: now." },
 };
 
-/** What an extension has asked for that needs a terminal, and so cannot be shown to clients. */
+/** A request of an extension that needs a terminal and cannot be shown to clients. */
 export const DialogUnsupported = Type.Object(
   { method: Type.Literal("custom"), reason: Type.Literal("custom_ui_unsupported") },
   { additionalProperties: false },
 );
 
-/** What `dialog/resolved` says beside where it stands. */
+/** Fields of `dialog/resolved` other than its position in the log. */
 export const DialogEnd = { ...about, title: DialogSummary.properties.title, ...resolution };
 
-/** What becomes of a dialog when nobody is subscribed who can answer it. */
+/** Policy for dialogs that no subscriber can answer. */
 export const DialogPolicy = Type.Union(
   [
     Type.Object({ kind: Type.Literal("cancel") }, { additionalProperties: false }),
     Type.Object(
       {
         kind: Type.Literal("default"),
-        afterMs: Type.Integer({ minimum: 0, maximum: 86_400_000, description: "Counted while nobody is there." }),
+        afterMs: Type.Integer({
+          minimum: 0,
+          maximum: 86_400_000,
+          description: "Counted while no subscriber can answer.",
+        }),
       },
       { additionalProperties: false },
     ),
@@ -158,7 +162,7 @@ export const DialogPolicy = Type.Union(
           Type.Integer({
             minimum: 1_000,
             maximum: 604_800_000,
-            description: "Counted from its opening, whoever is there. Default: a day.",
+            description: "Counted from its opening, regardless of subscribers. Default: one day.",
           }),
         ),
       },
@@ -167,7 +171,7 @@ export const DialogPolicy = Type.Union(
   ],
   {
     description:
-      "For dialogs that nobody can answer: `cancel` them at once (the default), let the extension go on with its default " +
+      "For dialogs that no subscriber can answer: `cancel` them immediately (the default), let the extension continue with its default " +
       "after a time, or `wait`.",
   },
 );

@@ -6,7 +6,7 @@ interface ErrorRow {
   readonly httpStatus: number;
   /** Whether the same call may succeed later without a change by the caller. */
   readonly retryable: boolean;
-  /** What it means, for documents. */
+  /** Meaning, for documents. */
   readonly meaning: string;
 }
 

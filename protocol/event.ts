@@ -2,10 +2,7 @@ import type { Static } from "typebox";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
-/**
- * One record of pi inside its envelope. `event` is pi's own, unchanged: its shapes are pi's
- * (docs/json.md of the pi package).
- */
+/** A record of pi in an envelope. `event` is pi's own, unchanged (docs/json.md of the pi package). */
 export const Envelope = Type.Object(
   {
     sessionId: SessionId,
@@ -46,7 +43,7 @@ export type Gap = Static<typeof Gap>;
 /** The name of a session's log. */
 export const Epoch = Type.String({
   pattern: "^[!-~]{1,64}$",
-  description: "The name of the session's log. Numbers of a log with another name say nothing about this one.",
+  description: "The name of the session's log. Numbers are meaningless in a log with another name.",
 });
 
 /** The messages of a session's branch. */

@@ -11,10 +11,10 @@ export const FeedSeq = Type.Integer({ minimum: 0, description: "A position in th
 
 export const FeedEpoch = {
   ...Epoch,
-  description: "The name of the daemon's feed. Numbers of a feed with another name say nothing about this one.",
+  description: "The name of the daemon's feed. Numbers are meaningless in a feed with another name.",
 };
 
-/** Where the feed is. */
+/** Position of the feed. */
 export const FeedPlace = Type.Object(
   { cursor: { ...FeedSeq, description: "The number of the feed's newest event." }, epoch: FeedEpoch },
   { additionalProperties: false },
@@ -28,7 +28,7 @@ const states = new Set([
   ...Dialog.properties.state.enum,
 ]);
 
-/** What has happened in one of all sessions: a reference, without content. */
+/** An event of any session: a reference, without content. */
 export const DaemonEvent = Type.Object(
   {
     seq: FeedSeq,

@@ -1,6 +1,6 @@
 import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "./wire.ts";
 
-/** A path over HTTP that is no method's. */
+/** An HTTP path that does not belong to a method. */
 export interface FixedRoute {
   readonly verb: "GET" | "POST";
   readonly path: string;
@@ -11,12 +11,12 @@ export interface FixedRoute {
   readonly isOpen?: true;
 }
 
-/** What there is over HTTP beside the paths of the method table. */
+/** HTTP paths other than those of the method table. */
 export const fixedRoutes: readonly FixedRoute[] = [
   {
     verb: "GET",
     path: HEALTH_PATH,
-    summary: "Says that the daemon is there, and nothing else. Needs no token.",
+    summary: "Confirms only that the daemon is alive. Needs no token.",
     answers: "application/json",
     isOpen: true,
   },
@@ -35,7 +35,7 @@ export const fixedRoutes: readonly FixedRoute[] = [
   {
     verb: "GET",
     path: METRICS_PATH,
-    summary: "What `daemon/metrics` says, as Prometheus reads it.",
+    summary: "The result of `daemon/metrics` in Prometheus format.",
     answers: "text/plain; version=0.0.4; charset=utf-8",
   },
   {

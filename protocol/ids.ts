@@ -6,13 +6,13 @@ export const SessionId = Type.String({
   description: "The id in the header of the session's pi session file.",
 });
 
-/** A delivery's id: chosen by the client, else a UUIDv7. */
+/** A delivery's id: chosen by the client, otherwise a UUIDv7. */
 export const DeliveryId = Type.String({
   pattern: "^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$",
   description: "Chosen by the client (letters, digits and . _ : -, the first a letter or digit), else a UUIDv7.",
 });
 
-/** A prompt's id: chosen by the client, else a UUIDv7. */
+/** A prompt's id: chosen by the client, otherwise a UUIDv7. */
 export const PromptId = Type.String({
   pattern: "^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$",
   description: "Chosen by the client (letters, digits and . _ -, the first a letter or digit), else a UUIDv7.",

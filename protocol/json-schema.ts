@@ -49,7 +49,7 @@ export interface JsonSchema {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Marks an optional property for {@link Type}.Object; it is no part of the schema. */
+/** Marks an optional property for {@link Type}.Object; not part of the schema. */
 const optional = "~optional";
 
 /**

@@ -13,8 +13,8 @@ export interface JsonlOptions {
 const headBytes = 256;
 
 /**
- * Strict LF JSONL on bytes, in time linear in their number. Nothing but 0x0A ends a record, so U+2028, U+2029 and
- * characters split between chunks pass unharmed. Empty lines are no records.
+ * Strict LF JSONL on bytes, in time linear in their number. Only 0x0A ends a record, so U+2028, U+2029 and characters
+ * split between chunks are safe. Empty lines are ignored.
  */
 export class JsonlSplitter {
   readonly #options: JsonlOptions;
@@ -36,7 +36,7 @@ export class JsonlSplitter {
     if (start < chunk.length) this.#keep(start === 0 ? chunk : chunk.subarray(start));
   }
 
-  /** The bytes behind the last LF when the stream has ended: a record that was cut off. */
+  /** Bytes after the last LF at the end of the stream: an incomplete record. */
   rest(): Buffer | undefined {
     return this.#bytes === 0 ? undefined : (this.#skipped ?? Buffer.concat(this.#parts).subarray(0, headBytes));
   }

@@ -12,7 +12,7 @@ export interface ImagePart {
 
 export type Meta = Readonly<Record<string, unknown>>;
 
-/** Messages as pi has them: complete, so that neither pi nor its statistics stumble over them. Units are pi's. */
+/** pi messages, complete enough for pi and its statistics. Units are pi's. */
 export type BuiltMessage =
   | { readonly role: "user"; readonly content: readonly (TextPart | ImagePart)[]; readonly timestamp: number }
   | {
@@ -66,7 +66,7 @@ export type BuiltMessage =
       readonly timestamp: number;
     };
 
-/** What goes over the link to the helper in ephemeral mode, as the frame `context`. */
+/** Content of the frame `context`, sent to the helper in ephemeral mode. */
 export interface HelperContext {
   readonly hash: string;
   readonly messages: readonly BuiltMessage[];

@@ -19,7 +19,7 @@ import type { ProviderLevel } from "./provider-level.ts";
 import type { PruningConfig } from "./pruning/config.ts";
 import type { ModelRef } from "./session.ts";
 
-/** The version of these frames. Helper and daemon must have the same. */
+/** The version of these frames. Helper and daemon must use the same version. */
 export const LINK_VERSION = 1;
 
 /** Names a 0600 file with the {@link HelperConfig}. The helper reads it, deletes it and removes the variable. */
@@ -28,15 +28,14 @@ export const HELPER_CONFIG_ENV = "PI_RPCD_HELPER_CONFIG";
 /** Marks every process that descends from a child; its value is the child's id, which is no secret. */
 export const CHILD_MARKER_ENV = "PI_RPCD_CHILD";
 
-/** The key in a custom message's `details` under which the delivery's identity rides, as `{deliveryId}`. */
+/** Key in a custom message's `details` that holds the delivery's identity, as `{deliveryId}`. */
 export const DELIVERY_MARK = "pi-rpcd";
 
 /** `customType` of a carrier: a message that only starts a run and is left out of the request. */
 export const CARRIER_TYPE = "pi-rpcd.carrier";
 
 /**
- * The `customType` of the entry by which the helper keeps in the session's file where pi has moved to: pi keeps a moved leaf
- * in memory alone.
+ * `customType` of the entry that records a move of pi's leaf in the session's file, because pi keeps it only in memory.
  */
 export const NAVIGATED_TYPE = "pi-rpcd.navigated";
 
@@ -44,7 +43,7 @@ export const NAVIGATED_TYPE = "pi-rpcd.navigated";
 export const MAX_HEADERS = 64;
 export const MAX_HEADER_CHARS = 16 * 1024;
 
-/** A larger inward frame goes by a file, since a large record costs pi time that grows with its square. */
+/** Larger inward frames use a file, because pi needs quadratic time for large records. */
 export const MAX_INLINE_FRAME_BYTES = 256 * 1024;
 
 export interface HelperConfig {
@@ -52,15 +51,15 @@ export interface HelperConfig {
   /** The status key of this child's outward frames. Unguessable, so that no other extension can write them by accident. */
   readonly statusKey: string;
   /**
-   * A `context` frame follows. No request is made without it for this many milliseconds, though an extension start a run at
-   * once; behind them requests are made as if none had been promised. Absent: none follows.
+   * A `context` frame follows. Requests wait for it for this many milliseconds, even if an extension starts a run
+   * immediately; after that they are made without it. Absent: none follows.
    */
   readonly contextWithinMs?: number;
-  /** This pi is only asked something: a run that an extension starts is aborted before it makes a request. */
+  /** This pi only answers queries: a run started by an extension is aborted before its request. */
   readonly isOnlyAsked?: boolean;
   /** `ctx.ui.custom()` rejects. Absent: it resolves with `undefined`, as pi documents for RPC mode. */
   readonly customUi?: "throw";
-  /** Absent: no part is on. */
+  /** Absent: no part is active. */
   readonly parts?: PartsConfig;
   /** Variables of pi's environment that are for its start alone. */
   readonly startEnvironment?: StartEnvironment;
@@ -69,18 +68,21 @@ export interface HelperConfig {
 /** By name: the value while pi loads its extensions, and the one to restore then. Without `before` the variable is removed. */
 export type StartEnvironment = Readonly<Record<string, { readonly value: string; readonly before?: string }>>;
 
-/** What the parts inside pi go by: optimisation, and pruning. */
+/** Configuration of the parts inside pi: optimisation and pruning. */
 export interface PartsConfig {
   readonly optimisation: OptimisationConfig;
   /** Absent: it is off. */
   readonly pruning?: PruningConfig;
-  /** Where texts lie that left the transcript: 0700, the files 0600, named by their SHA-256. The daemon removes them. */
+  /**
+   * Directory (mode 0700) of texts that left the transcript. Files have mode 0600 and are named by their SHA-256. The
+   * daemon removes them.
+   */
   readonly spillDirectory: string;
   /** The session's labels, for conditions. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** A push on its way: what the helper needs to hand it over. */
+/** An open push, with what the helper needs to hand it over. */
 export interface HeldPush {
   readonly deliveryId: string;
   readonly customType: string;
@@ -89,25 +91,25 @@ export interface HeldPush {
   readonly details?: Readonly<Record<string, unknown>>;
   readonly deliverAs: DeliverAs;
   readonly triggerTurn: boolean;
-  /** What an abort of the run does to it while it is held. */
+  /** Effect of an aborted run while it is held. */
   readonly onAbort: "park" | "drop";
-  /** An abort or a failed run has left it: it goes with the next run or prompt, and starts none by itself. */
+  /** Left by an aborted or failed run: goes with the next run or prompt, but starts none. */
   readonly parked?: boolean;
 }
 
 /**
- * Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. One that is meant for a session which is
- * not in this pi any more is refused.
+ * Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. A frame for a session that is no
+ * longer in this pi is refused.
  */
 export type InwardFrame = InwardBody & {
-  /** pi's session that it is meant for, as the last `hello` has named it. */
+  /** The session that it is for, as named by the last `hello`. */
   readonly session?: string;
 };
 
 type InwardBody =
   /**
-   * Hold these pushes and hand each over at its moment. Idempotent: one that is held already stays as it is, one that
-   * stands on the active branch is answered as `inserted`. Reply: {@link HoldReply}.
+   * Hold these pushes and hand each over when it is due. Idempotent: a held push is unchanged, and one on the active
+   * branch is answered as `inserted`. Reply: {@link HoldReply}.
    */
   | {
       readonly kind: "hold";
@@ -117,8 +119,8 @@ type InwardBody =
       readonly handOver?: "now" | "later";
     }
   /**
-   * Give up these pushes if they are still held. One that pi was given, and that does not stand in the transcript yet, is
-   * given up when it turns out that it never will; otherwise it is reported as inserted. Reply: {@link ReleaseReply}.
+   * Release these pushes if they are still held. One that was offered to pi and is not in the transcript yet is either
+   * released once pi proves not to have it, or reported as inserted. Reply: {@link ReleaseReply}.
    */
   | { readonly kind: "release"; readonly rid: string; readonly deliveryIds: readonly string[] }
   /**
@@ -127,9 +129,9 @@ type InwardBody =
    */
   | { readonly kind: "beforePrompt"; readonly rid: string }
   /**
-   * Have a request made that carries what stands in the transcript undelivered, and what is held: while idle a run is
-   * started by a carrier, a run that is on goes on for it, and while pi is busy otherwise it is done later. Nothing is done
-   * where the push of `deliveryId` is on another branch. Reply: {@link CarryReply}.
+   * Make a request that carries undelivered pushes of the transcript and held pushes: while idle, a carrier starts a
+   * run; a current run continues; while pi is busy otherwise, it is done later. Has no effect if the push of
+   * `deliveryId` is on another branch. Reply: {@link CarryReply}.
    */
   | { readonly kind: "carry"; readonly rid: string; readonly deliveryId?: string }
   /**
@@ -137,23 +139,27 @@ type InwardBody =
    * none is: an empty object.
    */
   | { readonly kind: "drained"; readonly rid: string }
-  /** Report the requests to the provider from the next one on, as far as this level says. Reply: an empty object. */
+  /** Report requests to the provider at this level, starting with the next. Reply: an empty object. */
   | {
       readonly kind: "watch";
       readonly rid: string;
       readonly provider: ProviderLevel;
-      /** Where bodies are left, as `<bodyPrefix><requestId>.messages` and `.payload`: JSON, 0600. The daemon deletes them. */
+      /**
+       * Prefix of the body files `<bodyPrefix><requestId>.messages` and `.payload`: JSON, mode 0600. The daemon deletes
+       * them.
+       */
       readonly bodyPrefix: string;
       readonly maxBodyBytes: number;
     }
   /**
-   * Put this context in front of the conversation, in each request from the next one on, as long as this conversation is
-   * in this process. One of the same hash that is there already stays as it is, with what compactions have left of it;
-   * another one takes its place. Reply: {@link ContextReply}.
+   * Put this context before the conversation in each request from now on, while the conversation is in this process. A
+   * context with the same hash stays, as compactions have shortened it; another one is replaced. Reply: {@link
+   * ContextReply}.
    */
   | { readonly kind: "context"; readonly rid: string; readonly context: HelperContext }
   /**
-   * Which entries does this pi know behind `since`, or in all if it does not know that one? Reply: {@link EntriesReply}.
+   * Which entries does this pi have after `since`, or in total if it does not know that one? Reply: {@link
+   * EntriesReply}.
    */
   | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
   /**
@@ -171,9 +177,9 @@ type InwardBody =
   /** Tell the user of an error, of at most 2,000 characters. Reply: an empty object. */
   | { readonly kind: "notify"; readonly rid: string; readonly text: string }
   /**
-   * Go by this configuration from now on; null: no part is on. What a session's prompt is made of stays as it was decided
-   * when the session began. `isForNext`: a replacement of the session follows, and it is meant for the one that comes.
-   * Reply: an empty object.
+   * Use this configuration from now on; null: no part is active. The composition of a session's prompt does not change
+   * after its start. `isForNext`: it is for the session that is about to replace the current one. Reply: an empty
+   * object.
    */
   | {
       readonly kind: "configure";
@@ -186,8 +192,8 @@ type InwardBody =
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
   /**
-   * The frame is in this file (0600). The helper reads it, checks length and hash, deletes it, and acts on the frame. That
-   * has the same `rid`, and there is one reply to both.
+   * The frame is in this file (0600). The helper reads it, checks length and hash, deletes it, and acts on the frame.
+   * The frame in it has the same `rid`, and one reply answers both.
    */
   | {
       readonly kind: "file";
@@ -200,7 +206,7 @@ type InwardBody =
 export interface HoldReply {
   readonly held: readonly string[];
   readonly inserted: readonly string[];
-  /** Pushes that the helper does not take, and never will. */
+  /** Pushes that the helper refuses permanently. */
   readonly refused?: readonly { readonly deliveryId: string; readonly why: string }[];
   /**
    * Whether a run is on, or was just started by this hand-over: `agent_settled` follows. pi may be busy without one, as
@@ -210,32 +216,32 @@ export interface HoldReply {
 }
 
 export interface ReleaseReply {
-  /** Those that nobody will insert any more: given up, or not known. */
+  /** Pushes that will not be inserted: released, or unknown. */
   readonly released: readonly string[];
-  /** Those that stand in the transcript. */
+  /** Pushes in the transcript. */
   readonly tooLate: readonly string[];
-  /** Those that pi was given: `inserted` or `dropped` follows for each. */
+  /** Pushes offered to pi: `inserted` or `dropped` follows for each. */
   readonly pending: readonly string[];
 }
 
 export interface CarryReply {
-  /** Whether a run was started. False also where it is done later. */
+  /** Whether a run was started. False also if it is done later. */
   readonly started: boolean;
   /** The push that was named is on a branch that the session has left: no request can carry it, so nothing was done. */
   readonly isOffBranch?: boolean;
 }
 
 export interface ContextReply {
-  /** Of the context that the next request has. */
+  /** Hash of the context of the next request. */
   readonly hash: string;
   /** How many messages the helper was given with it. */
   readonly messages: number;
 }
 
 export interface EntriesReply {
-  /** In their order; at most the 10,000 newest. */
+  /** In order; at most the 10,000 newest. */
   readonly ids: readonly string[];
-  /** Where the branch ends that the next entry follows. Absent: nowhere yet. */
+  /** Leaf of the branch, which the next entry follows. Absent if there is none. */
   readonly leafId?: string;
 }
 
@@ -254,7 +260,10 @@ export interface PingReply {
 /** Why a request leaves out a push of the session. */
 export type LeftOutReason = "compacted" | "session_replaced" | "removed_by_extension" | "off_branch";
 
-/** Whether no later request can have the push. Else its entry is in the session, and a later request may have it again. */
+/**
+ * Whether no later request can have the push. Otherwise its entry is in the session, and a later request can have it
+ * again.
+ */
 export function isLeftOutForGood(reason: LeftOutReason): boolean {
   return reason === "compacted" || reason === "session_replaced";
 }
@@ -262,7 +271,7 @@ export function isLeftOutForGood(reason: LeftOutReason): boolean {
 /** What a body of a request has, the message list or the payload, as JSON. */
 export interface BodyFacts {
   readonly bytes: number;
-  /** Whether it lies in its file. */
+  /** Whether it was written to its file. */
   readonly isLeft: boolean;
 }
 
@@ -281,7 +290,7 @@ export type OutwardFrame =
     }
   | { readonly kind: "reply"; readonly at: number; readonly rid: string; readonly ok: true; readonly data: unknown }
   | { readonly kind: "reply"; readonly at: number; readonly rid: string; readonly ok: false; readonly error: string }
-  /** These pushes now stand in the transcript. */
+  /** These pushes are now in the transcript. */
   | { readonly kind: "inserted"; readonly at: number; readonly deliveryIds: readonly string[] }
   /** An attempt: a request to the provider is being made, and these pushes are in its message list. */
   | {
@@ -311,7 +320,7 @@ export type OutwardFrame =
       readonly requestId: string;
       readonly deliveryIds: readonly string[];
     }
-  /** A request leaves for the provider, with pushes or without. Only while somebody watches. */
+  /** A request leaves for the provider, with pushes or without. Only while the daemon watches. */
   | {
       readonly kind: "request";
       readonly at: number;
@@ -324,7 +333,7 @@ export type OutwardFrame =
       readonly messages?: BodyFacts;
       readonly payload?: BodyFacts;
     }
-  /** How it ended. Exactly one for each `request`, behind the attempt's own `verdict`. */
+  /** How a request ended. Exactly one for each `request`, after the attempt's own `verdict`. */
   | {
       readonly kind: "requestEnd";
       readonly at: number;
@@ -338,25 +347,25 @@ export type OutwardFrame =
       /** Without secrets. */
       readonly headers?: Readonly<Record<string, string>>;
       readonly headersOmitted?: number;
-      /** The payload that left last, when it was another one. */
+      /** The last payload sent, if it differs. */
       readonly payloadBytes?: number;
       readonly payloadSha256?: string;
     }
-  /** Pushes of the session that a request leaves out, or that a compaction has cut off. Sent again for each such request. */
+  /** Pushes that a request omits, or that a compaction has removed. Sent again for each such request. */
   | {
       readonly kind: "leftOut";
       readonly at: number;
       readonly deliveryIds: readonly string[];
       readonly reason: LeftOutReason;
     }
-  /** Held pushes that are given up: by an abort (`onAbort: "drop"`), or by a `release` that had to wait. */
+  /** Held pushes that are released: by an abort (`onAbort: "drop"`), or by a `release` that had to wait. */
   | {
       readonly kind: "dropped";
       readonly at: number;
       readonly deliveryIds: readonly string[];
       readonly reason: "abort" | "released";
     }
-  /** pi will not go on by itself. Held pushes that an abort has left wait for the next run. */
+  /** pi has settled. Held pushes left by an abort wait for the next run. */
   | {
       readonly kind: "settled";
       readonly at: number;
@@ -366,7 +375,7 @@ export type OutwardFrame =
     }
   /** What extensions have in the background, all of it, at each change. */
   | { readonly kind: "pending"; readonly at: number; readonly pending: readonly PendingItem[] }
-  /** A part has something to tell the session's subscribers. */
+  /** A part notifies the session's subscribers. */
   | {
       readonly [N in NoticeName]: {
         readonly kind: "notice";
@@ -375,9 +384,9 @@ export type OutwardFrame =
         readonly data: NoticeData[N];
       };
     }[NoticeName]
-  /** The user wants what the parts go by to be read again. */
+  /** The user requests a reload of the parts' configuration. */
   | { readonly kind: "reload"; readonly at: number }
-  /** A line for the daemon's log, of a part that was asked to say what it does. `facts`: at most 8 KiB as JSON. */
+  /** A line for the daemon's log, from a part in debug mode. `facts`: at most 8 KiB as JSON. */
   | {
       readonly kind: "debug";
       readonly at: number;
@@ -390,6 +399,6 @@ export type OutwardFrame =
       readonly at: number;
       readonly where: string;
       readonly error: string;
-      /** Which part, where it has a name: the session's subscribers are told. */
+      /** The part, if it has a name; the session's subscribers are notified. */
       readonly part?: string;
     };

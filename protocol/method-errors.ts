@@ -11,10 +11,10 @@ const commonErrors = [
   "forbidden",
 ] as const satisfies readonly ErrorName[];
 
-/** What a method that changes something can give in addition. */
+/** Additional errors of methods that change something. */
 const changeErrors = ["not_controller", "store_failed"] as const satisfies readonly ErrorName[];
 
-/** What a call for a session can give in addition where the session's pi must be started for it. */
+/** Additional errors of calls that may start the session's pi. */
 const startErrors = [
   "start_failed",
   "link_failed",
@@ -25,7 +25,7 @@ const startErrors = [
   "shutting_down",
 ] as const satisfies readonly ErrorName[];
 
-/** All errors that a method can give: its own, those of every method, and those of its kind. */
+/** Returns all errors of a method: its own, the common ones, and those of its kind. */
 export function errorsOf(row: MethodRow): readonly ErrorName[] {
   const isForSession = "sessionId" in ((row.params as { readonly properties?: object }).properties ?? {});
   return [

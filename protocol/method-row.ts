@@ -16,7 +16,7 @@ export interface HttpRoute {
    * rows with the same path this one takes the requests that accept `text/event-stream`.
    */
   readonly stream?: true;
-  /** Where it was before. Requests there are still answered; the path is deprecated. */
+  /** Former path, deprecated but still answered. */
   readonly formerPath?: `/${string}`;
 }
 
@@ -44,18 +44,19 @@ export interface MethodRow {
    * `none` for those that may run at any time.
    */
   readonly scope: "none" | "session";
-  /** Where it is found over HTTP, beside JSON-RPC, or why it is not. */
+  /** HTTP route, or why there is none. */
   readonly http: HttpRoute | NoRoute;
   /**
-   * Where the answer comes from when the session has no pi. `file`: the session's file. `cached`: pi's last answer. Both are
-   * `session_asleep` where that is not known, and start no pi. `wake`: a pi that is started. Absent: the method needs no pi.
+   * Source of the answer if the session has no pi. `file`: the session's file. `cached`: pi's last answer. Both are
+   * `session_asleep` where that is not known, and start no pi. `wake`: a pi that is started. Absent: the method needs
+   * no pi.
    */
   readonly asleep?: "file" | "cached" | "wake";
   /** What a token must allow. `any`: whatever it allows. */
   readonly capability: Capability | "any";
-  /** It changes nothing, whatever it needs. So do all that need `observe`, and all that need nothing. */
+  /** Changes nothing, despite its capability. Methods that need `observe` or nothing never change anything. */
   readonly reads?: true;
-  /** What it must allow beside, where a param is given, or has this value. */
+  /** Additional capabilities for a param, or for a value of it. */
   readonly needs?: readonly ParamNeed[];
   /** The first version of the package that had it. */
   readonly since: string;
@@ -66,12 +67,12 @@ export interface MethodRow {
 /** Rows by their methods' names. */
 export type MethodTable = Readonly<Record<string, MethodRow>>;
 
-/** The path of a row, if it has one. */
+/** Returns the route of a row, if it has one. */
 export function routeOf({ http }: MethodRow): HttpRoute | undefined {
   return "path" in http ? http : undefined;
 }
 
-/** All paths of a row: its own, and the one where it was before. */
+/** Returns all routes of a row: its own and the former one. */
 export function routesOf(row: MethodRow): readonly (HttpRoute & { readonly isFormer: boolean })[] {
   const route = routeOf(row);
   if (route === undefined) return [];

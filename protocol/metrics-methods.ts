@@ -5,7 +5,7 @@ import { empty } from "./params.ts";
 
 const labels = Type.Record(Type.String(), Type.String());
 
-/** One thing that is measured, as Prometheus has it. */
+/** A metric, as in Prometheus. */
 export const Metric = Type.Object(
   {
     name: Type.String({ pattern: "^[a-z_]+$" }),
@@ -31,11 +31,11 @@ export const Metric = Type.Object(
 );
 export type Metric = Static<typeof Metric>;
 
-/** Rows of the method table about what is measured. */
+/** Method rows for metrics. */
 export const metricsMethods = {
   "daemon/metrics": {
     summary:
-      "What the daemon measures of itself. `GET /metrics` has the same as Prometheus reads it. It is of all sessions: a token with limits is `forbidden`, and `data.limit` names the limit.",
+      "The daemon's metrics. `GET /metrics` returns them in Prometheus format. They cover all sessions: a token with limits is `forbidden`, and `data.limit` names the limit.",
     params: empty,
     result: Type.Object({ metrics: Type.Array(Metric) }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/metrics" },

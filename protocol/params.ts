@@ -13,7 +13,7 @@ export const idempotencyKey = Type.Optional(
     description: "Same key and same params: the first result again. Same key, other params: `conflict`.",
   }),
 );
-/** What a call can give that needs the session's pi, which is started if there is none. */
+/** Errors of calls that need the session's pi, which is started if there is none. */
 export const childErrors = [
   "session_not_found",
   "session_closed",
@@ -32,14 +32,14 @@ export const childErrors = [
   "session_file_unusable",
   "foreign_write",
 ] as const satisfies readonly ErrorName[];
-/** What a command to pi can give beside. */
+/** Additional errors of commands to pi. */
 export const commandErrors = [
   ...childErrors,
   "refused_by_pi",
   "unsupported_by_pi",
   "too_large",
 ] as const satisfies readonly ErrorName[];
-/** What a question to pi can give that starts none. */
+/** Errors of queries that do not start a pi. */
 export const questionErrors = [...commandErrors, "session_asleep"] as const satisfies readonly ErrorName[];
 export const sessionName = Type.String({
   // Control characters and lone surrogates would not be the same in the daemon, in pi and in the store.

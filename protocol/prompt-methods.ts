@@ -27,7 +27,7 @@ const userMessage = {
 };
 const expectedRunId = Type.Optional({
   ...RunId,
-  description: "Refused as `run_mismatch` where another run is on, or none. Default: whichever run is on.",
+  description: "Refused with `run_mismatch` unless this run is active. Default: any run.",
 });
 const queueParams = { ...userMessage, expectedRunId };
 const promptErrors = [
@@ -56,7 +56,7 @@ function queuedPrompts(description: string) {
 /** Rows of the method table about users' messages and the runs they start. */
 export const promptMethods = {
   "session/prompt": {
-    summary: "Gives pi a user's prompt. Returns when pi has taken it; with `wait`, when the run has ended.",
+    summary: "Sends a user's prompt to pi. Returns when pi has accepted it; with `wait`, when the run has ended.",
     params: params({
       ...userMessage,
       ifRunning: Type.Optional({ ...IfRunning, default: "refuse", description: "What to do when a run is on." }),
@@ -89,7 +89,7 @@ export const promptMethods = {
     errors: [...promptErrors, "run_mismatch", "session_idle"],
   },
   "session/followUp": {
-    summary: "Gives the agent a user's message for when it would stop. While idle it acts as a prompt.",
+    summary: "Queues a user's message until the agent would stop. While idle it acts as a prompt.",
     params: params(queueParams),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/follow-up" },
@@ -116,7 +116,7 @@ export const promptMethods = {
     errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi", "deadline_exceeded", "run_mismatch"],
   },
   "session/clearQueue": {
-    summary: "Empties pi's queue of users' messages, and drops the pushes that are to go with it.",
+    summary: "Empties pi's queue of users' messages, and drops pushes with `onClearQueue: drop`.",
     params: sessionIdOnly,
     result: Type.Object(
       {
@@ -149,10 +149,10 @@ export const promptMethods = {
     errors: ["session_not_found"],
   },
   "prompt/cancel": {
-    summary: "Takes a prompt back that is in pi's queue. The result says whether that was so.",
+    summary: "Withdraws a prompt from pi's queue. The result says whether it was withdrawn.",
     params: params({ promptId: PromptId }),
     result: Type.Object(
-      { cancelled: Type.Boolean({ description: "False: its state made it too late." }), prompt: Prompt },
+      { cancelled: Type.Boolean({ description: "False: it was too late in this state." }), prompt: Prompt },
       { additionalProperties: false },
     ),
     http: { verb: "POST", path: "/v1/prompts/{promptId}/cancel" },
@@ -172,8 +172,7 @@ export const promptMethods = {
     ],
   },
   "session/waitForIdle": {
-    summary:
-      "Answers when nothing is under way in the session: no run, no compaction, no call, prompt or push that waits.",
+    summary: "Returns when the session is idle: no run, no compaction, and no waiting call, prompt or push.",
     params: params({ sessionId: SessionId, timeoutMs }),
     result: Type.Object({ state: SessionState, cursor: Seq }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/idle" },
@@ -183,7 +182,7 @@ export const promptMethods = {
     errors: ["session_not_found", "session_closed", "deadline_exceeded"],
   },
   "prompt/get": {
-    summary: "One prompt as it is now, with its whole text as long as that stands nowhere else.",
+    summary: "One prompt in its current state, with its full text while that is stored nowhere else.",
     params: params({ promptId: PromptId }),
     result: Prompt,
     http: { verb: "GET", path: "/v1/prompts/{promptId}" },
@@ -193,7 +192,7 @@ export const promptMethods = {
     errors: ["prompt_not_found"],
   },
   "prompt/wait": {
-    summary: "Answers when the prompt and its run are over, as `wait` does. The end of the wait cancels nothing.",
+    summary: "Returns when the prompt and its run are over, like `wait`. A timeout cancels nothing.",
     params: params({ promptId: PromptId, timeoutMs }),
     result: PromptResult,
     http: { verb: "GET", path: "/v1/prompts/{promptId}/result" },

@@ -17,7 +17,8 @@ const place = {
   requestId: Type.String({ description: "The request's id; a delivery's attempts have the same." }),
   after: {
     ...Seq,
-    description: "The session's newest seq when this was sent: it stands behind that one, and has no seq of its own.",
+    description:
+      "The session's newest seq when this was sent. The notification follows that one and has no seq of its own.",
   },
   at: Timestamp,
 };
@@ -73,7 +74,7 @@ export const RequestDelivered = Type.Object(
       Type.Integer({ minimum: 1, description: "How many headers were left out, beyond 64 of them or 16 KiB." }),
     ),
     evidence: Evidence,
-    latencyMs: Type.Integer({ minimum: 0, description: "From the request's leaving pi to this evidence." }),
+    latencyMs: Type.Integer({ minimum: 0, description: "Time from sending the request to this evidence." }),
     payloadBytes,
     payloadSha256,
   },
@@ -93,7 +94,7 @@ export const RequestFailed = Type.Object(
       description:
         "`failed`: a refusal, a connection, an error of the provider. `aborted`: the run was. `unknown`: the child ended first.",
     }),
-    error: Type.Optional(Type.String({ description: "The provider's words, or pi's, at most 1 KiB." })),
+    error: Type.Optional(Type.String({ description: "Error text of the provider or pi, at most 1 KiB." })),
     willRetry: Type.Optional(Type.Boolean({ description: "Whether pi said that it tries again by itself." })),
   },
   { additionalProperties: false },

@@ -10,7 +10,7 @@ import { ChildExit, SessionInfo } from "./session.ts";
 /** Rows of the method table about sessions as pi's session files. */
 export const sessionFileMethods = {
   "session/open": {
-    summary: "Takes an existing pi session, by its id or its file, into the daemon's hands, and starts its pi.",
+    summary: "Adopts an existing pi session by its id or file, and starts its pi.",
     params: params({
       sessionId: Type.Optional(SessionId),
       file: Type.Optional(
@@ -77,7 +77,8 @@ export const sessionFileMethods = {
     errors: [...childErrors, "session_busy", "refused_by_pi"],
   },
   "session/reload": {
-    summary: "Goes on with the session's file as it is now, whoever has written to it. Ends the pi, if there is one.",
+    summary:
+      "Continues with the session's current file, including writes of other programs. Ends the pi, if there is one.",
     params: sessionIdOnly,
     result: SessionInfo,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/reload" },

@@ -11,7 +11,7 @@ const text = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: 262_144, pattern: "^[^\\u0000]*$", description }));
 const off = (description: string) => Type.Optional(Type.Boolean({ description }));
 
-/** Texts by names, for whoever lists sessions. */
+/** Labels by name, for lists of sessions. */
 export const Labels = Type.Record(Type.String(), Type.String({ maxLength: 256 }), {
   maxProperties: 32,
   propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$" },
@@ -24,7 +24,7 @@ export const CustomUi = Type.Enum(["undefined", "throw"], {
     "What becomes of an extension's `ctx.ui.custom()`, which needs a terminal: `undefined`: it resolves with `undefined`, as in each pi in RPC mode. `throw`: it rejects with a `CustomUiUnsupportedError`. Default: as the daemon's configuration has it.",
 });
 
-/** What pi's command line offers to whoever starts it for others, and what the daemon keeps with a session. */
+/** Options of pi's command line, and options that the daemon stores with a session. */
 export const sessionOptions = {
   model: Type.Optional(
     Type.String({
@@ -49,16 +49,16 @@ export const sessionOptions = {
   noTools: Type.Optional(
     Type.Enum(["all", "builtin"], { description: "Turns all tools off, or pi's own, but for those in `tools`." }),
   ),
-  extensions: paths("Files or directories of extensions that are loaded beside those that pi finds itself."),
+  extensions: paths("Files or directories of extensions to load in addition to those that pi finds."),
   skills: paths("Files or directories of further skills."),
   promptTemplates: paths("Files or directories of further prompt templates."),
   noExtensions: off("Loads no extensions but those in `extensions`."),
   noSkills: off("Loads no skills but those in `skills`."),
   noPromptTemplates: off("Loads no prompt templates but those in `promptTemplates`."),
-  noContextFiles: off("Leaves AGENTS.md and its like aside."),
-  systemPrompt: text("In the place of pi's own."),
-  appendSystemPrompt: text("Behind the system prompt, in the place of pi's APPEND_SYSTEM.md."),
-  sessionDir: Type.Optional({ ...path, description: "Where the session's file lies. Default: where pi has its own." }),
+  noContextFiles: off("Ignores AGENTS.md and similar context files."),
+  systemPrompt: text("Replaces pi's own."),
+  appendSystemPrompt: text("Appended to the system prompt, instead of pi's APPEND_SYSTEM.md."),
+  sessionDir: Type.Optional({ ...path, description: "Directory of the session's file. Default: pi's own." }),
   approve: Type.Optional(
     Type.Boolean({
       description:

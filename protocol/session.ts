@@ -70,7 +70,7 @@ export const SessionInfo = Type.Object(
     cursor: Seq,
     epoch: Epoch,
     pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
-    control: Type.Optional({ ...Control, description: "Absent: everyone may act, and nobody has the lease." }),
+    control: Type.Optional({ ...Control, description: "Absent: every client may act, and there is no lease." }),
     pendingDialogs: Type.Array(DialogSummary, {
       maxItems: 64,
       description: "The dialogs that are open, the oldest first; `dialog/list` has all of them.",
@@ -98,7 +98,8 @@ export const SessionInfo = Type.Object(
         { since: Timestamp },
         {
           additionalProperties: false,
-          description: "pi lives and answers nothing. It is not ended for that; the fact goes when it is heard again.",
+          description:
+            "pi is alive but does not answer. The daemon does not end it; the field disappears when pi answers again.",
         },
       ),
     ),

@@ -16,7 +16,7 @@ const eventTypes = Type.Array(Type.String({ pattern: "^[A-Za-z0-9_.:-]{1,64}$" }
 export const subscriptionMethods = {
   "session/subscribe": {
     summary:
-      "Sends the session's notifications to this connection behind the answer: those after the cursor, then live ones.",
+      "Sends the session's notifications to this connection after the result: those after the cursor, then live ones.",
     params: params({
       sessionId: SessionId,
       after: Type.Optional({
@@ -92,7 +92,7 @@ export const subscriptionMethods = {
     errors: ["session_not_found", "session_file_unusable", "invalid_request", "child_exited"],
   },
   "session/unsubscribe": {
-    summary: "Ends this connection's subscription. Not being subscribed is no error.",
+    summary: "Ends this connection's subscription. Succeeds also without one.",
     params: sessionIdOnly,
     result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
     http: { none: "a stream is ended by closing it" },
@@ -128,7 +128,7 @@ export const subscriptionMethods = {
             { additionalProperties: false, description: "A notification; what cannot be replayed is a `session/gap`." },
           ),
         ),
-        after: { ...Seq, description: "The cursor behind this page: the `after` of the next." },
+        after: { ...Seq, description: "The cursor after this page: `after` of the next page." },
         cursor: { ...Seq, description: "The newest seq. Where `after` is the same, there are no further pages yet." },
         epoch: Epoch,
       },

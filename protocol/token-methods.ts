@@ -19,7 +19,7 @@ const parts = {
     minItems: 1,
     maxItems: capabilities.length,
     uniqueItems: true,
-    description: "What it allows: `admin` allows all, each of the others only what its name says.",
+    description: "Its capabilities: `admin` allows everything, the others only what they name.",
   }),
   labels: Type.Optional({
     ...Labels,
@@ -35,7 +35,7 @@ const parts = {
   ),
 };
 
-/** A token without its secret, which is nowhere but with who has it. */
+/** A token without its secret, which only its holder has. */
 export const TokenInfo = Type.Object(
   {
     name: TokenName,
@@ -81,7 +81,7 @@ export const tokenMethods = {
   },
   "token/rotate": {
     summary:
-      "Gives a token another secret. The former one is refused from the next request on, and its connections are closed behind the answer.",
+      "Replaces the secret of a token. The old one is refused from the next request on, and its connections are closed after the result.",
     params: tokenName,
     result: NewToken,
     http: { verb: "POST", path: "/v1/tokens/{name}/rotate" },

@@ -16,19 +16,19 @@ export const RPC_PATH = "/v1/rpc";
 /** Path of the liveness check, the one route that needs no token. */
 export const HEALTH_PATH = "/healthz";
 
-/** Path of what the daemon measures of itself, as Prometheus reads it. */
+/** Path of the daemon's metrics in Prometheus format. */
 export const METRICS_PATH = "/metrics";
 
 /** The WebSocket subprotocol that the daemon selects. Offering it is optional. */
 export const WEBSOCKET_SUBPROTOCOL = "pi-rpcd.v1";
 
 /**
- * A client that cannot set headers (a browser) offers `pi-rpcd.token.<token>` beside {@link WEBSOCKET_SUBPROTOCOL};
- * the daemon reads the token from it and never selects it.
+ * A client that cannot set headers (a browser) offers `pi-rpcd.token.<token>` in addition to {@link
+ * WEBSOCKET_SUBPROTOCOL}; the daemon reads the token from it and never selects it.
  */
 export const TOKEN_SUBPROTOCOL_PREFIX = "pi-rpcd.token.";
 
-/** The notification `{id}` that cancels a call of the same connection. It is no method, and is never answered. */
+/** The notification `{id}` that cancels a call of the same connection. It is not a method, and is never answered. */
 export const CANCEL_METHOD = "$/cancelRequest";
 
 /** The id of a JSON-RPC request. */
