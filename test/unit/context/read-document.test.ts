@@ -202,7 +202,7 @@ describe("what cannot be mended", () => {
       "bad_arguments",
       chain(user, call("a", { arguments: "ls" })),
       "n1",
-      'Node "n1" has a call whose arguments are no object.',
+      'Node "n1" has a call whose arguments are not an object.',
       "n1",
     ],
     ["bad_arguments", chain(user, call("a", { arguments: [] })), "n1", undefined, "n1"],
@@ -220,7 +220,7 @@ describe("what cannot be mended", () => {
       'Item 2 has the role "toolCall", which is for nodes: an item has its calls in "toolCalls".',
       undefined,
     ],
-    ["nothing_selected", list([]), undefined, "Nothing of the document is selected.", undefined],
+    ["nothing_selected", list([]), undefined, "The selection is empty.", undefined],
     [
       "nothing_selected",
       tree([{ id: "a", ...user }]),
