@@ -20,7 +20,7 @@ import type { PromptStart, StartConfig } from "./start.ts";
 const part = "contextFiles";
 /** Sources whose texts are at hand: a session has one, and one more for each time that its files have changed. */
 const maxKnown = 16;
-/** HostPort at which the section may end in a prompt without sections. */
+/** Positions where the section may end in a prompt without sections. */
 const maxEnds = 8;
 
 export interface ContextFilesOptions {
