@@ -17,6 +17,8 @@ export class Clients {
   readonly #byPeer = new Map<string, By>();
   readonly #peers = new Map<string, Set<string>>();
   readonly #owners: ClientOwners;
+  /** Open connections that have called and not said who they are: others know them by these ids. */
+  readonly #unnamed = new Set<string>();
 
   constructor(options: ClientsOptions) {
     this.#options = options;
@@ -25,7 +27,13 @@ export class Clients {
 
   /** Who calls; undefined over HTTP, where a call has no connection. */
   by(peer: Peer | undefined): By | undefined {
-    return peer === undefined ? undefined : (this.#byPeer.get(peer.id) ?? { clientId: peer.id });
+    if (peer === undefined) return undefined;
+    const known = this.#byPeer.get(peer.id);
+    if (known === undefined && !peer.gone.aborted && !this.#unnamed.has(peer.id)) {
+      this.#unnamed.add(peer.id);
+      peer.gone.addEventListener("abort", () => this.#unnamed.delete(peer.id), { once: true });
+    }
+    return known ?? { clientId: peer.id };
   }
 
   /** A client that has a connection, as it says it is. */
@@ -36,7 +44,7 @@ export class Clients {
 
   /**
    * Throws `conflict` when the connection has said another id before, or the client is one of another token: whoever may do
-   * less with its own would else act in another's name. Throws `overloaded` when the token has too many that are connected.
+   * less with its own would else act in another's name. The same goes for the id of another open connection. Throws `overloaded` when the token has too many that are connected.
    */
   hello(
     peer: Peer,
@@ -48,10 +56,14 @@ export class Clients {
     if (known !== undefined && known.clientId !== clientId) {
       throw new WireError("conflict", `This connection is that of the client "${known.clientId}" already.`);
     }
+    if (clientId !== peer.id && this.#unnamed.has(clientId)) {
+      throw new WireError("conflict", `The id "${clientId}" is that of another connection.`);
+    }
     if (known === undefined && !peer.gone.aborted) this.#owners.connected(clientId, token);
     const shown = name ?? known?.name;
     const by: By = { clientId, ...(shown === undefined ? {} : { name: shown }) };
     this.#byPeer.set(peer.id, by);
+    this.#unnamed.delete(peer.id);
     if (known === undefined) this.#add(peer, clientId);
     return by;
   }

@@ -36,6 +36,18 @@ describe("the clients of a daemon", () => {
     expect(attempt).toThrow(expect.objectContaining({ kind: "conflict" } satisfies Partial<WireError>));
   });
 
+  test("cannot become another connection that has not said who it is", () => {
+    const { clients } = world();
+    const [one, two] = [peer("connection-1"), peer("connection-2")] as const;
+    clients.by(one);
+    const attempt = () => clients.hello(two, { id: "connection-1" });
+    expect(attempt).toThrow(expect.objectContaining({ kind: "conflict" } satisfies Partial<WireError>));
+    expect(clients.by(two)).toEqual({ clientId: "connection-2" });
+    expect(clients.hello(one, {})).toEqual({ clientId: "connection-1" });
+    one.leave();
+    expect(clients.hello(two, { id: "connection-1" })).toEqual({ clientId: "connection-1" });
+  });
+
   test("have left when the last of their connections has gone, and are back with the next", () => {
     const { clients, told } = world();
     const [one, two, three] = [peer("connection-1"), peer("connection-2"), peer("connection-3")] as const;
