@@ -1,5 +1,5 @@
-import { readdirSync, readlinkSync, realpathSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { constants, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
@@ -22,19 +22,31 @@ export function stateDirectory(stateDir?: string, env: NodeJS.ProcessEnv = proce
 }
 
 /**
- * Reads the `daemon.json` of a state directory. Throws `DaemonNotRunningError` if it is missing, unreadable or malformed
- * (which includes an address that is not on the loopback interface), `ProtocolMismatchError` if its daemon speaks another
- * version of the protocol.
+ * Reads the `daemon.json` of a state directory. Throws `DaemonNotRunningError` if it is missing, unreadable, another user's
+ * (root may read those), or malformed (which includes an address that is not on the loopback interface), and
+ * `ProtocolMismatchError` if its daemon speaks another version of the protocol.
  */
 export async function readDaemonFile(stateDir: string): Promise<DaemonFile> {
   const path = join(stateDir, DAEMON_FILE_NAME);
   let text: string;
+  let owner: number;
   try {
-    text = await readFile(path, "utf8");
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      owner = (await file.stat()).uid;
+      text = await file.readFile("utf8");
+    } finally {
+      await file.close();
+    }
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR") throw failure("missing", `${path} does not exist`, error);
     throw failure("unreadable", `${path} cannot be read (${code ?? String(error)})`, error);
+  }
+  // Where others can make the directory, such as below /tmp, another user could have clients talk to a daemon of their own.
+  const own = process.getuid?.();
+  if (own !== undefined && own !== 0 && owner !== own) {
+    throw failure("unreadable", `${path} belongs to another user`);
   }
   return parse(text, path);
 }

@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { checkSecrecy, isLoopback, isSameAddress, nameOf, rpcUrl, webSocketUrl } from "../../../client/address.ts";
 import { isAlive, readDaemonFile, stateDirectory } from "../../../client/discovery.ts";
 
@@ -58,6 +58,17 @@ describe("readDaemonFile", () => {
     await expect(readDaemonFile(stateDir)).rejects.toMatchObject({
       reason: "unreadable",
       message: expect.stringContaining("EISDIR"),
+    });
+  });
+
+  it("says that the file is another user's, who could answer in the daemon's place", async () => {
+    write(JSON.stringify(good));
+    const own = process.getuid?.() ?? 0;
+    vi.spyOn(process, "getuid").mockReturnValue(own + 1);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await expect(readDaemonFile(stateDir)).rejects.toMatchObject({
+      reason: "unreadable",
+      message: expect.stringContaining("belongs to another user"),
     });
   });
 
