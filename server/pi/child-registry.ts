@@ -146,7 +146,7 @@ async function endLeftovers(entries: readonly Entry[]): Promise<number> {
     for (const child of children) if (await isStill(child)) signal(child.pid, "SIGTERM");
     await gone(children, afterTermMs);
   }
-  return await endMarked(ids, below);
+  return await endMarked(ids, { known: below });
 }
 
 /** Waits until none of them is there, for at most `timeoutMs`. Gives whether that is so. */

@@ -358,7 +358,7 @@ export class Child {
     this.#exited.resolve(exit);
     // Tools live in process groups of their own, and survive a pi that is killed or crashes.
     try {
-      const killed = await endMarked([this.id], this.#below);
+      const killed = await endMarked([this.id], { known: this.#below, leader: this.#stdio.pid });
       if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
     } catch (error) {
       this.#options.log.error({ err: error }, "what pi may have left behind could not be looked for");

@@ -158,6 +158,7 @@ async function saidVersion(kind: PiProgram["kind"], path: string, named: string)
 async function askVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
   const id = randomUUID();
   const flags = ["--version"];
+  let leader: number | undefined;
   try {
     const { pid, stdin, stdout, stderr, exited } = await startChild({
       file: kind === "script" ? process.execPath : path,
@@ -165,6 +166,7 @@ async function askVersion(kind: PiProgram["kind"], path: string, named: string):
       cwd: process.cwd(),
       env: { ...process.env, ...codeCaches(process.env).env, [CHILD_MARKER_ENV]: id },
     });
+    leader = pid;
     stdin.on("error", () => {});
     stdin.end();
     const [said, complaint] = [stdout, stderr].map(beginningOf) as [() => string, () => string];
@@ -181,7 +183,7 @@ async function askVersion(kind: PiProgram["kind"], path: string, named: string):
     const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
     throw new WireError("pi_not_found", `${named} could not be asked for its version: ${why}.`, { path }, { cause });
   } finally {
-    await endMarked([id]);
+    await endMarked([id], leader === undefined ? {} : { leader });
   }
 }
 

@@ -58,6 +58,17 @@ export async function descendants(root: number): Promise<ProcessIdentity[]> {
   return found;
 }
 
+/**
+ * What is left in the session of a process that led it and has ended (outside Linux: in its group). A tool that has cleared its
+ * environment and left its line of parents is still found there, unless it has begun a session of its own. The system gives the
+ * number to no other process while anything is left; a process that has it all the same is another, which leads its own.
+ */
+async function leftInSession(leader: number): Promise<ProcessIdentity[]> {
+  const all = process.platform === "linux" ? await parentsOnLinux() : await parentsByPs();
+  if (all.some(({ pid }) => pid === leader)) return [];
+  return all.filter(({ session }) => session === leader);
+}
+
 /** Whether the process is still the one that it was. */
 export async function isStill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
   if (!exists(pid)) return false;
@@ -68,18 +79,23 @@ export async function isStill({ pid, startTime }: ProcessIdentity): Promise<bool
 const maxRounds = 100;
 const roundMs = 10;
 
+/** How processes that carry no marker are known. */
+export interface Unmarked {
+  /** They were seen to descend from a child. */
+  readonly known?: readonly ProcessIdentity[];
+  /** The number of a child that has ended, and led a session. */
+  readonly leader?: number;
+}
+
 /**
- * Ends with SIGKILL all processes that carry one of these children's markers, and `further` ones that are known to descend
- * from them. Resolves, with how many there were, when none is left.
+ * Ends with SIGKILL all processes that carry one of these children's markers, and those that are known in another way.
+ * Resolves, with how many there were, when none is left.
  */
-export async function endMarked(
-  childIds: readonly string[],
-  further: readonly ProcessIdentity[] = [],
-): Promise<number> {
+export async function endMarked(childIds: readonly string[], { known = [], leader }: Unmarked = {}): Promise<number> {
   const ended = new Set<number>();
-  for (const identity of further) if (await kill(identity)) ended.add(identity.pid);
+  for (const identity of known) if (await kill(identity)) ended.add(identity.pid);
   for (let round = 0; round < maxRounds; round += 1) {
-    const left = await marked(childIds).catch((error: NodeJS.ErrnoException) => {
+    const left = await remaining(childIds, leader).catch((error: NodeJS.ErrnoException) => {
       // No descriptor is free for a moment.
       if (error.code === "EMFILE" || error.code === "ENFILE") return undefined;
       throw error;
@@ -93,6 +109,10 @@ export async function endMarked(
     await delay(roundMs);
   }
   return ended.size;
+}
+
+async function remaining(childIds: readonly string[], leader: number | undefined): Promise<ProcessIdentity[]> {
+  return [...(await marked(childIds)), ...(leader === undefined ? [] : await leftInSession(leader))];
 }
 
 /** Ends a process that still is the one that it was when it was found. */
@@ -115,17 +135,20 @@ export async function startTimeOf(pid: number): Promise<string | undefined> {
 interface Descent {
   readonly pid: number;
   readonly parent: number;
+  /** Its session; outside Linux its group. */
+  readonly session: number;
   readonly startTime: string;
 }
 
-/** Fields 4 and 22 of a process's stat on Linux, counted from behind the name, which may hold blanks. */
+/** Fields 4, 6 and 22 of a process's stat on Linux, counted from behind the name, which may hold blanks. */
 async function statOf(pid: number): Promise<Descent | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [state, parent, startTime] = [fields[0], fields[1], fields[19]];
+    const [state, parent, session, startTime] = [fields[0], fields[1], fields[3], fields[19]];
     // A zombie has ended.
-    return startTime === undefined || state === "Z" ? undefined : { pid, parent: Number(parent), startTime };
+    if (startTime === undefined || state === "Z") return undefined;
+    return { pid, parent: Number(parent), session: Number(session), startTime };
   } catch {
     return undefined;
   }
@@ -137,10 +160,11 @@ async function parentsOnLinux(): Promise<Descent[]> {
 }
 
 async function parentsByPs(): Promise<Descent[]> {
-  const { stdout } = await promisify(execFile)("ps", ["-axo", "pid=,ppid=,lstart="], { maxBuffer: 16 << 20 });
+  const { stdout } = await promisify(execFile)("ps", ["-axo", "pid=,ppid=,pgid=,lstart="], { maxBuffer: 16 << 20 });
   return stdout.split("\n").flatMap((line) => {
-    const [, pid, parent, startTime] = /^\s*(\d+)\s+(\d+)\s+(.*\S)\s*$/.exec(line) ?? [];
-    return startTime === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), startTime }];
+    const [, pid, parent, session, startTime] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(.*\S)\s*$/.exec(line) ?? [];
+    if (startTime === undefined) return [];
+    return [{ pid: Number(pid), parent: Number(parent), session: Number(session), startTime }];
   });
 }
 

@@ -219,12 +219,15 @@ describe("a child", () => {
     },
   );
 
-  test("that double-forks and ends before its helper says hello leaves nothing behind", async () => {
-    const { message } = await failure(start("double-fork"));
-    const pid = Number(/left (\d+)/.exec(message)?.[1]);
-    expect(pid).toBeGreaterThan(0);
-    await vi.waitFor(async () => expect(await startTimeOf(pid)).toBeUndefined());
-  });
+  test.each(["double-fork", "double-fork-unmarked"])(
+    "that does a %j and ends before its helper says hello leaves nothing behind",
+    async (behaviour) => {
+      const { message } = await failure(start(behaviour));
+      const pid = Number(/left (\d+)/.exec(message)?.[1]);
+      expect(pid).toBeGreaterThan(0);
+      await vi.waitFor(async () => expect(await startTimeOf(pid)).toBeUndefined());
+    },
+  );
 
   test.each(["", "ignore-eof,ignore-sigterm"])(
     "that is told to end and %j leaves nothing behind that has cleared its environment",
