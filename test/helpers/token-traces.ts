@@ -33,7 +33,7 @@ const sentences = [
 
 /** What the texts of a class are pieces of. */
 const corpora: Readonly<Record<Exclude<TraceClass, "mixed">, (random: Random) => string>> = {
-  prose: () => files("{ARCHITECTURE,CONTRIBUTING,README,SECURITY}.md").replaceAll(/^\|.*$/gm, ""),
+  prose: () => files("node_modules/@earendil-works/pi-coding-agent/docs/*.md").replaceAll(/^\|.*$/gm, ""),
   code: () => files("server/{session,edge,delivery}/*.ts"),
   json: (random) => `${logLines(random)}\n${schemas()}\n${minified()}`,
   cjk: (random) => Array.from({ length: 6_000 }, () => sentences[random.integer(0, sentences.length - 1)]).join("\n"),

@@ -22,8 +22,8 @@ export const plantedBugs = {
   },
   "a push is handed over again after a crash": {
     file: "extension/delivery/hand-over.ts",
-    text: "const standing = findEntries(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));",
-    replacement: "const standing = findEntries(ctx.sessionManager, new Set<string>());",
+    text: "const found = findEntries(ctx.sessionManager, new Set(newPushes.map(({ deliveryId }) => deliveryId)));",
+    replacement: "const found = findEntries(ctx.sessionManager, new Set<string>());",
   },
   "a daemon begins with numbers that another has used": {
     file: "server/core/seq-numbers.ts",

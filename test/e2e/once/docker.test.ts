@@ -126,7 +126,9 @@ function owned(text: string): string {
   return text.replaceAll(" -o node -g node", "");
 }
 
-test("the Dockerfile's steps, replayed on a clean tree, make a daemon that is healthy, and nothing of the tests", async () => {
+test("the Dockerfile's steps, replayed on a clean tree, make a daemon that is healthy, and nothing of the tests", {
+  timeout: 900_000,
+}, async () => {
   const work = mkdtempSync(join(tmpdir(), "img-"));
   try {
     // Nor with the programs of this checkout, pi among them.
