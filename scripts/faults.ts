@@ -16,8 +16,10 @@ import { makeable, systemFaults } from "./lib/system-faults.ts";
 
 interface Fault {
   readonly name: string;
-  /** What runs the daemon, with its arguments. */
-  readonly under: (stateDir: string) => readonly string[];
+  /** What runs the daemon, with its arguments. `calls` is how often the start of a daemon makes the call that `counts` names. */
+  readonly under: (stateDir: string, calls: number) => readonly string[];
+  /** Default: the fault does not depend on how much a start writes. */
+  readonly counts?: { readonly file: string; readonly call: string };
   /** Whether strace makes it, and notes that it did. Otherwise pushes have to be refused. */
   readonly isInjected: boolean;
   /**
@@ -36,15 +38,35 @@ const defaultPushes = 80;
 const maxPushes = 1_000;
 const recoverWithinMs = 30_000;
 
+/** `when` counts from the first call that the daemon makes when it has started. */
 function injected(file: string, call: string, error: string, when: string): Fault {
   return {
     name: `${error} at ${call} of ${file}, ${when}`,
     isInjected: true,
-    under: (stateDir) => [
-      ...["strace", "-f", "-qq", "-o", traceOf(stateDir), "-P", join(stateDir, file)],
-      ...["-e", `trace=${call}`, "-e", `inject=${call}:error=${error}:when=${when}`],
-    ],
+    counts: { file, call },
+    under: (stateDir, calls) => {
+      const shifted = when.replace(/\d+/g, (number) => String(Number(number) + calls));
+      return [...traced(stateDir, file, call), "-e", `inject=${call}:error=${error}:when=${shifted}`];
+    },
   };
+}
+
+function traced(stateDir: string, file: string, call: string): readonly string[] {
+  const trace = ["strace", "-f", "-qq", "-o", traceOf(stateDir), "-P", join(stateDir, file)];
+  return [...trace, "-e", `trace=${call}`];
+}
+
+/** How often the main thread of a daemon calls `call` on `file` until it has started. */
+async function callsOfStart(file: string, call: string, directory: string): Promise<number> {
+  const stateDir = join(directory, "start");
+  mkdirSync(stateDir, { mode: 0o700 });
+  const launch = new Launch(stateDir, join(directory, "agent"), traced(stateDir, file, call));
+  const { client, pid } = await launch.next();
+  await client.close();
+  process.kill(pid, "SIGKILL");
+  await launch.exited;
+  const lines = readFileSync(traceOf(stateDir), "utf8").split("\n");
+  return lines.filter((line) => line.startsWith(`${pid} `) && line.includes(` ${call}(`)).length;
 }
 
 /** What strace has seen: a fault may hit a change that refuses nobody. */
@@ -84,10 +106,10 @@ function injectedIntoThread(call: string, error: string, when: string): Fault {
 }
 
 const all: readonly Fault[] = [
-  ...["8", "21", "40..44"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
-  ...["9", "33..36", "50"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
-  ...["120", "161..220", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
-  ...["125", "160..166", "350"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
+  ...["1", "13", "32..36"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
+  ...["2", "25..28", "42"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
+  ...["1", "41..100", "180"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
+  ...["5", "140..146", "230"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
   injectedIntoThread("fsync", "EIO", "70"),
   injectedIntoThread("fsync", "ENOSPC", "75..78"),
   // Each thread of the daemon has a count of its own: the one that moves the WAL into the database has to get as far.
@@ -148,7 +170,9 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
   const stateDir = join(directory, "s");
   const agentDir = join(directory, "agent");
   for (const made of [stateDir, agentDir]) mkdirSync(made, { mode: 0o700 });
-  const launch = new Launch(stateDir, agentDir, fault.under(stateDir));
+  const { counts } = fault;
+  const calls = counts === undefined ? 0 : await callsOfStart(counts.file, counts.call, directory);
+  const launch = new Launch(stateDir, agentDir, fault.under(stateDir, calls));
   const { client, pid, stateDir: seen } = await launch.next();
   const accepted: string[] = [];
   const refused: string[] = [];
@@ -243,7 +267,7 @@ function nameOf(error: unknown): string {
 async function canBeMade({ under }: Fault, directory: string): Promise<boolean> {
   const probe = join(directory, "probe");
   mkdirSync(probe, { recursive: true });
-  const [command = "", ...args] = [...under(probe), "true"];
+  const [command = "", ...args] = [...under(probe, 0), "true"];
   return (await run(command, args)).code === 0;
 }
 
