@@ -1,12 +1,13 @@
 import { deliveryStates } from "../../protocol/delivery-progress.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
+import { notifications } from "../../protocol/notifications.ts";
 import { filled, table } from "./generated-parts.ts";
 
 // The tables of PROTOCOL.md that derive from the code. Each is between two markers. The reference has everything else.
 
 /** PROTOCOL.md with its tables as the code says it. Throws if a table's markers are missing. */
 export function withGeneratedParts(document: string): string {
-  return filled(document, { deliveryStates: deliveryStateTable, errors: errorTable });
+  return filled(document, { deliveryStates: deliveryStateTable, errors: errorTable, numberedNotifications });
 }
 
 function deliveryStateTable(): string {
@@ -20,15 +21,24 @@ function deliveryStateTable(): string {
   );
 }
 
+/** The errors of each HTTP status. The reference has their meanings. */
 function errorTable(): string {
-  return table(
-    ["name", "code", "HTTP", "retry", "meaning"],
-    Object.entries(errorCatalogue).map(([name, { code, httpStatus, retryable, meaning }]) => [
-      `\`${name}\``,
-      String(code),
-      String(httpStatus),
-      retryable ? "yes" : "no",
-      meaning,
-    ]),
-  );
+  const groups = new Map<string, string[]>();
+  for (const [name, { code, httpStatus, retryable }] of Object.entries(errorCatalogue)) {
+    const key = `${httpStatus} ${retryable ? "yes" : "no"}`;
+    groups.set(key, [...(groups.get(key) ?? []), `\`${name}\` ${code}`]);
+  }
+  const rows = [...groups].sort(([a], [b]) => a.localeCompare(b));
+  const cells = rows.map(([key, errors]) => [...key.split(" "), errors.join(", ")]);
+  return table(["HTTP", "retry", "errors, with their codes"], cells);
+}
+
+/** The notifications that share the `seq` of their session. */
+function numberedNotifications(): string {
+  const numbered = Object.entries(notifications).filter(([name, { params }]) => {
+    const { properties } = params as { readonly properties: object };
+    // Events of the feed have the feed's own numbers.
+    return "seq" in properties && name !== "daemon/event";
+  });
+  return numbered.map(([name]) => `\`${name}\``).join(" · ");
 }

@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export const root = join(import.meta.dirname, "..", "..", "..");
 
 /** The documents of the repository, by name. */
-export const documents = [
+export const documents: readonly string[] = [
   "README.md",
   "PROTOCOL.md",
   "ARCHITECTURE.md",
@@ -12,8 +12,10 @@ export const documents = [
   "CONFIGURATION.md",
   "CHANGELOG.md",
   "SECURITY.md",
-  "docs/pi-notes.md",
-] as const;
+  ...readdirSync(join(root, "docs"))
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `docs/${file}`),
+];
 
 export function read(path: string): string {
   return readFileSync(join(root, path), "utf8");

@@ -4,15 +4,15 @@ import { STATE_EVENT_PREFIX } from "../../../context/document/native-entry.ts";
 import { nativeEventTypes } from "../../../context/document/native-event.ts";
 import { found, read, spansOf } from "./documents.ts";
 
-const [section = ""] = found(read("PROTOCOL.md"), /^### Exports\n(.*?)^## /gms);
+const [section = ""] = found(read("docs/context.md"), /^## Exports\n(.*)/gms);
 
-test("PROTOCOL.md explains all that an export may leave out, and nothing else", () => {
+test("docs/context.md explains all that an export may leave out, and nothing else", () => {
   const [table = ""] = found(section, /^\| note \| means \|\n(.*?)\n\n/gms);
   const notes = table.split("\n").flatMap((row) => spansOf(row.split("|")[1] ?? ""));
   expect(new Set(notes)).toEqual(new Set(exportNotes));
 });
 
-test("PROTOCOL.md has the types of the events that an export makes", () => {
+test("docs/context.md has the types of the events that an export makes", () => {
   const types = [...Object.values(nativeEventTypes), STATE_EVENT_PREFIX];
   expect(spansOf(section)).toEqual(
     expect.arrayContaining(types.map((type) => (type.endsWith(":") ? `${type}TYPE` : type))),

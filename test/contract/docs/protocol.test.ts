@@ -27,6 +27,8 @@ import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
 const prose = withoutGeneratedParts(protocol);
+/** The protocol, and the documents that complete it. */
+const whole = ["PROTOCOL.md", ...documents.filter((name) => name.startsWith("docs/"))];
 
 test("the generated parts of PROTOCOL.md are what the code says", () => {
   expect(protocol === withGeneratedParts(protocol), "run: npm run schema").toBe(true);
@@ -52,7 +54,7 @@ describe("the names in the documents", () => {
     expect(spansOf(read("CHANGELOG.md"))).toEqual(expect.arrayContaining([...names]));
   });
 
-  test("PROTOCOL.md uses no name with underscores that is neither ours nor pi's", () => {
+  test.each(whole)("%s uses no name with underscores that is neither ours nor pi's", (document) => {
     const ours = [
       ...Object.keys(errorCatalogue),
       ...Reason.properties.code.enum,
@@ -112,13 +114,13 @@ describe("the names in the documents", () => {
         "before_provider_request",
       ],
     ];
-    const named = spansOf(prose).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
+    const named = spansOf(withoutGeneratedParts(read(document))).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
     expect(named.filter((name) => ![...ours, ...ofPi].includes(name))).toEqual([]);
   });
 
   test("daemon.json has the fields that PROTOCOL.md says", () => {
     const [, declared = ""] = /interface DaemonFile \{(.*?)\n\}/s.exec(read("protocol/daemon-file.ts")) ?? [];
-    const [, section = ""] = /## Finding the daemon(.*?)\n## /s.exec(protocol) ?? [];
+    const [, section = ""] = /### Finding the daemon(.*?)\n### /s.exec(protocol) ?? [];
     expect(found(section, /^\| `(\w+)` \|/gm)).toEqual(found(declared, /readonly (\w+):/g));
   });
 
@@ -168,9 +170,11 @@ describe("the numbers in the documents", () => {
   });
 });
 
-describe("the frames in PROTOCOL.md", () => {
+describe("the frames in the documents", () => {
   const validator = createValidator();
-  const blocks = fencesOf(protocol).filter(({ info }) => info[0] === "json");
+  const blocks = whole
+    .flatMap((document) => fencesOf(read(document)))
+    .filter(({ info }) => info[0] === "json" && info.length > 1);
   const frames = blocks.flatMap(({ info: [, kind = "", of = ""], text }) =>
     text.split(/\n\n+/).map((frame) => ({ kind, of, frame: JSON.parse(frame) as Record<string, unknown> })),
   );

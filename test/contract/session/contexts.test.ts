@@ -466,9 +466,9 @@ test("a large document is worked on beside the event loop, in a thread that ends
   await expect(given).rejects.toThrow("Nobody waits.");
 });
 
-test("the example of PROTOCOL.md gives a session the past that it says", async () => {
+test("the example of docs/context.md gives a session the past that it says", async () => {
   await using core = await startCore();
-  const block = fencesOf(read("PROTOCOL.md")).find(({ text }) => text.includes("pi-rpcd/context"));
+  const block = fencesOf(read("docs/context.md")).find(({ text }) => text.includes("pi-rpcd/context"));
   const { params } = JSON.parse(block?.text ?? "") as { params: { context: ContextOption } };
   const session = await create(core, params.context);
   const [, root, ...messages] = lines(session.file) as { type: string; data?: object; message?: { role: string } }[];
