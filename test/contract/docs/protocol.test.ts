@@ -69,6 +69,7 @@ describe("the names in the documents", () => {
       ...sources,
       COST_CHANNEL,
       "rpcd_diagnostic",
+      ...["provider_request_prepared", "provider_request_delivered", "provider_request_failed"],
       // Kinds of it.
       ...SessionFileReason.enum,
       ...AsleepReason.enum,
