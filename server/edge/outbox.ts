@@ -5,46 +5,40 @@ import type { Grant } from "../rpc/grant.ts";
 import type { Lane } from "../rpc/turns.ts";
 import { Backlog } from "./backlog.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
-import { MessageWriter, messageOf } from "./message-writer.ts";
-
-/** What frames are written by. */
-export type FrameWriter = Pick<
-  MessageWriter,
-  "abandon" | "flush" | "frame" | "goOn" | "isWithin" | "message" | "waitingBytes" | "within" | "withinBytes"
->;
+import { type FrameWriter, messageOf, WebSocketWriter } from "./frame-writer.ts";
 
 export interface OutboxLimits {
-  /** What the socket is given at a time; more waits here, where it can be merged, left out, and overtaken. */
+  /** Bytes handed to the socket at a time. The rest waits here, where it can be merged, left out and overtaken. */
   readonly socketWindowBytes: number;
   readonly mergeDeltasAboveBytes: number;
   readonly dropDeltasAboveBytes: number;
-  /** What cannot be left out, beside the last frame. */
+  /** Waiting bytes that cannot be left out, in addition to the last frame. */
   readonly maxBufferedBytes: number;
-  /** How long the peer may take for a window while more waits. */
+  /** How long the peer may take to read a window while more waits. */
   readonly slowReaderDeadlineMs: number;
 }
 
 export interface OutboxOptions {
   readonly socket: Socket;
-  /** Whether messages may be written: the connection is open. */
+  /** Whether the connection is open, so that messages may be written. */
   readonly isOpen: () => boolean;
   readonly limits: OutboxLimits;
   readonly budget: BufferBudget;
-  /** Of the peer's token. */
+  /** The grant of the peer's token. */
   readonly grant: Grant | undefined;
-  /** The turns of the peer's token, in which all is written that is more than a window. */
+  /** The lane of the peer's token: bytes beyond one window are written in its turns. */
   readonly lane: Pick<Lane, "pass" | "count">;
-  /** Default: as WebSocket messages. */
+  /** Default: writes WebSocket messages. */
   readonly writer?: FrameWriter;
-  /** The peer reads too slowly; what waited is given up. Called once. */
+  /** The peer reads too slowly, and the waiting frames were discarded. Called once. */
   readonly onOverflow: (why: SlowReader) => void;
 }
 
-/** Why a peer is given up. */
+/** Why frames for a peer were discarded. */
 export interface SlowReader {
   readonly bound: "maxBufferedBytes" | "maxBufferedBytesAllConnections" | "slowReaderDeadlineMs";
   readonly bufferedBytes: number;
-  /** The newest number of each session of which frames went out. */
+  /** The newest `seq` written, by session. */
   readonly sent: ReadonlyMap<string, number>;
 }
 
@@ -53,13 +47,13 @@ type Answer =
   | { readonly frame: Frame; readonly pieces?: undefined; readonly bytes: number }
   | { readonly frame?: undefined; readonly pieces: readonly Buffer[]; readonly bytes: number };
 
-/** So much goes to the socket at once, also in the middle of a turn. */
+/** A backlog of this size is written at once instead of at the end of the turn of the event loop. */
 const pieceBytes = 64 * 1024;
 
 /**
- * What goes to one connection. All of one turn of the event loop leaves in one write to the system, which costs far more
- * than a frame. As long as the peer reads, frames pass straight through. When it does not, they wait here: see
- * {@link Backlog}. Answers overtake frames that wait; frames keep their order.
+ * The frames and answers on their way to one connection. The frames of one turn of the event loop leave in one system
+ * call, because a call costs far more than a frame. While the peer reads, frames pass straight through; otherwise they
+ * wait in the {@link Backlog}. Answers overtake waiting frames; frames keep their order.
  */
 export class Outbox {
   readonly #options: OutboxOptions;
@@ -75,20 +69,20 @@ export class Outbox {
     this.#options.lane.count(() => this.flush());
   };
   readonly #sent = new Map<string, number>();
-  /** The newest numbered frame that went out. Its session is not in {@link #sent} yet. */
+  /** The newest numbered frame written. Its session is not in {@link #sent} yet. */
   #newest: Pick<Frame, "sessionId" | "seq"> = { sessionId: "", seq: 0 };
   #answers: Answer[] = [];
-  /** How many of these were written. */
+  /** How many of {@link #answers} are written. */
   #answersDone = 0;
   #answerBytes = 0;
-  /** More is to be written when it is the token's turn. */
+  /** The rest is written in the token's next turn. */
   #waitsForTurn = false;
   #scheduled = false;
   #scheduledSoon = false;
-  /** Since when the socket has not taken what it was given; undefined: it takes more. */
+  /** Since when the socket's buffer is full; undefined: it accepts more. */
   #blockedSince: number | undefined;
   #deadline: NodeJS.Timeout | undefined;
-  /** What it held when all were added up. */
+  /** Held bytes at the last enforcement of the budget. */
   #addedUpBytes = 0;
   #drained: PromiseWithResolvers<void> | undefined;
   #closed = false;
@@ -96,7 +90,7 @@ export class Outbox {
   constructor(options: OutboxOptions) {
     this.#options = options;
     this.#window = options.limits.socketWindowBytes;
-    this.#writer = options.writer ?? new MessageWriter(options.socket, this.#window);
+    this.#writer = options.writer ?? new WebSocketWriter(options.socket, this.#window);
     options.socket.on("drain", () => this.#drain());
   }
 
@@ -104,7 +98,7 @@ export class Outbox {
     return this.#options.grant;
   }
 
-  /** What waits here, beside what the socket has. */
+  /** Waiting bytes, without those in the socket's buffer. */
   get heldBytes(): number {
     return this.#backlog.bytes + this.#answerBytes + this.#writer.withinBytes;
   }
@@ -116,7 +110,7 @@ export class Outbox {
     for (const { buffer } of this.#writer.within ?? []) yield buffer;
   }
 
-  /** Queues a frame behind all others. */
+  /** Queues a frame after all others. */
   send(frame: Frame): void {
     if (this.#closed) return;
     if (this.#isHeldUp && this.#isFull()) return;
@@ -126,13 +120,13 @@ export class Outbox {
     else this.#schedule();
   }
 
-  /** Queues an answer: behind all frames, or in front of them when they have to wait. */
+  /** Queues an answer: after the frames, or before them if they have to wait. */
   answer(text: Text): void {
     if (this.#closed) return;
     if (this.#isHeldUp && this.#isFull()) return;
     const bytes = textBytes(text);
     if (typeof text !== "string" && bytes > this.#window) {
-      // What was sent before it goes out first, unless that has to wait.
+      // Earlier frames leave first, unless they have to wait.
       this.flush();
       this.#answers.push({ pieces: text, bytes });
       if (!this.#isHeldUp) this.#waitForTurn();
@@ -149,14 +143,14 @@ export class Outbox {
     this.#enforce();
   }
 
-  /** Undefined when more can be sent at once; else it resolves when that is so, or when nothing more is to be sent. */
+  /** Returns undefined if more can be sent at once; otherwise a promise that resolves when it can, or when the outbox closes. */
   drained(): Promise<void> | undefined {
     if (this.#closed || this.heldBytes <= this.#window) return undefined;
     this.#drained ??= Promise.withResolvers();
     return this.#drained.promise;
   }
 
-  /** Hands what waits to the socket, as much as it takes: a window at once, the rest in the token's turns. */
+  /** Hands waiting bytes to the socket: one window at once, the rest in the token's turns. */
   flush(): void {
     const { socket, isOpen } = this.#options;
     if (this.#isHeldUp || this.#isIdle || !isOpen()) return;
@@ -171,7 +165,7 @@ export class Outbox {
     this.#drained = undefined;
   }
 
-  /** Hands everything to the socket that was sent; whatever comes now is lost. */
+  /** Hands everything to the socket and closes: later frames are discarded. */
   finish(): void {
     const { socket, isOpen } = this.#options;
     if (!this.#closed && isOpen()) {
@@ -182,7 +176,7 @@ export class Outbox {
     this.close();
   }
 
-  /** What waits is given up, and whatever comes now is lost. */
+  /** Discards waiting and later frames. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#deadline);
@@ -199,7 +193,7 @@ export class Outbox {
     this.#overflow("maxBufferedBytesAllConnections");
   }
 
-  /** What is sent has to wait: the socket does not take more, or it is not the token's turn. */
+  /** Whether frames have to wait: the socket's buffer is full, or other tokens have their turn. */
   get #isHeldUp(): boolean {
     return this.#blockedSince !== undefined || this.#waitsForTurn;
   }
@@ -214,14 +208,14 @@ export class Outbox {
     setImmediate(this.#flush);
   }
 
-  /** An answer is waited for. Others of the same turn still come before it leaves. */
+  /** A caller waits for an answer, so it leaves earlier than a frame, with the other answers of the same tick. */
   #scheduleSoon(): void {
     if (this.#scheduledSoon) return;
     this.#scheduledSoon = true;
     process.nextTick(this.#flushSoon);
   }
 
-  /** Writes until the socket has so many bytes, or nothing waits. */
+  /** Writes until the socket has `upTo` bytes or nothing waits. */
   #fill(upTo: number): void {
     const writer = this.#writer;
     const room = (): boolean => writer.waitingBytes < upTo;
@@ -240,7 +234,7 @@ export class Outbox {
     writer.flush();
   }
 
-  /** One at a time: a large one is written in parts, and nothing may come between them. */
+  /** Writes one answer: a large one is written in parts, and nothing may come between them. */
   #nextAnswer(): void {
     const answer = this.#answers[this.#answersDone++];
     if (answer === undefined) return;
@@ -253,7 +247,7 @@ export class Outbox {
     else this.#writer.message(answer.pieces);
   }
 
-  /** Most times the frame before was of the same session. */
+  /** Consecutive frames are usually of the same session, so the map is updated only when the session changes. */
   #note(frame: Frame): void {
     const { sessionId, seq } = this.#newest;
     if (sessionId !== frame.sessionId && seq > 0) this.#sent.set(sessionId, seq);
@@ -291,12 +285,12 @@ export class Outbox {
     this.#deadline ??= this.#watch(this.#options.limits.slowReaderDeadlineMs);
   }
 
-  /** One timer, which is not set anew each time that the socket has taken something. */
+  /** Uses one timer, because resetting it with each drained write would cost more. */
   #watch(afterMs: number): NodeJS.Timeout {
     const look = (): void => {
       this.#deadline = undefined;
       if (this.#blockedSince === undefined) return;
-      // What the socket has does no harm, as long as nothing waits behind it.
+      // A full socket is harmless while nothing else waits.
       if (this.#isIdle) this.#blockedSince = performance.now();
       const left = this.#blockedSince + this.#options.limits.slowReaderDeadlineMs - performance.now();
       if (left > 0) this.#deadline = this.#watch(left);
