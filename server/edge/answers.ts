@@ -3,67 +3,70 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { smallAnswerBytes, type Text, textBytes } from "../rpc/answer-text.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
-import { Shares } from "../rpc/shares.ts";
+import type { Shares } from "../rpc/shares.ts";
 import { grantOf } from "./admission.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { type Refusal, refusal, written } from "./refusal.ts";
-import { jsonHeaders, sendRefusal } from "./reply.ts";
 import { whenGone } from "./when-gone.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The answers over HTTP that have not been read: how many bytes of all sockets, and for how long. */
-export class Answers {
-  readonly #unread: Shares;
-  readonly #readWithinMs: number;
-  readonly #windowBytes: number;
-  readonly #lane: Dispatcher["lane"];
+/** The headers of every answer in JSON: no cache stores it, and no browser guesses another type. */
+export const jsonHeaders = {
+  "content-type": "application/json; charset=utf-8",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+} as const;
 
-  constructor(limits: EdgeLimits, lane: Dispatcher["lane"]) {
-    this.#lane = lane;
-    this.#windowBytes = limits.socketWindowBytes;
-    this.#readWithinMs = limits.requestTimeoutMs;
-    this.#unread = new Shares({
-      what: "bytes of HTTP answers that are not read",
-      max: limits.maxUnreadHttpBytes,
-      maxPerToken: limits.maxUnreadHttpBytesPerToken,
-      namedTokensPercent: limits.namedTokensPercent,
-    });
+export interface AnswersOptions {
+  readonly limits: Pick<EdgeLimits, "requestTimeoutMs" | "socketWindowBytes">;
+  /** The bytes of answers that their peers have not read. */
+  readonly unread: Shares;
+  readonly lane: Dispatcher["lane"];
+}
+
+/** Writes the answers over HTTP, and bounds how many bytes stay unread and for how long. */
+export class Answers {
+  readonly #options: AnswersOptions;
+
+  constructor(options: AnswersOptions) {
+    this.#options = options;
   }
 
-  /** Sends JSON; or that it is `overloaded`, where it is not small and too much is unread. */
+  /** Sends JSON; or `overloaded`, if it is large and too many bytes are unread. */
   write(request: IncomingMessage, response: ServerResponse, text: Text, status = 200): void {
     this.#write(request, response, text, status, jsonHeaders);
   }
 
   /**
-   * The same past fastify, which would read the type again to see whether the text is to be serialised, and collect the
-   * head a second time.
+   * Sends a text on the reply's raw response: `reply.send` would look again whether the text must be serialised, and
+   * would copy the headers a second time.
    */
   send(request: FastifyRequest, reply: FastifyReply, text: Text, headers: Headers = jsonHeaders): void {
     reply.hijack();
     this.#write(request.raw, reply.raw, text, 200, headers);
   }
 
-  /** Sends why there is no answer. */
+  /** Sends a refusal. The reply must not be awaited: that would add six listeners to the response. */
   refuse(reply: FastifyReply, refused: Refusal): void {
-    sendRefusal(reply, refused);
-    this.#expectReading(reply.raw);
+    const { status, headers, body } = written(refused);
+    void reply.code(status).headers(headers).send(body);
+    this.#limitReading(reply.raw);
   }
 
-  /** Sends that there is nothing to answer. */
+  /** Sends 204. */
   writeNothing(response: ServerResponse): void {
     response.writeHead(204).end();
-    this.#expectReading(response);
+    this.#limitReading(response);
   }
 
   #write(request: IncomingMessage, response: ServerResponse, text: Text, status: number, headers: Headers): void {
-    // Nobody is there to read it.
     if (request.socket.destroyed) return;
+    const { unread } = this.#options;
     const length = textBytes(text);
     const isSmall = length <= smallAnswerBytes;
     const grant = grantOf(request);
-    const full = isSmall ? undefined : this.#unread.refusal(grant, length);
+    const full = isSmall ? undefined : unread.refusal(grant, length);
     if (full === undefined) {
       response.writeHead(status, { ...headers, "content-length": String(length) });
       if (typeof text === "string") response.end(text);
@@ -72,19 +75,19 @@ export class Answers {
       const refused = written(refusal(full));
       response.writeHead(refused.status, refused.headers).end(refused.body);
     }
-    if (!this.#expectReading(response) || isSmall || full !== undefined) return;
-    this.#unread.add(grant, length);
-    whenGone(request, response, () => this.#unread.add(grant, -length));
+    if (!this.#limitReading(response) || isSmall || full !== undefined) return;
+    unread.add(grant, length);
+    whenGone(request, response, () => unread.add(grant, -length));
   }
 
-  /** Writes a window at a time, in the turns of the token, as the peer reads. */
+  /** Writes one window at a time, in the turns of the token, as the peer reads. */
   #writePieces(response: ServerResponse, pieces: readonly Buffer[], grant: Grant | undefined): void {
-    const lane = this.#lane(grant);
+    const lane = this.#options.lane(grant);
     let next = 0;
     const write = (): void => {
       if (response.destroyed) return;
       response.cork();
-      for (let room = this.#windowBytes; room > 0 && next < pieces.length; next += 1) {
+      for (let room = this.#options.limits.socketWindowBytes; room > 0 && next < pieces.length; next += 1) {
         const piece = pieces[next] as Buffer;
         response.write(piece);
         room -= piece.length;
@@ -97,10 +100,10 @@ export class Answers {
     write();
   }
 
-  /** Ends the socket of who does not read what was sent. Most is taken by the system at once. */
-  #expectReading(response: ServerResponse): boolean {
+  /** Closes the socket of a peer that does not read its answer. Returns false if the system has taken all of it already. */
+  #limitReading(response: ServerResponse): boolean {
     if (response.writableEnded && response.socket !== null && response.socket.writableLength === 0) return false;
-    response.setTimeout(this.#readWithinMs);
+    response.setTimeout(this.#options.limits.requestTimeoutMs);
     return true;
   }
 }

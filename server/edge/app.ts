@@ -9,8 +9,8 @@ import { EventStreams } from "./event-streams.ts";
 import { createHttp, refuseBody } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
+import { countRequest, createQuotas } from "./quotas.ts";
 import { refuseBeforeBody, refuseRequest } from "./refusal.ts";
-import { RequestBudget } from "./request-budget.ts";
 import { ownHosts, type TlsListener, tlsUrl } from "./tls.ts";
 import { TransportServer } from "./transport-server.ts";
 import { WebSockets } from "./web-sockets.ts";
@@ -18,37 +18,37 @@ import { WebSockets } from "./web-sockets.ts";
 export interface EdgeOptions {
   readonly dispatcher: Dispatcher;
   readonly tokens: TokenSource;
-  /** Of the package, for documents. Default: 0. */
+  /** The version of the package, for the documents. Default: 0. */
   readonly version?: string | undefined;
   readonly log: Logger;
   readonly limits?: Partial<EdgeLimits> | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
   readonly allowedOrigins?: readonly string[] | undefined;
-  /** Where else to listen than on loopback and the Unix socket. Default: nowhere. */
+  /** An address to listen on in addition to loopback and the Unix socket. Default: none. */
   readonly tls?: TlsListener | undefined;
 }
 
-/** Where it listens; `tlsUrl` beyond loopback. */
+/** The URLs of the TCP transports; `tlsUrl` is the address beyond loopback. */
 export interface Listening {
   readonly url: string;
   readonly tlsUrl?: string;
 }
 
 export interface Edge {
-  /** How many WebSocket connections and streams of events there are. */
+  /** The number of WebSocket connections and event streams. */
   readonly connections: number;
-  /** Deltas that slow readers did not get, ever. */
+  /** The number of deltas that slow readers have lost since the start. */
   readonly droppedDeltas: number;
-  /** Listens on all transports. Throws a StartError; what was opened is closed again by {@link close}. */
+  /** Listens on all transports. Throws a StartError; {@link close} then closes those that are open. */
   listen(where: { readonly socketPath: string; readonly port: number }): Promise<Listening>;
   /**
-   * Takes no more connections, closes WebSockets with 1001, and lets HTTP requests have their answer. What has not
-   * ended after `drainMs` (default: `closeTimeoutMs`) is cut off. Always the same promise.
+   * Accepts no more connections, closes WebSockets with 1001, and waits for the answers to HTTP requests. Sockets that
+   * are open after `drainMs` (default: `closeTimeoutMs`) are destroyed. Always returns the same promise.
    */
   close(drainMs?: number): Promise<void>;
 }
 
-/** The edge: one set of routes and one admission on loopback TCP, a Unix socket and, if wanted, TLS. */
+/** Creates the edge: one set of routes and one admission on loopback TCP, a Unix socket and, if configured, TLS. */
 export function createEdge(options: EdgeOptions): Edge {
   const limits: EdgeLimits = { ...defaultEdgeLimits, ...options.limits };
   const { dispatcher, log } = options;
@@ -59,10 +59,11 @@ export function createEdge(options: EdgeOptions): Edge {
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
   const buffers = new BufferBudget(limits.maxBufferedBytesAllConnections);
-  const streams = new EventStreams({ limits, budget: buffers, lane: (grant) => dispatcher.lane(grant), log });
-  const { app, serve } = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
-  const webSockets = new WebSockets({ dispatcher, limits, budget: buffers, log });
-  const budget = new RequestBudget(limits);
+  const quotas = createQuotas(limits);
+  const { eventStreams: quota, unreadBytes: unread } = quotas;
+  const streams = new EventStreams({ limits, quota, budget: buffers, lane: (grant) => dispatcher.lane(grant), log });
+  const { app, serve } = createHttp({ dispatcher, streams, unread, version: options.version ?? "0", limits, log });
+  const webSockets = new WebSockets({ dispatcher, limits, quotas, budget: buffers, log });
   const tcp = server("tcp");
   const unix = server("unix");
   const tls = options.tls === undefined ? undefined : { ...options.tls, server: server("tls", options.tls) };
@@ -82,9 +83,10 @@ export function createEdge(options: EdgeOptions): Edge {
       limits,
       log,
       onRequest: (request, response, goOn) => {
-        // Who asks whether the daemon lives needs no place.
+        // The health check needs no place.
         const refused =
-          refuseBody(request, limits) ?? (request.url === HEALTH_PATH ? undefined : budget.take(request, response));
+          refuseBody(request, limits) ??
+          (request.url === HEALTH_PATH ? undefined : countRequest(request, response, quotas, limits.maxBodyBytes));
         if (refused !== undefined) {
           if (goOn === undefined) refuseRequest(response, refused, limits);
           else refuseBeforeBody(response, refused);

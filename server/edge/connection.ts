@@ -18,19 +18,19 @@ export interface ConnectionOptions {
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly dispatcher: Dispatcher;
-  /** What its token allows. */
+  /** The grant of its token. */
   readonly grant: Grant | undefined;
-  /** It came over the Unix socket. */
+  /** Whether it came over the Unix socket. */
   readonly isLocal: boolean;
   readonly limits: EdgeLimits;
-  /** What waits for all connections. */
+  /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
-  /** What has come over all connections and is kept. */
+  /** The received bytes that all connections hold. */
   readonly inbound: Shares;
   readonly log: Logger;
 }
 
-/** Why the daemon closes a WebSocket. The reason goes with it as text. */
+/** Close codes of the daemon. Each is sent with a reason as text. */
 const closeCodes = {
   shuttingDown: 1001,
   binaryFrame: 1003,
@@ -38,13 +38,13 @@ const closeCodes = {
   tryLater: 1013,
 } as const;
 
-/** What is read in a turn: short messages cost much more than their bytes. */
+/** Bytes to read in one turn: short messages cost much more than their bytes. */
 const maxReadBytes = 16_384;
 
-/** While so many pongs wait for the system, further pings are answered by one pong. */
+/** While so many pongs wait for the operating system, further pings get one pong together. */
 const maxUnsentPongs = 64;
 
-/** One WebSocket: texts in, answers and notifications out. */
+/** One WebSocket: receives texts, sends answers and notifications. */
 export class Connection implements Peer {
   readonly id = randomUUID();
   readonly #gone = new AbortController();
@@ -53,19 +53,19 @@ export class Connection implements Peer {
   readonly #inbound: Inbound;
   readonly #conversation: Conversation;
   readonly #lane: Lane;
-  /** Nothing more is read: what it has sent waits for its token's turn. */
+  /** Nothing more is read, because received messages wait for the token's turn. */
   #isHeld = false;
-  /** Messages that wait for the token's turn. */
+  /** The messages that wait for the token's turn. */
   #waiting: (Buffer | undefined)[] = [];
-  /** How many of these were received. */
+  /** How many of {@link #waiting} were received. */
   #received = 0;
-  /** How many bytes had come at the last ping. */
+  /** Bytes received until the last ping. */
   #bytesAtPing = 0;
-  /** How many bytes the system had taken at the last ping. */
+  /** Bytes that the operating system had taken until the last ping. */
   #taken = 0;
-  /** Pongs that the system has not taken yet. */
+  /** Pongs that the operating system has not taken yet. */
   #unsentPongs = 0;
-  /** The newest ping that waits until one of these pongs is sent. */
+  /** The newest ping that waits until one of {@link #unsentPongs} is sent. */
   #waitingPing: Buffer | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -83,19 +83,19 @@ export class Connection implements Peer {
       onOverflow: (slow) => {
         const { bound, bufferedBytes } = slow;
         log.warn({ bound, bufferedBytes }, "a connection does not read what is sent to it");
-        // Stands behind what the socket has: a peer that does not read that until the time-out will not see it.
+        // The close follows the bytes in the socket's buffer: a peer that does not read them in time does not see it.
         webSocket.close(closeCodes.tryLater, closeReason(slow));
       },
     });
     this.#inbound = new Inbound({
       socket,
       grant: options.grant,
-      shares: options.inbound,
+      quota: options.inbound,
       messageTimeoutMs: limits.messageTimeoutMs,
       onFull: () => this.#refuseMore("too much comes at a time"),
     });
     this.#conversation = options.dispatcher.converse(this, options.grant, options.isLocal);
-    // With a listener for it, `data` is emitted by `read` alone: ws gets what has come when it is the token's turn.
+    // A listener for `readable` makes `read` the only source of `data`, so that ws gets bytes in the token's turn.
     socket.on("readable", () => this.#read());
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
     webSocket.on("ping", (data) => this.#answerPing(data));
@@ -128,9 +128,9 @@ export class Connection implements Peer {
   }
 
   /**
-   * Called at each interval: a peer from which no byte has come since the last ping, and that took none, is half open. Bytes
-   * count rather than messages: on a slow link a pong waits until the message that the peer uploads is complete, and the ping
-   * waits until the peer has read what was sent before it.
+   * Called at each interval. A peer that has neither sent nor taken a byte since the last ping is half open. Bytes count
+   * rather than pongs, because on a slow link a pong waits for the end of the peer's own message, and the ping waits for
+   * the messages before it.
    */
   ping(): void {
     const { webSocket, socket } = this.#options;
@@ -141,7 +141,7 @@ export class Connection implements Peer {
     const taken = socket.bytesWritten - socket.writableLength;
     const hasTaken = taken > this.#taken && socket.writableLength > 0;
     this.#taken = taken;
-    // The first is the request for the upgrade.
+    // The first bytes are the request for the upgrade.
     const hasSent = socket.bytesRead > this.#bytesAtPing;
     this.#bytesAtPing = socket.bytesRead;
     if (!hasSent && !hasTaken && !this.#isHeld) {
@@ -152,8 +152,8 @@ export class Connection implements Peer {
   }
 
   /**
-   * Answers each ping while the peer reads the pongs. Where it does not, only the newest ping is kept and answered later (RFC
-   * 6455, section 5.5.3): ws itself would cut the connection without a close frame.
+   * Answers each ping while the peer reads the pongs. Otherwise keeps the newest ping and answers it later (RFC 6455,
+   * section 5.5.3): ws itself would destroy the connection without a close frame.
    */
   #answerPing(data: Buffer): void {
     if (this.#unsentPongs >= maxUnsentPongs) {
@@ -173,7 +173,7 @@ export class Connection implements Peer {
     this.#close(closeCodes.shuttingDown, "shutting down");
   }
 
-  /** Its token is revoked, or has another secret: what has not left yet is given up, and all its calls. */
+  /** Called when the token is revoked or gets another secret: discards waiting frames and cancels all calls. */
   tokenEnded(): void {
     this.#outbox.close();
     this.#options.webSocket.close(closeCodes.tokenEnded, "the token has ended");
@@ -182,7 +182,7 @@ export class Connection implements Peer {
 
   #message(data: RawData, isBinary: boolean): void {
     const { webSocket } = this.#options;
-    // What stood behind the frame for which it was closed.
+    // A message after the frame for which the WebSocket was closed.
     if (webSocket.readyState !== webSocket.OPEN) return;
     if (isBinary) {
       this.#close(closeCodes.binaryFrame, "messages are text");
@@ -194,7 +194,7 @@ export class Connection implements Peer {
     else this.#receive(text);
   }
 
-  /** Reads what has come, and receives the messages in it: at once, where the token has not used its slice, else in its turns. */
+  /** Reads the received bytes: at once if the token has not used its slice, otherwise in its turns. */
   #read(): void {
     if (this.#isHeld) return;
     if (!this.#lane.isBusy) this.#lane.count(() => this.#options.socket.read());
@@ -208,7 +208,7 @@ export class Connection implements Peer {
     const text = this.#waiting[this.#received];
     if (text === undefined) {
       const { socket } = this.#options;
-      // At the end there is nothing to read, which says that it is the end.
+      // At the end of the stream, `read` returns null.
       if (socket.read(Math.min(socket.readableLength, maxReadBytes) || undefined) === null) {
         this.#letGo();
         return;
@@ -223,7 +223,7 @@ export class Connection implements Peer {
     }
     this.#waiting = [];
     this.#received = 0;
-    // Other connections of the token come first, and the answers that are there already.
+    // Other connections of the token come first, and finished answers.
     setImmediate(() => {
       this.#letGo();
       this.#read();
@@ -232,7 +232,7 @@ export class Connection implements Peer {
 
   #letGo(): void {
     this.#isHeld = false;
-    // It could not show until now that it lives.
+    // Held bytes were not read, so the next ping must not take the peer for half open.
     this.#bytesAtPing = -1;
   }
 
@@ -248,7 +248,7 @@ export class Connection implements Peer {
     this.#options.webSocket.close(code, reason);
   }
 
-  /** What still comes stays with the system: ws ends who is not heard to close. */
+  /** Closes and reads no more: bytes stay in the operating system, and ws ends the socket after its close timeout. */
   #refuseMore(reason: string): void {
     const { webSocket, log } = this.#options;
     if (webSocket.readyState !== webSocket.OPEN) return;
@@ -265,7 +265,7 @@ export class Connection implements Peer {
   }
 }
 
-/** Where to go on, if it is about one session. With several, the client knows best what it has of each. */
+/** Returns where to resume if all frames were of one session. With several, the client knows what it has of each. */
 function closeReason({ sent }: SlowReader): string {
   const [seq, ...others] = sent.values();
   return seq === undefined || others.length > 0 ? "slow reader: resume after what you have" : `resume after ${seq}`;

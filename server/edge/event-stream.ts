@@ -9,7 +9,7 @@ import type { Conversation } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
 import type { Lane } from "../rpc/turns.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
-import { EventWriter } from "./event-writer.ts";
+import { EventWriter } from "./frame-writer.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { Outbox, type SlowReader } from "./outbox.ts";
 
@@ -19,9 +19,9 @@ export interface EventStreamOptions {
   readonly converse: (peer: Peer) => Conversation;
   readonly limits: EdgeLimits;
   readonly budget: BufferBudget;
-  /** Of its token. */
+  /** The grant of its token. */
   readonly grant: Grant | undefined;
-  /** The turns of its token. */
+  /** The lane of its token. */
   readonly lane: Lane;
   readonly log: Logger;
 }
@@ -31,8 +31,8 @@ type EndReason = "session_closed" | "shutting_down" | "slow_reader";
 const updatedHead = Buffer.from('{"jsonrpc":"2.0","method":"session/updated"', "latin1");
 
 /**
- * One response of server-sent events: the notifications of a subscription, as a WebSocket would get them. It is a peer like
- * a connection, but says one call alone. The body ends with the socket, so that what is written to it needs no chunks.
+ * One response of server-sent events: the notifications of a subscription, as a WebSocket would get them. It is a peer
+ * that makes only one call. The body ends with the socket, so it needs no chunks.
  */
 export class EventStream implements Peer {
   readonly id = randomUUID();
@@ -66,7 +66,7 @@ export class EventStream implements Peer {
     return this.#gone.signal;
   }
 
-  /** Asks for the subscription. What it sends waits until the stream is opened. */
+  /** Makes the call for the subscription. Its notifications wait until the stream is opened. */
   call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
     return this.#conversation.call(method, params);
   }
@@ -86,7 +86,7 @@ export class EventStream implements Peer {
       connection: "close",
     });
     response.flushHeaders();
-    // Who comes back has a cursor; what lies between it and the newest number has not been sent.
+    // A client that resumes has a cursor already, and the events between it and the newest number are not sent yet.
     const id = resumes || this.#writer.epoch === undefined ? "" : `id: ${this.#writer.epoch}:${String(cursor)}\n`;
     socket.write(`retry: ${limits.eventRetryMs}\n${event("subscribed", result, id)}`);
     this.#isOpen = true;
@@ -106,13 +106,13 @@ export class EventStream implements Peer {
     return this.#options.lane.pass(work);
   }
 
-  /** A sign of life, for peers and whatever stands between that close what is silent. Needs nothing while events wait. */
+  /** Writes a comment if no events wait, because peers and proxies close silent streams. */
   beat(): void {
     const { socket } = this.#options;
     if (this.#isOpen && this.#outbox.heldBytes === 0 && socket.writableLength === 0) socket.write(":\n\n");
   }
 
-  /** Sends what waits, says why it ends, and ends. Does so once. */
+  /** Sends waiting events and an `end` event with the reason, then closes. Later calls do nothing. */
   end(reason: EndReason, details: object = {}): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
@@ -125,7 +125,7 @@ export class EventStream implements Peer {
     this.#isOpen = false;
     if (!this.#writer.isTorn) socket.write(event("end", { reason, ...details }));
     response.end();
-    // For a peer that does not read it.
+    // Ends the socket of a peer that does not read.
     const cut = setTimeout(() => socket.destroy(), limits.closeTimeoutMs).unref();
     socket.once("close", () => clearTimeout(cut));
   }
@@ -148,7 +148,7 @@ function event(name: string, data: object, id = ""): string {
   return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** A session's last notification. */
+/** Returns whether a frame is the last notification of a session. */
 function saysClosed(bytes: Buffer): boolean {
   if (bytes.compare(updatedHead, 0, updatedHead.length, 0, updatedHead.length) !== 0) return false;
   const { params } = JSON.parse(bytes.toString("utf8")) as { params: { session: { state: string } } };

@@ -3,33 +3,34 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
-import { Shares } from "../rpc/shares.ts";
+import type { Shares } from "../rpc/shares.ts";
 import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { EventStream } from "./event-stream.ts";
 import type { EdgeLimits } from "./limits.ts";
+import { wireErrorOf } from "./refusal.ts";
 import type { Params } from "./request-params.ts";
 
 export interface EventStreamsOptions {
   readonly limits: EdgeLimits;
+  /** How many streams there may be. */
+  readonly quota: Shares;
+  /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
   readonly lane: Dispatcher["lane"];
   readonly log: Logger;
 }
 
-/** All streams of server-sent events, of both transports. */
+/** The streams of server-sent events of all transports. */
 export class EventStreams {
   readonly #options: EventStreamsOptions;
   readonly #streams = new Set<EventStream>();
-  readonly #shares: Shares;
   readonly #beats: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
 
   constructor(options: EventStreamsOptions) {
     this.#options = options;
-    const { maxEventStreams: max, maxEventStreamsPerToken: maxPerToken, namedTokensPercent } = options.limits;
-    this.#shares = new Shares({ what: "streams of events", max, maxPerToken, namedTokensPercent });
     this.#beats = setInterval(() => {
       for (const stream of this.#streams) stream.beat();
     }, options.limits.pingIntervalMs).unref();
@@ -39,16 +40,17 @@ export class EventStreams {
     return this.#streams.size;
   }
 
-  /** Answers a request with a stream: resolves when that has begun. Throws the error of the call, or `overloaded`. */
+  /** Answers a request with a stream; resolves when it has started. Rejects with the error of the call, or `overloaded`. */
   async open(
     reply: FastifyReply,
     converse: (peer: Peer) => Conversation,
     method: string,
     params: Params,
   ): Promise<void> {
+    const { quota } = this.#options;
     const { raw: response } = reply;
     const { socket } = response;
-    if (this.#stopping) throw new WireError("shutting_down", "The daemon is about to end.");
+    if (this.#stopping) throw new WireError("shutting_down", "The daemon is shutting down.");
     if (socket === null) {
       throw new WireError(
         "invalid_request",
@@ -56,7 +58,7 @@ export class EventStreams {
       );
     }
     const grant = grantOf(reply.request.raw);
-    const full = this.#shares.refusal(grant, 1);
+    const full = quota.refusal(grant, 1);
     if (full !== undefined) throw full;
     const stream = new EventStream({
       ...this.#options,
@@ -67,19 +69,18 @@ export class EventStreams {
       socket,
     });
     this.#streams.add(stream);
-    this.#shares.add(grant, 1);
+    quota.add(grant, 1);
     stream.gone.addEventListener("abort", () => {
-      this.#shares.add(grant, -1);
+      quota.add(grant, -1);
       this.#remove(stream);
     });
     const answer = await stream.call(method, params);
     if ("error" in answer) {
       stream.end("shutting_down");
-      const { name, retryable: _derived, ...details } = answer.error.data as WireError["data"];
-      throw new WireError(name, answer.error.message, details);
+      throw wireErrorOf(answer.error);
     }
-    // Its client has gone meanwhile, and hears nothing of this; or the daemon is about to end.
-    if (stream.gone.aborted) throw new WireError("shutting_down", "The daemon is about to end.");
+    // Either the client has left, and this error reaches no one, or the daemon is shutting down.
+    if (stream.gone.aborted) throw new WireError("shutting_down", "The daemon is shutting down.");
     reply.hijack();
     stream.open(answer.result as Readonly<Record<string, unknown>>, params["after"] !== undefined);
   }

@@ -1,54 +1,43 @@
 import type { Socket } from "node:net";
 import type { Grant } from "../rpc/grant.ts";
-import { Shares } from "../rpc/shares.ts";
-import type { EdgeLimits } from "./limits.ts";
+import type { Shares } from "../rpc/shares.ts";
 import { UnfinishedMessage } from "./unfinished-message.ts";
 
-/** So much of a connection is not counted: of what is not whole, and of what waits for its answer. */
+/** Up to this size a connection's incomplete message is not counted, nor are its messages that wait for an answer. */
 const uncountedBytes = 64 * 1024;
-
-/** What comes over all WebSockets. */
-export function inboundShares(limits: EdgeLimits): Shares {
-  return new Shares({
-    what: "bytes of messages that are not whole, or not answered",
-    max: limits.maxInboundBytes,
-    maxPerToken: limits.maxInboundBytesPerToken,
-    namedTokensPercent: limits.namedTokensPercent,
-  });
-}
 
 export interface InboundOptions {
   readonly socket: Socket;
   readonly grant: Grant | undefined;
-  readonly shares: Shares;
+  readonly quota: Shares;
   readonly messageTimeoutMs: number;
-  /** There is no room for what comes. Called once. */
+  /** The quota is full. Called once. */
   readonly onFull: () => void;
 }
 
-/** What comes over one WebSocket and is kept: a message that is not whole, and those that wait for their answer. */
+/** The received bytes that one WebSocket holds: an incomplete message, and the messages that wait for their answer. */
 export class Inbound {
   readonly #options: InboundOptions;
   readonly #unfinished = new UnfinishedMessage();
-  /** Of the message that is not whole, as it is counted. */
+  /** Counted bytes of the incomplete message. */
   #counted = 0;
-  /** Of the messages that wait for their answer. */
+  /** Bytes of the messages that wait for their answer. */
   #answering = 0;
   #isClosed = false;
 
   constructor(options: InboundOptions) {
     this.#options = options;
-    // In front of who reads it: what has come is known before the message that it ends.
-    options.socket.prependListener("data", (chunk: Buffer) => this.#came(chunk));
+    // The listener precedes that of ws, so that bytes are counted before the message that they complete.
+    options.socket.prependListener("data", (chunk: Buffer) => this.#received(chunk));
   }
 
-  /** Whether a message does not come to its end. */
+  /** Whether the incomplete message has exceeded its timeout. */
   get isLate(): boolean {
     const { since } = this.#unfinished;
     return since !== undefined && performance.now() - since > this.#options.messageTimeoutMs;
   }
 
-  /** Counts a whole message until it is {@link answered}. False: there is no room for it. */
+  /** Counts a complete message until it is {@link answered}. Returns false if the quota is full. */
   take(bytes: number): boolean {
     const more = countedOf(this.#answering + bytes) - countedOf(this.#answering);
     if (more > 0 && !this.#hasRoom(more)) return false;
@@ -60,14 +49,14 @@ export class Inbound {
     if (!this.#isClosed) this.#answer(-bytes, countedOf(this.#answering - bytes) - countedOf(this.#answering));
   }
 
-  /** Nothing is kept any more. */
+  /** Returns all counted bytes to the quota. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#options.shares.add(this.#options.grant, -this.#counted - countedOf(this.#answering));
+    this.#options.quota.add(this.#options.grant, -this.#counted - countedOf(this.#answering));
   }
 
-  #came(chunk: Buffer): void {
+  #received(chunk: Buffer): void {
     if (this.#isClosed) return;
     this.#unfinished.take(chunk);
     const { bytes } = this.#unfinished;
@@ -75,16 +64,16 @@ export class Inbound {
     const more = counted - this.#counted;
     if (more === 0 || (more > 0 && !this.#hasRoom(more))) return;
     this.#counted = counted;
-    this.#options.shares.add(this.#options.grant, more);
+    this.#options.quota.add(this.#options.grant, more);
   }
 
   #answer(bytes: number, counted: number): void {
     this.#answering += bytes;
-    if (counted !== 0) this.#options.shares.add(this.#options.grant, counted);
+    if (counted !== 0) this.#options.quota.add(this.#options.grant, counted);
   }
 
   #hasRoom(bytes: number): boolean {
-    if (this.#options.shares.refusal(this.#options.grant, bytes) === undefined) return true;
+    if (this.#options.quota.refusal(this.#options.grant, bytes) === undefined) return true;
     this.#options.onFull();
     return false;
   }

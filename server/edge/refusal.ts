@@ -3,14 +3,14 @@ import type { Socket } from "node:net";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
 import { STATUS_CODES } from "./node-http.ts";
 
-/** Why a request is not served: an error of the catalogue, and how HTTP says it. */
+/** Why a request is not served: an error of the catalogue, with its HTTP status and headers. */
 export interface Refusal {
   readonly error: WireError;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A refusal as it goes over the wire. */
+/** A refusal as it is sent. */
 export interface WrittenRefusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface WrittenRefusal {
 }
 
 export interface RefusalOptions {
-  /** Default: the catalogue's own; HTTP has a more exact one for some. */
+  /** Default: the status of the error in the catalogue. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -36,17 +36,17 @@ export function refusal(error: WireError, { status = error.httpStatus, headers =
   };
 }
 
-/** A refusal of HTTP's own, under the nearest name of the catalogue. */
+/** Returns a refusal for a status of HTTP, under the nearest name of the catalogue. */
 export function httpRefusal(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Refusal {
   return refusal(new WireError(nameOfStatus(status), message), { status, headers });
 }
 
-/** RFC 9112, section 6.1. The body cannot be read, so its socket ends. */
+/** RFC 9112, section 6.1. The body cannot be read, so the socket is closed. */
 export function unknownTransferCoding(): Refusal {
   return httpRefusal(501, 'The only transfer coding here is "chunked".', { connection: "close" });
 }
 
-/** The refusal as `application/problem+json` (RFC 9457), with the catalogue's name and what the error has to add. */
+/** Returns the refusal as `application/problem+json` (RFC 9457), with the catalogue's name and the error's details. */
 export function written({ error, status, headers }: Refusal): WrittenRefusal {
   const { name, ...details } = error.data;
   const title = STATUS_CODES[status] ?? name;
@@ -66,8 +66,9 @@ export function written({ error, status, headers }: Refusal): WrittenRefusal {
 }
 
 /**
- * Refuses a request outside of the routes. Where its socket ends with the answer, what the peer still sends of the body is read
- * first and thrown away, until nothing comes for `closeTimeoutMs`: a socket that is closed with unread bytes takes the answer from a peer that is still writing.
+ * Refuses a request outside the routes. If the socket is closed with the answer, the rest of the body is read and
+ * discarded first, until nothing arrives for `closeTimeoutMs`: closing a socket with unread bytes resets it, and a peer
+ * that is still writing would lose the answer.
  */
 export function refuseRequest(response: ServerResponse, refused: Refusal, limits: DiscardLimits): void {
   const { maxDiscardedBytes, closeTimeoutMs } = limits;
@@ -79,7 +80,7 @@ export function refuseRequest(response: ServerResponse, refused: Refusal, limits
     response.end(body);
     return;
   }
-  // With its length the answer is complete for the peer; the end of the response would end the socket.
+  // The length completes the answer for the peer; ending the response would close the socket.
   response.write(body);
   let discarded = 0;
   request.on("data", ({ length }: Buffer) => {
@@ -90,7 +91,7 @@ export function refuseRequest(response: ServerResponse, refused: Refusal, limits
   request.setTimeout(closeTimeoutMs, () => response.end());
 }
 
-/** The same where the peer sends a body only when it is told to: it has sent none. */
+/** Refuses a request whose peer waits for `100 Continue`, so that no body is on its way. */
 export function refuseBeforeBody(response: ServerResponse, refused: Refusal): void {
   const { status, headers, body } = written(refused);
   response.writeHead(status, headers).end(body);
@@ -102,8 +103,9 @@ export interface DiscardLimits {
 }
 
 /**
- * Refuses on a socket that HTTP has let go of (an upgrade, a head that could not be read), and ends it as soon as the peer has
- * ended it too. Until then what comes is thrown away, up to a bound and for `closeTimeoutMs`, for the same reason.
+ * Refuses on a socket that node:http no longer owns (an upgrade, an unreadable head), and closes it when the peer closes
+ * it. Until then received bytes are discarded, up to `maxDiscardedBytes` and for `closeTimeoutMs`, so that the peer can
+ * read the answer.
  */
 export function refuseSocket(socket: Socket, refused: Refusal, limits: DiscardLimits): void {
   const { status, headers, body } = written(refused);
@@ -112,7 +114,7 @@ export function refuseSocket(socket: Socket, refused: Refusal, limits: DiscardLi
     ...Object.entries({ ...headers, connection: "close" }).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
-  // HTTP's parser, which would tell of each chunk that it cannot read it.
+  // The HTTP parser would report an error for each chunk.
   socket.removeAllListeners("data");
   const most = socket.bytesRead + limits.maxDiscardedBytes;
   socket.on("data", () => {
@@ -124,7 +126,13 @@ export function refuseSocket(socket: Socket, refused: Refusal, limits: DiscardLi
   socket.resume();
 }
 
-/** The path of a request's target, without its query. */
+/** Returns the error of a JSON-RPC answer as one that can be thrown. */
+export function wireErrorOf({ message, data }: { readonly message: string; readonly data?: unknown }): WireError {
+  const { name, retryable: _derived, ...details } = data as WireError["data"];
+  return new WireError(name, message, details);
+}
+
+/** Returns the path of a request's target, without its query. */
 export function pathOf(url: string | undefined): string {
   return (url ?? "").split("?", 1)[0] ?? "";
 }

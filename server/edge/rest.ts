@@ -3,37 +3,34 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routesOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
-import type { RpcResponse } from "../../protocol/wire.ts";
 import { resultText, type Text } from "../rpc/answer-text.ts";
-import type { Peer } from "../rpc/call.ts";
-import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
+import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
 import { accepted } from "./accept.ts";
 import { grantOf, isLocal } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
-import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
-import { sendRefusal } from "./reply.ts";
+import { httpRefusal, type Refusal, refusal, wireErrorOf } from "./refusal.ts";
 import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId } from "./request-params.ts";
 import { whenGone } from "./when-gone.ts";
 
 export interface RestOptions {
   readonly dispatcher: Dispatcher;
   readonly streams: EventStreams;
-  /** Of a body. */
+  /** The limits of a body. */
   readonly jsonLimits: JsonLimits;
   readonly answers: Answers;
   readonly log: Logger;
 }
 
-/** A method behind a path and a verb. */
+/** A method with its path and verb. */
 interface Target {
   readonly method: string;
   readonly row: MethodRow;
   readonly route: HttpRoute;
 }
 
-/** A path of a table, with the verbs that it takes. */
+/** A path of a table and its verbs. */
 export interface RestPath {
   readonly path: RegExp;
   readonly verbs: string;
@@ -42,7 +39,7 @@ export interface RestPath {
 const json = "application/json";
 const eventStream = "text/event-stream";
 
-/** The methods of a table that have a path, by the path as fastify writes it and the verb. */
+/** Groups the methods of a table by verb and path. */
 function targetsOf(table: MethodTable): ReadonlyMap<string, readonly Target[]> {
   const targets = Object.entries(table).flatMap(([method, row]) =>
     routesOf(row).map((route): Target => ({ method, row, route })),
@@ -50,7 +47,7 @@ function targetsOf(table: MethodTable): ReadonlyMap<string, readonly Target[]> {
   return Map.groupBy(targets, ({ route }) => `${route.verb} ${route.path}`);
 }
 
-/** The paths of a table. `{names}` stand for one segment each. */
+/** Returns the paths of a table. Each `{name}` matches one segment. */
 export function restPaths(table: MethodTable = methods): readonly RestPath[] {
   const routes = [...targetsOf(table).values()].flatMap(([first]) => (first === undefined ? [] : [first.route]));
   return [...Map.groupBy(routes, ({ path }) => path)].map(([path, found]) => ({
@@ -59,7 +56,7 @@ export function restPaths(table: MethodTable = methods): readonly RestPath[] {
   }));
 }
 
-/** Puts the paths of the method table into an app. A route is a row of the table and a call of the dispatcher. */
+/** Adds the paths of the method table to an app. A route is a row of the table and a call of the dispatcher. */
 export function addRest(app: FastifyInstance, options: RestOptions, table: MethodTable = methods): void {
   for (const rows of targetsOf(table).values()) {
     const [first] = rows;
@@ -73,76 +70,58 @@ export function addRest(app: FastifyInstance, options: RestOptions, table: Metho
   }
 }
 
-/** A promise only where the method has one: most answer at once. */
 function answer(
   place: Place,
   request: FastifyRequest,
   reply: FastifyReply,
-  options: RestOptions,
+  { dispatcher, streams, jsonLimits, answers, log }: RestOptions,
 ): Promise<void> | undefined {
-  const { dispatcher, streams } = options;
-  const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw), isLocal(request.raw));
-  try {
-    const target = targetOf(place, request);
-    if ("status" in target) {
-      sendRefusal(reply, target);
-      return undefined;
-    }
-    const params = paramsOf(target, request, options.jsonLimits);
-    if (target.route.stream === true) {
-      return stream(request, reply, streams, converse, target.method, params).catch((error) => refuse(reply, error));
-    }
-    const conversation = converse();
-    const lane = dispatcher.lane(grantOf(request.raw));
-    const response = conversation.call(target.method, params);
-    if (!(response instanceof Promise)) {
-      lane.count(() => respond(request, reply, response, options));
-      return undefined;
-    }
-    whenGone(request.raw, reply.raw, () => conversation.end());
-    return response
-      .then((found) => lane.count(() => respond(request, reply, found, options)))
-      .catch((error) => refuse(reply, error));
-  } catch (error) {
-    refuse(reply, error);
+  const target = targetOf(place, request);
+  if ("status" in target) {
+    answers.refuse(reply, target);
     return undefined;
   }
+  const { method, route } = target;
+  const params = paramsOf(target, request, jsonLimits);
+  if (route.stream !== true) {
+    return answerCall({ request, reply, dispatcher, method, params }, (result) =>
+      answers.send(request, reply, textOf(result, log)),
+    );
+  }
+  // A subscription is not started for its head alone.
+  if (request.method === "HEAD") {
+    void reply.type(eventStream).send();
+    return undefined;
+  }
+  const { raw } = request;
+  return streams.open(reply, (peer) => dispatcher.converse(peer, grantOf(raw), isLocal(raw)), method, params);
 }
 
-function respond(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  response: RpcResponse,
-  { answers, log }: RestOptions,
-): void {
-  if ("error" in response) answers.refuse(reply, refusal(errorOf(response.error)));
-  else answers.send(request, reply, textOf(response.result, log));
+export interface CallOverHttp {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly dispatcher: Dispatcher;
+  readonly method: string;
+  readonly params: Params;
 }
 
-/** Throws what is no error of the wire. */
-function refuse(reply: FastifyReply, error: unknown): void {
-  if (!(error instanceof WireError)) throw error;
-  sendRefusal(reply, refusal(error));
+/** Calls a method for a request, and writes its result in the token's turn. Rejects with the method's error. */
+export async function answerCall(call: CallOverHttp, write: (result: unknown) => void): Promise<void> {
+  const { request, reply, dispatcher, method, params } = call;
+  const grant = grantOf(request.raw);
+  const conversation = dispatcher.converse(undefined, grant, isLocal(request.raw));
+  const calling = conversation.call(method, params);
+  whenGone(request.raw, reply.raw, () => conversation.end());
+  const response = await calling;
+  if ("error" in response) throw wireErrorOf(response.error);
+  await dispatcher.lane(grant).pass(() => write(response.result), { isFirst: true });
 }
 
-async function stream(
-  { method: verb }: FastifyRequest,
-  reply: FastifyReply,
-  streams: EventStreams,
-  converse: (peer: Peer) => Conversation,
-  method: string,
-  params: Params,
-): Promise<void> {
-  // A subscription is not begun for its head alone.
-  if (verb === "HEAD") void reply.type(eventStream).send();
-  else await streams.open(reply, converse, method, params);
-}
-
-/** The methods behind a path and a verb, with what each answers with. */
+/** The methods of one verb and path, and the content type of each. */
 interface Place {
   readonly rows: readonly Target[];
   readonly types: readonly string[];
-  /** All of these, those first that are given to who takes any: events, where there are some. */
+  /** The different types. A client that accepts any gets the first: events, if there is a stream. */
   readonly offered: readonly string[];
 }
 
@@ -151,7 +130,7 @@ function placeOf(rows: readonly Target[]): Place {
   return { rows, types, offered: [...new Set(types)].sort((a, b) => b.localeCompare(a)) };
 }
 
-/** Of the methods behind a path the one that a request is for, by its query and by what it accepts. */
+/** Chooses the method of a path by the request's query and its `Accept` header. */
 function targetOf({ rows, types, offered }: Place, { query, headers }: FastifyRequest): Target | Refusal {
   const type = accepted(headers.accept, offered);
   if (type === undefined) return httpRefusal(406, `This path answers with ${offered.join(" or ")}.`);
@@ -183,10 +162,4 @@ function textOf(result: unknown, log: Logger): Text {
     log.error({ err: error }, "a result could not be written as JSON");
     throw new WireError("internal_error", "The result could not be written as JSON.");
   }
-}
-
-/** An error of the wire as one that can be thrown. */
-export function errorOf({ message, data }: { readonly message: string; readonly data?: unknown }): WireError {
-  const { name, retryable: _derived, ...details } = data as WireError["data"];
-  return new WireError(name, message, details);
 }

@@ -307,7 +307,7 @@ export class TransportServer {
   }
 
   #overloaded(tooMany: boolean): Refusal | undefined {
-    if (this.#stopped !== undefined) return refusal(new WireError("shutting_down", "The daemon is about to end."));
+    if (this.#stopped !== undefined) return refusal(new WireError("shutting_down", "The daemon is shutting down."));
     if (!tooMany) return undefined;
     const message = `${this.#options.limits.maxRequestsPerSocket} requests of this socket wait for their answer already.`;
     return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));

@@ -1,28 +1,28 @@
-/** The first bytes of a frame: two, of a longer length up to eight, and four of the mask. */
+/** The longest head of a frame: two bytes, eight of the length, four of the mask. */
 const maxHeadBytes = 14;
-/** What it costs to keep a fragment beside its bytes. */
+/** The memory that a kept fragment takes in addition to its bytes. */
 const fragmentBytes = 256;
 
-/** Follows the frames of a WebSocket's bytes, and reads none: how much there is of a message that is not whole. */
+/** Follows the frame heads in a WebSocket's bytes, to count how much of an incomplete message has arrived. */
 export class UnfinishedMessage {
   readonly #head = Buffer.alloc(maxHeadBytes);
   #headLength = 0;
-  /** What lacks of the payload of the frame whose head has come. */
+  /** Missing bytes of the current frame's payload. */
   #left = 0;
   #bytes = 0;
   #since: number | undefined;
 
-  /** What has come of it, with what it costs to keep its fragments. */
+  /** The received bytes of the incomplete message, with the memory of its fragments. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Since when it comes, in the time of `performance.now()`; undefined where there is none. */
+  /** When its first bytes arrived, in the time of `performance.now()`; undefined if no message is incomplete. */
   get since(): number | undefined {
     return this.#since;
   }
 
-  /** Takes what has come next. */
+  /** Counts the next bytes. */
   take(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length) {

@@ -6,29 +6,27 @@ import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL 
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
-import { Shares } from "../rpc/shares.ts";
 import { grantOf, isLocal } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
-import { inboundShares } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
+import type { Quotas } from "./quotas.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refusal.ts";
 
 export interface WebSocketsOptions {
   readonly dispatcher: Dispatcher;
   readonly limits: EdgeLimits;
-  /** What waits for all connections. */
+  readonly quotas: Pick<Quotas, "connections" | "inboundBytes">;
+  /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
   readonly log: Logger;
 }
 
-/** All WebSocket connections, of both transports. */
+/** The WebSocket connections of all transports. */
 export class WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<Connection>();
-  readonly #shares: Shares;
-  readonly #inbound: Shares;
   readonly #pings: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
@@ -36,10 +34,7 @@ export class WebSockets {
   constructor(options: WebSocketsOptions) {
     this.#options = options;
     const { limits } = options;
-    const { maxConnections: max, maxConnectionsPerToken: maxPerToken, namedTokensPercent } = limits;
-    this.#shares = new Shares({ what: "connections", max, maxPerToken, namedTokensPercent });
-    this.#inbound = inboundShares(limits);
-    // A variable, since ws's published types lack `closeTimeout`: what ends a peer that does not answer a close frame.
+    // A variable, because the published types of ws lack `closeTimeout`, which ends a peer that answers no close frame.
     const serverOptions = {
       noServer: true,
       clientTracking: false,
@@ -67,7 +62,7 @@ export class WebSockets {
     return this.#connections.size;
   }
 
-  /** Grants a request to upgrade that was admitted, or refuses it for its path or a bound. */
+  /** Upgrades an admitted request, or refuses it for its path or a full quota. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const refused = this.#refusal(request);
     if (refused !== undefined) {
@@ -75,16 +70,15 @@ export class WebSockets {
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const { dispatcher: everybodys, limits, budget, log } = this.#options;
+      const { dispatcher: common, limits, quotas, budget, log } = this.#options;
       const sessionId = compatSession(request);
-      const dispatcher =
-        sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
+      const dispatcher = sessionId === undefined ? common : compatDispatcher({ dispatcher: common, sessionId, log });
       const grant = grantOf(request);
       const connection = new Connection({
         webSocket,
         socket,
         budget,
-        inbound: this.#inbound,
+        inbound: quotas.inboundBytes,
         dispatcher,
         grant,
         isLocal: isLocal(request),
@@ -92,10 +86,10 @@ export class WebSockets {
         log,
       });
       this.#connections.add(connection);
-      this.#shares.add(grant, 1);
+      quotas.connections.add(grant, 1);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);
-        this.#shares.add(grant, -1);
+        quotas.connections.add(grant, -1);
         if (this.#stopping && this.#connections.size === 0) this.#stopped.resolve();
       });
     });
@@ -106,7 +100,7 @@ export class WebSockets {
     for (const connection of this.#connections) if (connection.grant === grant) connection.tokenEnded();
   }
 
-  /** Closes all connections with 1001. Resolves when the last has gone. */
+  /** Closes all connections with 1001. Resolves when the last one is closed. */
   stop(): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#pings);
@@ -120,10 +114,10 @@ export class WebSockets {
       return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
     if (request.httpVersion !== "1.1") return httpRefusal(400, "A WebSocket is opened by a request of HTTP/1.1.");
-    // ws would take version 8 too, whose close and origin differ.
+    // ws accepts version 8 too, whose close and origin differ.
     if (request.headers["sec-websocket-version"] !== "13")
       return httpRefusal(400, "The version of WebSocket here is 13.", { "sec-websocket-version": "13" });
-    const full = this.#shares.refusal(grantOf(request), 1);
+    const full = this.#options.quotas.connections.refusal(grantOf(request), 1);
     return full === undefined ? undefined : refusal(full);
   }
 
@@ -132,7 +126,7 @@ export class WebSockets {
   }
 }
 
-/** The session that the endpoint of the other hosts' dialect is asked for. */
+/** Returns the session id in the path of the compatibility endpoint; undefined for other paths. */
 function compatSession({ url }: IncomingMessage): string | undefined {
   const path = pathOf(url);
   const id = path.startsWith(COMPAT_PATH) ? path.slice(COMPAT_PATH.length) : "";

@@ -1,19 +1,18 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
-import Fastify from "fastify";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { fixedRoutes } from "../../../protocol/fixed-routes.ts";
 import { isReading, type MethodTable, routeOf } from "../../../protocol/method-row.ts";
 import { methods } from "../../../protocol/methods.ts";
 import { openApiDocument } from "../../../protocol/openapi.ts";
-import { Answers } from "../../../server/edge/answers.ts";
 import { BufferBudget } from "../../../server/edge/buffer-budget.ts";
 import { EventStreams } from "../../../server/edge/event-streams.ts";
+import { createHttp } from "../../../server/edge/http.ts";
 import { defaultEdgeLimits } from "../../../server/edge/limits.ts";
+import { createQuotas } from "../../../server/edge/quotas.ts";
 import { referencePage } from "../../../server/edge/reference-page.ts";
-import { addRest, restPaths } from "../../../server/edge/rest.ts";
+import { restPaths } from "../../../server/edge/rest.ts";
 import type { Conversation, Dispatcher } from "../../../server/rpc/dispatcher.ts";
-import { defaultDispatcherLimits } from "../../../server/rpc/dispatcher.ts";
 import { Turns } from "../../../server/rpc/turns.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as whoever reads it does
@@ -41,24 +40,13 @@ interface Asked {
   readonly body?: string;
 }
 
-/** The paths of a table on a port, over the dispatcher that answers with the call. */
+/** The HTTP routes of a table on a port, over the dispatcher that answers with the call. */
 async function appOver(rows: MethodTable) {
-  const app = Fastify({ logger: false });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const log = pino({ level: "silent" });
-  const streams = new EventStreams({ limits: defaultEdgeLimits, budget: new BufferBudget(1), lane: echo.lane, log });
-  addRest(
-    app,
-    {
-      dispatcher: echo,
-      streams,
-      jsonLimits: defaultDispatcherLimits,
-      answers: new Answers(defaultEdgeLimits, echo.lane),
-      log,
-    },
-    rows,
-  );
+  const limits = defaultEdgeLimits;
+  const { eventStreams: quota, unreadBytes: unread } = createQuotas(limits);
+  const streams = new EventStreams({ limits, quota, budget: new BufferBudget(1), lane: echo.lane, log });
+  const { app } = createHttp({ dispatcher: echo, streams, unread, version: "0", limits, log }, rows);
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   return {
     ask: async (path: string, { headers, ...asked }: Asked): Promise<Any> =>
