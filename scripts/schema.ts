@@ -6,14 +6,14 @@ import { withGeneratedParts } from "./lib/protocol-document.ts";
 import { wireText } from "./lib/wire-text.ts";
 
 // Writes what derives from the tables of methods, settings and commands: protocol/wire.txt, and parts of PROTOCOL.md,
-// CONFIGURATION.md and README.md. With --check it only compares.
+// CONFIGURATION.md and docs/cli.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/wire.txt": wireText(),
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
-  "README.md": withCommandReference(read("README.md")),
+  "docs/cli.md": withCommandReference(read("docs/cli.md")),
 };
 
 for (const [file, text] of Object.entries(wanted)) {

@@ -5,10 +5,10 @@ import { usageOf } from "../../cli/help.ts";
 
 const part = /(<!-- generated: commands -->\n)[\s\S]*?(<!-- end: commands -->)/;
 
-/** The README with its reference of the command line as the table of commands says it. Throws without the markers. */
-export function withCommandReference(readme: string): string {
-  if (!part.test(readme)) throw new Error("README.md lacks the markers of the command reference.");
-  return readme.replace(part, (_all, begin: string, end: string) => `${begin}${reference()}${end}`);
+/** docs/cli.md with its reference of the command line as the table of commands says it. Throws without the markers. */
+export function withCommandReference(document: string): string {
+  if (!part.test(document)) throw new Error("docs/cli.md lacks the markers of the command reference.");
+  return document.replace(part, (_all, begin: string, end: string) => `${begin}${reference()}${end}`);
 }
 
 function reference(): string {

@@ -14,7 +14,7 @@ export const smokeTests = [
   "test/e2e/dialogs.test.ts",
   "test/e2e/hibernation.test.ts",
   "test/e2e/main-job.test.ts",
-  "test/e2e/once/readme-curl.test.ts",
+  "test/e2e/once/curl.test.ts",
   "test/e2e/reconnect/once/restart.test.ts",
   "test/e2e/sessions.test.ts",
 ];

@@ -9,9 +9,9 @@ import { errorName, Scene } from "../scene.ts";
 const main = join(import.meta.dirname, "..", "..", "..", "..", "cli", "main.ts");
 const call = { type: "toolCall", id: "c9", name: "bash", arguments: {} };
 
-/** The blocks of README.md about contexts: a document, and the lines for a shell. */
-function readme(): { readonly document: string; readonly script: string } {
-  const [, section = ""] = /\n## Give a session a past\n(.*?)\n## /s.exec(read("README.md")) ?? [];
+/** The blocks of docs/context.md for the command line: a document, and the lines for a shell. */
+function documented(): { readonly document: string; readonly script: string } {
+  const [, section = ""] = /\n## On the command line\n(.*?)\n## /s.exec(read("docs/context.md")) ?? [];
   const [document, script] = ["json", "bash"].map(
     (kind) => fencesOf(section).find(({ info }) => info[0] === kind)?.text,
   );
@@ -22,9 +22,9 @@ function roles(scene: Scene): readonly string[] | undefined {
   return scene.provider.requests.at(-1)?.messages.map(({ role }) => role);
 }
 
-test("a document becomes a session's past by the lines of README.md, and comes out again", async () => {
+test("a document becomes a session's past by the lines of docs/context.md, and comes out again", async () => {
   await using scene = await Scene.open();
-  const { document, script } = readme();
+  const { document, script } = documented();
   const at = (name: string): string => join(scene.cwd, name);
   writeFileSync(at("past.json"), document);
   const command = `"${process.execPath}" --disable-warning=ExperimentalWarning "${main}"`;

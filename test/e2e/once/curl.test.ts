@@ -7,11 +7,11 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { fencesOf, read } from "../../contract/docs/documents.ts";
 import { startStage } from "../../helpers/stage.ts";
 
-test("the lines of README.md for curl do what they say", async () => {
+test("the lines of docs/clients.md for curl do what they say", async () => {
   await using stage = await startStage();
   const cwd = join(stage.cwd, `odd", "name": "$(touch forged) 'x'`);
   mkdirSync(cwd);
-  const [, section = ""] = /\n## With curl\n(.*?)\n## /s.exec(read("README.md")) ?? [];
+  const [, section = ""] = /\n## With curl\n(.*?)\n## /s.exec(read("docs/clients.md")) ?? [];
   const blocks = fencesOf(section).map(({ text }) => text);
   // curl puts no line end behind an answer.
   const script = blocks.join("\n").replaceAll(/^(unix "?\/(?:[^\\\n]|\\\n)*)$/gm, "$1; echo");
