@@ -6,6 +6,7 @@ export const root = join(import.meta.dirname, "..", "..", "..");
 /** The documents of the repository, by name. */
 export const documents: readonly string[] = [
   "README.md",
+  "AGENTS.md",
   "PROTOCOL.md",
   "ARCHITECTURE.md",
   "CONTRIBUTING.md",

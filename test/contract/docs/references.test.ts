@@ -9,7 +9,8 @@ import { withCommandReference } from "../../../scripts/lib/command-reference.ts"
 import { anchorsOf, codeOf, documents, fencesOf, found, read, root, spansOf } from "./documents.ts";
 
 const table: Readonly<Record<string, CommandSpec>> = commands;
-const { scripts, exports } = JSON.parse(read("package.json")) as {
+const { scripts, exports, files } = JSON.parse(read("package.json")) as {
+  readonly files: readonly string[];
   readonly scripts: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 };
@@ -103,18 +104,23 @@ function firstMissing(lines: readonly string[], text: string): string | undefine
   });
 }
 
-test("the commands in README.md are those of the table", () => {
-  const readme = read("README.md");
-  expect(readme === withCommandReference(readme), "run: npm run schema").toBe(true);
-  const [, section = ""] = /## Commands\n([\s\S]*?)\n## /.exec(readme) ?? [];
+test("the commands in docs/cli.md are those of the table", () => {
+  const document = read("docs/cli.md");
+  expect(document === withCommandReference(document), "run: npm run schema").toBe(true);
+  const [, section = ""] = /## Commands\n([\s\S]*?)\n## /.exec(document) ?? [];
   expect(found(section, /^\| `([a-z]+)/gm)).toEqual(Object.keys(table));
 });
 
-describe("the code in README.md", () => {
-  const fences = fencesOf(read("README.md"));
+test("the package ships the files that README.md links to, except tests", () => {
+  const links = found(read("README.md"), /\]\(((?!https?:)[^)#\s]+)/g);
+  const shipped = [...files, "README.md", "LICENSE", "package.json"];
+  const isShipped = (link: string): boolean => shipped.some((file) => link === file || link.startsWith(`${file}/`));
+  expect(links.filter((link) => !link.startsWith("test/") && !isShipped(link))).toEqual([]);
+});
 
-  test("in TypeScript is that of the example, which imports the checkout's own client", () => {
-    const [block] = fences.filter(({ info }) => info[0] === "ts");
+describe("the code in the documents", () => {
+  test("in TypeScript in README.md is that of the example, which imports the checkout's own client", () => {
+    const [block] = fencesOf(read("README.md")).filter(({ info }) => info[0] === "ts");
     const source = exports["./client"]?.default.replace("./dist/", "../").replace(/js$/, "ts") ?? "";
     const lines = linesOf(block?.text ?? "").map((line) => line.replace('"pi-rpcd/client"', `"${source}"`));
     expect(lines.length).toBeGreaterThan(8);
@@ -122,16 +128,16 @@ describe("the code in README.md", () => {
     expect(firstMissing(lines, read("examples/push-while-running.ts"))).toBeUndefined();
   });
 
-  test("for extensions is that of the example, which imports the checkout's own", () => {
-    const [block] = fences.filter(({ info, text }) => info[0] === "ts" && text.includes("pi-rpcd/extension"));
+  test("in docs/extensions.md is that of the example, which imports the checkout's own", () => {
+    const [block] = fencesOf(read("docs/extensions.md")).filter(({ info }) => info[0] === "ts");
     const source = exports["./extension"]?.default.replace("./dist/", "../../").replace(/js$/, "ts") ?? "";
     const lines = linesOf(block?.text ?? "").map((line) => line.replace('"pi-rpcd/extension"', `"${source}"`));
     expect(lines.length).toBeGreaterThan(8);
     expect(firstMissing(lines, read("examples/extensions/tell.ts"))).toBeUndefined();
   });
 
-  test("with curl begins as the example does", () => {
-    const [block] = fences.filter(({ text }) => text.includes("curl"));
+  test("with curl in docs/clients.md begins as the example does", () => {
+    const [block] = fencesOf(read("docs/clients.md")).filter(({ text }) => text.includes("curl"));
     const lines = linesOf(block?.text ?? "");
     expect(lines.length).toBeGreaterThan(4);
     expect(firstMissing(lines, read("examples/curl.sh"))).toBeUndefined();

@@ -142,7 +142,9 @@ class Exchange implements AsyncDisposable {
     }
     if (isFields(documented)) {
       const fields = isFields(received) ? received : {};
-      const own = Object.entries(documented).map(([key, value]) => [key, this.#learn(value, fields[key], key)] as const);
+      const own = Object.entries(documented).map(
+        ([key, value]) => [key, this.#learn(value, fields[key], key)] as const,
+      );
       // The document shows only a part of pi's own events.
       const isOfPi = name === "event" || name === "message";
       return { ...(isOfPi && fields), ...Object.fromEntries(own) };

@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import { fencesOf, read } from "../../contract/docs/documents.ts";
+import { Scene } from "../cli/scene.ts";
+
+const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+
+/** Runs lines of a shell that call `pi-rpcd`, and returns what they print. */
+async function run(scene: Scene, lines: string, onOutput: (output: string) => void = () => {}): Promise<string> {
+  const program = `pi-rpcd() { "${process.execPath}" --disable-warning=ExperimentalWarning "${main}" "$@"; }`;
+  const child = spawn("bash", ["-euo", "pipefail", "-c", `${program}\n${lines}`], {
+    cwd: scene.cwd,
+    env: scene.env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += String(chunk);
+    onOutput(output);
+  });
+  expect(await once(child, "close")).toEqual([0, null]);
+  return output;
+}
+
+/** A text without what differs from run to run: ids, times, amounts, and spaces that follow from their width. */
+function withoutValues(text: string): readonly string[] {
+  return text
+    .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|…[0-9a-f]{8}/g, "ID")
+    .replaceAll(/\d\d:\d\d:\d\d|\d[\d.]*k?(?= (?:s|ms|tokens|out)\b)|\$[\d.]+/g, "N")
+    .split("\n")
+    .map((line) => line.trim().replaceAll(/ {2,}|─+/g, " "))
+    .filter((line) => line !== "");
+}
+
+test("the commands of README.md print what it shows, and attach shows their run", async () => {
+  const [shell, pushed, attached] = fencesOf(read("README.md")).filter(({ info }) => info[0] !== "ts");
+  const gate = new Gate();
+  const script = [
+    answer("The suite is slow. ", "I run it.", call("bash", { command: "./run-tests" })),
+    answer(
+      "One test fails: parser.test.ts.\n",
+      hold(gate),
+      "The build on main is green, so the fault comes from this branch.\n",
+    ),
+  ];
+  await using scene = await Scene.open({ script });
+  // It ends when the push waits in the helper.
+  const tests = "#!/bin/sh\nuntil [ -e held ]; do sleep 0.1; done\necho '42 passed, 1 failed: parser.test.ts'\n";
+  writeFileSync(join(scene.cwd, "run-tests"), tests, { mode: 0o755 });
+
+  const [create = "", ...others] = shell?.text.split("\n") ?? [];
+  const created = await run(scene, create);
+  const view = scene.start(["attach", "last"]);
+  await view.said(/ idle ──/);
+  const output = await run(scene, others.join("\n"), (text) => {
+    if (text.includes("held")) writeFileSync(join(scene.cwd, "held"), "");
+  });
+  await view.said(/ delivered\n/);
+  gate.open();
+  await view.said(/── settled .*──/);
+  view.kill("SIGINT");
+  const { stdout } = await view.ended;
+  expect(withoutValues(created + output)).toEqual(withoutValues(pushed?.text ?? ""));
+  const shown = stdout.replace("scripted/model-1", "anthropic/claude-opus-4-8").replace(scene.cwd, "/home/ada/project");
+  // The receipt can come before or after the beginning of the answer.
+  expect(withoutValues(shown).toSorted()).toEqual(withoutValues(attached?.text ?? "").toSorted());
+});
