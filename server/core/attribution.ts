@@ -1,16 +1,16 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 
-/** Whose calls change a session at this moment. */
+/** The clients whose calls currently change a session. */
 export class Attribution {
   readonly #actors: { readonly by: By | undefined }[] = [];
 
-  /** Whose call what changes now follows from, as long as no two are at it. */
+  /** The client whose call causes the current changes; undefined if several calls are active. */
   get by(): By | undefined {
     return this.#actors.length === 1 ? this.#actors[0]?.by : undefined;
   }
 
-  /** What changes while `work` goes on follows from this client's call. */
+  /** Attributes changes during `work` to a client. */
   async acting<T>(by: By | undefined, work: () => Promise<T>): Promise<T> {
     const actor = { by };
     this.#actors.push(actor);
@@ -21,7 +21,7 @@ export class Attribution {
     }
   }
 
-  /** The same, for what is done at once. */
+  /** Attributes synchronous changes to a client. */
   during<T>(by: By | undefined, work: () => T): T {
     this.#actors.push({ by });
     try {
@@ -32,7 +32,7 @@ export class Attribution {
   }
 }
 
-/** Whose call the newest change of a delivery follows from. */
+/** The client whose call caused the newest change of a delivery. */
 export function changedBy({ history, updatedAt }: Delivery): By | undefined {
   const step = history.at(-1);
   return step?.at === updatedAt ? step.by : undefined;

@@ -6,16 +6,16 @@ export interface ControlOptions {
   readonly sessionId: string;
   readonly policy: ControlPolicy;
   readonly onPolicy: (policy: ControlPolicy) => void;
-  /** Tells of a change; `by` is whose call it follows from. */
+  /** Reports a change; `by` is the client whose call caused it. */
   readonly say: (control: ControlState, change: ControlChange, by: By | undefined) => void;
-  /** How long a lease outlives its client's last connection. */
+  /** How long a lease outlasts its client's last connection. */
   readonly graceMs: number;
 }
 
 interface Lease {
   readonly controller: By;
   readonly ttlMs: number;
-  /** By the monotonic clock, in milliseconds. */
+  /** Milliseconds on the monotonic clock. */
   readonly endsAt: number;
   readonly timer: NodeJS.Timeout;
   /** Runs while the client has no connection. */
@@ -30,8 +30,9 @@ export interface Acquire {
 }
 
 /**
- * Who may change something in a session. At most one client has the lease; it ends by the monotonic clock, so a jump of
- * the wall clock does not matter. It orders clients that mean well, and protects from nobody: each may take it over.
+ * The control lease of a session. At most one client has it; it ends by the monotonic clock, so a jump of the wall
+ * clock has no effect. It coordinates cooperating clients and is not a security boundary: every client may take it
+ * over.
  */
 export class Control {
   readonly #options: ControlOptions;
@@ -50,18 +51,18 @@ export class Control {
     return { policy: this.#policy, controller: lease.controller, expiresAt };
   }
 
-  /** Whether a call of this client may change something. */
+  /** Whether a call of this client may change the session. */
   allows(clientId: string): boolean {
     return this.#policy === "shared" || this.#isControlledBy({ clientId });
   }
 
-  /** Throws `not_controller` when a call of this client may not change anything. */
+  /** Throws `not_controller` when this client may not change the session. */
   check(by: By | undefined): void {
     if (this.#policy === "shared" || (by !== undefined && this.allows(by.clientId))) return;
     throw this.#refusal("The session's policy is exclusive");
   }
 
-  /** Throws `not_controller` when another client has the lease, and it is not to be taken over. */
+  /** Throws `not_controller` when another client has the lease, and `takeOver` is not set. */
   acquire({ by, ttlMs, takeOver, policy }: Acquire): ControlState {
     const former = this.#lease?.controller;
     const isOthers = former !== undefined && former.clientId !== by.clientId;
@@ -78,10 +79,10 @@ export class Control {
     return this.state;
   }
 
-  /** Throws `not_controller` when the client has no lease to give up. */
+  /** Throws `not_controller` when the client has no lease to release. */
   release(by: By, to: By | undefined): ControlState {
     const lease = this.#lease;
-    if (lease === undefined || !this.#isControlledBy(by)) throw this.#refusal("Only the controller can give it up");
+    if (lease === undefined || !this.#isControlledBy(by)) throw this.#refusal("Only the controller can release it");
     if (to === undefined) this.#end("released", by);
     else {
       this.#take(to, Math.max(1, lease.endsAt - performance.now()));
@@ -90,21 +91,21 @@ export class Control {
     return this.state;
   }
 
-  /** A client's last connection has gone: its lease goes too, unless the client is soon back. */
+  /** A client's last connection has closed: its lease ends, unless the client reconnects in time. */
   left(clientId: string): void {
     const lease = this.#lease;
     if (lease === undefined || lease.controller.clientId !== clientId) return;
     lease.grace ??= setTimeout(() => this.#end("disconnected", undefined), this.#options.graceMs).unref();
   }
 
-  /** A client has a connection again. */
+  /** A client has reconnected. */
   returned(clientId: string): void {
     if (this.#lease?.controller.clientId !== clientId) return;
     clearTimeout(this.#lease.grace);
     this.#lease.grace = undefined;
   }
 
-  /** The session is over: nothing is told any more. */
+  /** The session is over: stops reporting. */
   close(): void {
     this.#drop();
   }
@@ -138,8 +139,8 @@ export class Control {
   #refusal(what: string): WireError {
     const { sessionId } = this.#options;
     const { controller } = this.state;
-    const who = controller === undefined ? "nobody controls it now" : `${nameOf(controller)} controls it`;
-    const how = "session/acquireControl, with takeOver: true if need be, makes you the controller.";
+    const who = controller === undefined ? "no client controls it" : `${nameOf(controller)} controls it`;
+    const how = "Call session/acquireControl to become the controller, with takeOver: true if another client is.";
     return new WireError("not_controller", `${what}, and ${who}: ${how}`, { sessionId, ...this.state });
   }
 }

@@ -2,7 +2,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { unlessAborted, within } from "../lib/deadline.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 
-/** Tells when nothing is under way in a session. */
+/** Reports when a session has no work in progress. */
 export class Idleness {
   readonly #isIdle: () => boolean;
   readonly #waiting = new Set<Deferred<void>>();
@@ -12,7 +12,9 @@ export class Idleness {
     this.#isIdle = isIdle;
   }
 
-  /** Something has changed that it depends on. It is looked at a moment later: what follows at once comes first. */
+  /**
+   * Call this when a condition has changed. It is checked a moment later, so that immediate follow-ups come first.
+   */
   changed(): void {
     if (this.#waiting.size === 0) return;
     this.#check ??= setImmediate(() => {
@@ -22,7 +24,10 @@ export class Idleness {
     });
   }
 
-  /** Resolves when the session is idle. Throws `deadline_exceeded`, the signal's reason, or what {@link close} says. */
+  /**
+   * Resolves when the session is idle. Throws `deadline_exceeded`, the signal's reason, or the error passed to {@link
+   * close}.
+   */
   async wait(timeoutMs: number, signal: AbortSignal): Promise<void> {
     if (this.#isIdle()) return;
     const waiter = deferred<void>();
@@ -36,7 +41,7 @@ export class Idleness {
     }
   }
 
-  /** The session is over: whoever waits hears of it. */
+  /** Rejects all waits, because the session is over. */
   close(why: WireError): void {
     for (const waiter of this.#waiting) waiter.reject(why);
   }

@@ -1,15 +1,15 @@
-/** Something that holds memory which it can give up from the oldest on. */
+/** A holder of memory that can free its oldest part. */
 export interface Holder {
   readonly bytes: number;
-  /** Gives up some; what is newest only with `all`. Gives whether there was any to give up. */
+  /** Frees some memory; the newest part only with `all`. Returns whether there was any. */
   forgetOldest(all: boolean): boolean;
 }
 
-/** A bound for what many hold together. Whoever holds most gives up first. */
+/** A shared memory limit. The largest holder frees memory first. */
 export class MemoryBudget {
   readonly #maxBytes: number;
   readonly #holders = new Set<Holder>();
-  /** What all of them hold; kept by themselves. */
+  /** Total of all holders, which they update themselves. */
   bytes = 0;
 
   constructor(maxBytes: number) {
@@ -23,12 +23,12 @@ export class MemoryBudget {
       const largest = [...this.#holders]
         .sort((a, b) => b.bytes - a.bytes)
         .find((one) => one.forgetOldest(one !== holder));
-      // What is left is what this one has newest.
+      // Only the newest part of this holder is left.
       if (largest === undefined) return;
     }
   }
 
-  /** Called by a holder that holds nothing any more. */
+  /** Called by a holder that has freed everything. */
   leave(holder: Holder): void {
     this.#holders.delete(holder);
   }

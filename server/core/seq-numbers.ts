@@ -1,45 +1,44 @@
-/** Where numbers are reserved, so that none is given twice across daemons. */
+/** Stores reservations, so that no number is used twice across daemons. */
 export interface SeqReserve {
-  /** The highest number that may have been given. */
+  /** The highest number that may have been used. */
   readonly reserved: number;
-  /** Notes that numbers up to `upTo` may be given. Resolves when that is on disk. */
+  /** Records that numbers up to `upTo` may be used. Resolves when that is on disk. */
   reserve(upTo: number): Promise<void>;
-  /** Brings to disk, now, what was noted, and looks whether it is there: whether numbers are reserved up to `upTo`. */
+  /** Writes and syncs now; returns whether numbers up to `upTo` are reserved. */
   flush(upTo: number): boolean;
 }
 
 const block = 65_536;
 
-/** A number above all that any log has given until a time in Unix milliseconds. */
+/** A number above all that any log has used before a time in Unix milliseconds. */
 function seqAt(ms: number): number {
   return ms * 1_000;
 }
 
-/** While nothing can be reserved, it is tried again after so many numbers. */
+/** While reservations fail, they are retried after this many numbers. */
 const retryAfter = 1_024;
 
 /**
- * The numbers of a session's log. They only grow, also when a daemon is killed and another goes on: blocks are reserved on
- * disk before a number of them is given, and a new daemon begins behind the last block.
- *
- * Where nothing can be reserved (the store fails) numbers go on at the time in Unix microseconds, which no log outruns. A
- * daemon that comes behind a failed store begins far below these, and knows a cursor among them to be none of its own,
- * since it is above its head; none of them is ever given again for something else.
+ * The numbers of a session's log. They only grow, also across daemons: blocks are reserved on disk before their
+ * numbers are used, and a new daemon begins after the last block.
+ * If reservations fail (the store fails), numbers continue from the time in Unix microseconds, which no log outruns.
+ * A daemon after a failed store begins far below these. It recognises a cursor among them as foreign, because it is
+ * above its head; none of them is ever used again.
  */
 export class SeqNumbers {
   readonly #store: SeqReserve;
   readonly #now: () => number;
   #last: number;
-  /** The highest that a reservation was asked for. */
+  /** The highest requested reservation. */
   #reserved: number;
-  /** Up to here the reservation is on disk. */
+  /** The highest reservation on disk. */
   #durable: number;
-  /** Whether the newest reservation did not get to disk. */
+  /** Whether the newest reservation failed. */
   #hasFailed = false;
-  /** Whether numbers are given that are not reserved. */
+  /** Whether unreserved numbers are in use. */
   #isUnreserved = false;
   #nextTry = 0;
-  /** Counts releases: what was reserved before one says nothing of what is on disk behind it. */
+  /** Counts releases: a reservation before a release does not show the state on disk after it. */
   #releases = 0;
 
   /** `now`, in Unix milliseconds, is for tests. */
@@ -51,12 +50,12 @@ export class SeqNumbers {
     this.#durable = store.reserved;
   }
 
-  /** The newest number; where there was none, the one that the first goes behind. */
+  /** The newest number; before the first one, its predecessor. */
   get last(): number {
     return this.#last;
   }
 
-  /** The number behind the last one, unless that cannot be reserved: then a far greater one. */
+  /** The next number; a far greater one if it cannot be reserved. */
   next(): number {
     const next = this.#last + 1;
     if (next > this.#reserved - block / 2) this.#reserveMore(next);
@@ -66,15 +65,15 @@ export class SeqNumbers {
     return this.#last;
   }
 
-  /** Gives back what was reserved and not given: the next daemon then goes on without a hole. */
+  /** Returns unused reserved numbers, so that the next daemon continues without a gap. */
   async release(): Promise<void> {
     const { last } = this;
     if (this.#isUnreserved || last === this.#reserved) return;
-    // A number that is given from now on is reserved anew, behind this.
+    // Later numbers are reserved again.
     this.#releases += 1;
     this.#reserved = last;
     this.#durable = last;
-    // Where that fails the higher number stays on disk, which is as sound: the store has logged it.
+    // If that fails, the higher number stays on disk, which is equally safe; the store has logged the error.
     await this.#store.reserve(last).catch(() => {});
   }
 
@@ -104,7 +103,7 @@ export class SeqNumbers {
         this.#durable = Math.max(this.#durable, upTo);
         if (this.#last <= this.#durable) this.#isUnreserved = false;
       },
-      // The store has logged it. The next number that is not reserved tries again.
+      // The store has logged the error. The next unreserved number retries.
       () => {
         if (this.#reserved === upTo) this.#hasFailed = true;
       },

@@ -7,7 +7,7 @@ import type { SessionState } from "./session-state.ts";
 export interface InfoParts {
   readonly facts: SessionFacts;
   readonly state: SessionState;
-  /** It has lost its pi, and cannot have another. */
+  /** It lost its pi, and cannot start another. */
   readonly isLost: boolean;
   readonly supervisor: Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive">;
   readonly cursor: number;

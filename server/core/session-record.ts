@@ -7,7 +7,7 @@ import { isSpawnValue, shownName } from "../pi/safe-values.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { SeqNumbers, type SeqReserve } from "./seq-numbers.ts";
 
-/** What does not depend on a child. */
+/** Facts that do not depend on a child. */
 export type SessionFacts = Pick<
   SessionInfo,
   | "sessionId"
@@ -25,12 +25,12 @@ export type SessionFacts = Pick<
   | "updatedAt"
 >;
 
-/** Keeps a session's record. Resolves when it is on disk; a failure is logged by the store. */
+/** Stores a session's record. Resolves when it is on disk; the store logs a failure. */
 type SaveSession = (stored: StoredSession) => Promise<void>;
 
-/** What a session is, beside what it does: kept in the store, so that a later child is started in the same way. */
+/** The stored facts of a session, by which later children are started in the same way. */
 export class SessionRecord {
-  /** The name of the session's log: its numbers mean nothing for a log of another name. */
+  /** Identifies the session's log: numbers of another epoch cannot be compared. */
   readonly epoch: string;
   readonly #save: SaveSession;
   #stored: StoredSession;
@@ -49,7 +49,7 @@ export class SessionRecord {
     return this.#stored;
   }
 
-  /** Whether the model has any price, as pi has said last. */
+  /** Whether the model has a price, as last reported by pi. */
   get hasPrices(): boolean {
     return this.#hasPrices;
   }
@@ -74,25 +74,25 @@ export class SessionRecord {
     };
   }
 
-  /** For another child. */
+  /** Increments the generation for another child. */
   nextGeneration(): number {
     this.#stored = { ...this.#stored, generation: this.#stored.generation + 1, updatedAt: Date.now() };
     return this.#stored.generation;
   }
 
-  /** Resolves when the record as it is now is on disk. */
+  /** Resolves when the current record is on disk. */
   saved(): Promise<void> {
     return this.#save(this.#stored);
   }
 
-  /** It was created: clients know it from now on. Resolves when that is on disk. */
+  /** The session was created and becomes visible to clients. Resolves when that is on disk. */
   begun(): Promise<void> {
     const { isBeginning: _was, ...stored } = this.#stored;
     this.#stored = stored;
     return this.saved();
   }
 
-  /** Something has happened to the session. */
+  /** Updates the time of the last activity. */
   touch(): void {
     this.#stored = { ...this.#stored, updatedAt: Date.now() };
   }
@@ -106,26 +106,29 @@ export class SessionRecord {
     return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
   }
 
-  /** The file as the session's children have left it. A failed write is logged by the store. */
+  /** Records the state in which the session's children left the file. The store logs a failed write. */
   markFile(mark: StoredSession["fileMark"]): void {
     const { fileMark: _mark, ...rest } = this.#stored;
     this.#stored = mark === undefined ? rest : { ...rest, fileMark: mark };
     void this.#save(this.#stored);
   }
 
-  /** Its context is as this says. */
+  /** Records the session's context. */
   givenContext(context: StoredSession["context"]): void {
     this.#stored = { ...this.#stored, ...(context === undefined ? {} : { context }) };
     void this.#save(this.#stored);
   }
 
-  /** Who may act in the session. */
+  /** Sets the control policy. */
   governedBy(control: ControlPolicy): void {
     this.#stored = { ...this.#stored, control };
     void this.#save(this.#stored);
   }
 
-  /** What its parts go by, and what of that callers gave. {@link saved} says when it is on disk. */
+  /**
+   * Sets the configuration of its parts, and the part of it that callers gave. {@link saved} resolves when it is on
+   * disk.
+   */
   partsBy({ optimisation, pruning }: MergedParts, ownPruning: StoredSession["ownPruning"]): void {
     const { ownPruning: _own, ...stored } = this.#stored;
     const { optimisation: _optimisation, pruning: _pruning, ...options } = stored.options;
@@ -141,7 +144,7 @@ export class SessionRecord {
     };
   }
 
-  /** Takes what pi says of itself, as far as it is given. */
+  /** Applies the given fields that pi reports. */
   take(said: Partial<ReadyState>): void {
     if ("model" in said) this.#model = said.model;
     if (said.hasPrices !== undefined) this.#hasPrices = said.hasPrices;
@@ -159,7 +162,7 @@ export class SessionRecord {
       },
       updatedAt: Date.now(),
     };
-    // A failed write is logged by the store.
+    // The store logs a failed write.
     void this.#save(this.#stored);
   }
 }

@@ -1,11 +1,11 @@
 import type { Labels } from "../../protocol/session-options.ts";
 
-/** What of a session decides who knows of it. It stays the same for the session's life. */
+/** The facts that decide who may see a session. They never change. */
 export interface SessionScope {
-  /** Without links. */
+  /** Resolved, without links. */
   readonly cwd: string;
   readonly labels?: Labels | undefined;
 }
 
-/** Whether a session exists for somebody. Where none is given, all do. */
+/** Whether a session is visible to a caller. Default: every session. */
 export type Covers = (scope: SessionScope) => boolean;

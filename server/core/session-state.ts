@@ -1,7 +1,7 @@
 import type { ChildExit, SessionState as StateName } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
 
-/** Where a session is in its life. Data exist only in the states in which they are valid. */
+/** The life cycle of a session. Data exist only in the states in which they are valid. */
 export type SessionState =
   | { readonly kind: "hibernated"; readonly exit?: ChildExit | undefined }
   | { readonly kind: "starting" }
@@ -21,7 +21,7 @@ const next: Readonly<Record<StateName, readonly StateName[]>> = {
   closed: [],
 };
 
-/** Whether a session may go from one state to another. */
+/** Whether a transition is allowed. */
 export function mayBecome(from: StateName, to: StateName): boolean {
   return next[from].includes(to);
 }

@@ -4,7 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { SessionScope } from "./session-scope.ts";
 
-/** The directory as the system names it, without links. Throws `cwd_invalid` with what is wrong with it. */
+/** The resolved directory. Throws `cwd_invalid` with the reason. */
 export async function workingDirectory(cwd: string): Promise<string> {
   const problem = (why: string, reason: string, cause?: unknown): WireError =>
     new WireError("cwd_invalid", `The working directory ${JSON.stringify(cwd)} ${why}.`, { cwd, reason }, { cause });
@@ -19,7 +19,7 @@ export async function workingDirectory(cwd: string): Promise<string> {
     const { code } = cause as NodeJS.ErrnoException;
     throw code === "ENOENT"
       ? problem("does not exist", "missing", cause)
-      : problem(`cannot be looked at (${code})`, "unreadable", cause);
+      : problem(`cannot be read (${code})`, "unreadable", cause);
   }
   try {
     await access(resolved, constants.R_OK | constants.X_OK);
@@ -30,21 +30,23 @@ export async function workingDirectory(cwd: string): Promise<string> {
 }
 
 /**
- * A session's directory has become a link. Who may use the session was decided by the path that it had: the path that the
- * link leads to is not named, for it may be outside of what the caller may know.
+ * A session's directory was replaced by a link. Access was decided by the original path, so the target of the link is
+ * not named: it may be outside the caller's roots.
  */
 export function movedDirectory(cwd: string): WireError {
-  const why = "is reached by a link now. Put the directory back, or close the session and open its file again";
+  const why = "is now a link. Restore the directory, or close the session and open its file again";
   return new WireError("cwd_invalid", `The session's directory ${JSON.stringify(cwd)} ${why}.`, {
     cwd,
     reason: "moved",
   });
 }
 
-/** As {@link workingDirectory}, if `admit` does not throw at it. Throws `overloaded` where the system has run out of files. */
+/**
+ * As {@link workingDirectory}, if `admit` does not throw. Throws `overloaded` when the system has run out of files.
+ */
 export async function admittedDirectory(cwd: string, admit: (scope: SessionScope) => void): Promise<string> {
   const directory = await workingDirectory(cwd).catch((error: unknown) => {
-    // Who may not be there does not learn what is there.
+    // An unauthorised caller does not learn whether the path exists.
     admit({ cwd: resolve(cwd) });
     throw exhaustion(error) ?? error;
   });

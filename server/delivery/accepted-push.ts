@@ -6,11 +6,13 @@ import type { Params } from "../../protocol/methods.ts";
 import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import type { StoredPush } from "../store/deliveries.ts";
 
-/** The push in a call's params, with every default filled in. Throws `invalid_params` for a number that JSON cannot keep. */
+/**
+ * The push of a call's params, with all defaults. Throws `invalid_params` for a number that JSON cannot represent.
+ */
 export function acceptedPush(params: Params<"delivery/push">): StoredPush {
   const path = nonFiniteIn(params.details);
   if (path !== undefined) {
-    throw new WireError("invalid_params", "A number in the details is larger than a double can be.", {
+    throw new WireError("invalid_params", "`details` contains a number outside the range of a double.", {
       findings: [{ path: `/details${path}`.slice(0, 1_024), message: "must be a number of at most 1.797e308" }],
     });
   }
@@ -28,7 +30,7 @@ export function acceptedPush(params: Params<"delivery/push">): StoredPush {
   };
 }
 
-/** The record of a push that was just accepted. */
+/** The record of a new push. */
 export function newDelivery(sessionId: string, push: StoredPush, by?: By): Delivery {
   const at = Date.now();
   return {

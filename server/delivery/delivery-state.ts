@@ -2,7 +2,7 @@ import type { By } from "../../protocol/client-identity.ts";
 import type { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../protocol/delivery.ts";
 import { deliveryStates, isTerminal } from "../../protocol/delivery-progress.ts";
 
-/** What can happen to a delivery. `at` is Unix milliseconds. */
+/** Inputs of a delivery's state machine. `at` is Unix milliseconds. */
 export type DeliveryInput =
   | { readonly kind: "held"; readonly at: number }
   | { readonly kind: "inserted"; readonly at: number }
@@ -18,7 +18,7 @@ export type DeliveryInput =
       readonly error?: string | undefined;
     }
   | { readonly kind: "answered"; readonly at: number; readonly requestId: string }
-  /** The run has ended; nothing goes on by itself. */
+  /** The run has ended; pi does not continue it. */
   | {
       readonly kind: "settled";
       readonly at: number;
@@ -26,33 +26,33 @@ export type DeliveryInput =
       readonly failed: boolean;
       readonly held: boolean;
     }
-  /** The push will never reach the model: it left the transcript, or was given up before it was in it. */
+  /** The push will never reach the model: it left the transcript, or was abandoned before it was inserted. */
   | { readonly kind: "dropped"; readonly at: number; readonly reason: Reason }
-  /** A request has left it out. Its entry is in the session, and a later request may have it. */
+  /** A request omitted it. Its entry is in the session, so a later request may contain it. */
   | { readonly kind: "leftOut"; readonly at: number; readonly reason: Reason }
-  /** Somebody gave it up, which holds as long as it does not stand in the transcript. */
+  /** It was withdrawn, which is valid only if it is not in the transcript. */
   | {
       readonly kind: "withdrawn";
       readonly at: number;
       readonly as: "cancelled" | "expired" | "dropped" | "failed";
       readonly reason: Reason;
-      /** The client that did. */
+      /** The client that withdrew it. */
       readonly by?: By | undefined;
     }
-  /** A run was asked for that carries it. */
+  /** A run was requested to carry it. */
   | { readonly kind: "resent"; readonly at: number; readonly by?: By | undefined }
-  /** It could not be brought to pi for now, and is kept. */
+  /** It could not be sent to pi for now, and is kept. */
   | { readonly kind: "postponed"; readonly at: number; readonly reason: Reason }
-  /** The run waits, or waits no more, for the answer to a question that an extension has asked. */
+  /** The run starts or stops waiting for the answer to an extension's dialog. */
   | { readonly kind: "dialog"; readonly at: number; readonly isOpen: boolean }
   | { readonly kind: "childEnded"; readonly at: number }
   | { readonly kind: "sessionClosed"; readonly at: number }
-  /** A daemon has begun that does not know the session. */
+  /** A new daemon does not know the session. */
   | { readonly kind: "sessionGone"; readonly at: number }
-  /** The conversation was in the memory of a pi that has ended. */
+  /** The conversation was kept in the memory of a pi that has ended. */
   | { readonly kind: "sessionLost"; readonly at: number };
 
-/** What an input does to a delivery. `ignored`: it says nothing new. `impossible`: it contradicts what is known. */
+/** The effect of an input. `ignored`: it adds nothing new. `impossible`: it contradicts the state. */
 export type Transition =
   | { readonly kind: "changed"; readonly delivery: Delivery }
   | { readonly kind: "ignored" }
@@ -63,18 +63,18 @@ const maxHistory = 64;
 const ignored: Transition = { kind: "ignored" };
 const impossible: Transition = { kind: "impossible" };
 
-/** The state machine of a delivery: pure, and the one place where states change. */
+/** The state machine of a delivery: pure, and the only place where states change. */
 export function transition(delivery: Delivery, input: DeliveryInput): Transition {
   if (isTerminal(delivery)) return ignored;
-  // The times of the helper and of the daemon come in another order than the inputs, and a clock can be set back. The
-  // history never goes back; an attempt keeps the time at which it was made.
+  // Times of the helper and of the daemon can differ from the order of inputs, and a clock can be set back. The
+  // history never goes back; an attempt keeps its own time.
   const result = apply(delivery, { ...input, at: Math.max(input.at, delivery.updatedAt) }, input.at);
   if (result.kind !== "changed") return result;
   const isStep = result.delivery.history !== delivery.history;
   return isStep && !mayFollow(delivery, result.delivery) ? impossible : result;
 }
 
-/** Whether the steps that were added are all in the table of states. */
+/** Whether the added steps are all allowed by the state table. */
 function mayFollow({ state, history }: Delivery, { history: later }: Delivery): boolean {
   const last = history.at(-1);
   let before = state;
@@ -132,13 +132,13 @@ function apply(delivery: Delivery, input: DeliveryInput, measuredAt: number): Tr
   }
 }
 
-/** The helper has it, or has it again: nothing is left of why it had to wait. */
+/** The helper has it; the reason for waiting is removed. */
 function held(delivery: Delivery, at: number): Transition {
   if (delivery.state === "accepted") return move(delivery, "held", { at });
   return delivery.state === "held" && delivery.reason?.code === "not_started" ? withoutReason(delivery, at) : ignored;
 }
 
-/** A run that waits for an answer hands nothing over. A push for the next prompt does not wait for the run. */
+/** A run that waits for an answer hands over no push. A push for the next prompt does not wait for the run. */
 function dialog(delivery: Delivery, { at, isOpen }: Extract<DeliveryInput, { kind: "dialog" }>): Transition {
   const { state, deliverAs, reason: why } = delivery;
   if (state !== "held" || deliverAs === "nextTurn") return ignored;
@@ -159,7 +159,7 @@ function prepared(
 ): Transition {
   if (delivery.attempts.some(({ requestId }) => requestId === input.requestId)) return ignored;
   if (isBeforeInsertion(delivery)) {
-    // A push is in a request's message list only when it stands in the transcript.
+    // A push is in a request's message list only if it is in the transcript.
     const inserted = move(delivery, "inserted", { at: input.at });
     return inserted.kind === "changed" ? prepared(inserted.delivery, input, measuredAt) : inserted;
   }
@@ -169,7 +169,7 @@ function prepared(
     preparedAt: measuredAt,
     payload: "unchecked",
   };
-  // What was not in the payload of an attempt cannot have been seen by its model.
+  // If the payload of an attempt did not contain it, the model cannot have seen it.
   const mayHaveBeenSeen = delivery.attempts.some(
     ({ outcome, payload }) => outcome === "unknown" && payload !== "unverified",
   );
@@ -187,7 +187,7 @@ function prepared(
 function leftOut(delivery: Delivery, input: Extract<DeliveryInput, { kind: "leftOut" }>): Transition {
   if (delivery.state === "delivered") return ignored;
   if (isBeforeInsertion(delivery)) {
-    // The helper reports this of entries in the session only.
+    // The helper reports this only for entries in the session.
     const inserted = move(delivery, "inserted", { at: input.at });
     return inserted.kind === "changed" ? leftOut(inserted.delivery, input) : inserted;
   }
@@ -223,7 +223,7 @@ function verdict(
     return move(next, "parked", {
       at,
       requestId,
-      reason: reason("unverified", "The request was accepted, but its payload did not hold the pushed content."),
+      reason: reason("unverified", "The request was accepted, but its payload did not contain the pushed content."),
     });
   }
   if (input.outcome === "delivered") return move(next, "delivered", { at, requestId, evidence });
@@ -233,7 +233,7 @@ function verdict(
 function answered(delivery: Delivery, input: Extract<DeliveryInput, { kind: "answered" }>): Transition {
   const attempt = delivery.attempts.find(({ requestId }) => requestId === input.requestId);
   if (attempt === undefined) return impossible;
-  // The answer to a request whose payload lacked the push is no answer to the push.
+  // The answer to a request without the push is not an answer to the push.
   if (attempt.outcome !== "delivered" || delivery.state !== "delivered") return ignored;
   return move(delivery, "answered", { at: input.at, requestId: input.requestId, evidence: "message" });
 }
@@ -274,7 +274,7 @@ function childEnded(delivery: Delivery, at: number): Transition {
     case "prepared":
       return move(next, "parked", { at, reason: interrupted });
     case "inserted":
-      // One that wants a run and has had none gets it from the next child.
+      // A push that wants a run and has had none gets it from the next child.
       return startsRun(delivery) ? ignored : move(next, "parked", { at, reason: interrupted });
     case "delivered":
       return {
@@ -300,22 +300,22 @@ export function isInserted({ insertedAt }: Delivery): boolean {
   return insertedAt !== undefined;
 }
 
-/** Whether a push that is not over is not in the transcript yet. */
+/** Whether an open push is not in the transcript yet. */
 export function isBeforeInsertion(delivery: Delivery): boolean {
   const { state } = delivery;
   return state === "accepted" || state === "held" || (state === "parked" && !isInserted(delivery));
 }
 
-/** Whether a run is started for a push in the transcript: not for one that an abort or a failure has left. */
+/** Whether a push in the transcript starts a run; not after an abort or a failure. */
 export function startsRun({ state, triggerTurn, attempts, history }: Delivery): boolean {
   return state === "inserted" && triggerTurn && attempts.length === 0 && history.at(-2)?.state !== "parked";
 }
 
-/** A record of a version that had the insertion in `history` alone, which may have been cut since. */
+/** Upgrades a record of an older version that kept the insertion only in `history`, which may have been cut since. */
 export function withInsertedAt(delivery: Delivery): Delivery {
   if (delivery.insertedAt !== undefined) return delivery;
   const { history, attempts } = delivery;
-  // Only what is in the transcript is in a request.
+  // Only pushes in the transcript are in a request.
   const at = history.find(({ state }) => state === "inserted")?.at ?? attempts[0]?.preparedAt;
   return at === undefined ? delivery : { ...delivery, insertedAt: at };
 }

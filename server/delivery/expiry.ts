@@ -1,12 +1,12 @@
 import type { Delivery } from "../../protocol/delivery.ts";
 import { isBeforeInsertion } from "./delivery-state.ts";
 
-/** The longest that a timer can be set for. */
+/** The longest delay of a timer. */
 const maxTimerMs = 2_147_483_647;
-/** A push that could not be taken back is tried again after so long. */
+/** Delay before a failed withdrawal is repeated. */
 const againMs = 1_000;
 
-/** Says when a push that does not stand in the transcript has outlived its time. Its timers keep no process alive. */
+/** Reports when a push expires before it is in the transcript. Its timers keep no process alive. */
 export class Expiry {
   readonly #onDue: (delivery: Delivery) => Promise<void> | void;
   readonly #timers = new Map<string, NodeJS.Timeout>();
@@ -16,7 +16,7 @@ export class Expiry {
     this.#onDue = onDue;
   }
 
-  /** Follows a delivery, from its acceptance and behind each change. */
+  /** Follows a delivery from its acceptance and after each change. */
   watch(delivery: Delivery): void {
     const { deliveryId, expiresAt } = delivery;
     if (expiresAt === undefined || !isBeforeInsertion(delivery)) this.forget(deliveryId);
@@ -33,7 +33,7 @@ export class Expiry {
     this.#timers.clear();
   }
 
-  /** Reads the wall clock once: from then on the time runs by a clock that nobody sets. */
+  /** Reads the wall clock once, then measures with a monotonic clock. */
   #arm(delivery: Delivery, expiresAt: number): void {
     const dueAt = performance.now() + Math.max(expiresAt - Date.now(), 0);
     this.#wait(delivery, dueAt, dueAt - performance.now());
@@ -42,7 +42,7 @@ export class Expiry {
   #wait(delivery: Delivery, dueAt: number, inMs: number): void {
     const { deliveryId } = delivery;
     const fire = async (): Promise<void> => {
-      // A timer may come early, and a long wait takes several.
+      // A timer can fire early, and a long wait needs several timers.
       const leftMs = dueAt - performance.now();
       if (leftMs <= 0) await this.#onDue(delivery);
       if (this.#timers.get(deliveryId) === timer) this.#wait(delivery, dueAt, leftMs <= 0 ? againMs : leftMs);

@@ -11,38 +11,38 @@ import type { Withdrawal } from "./tracked.ts";
 import type { DeliveryTracker } from "./tracker.ts";
 import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
 
-/** One frame of pushes. A single push may be larger and then has a frame of its own. */
+/** Maximum size of one frame of pushes. A larger push gets a frame of its own. */
 const maxHoldBytes = 8 * 1024 * 1024;
 
-/** A pi without the helper will not get one by itself: after so many starts in a row its pushes fail. */
+/** A pi without the helper does not get one by itself: after this many consecutive starts its pushes fail. */
 const maxLinkFailures = 3;
 
 /**
- * A helper that was there may come back: it does not answer while its session is replaced. After so many tries in a row,
- * which are 21 s, what it has not said to have fails.
+ * A loaded helper may come back: it does not answer while its session is replaced. After this many consecutive tries,
+ * about 21 s, unacknowledged pushes fail.
  */
 const maxDeafTries = 6;
 
 /**
- * Brings a session's accepted pushes to the helper inside its pi, which hands each over at its moment. What cannot be
- * brought now stays accepted in the store, and is brought to the next child.
+ * Sends a session's accepted pushes to the helper inside its pi, which inserts each at its moment. A push that cannot
+ * be sent now stays accepted in the store, and is sent to the next child.
  */
 export class Pushing implements GivenPushes {
   readonly #core: SessionCore;
   readonly #tracker: DeliveryTracker;
   readonly #log: Logger;
-  /** Which pushes the present child's helper may have. */
+  /** Pushes that the current child's helper may have. */
   #given = new Set<string>();
-  /** Which of them it has said to have. */
+  /** Pushes that the helper has acknowledged. */
   #brought = new Set<string>();
   #givenTo: Child | undefined;
-  /** The hand-over that waits for its turn; further pushes go with it. */
+  /** The next hand-over, which includes later pushes. */
   #waiting: Promise<void> | undefined;
-  /** Whether pushes wait for the outcome of a withdrawal before they are brought. */
+  /** Whether pushes wait for the outcome of a withdrawal before they are sent. */
   #isLeftOut = false;
-  /** What is on its way to the helper. */
+  /** The transfer to the helper in progress. */
   #bringing: Promise<unknown> = Promise.resolve();
-  /** How often in a row the helper could not be reached. */
+  /** Consecutive failures to reach the helper. */
   #linkFailures = 0;
   readonly #retry: Retry;
   readonly #withdrawing: Withdrawing;
@@ -55,31 +55,31 @@ export class Pushing implements GivenPushes {
     this.#withdrawing = new Withdrawing(core, tracker, this);
   }
 
-  /** Whether a push waits for a child, and for nothing else: for its hand-over, or for a run. */
+  /** Whether a push waits only for a child: to be handed over, or to start a run. */
   get wantsChild(): boolean {
     const { sessionId } = this.#core;
     return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
   }
 
-  /** The client of the push for which a run begins now, where none begins for a prompt. */
+  /** The client whose push starts a run now; undefined where a prompt starts it. */
   starter(): By | undefined {
     return this.#tracker.starter(this.#core.sessionId);
   }
 
-  /** Brings what is new, and has it handed over. Never rejects: the outcome is in the deliveries. */
+  /** Sends new pushes and has them handed over. Never rejects: the deliveries have the outcome. */
   handOver(): Promise<void> {
     this.#waiting ??= this.#handOver();
     return this.#waiting;
   }
 
-  /** For a new child, or a helper that was loaded anew: everything is brought again, which the helper takes but once. */
+  /** For a new child or a reloaded helper: sends all pushes again; the helper ignores duplicates. */
   async resume(child: Child, handOver: "now" | "later"): Promise<void> {
     this.#givenTo = undefined;
     await this.#bring(child, handOver);
     if (handOver === "now") await this.#carry(child);
   }
 
-  /** Before a prompt: has the helper append what waits for one. A prompt is not refused for what pushes suffer. */
+  /** Before a prompt: has the helper append pushes that wait for one. A failed push does not refuse the prompt. */
   async beforePrompt(child: Child): Promise<void> {
     if (!this.#tracker.waitForPrompt(this.#core.sessionId)) return;
     try {
@@ -87,53 +87,53 @@ export class Pushing implements GivenPushes {
       await this.#send<HoldReply>(child, { kind: "beforePrompt" }, { onReply: (reply) => this.#take(reply) });
     } catch (error) {
       if (child.state.kind !== "ready" || !isChildOf(this.#core, child)) throw error;
-      this.#log.error({ err: error }, "pushes could not be put before a prompt");
+      this.#log.error({ err: error }, "cannot insert pushes before a prompt");
     }
   }
 
-  /** Takes pushes back that do not stand in the transcript. Resolves when each is decided. */
+  /** Withdraws pushes that are not in the transcript. Resolves when each is decided. */
   async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     try {
       await this.#withdrawing.withdraw(deliveryIds, withdrawal);
     } finally {
-      // What was not taken back, and what was accepted after it, was perhaps left out of what was brought meanwhile.
+      // Pushes that were not withdrawn, and later ones, may have been omitted from the last transfer.
       const { kind } = this.#core.state;
       if (this.#isLeftOut && (kind === "idle" || kind === "running" || this.wantsChild)) void this.handOver();
     }
   }
 
   /**
-   * The queue is cleared: takes back the pushes that are to go with it. pi's own queue holds none. Never rejects, since
-   * the users' texts that were cleared with them must not be lost; the deliveries say what became of them.
+   * Withdraws pushes with the policy `clear` when the queue is cleared. pi's own queue holds none. Never rejects,
+   * because the user texts cleared with them must not be lost; the deliveries have the outcome.
    */
   async clear(): Promise<void> {
-    const reason = { code: "clear_queue", message: "The queue was cleared, and the push was to go with it." } as const;
+    const reason = { code: "clear_queue", message: "The queue was cleared, including this push." } as const;
     const withdrawal = { kind: "withdrawn", at: Date.now(), as: "dropped", reason } as const;
     try {
       await this.withdraw(this.#tracker.toClear(this.#core.sessionId), withdrawal);
     } catch (error) {
-      this.#log.error({ err: error }, "pushes could not be taken back with the queue");
+      this.#log.error({ err: error }, "cannot withdraw pushes with the cleared queue");
     }
   }
 
-  /** A push has outlived its time. Never rejects. */
+  /** Withdraws an expired push. Never rejects. */
   async expire(deliveryId: string): Promise<void> {
     const reason = {
       code: "expired",
-      message: "It was not inserted within the time that its client gave it.",
+      message: "It was not inserted within the time that its client set.",
     } as const;
     try {
       await this.withdraw([deliveryId], { kind: "withdrawn", at: Date.now(), as: "expired", reason });
     } catch (error) {
-      this.#log.error({ err: error, deliveryId }, "an expired push could not be taken back");
+      this.#log.error({ err: error, deliveryId }, "cannot withdraw an expired push");
     }
   }
 
-  /** Has a request made that carries a parked push. A caller that has gone before its turn asks for nothing. */
+  /** Requests a run that carries a parked push. Does nothing if the caller has gone before its turn. */
   async resend(deliveryId: string, signal?: AbortSignal, by?: By): Promise<void> {
     const isParked = (): boolean => this.#tracker.get(deliveryId).state === "parked";
     await this.#core.scope.run(async () => {
-      // What came before may have sent it already; another carrier would start a run that has nothing to carry.
+      // An earlier call may have sent it; another carrier would start a run with nothing to carry.
       if (!isParked()) return;
       const child = await this.#core.awake();
       await this.#bring(child, "now");
@@ -153,7 +153,7 @@ export class Pushing implements GivenPushes {
   }
 
   async #handOver(): Promise<void> {
-    // The turn may come at once: by then this promise must be noted as the one that waits.
+    // The turn may come immediately; this promise must be registered as waiting before that.
     await Promise.resolve();
     try {
       await this.#core.scope.run(async () => {
@@ -165,16 +165,16 @@ export class Pushing implements GivenPushes {
     } catch (error) {
       this.#waiting = undefined;
       const isExpected = error instanceof WireError && error.kind === "shutting_down";
-      this.#log[isExpected ? "debug" : "warn"]({ err: error }, "pushes wait: they could not be brought to pi");
+      this.#log[isExpected ? "debug" : "warn"]({ err: error }, "pushes wait because pi cannot be reached");
       this.#postpone(error);
     }
   }
 
-  /** Says with each push why it waits, and tries again later. After a crash that is done anyway. */
+  /** Records in each push why it waits, and tries again later. After a crash that happens anyway. */
   #postpone(error: unknown): void {
     if (error instanceof WireError && error.kind === "shutting_down") return;
     if (error instanceof WireError && error.kind === "session_closed") {
-      // One that was accepted in the last moment has missed the end of the others.
+      // A push accepted at the last moment is not ended with the others.
       if (this.#core.state.kind === "closed") {
         this.#tracker.applyToAll(this.#core.sessionId, { kind: "sessionClosed", at: Date.now() });
       }
@@ -187,7 +187,7 @@ export class Pushing implements GivenPushes {
     const words = error instanceof Error ? error.message : String(error);
     const at = Date.now();
     const isUnlinked = error instanceof WireError && error.kind === "link_failed";
-    // However often new pushes have it tried between the tries, those are what counts.
+    // Only these retries count, however often new pushes cause a try between them.
     if (!isUnlinked) this.#linkFailures = 0;
     else if (!this.#retry.isDue) this.#linkFailures += 1;
     const { kind } = this.#core.state;
@@ -196,12 +196,12 @@ export class Pushing implements GivenPushes {
       const reason = { code: "link_failed", message: `The helper inside pi cannot be reached: ${words}` } as const;
       void this.#giveUp({ kind: "withdrawn", as: "failed", at, reason });
     }
-    const reason = { code: "not_started", message: `It waits for pi, which could not be reached: ${words}` } as const;
+    const reason = { code: "not_started", message: `The push waits because pi cannot be reached: ${words}` } as const;
     this.#tracker.applyToAll(this.#core.sessionId, { kind: "postponed", at, reason });
     if (!(error instanceof WireError && error.kind === "child_exited")) this.#retry.failed();
   }
 
-  /** What a helper says to have stays with it, and what the transcript has is inserted. */
+  /** Fails pushes that neither the helper nor the transcript has. */
   async #giveUp(withdrawal: Withdrawal): Promise<void> {
     const all = this.#tracker.underWay(this.#core.sessionId);
     const { kind } = this.#core.state;
@@ -212,7 +212,7 @@ export class Pushing implements GivenPushes {
         await this.#withdrawing.withdraw(strangers, withdrawal);
       }
     } catch (error) {
-      this.#log.error({ err: error }, "pushes that cannot be brought to pi could not be given up");
+      this.#log.error({ err: error }, "cannot fail pushes that pi cannot receive");
     }
   }
 
@@ -234,10 +234,10 @@ export class Pushing implements GivenPushes {
     const withdrawn = missing.findIndex(({ deliveryId }) => this.#withdrawing.isUnderWay(deliveryId));
     const fresh = withdrawn === -1 ? missing : missing.slice(0, withdrawn);
     this.#isLeftOut = withdrawn !== -1;
-    // Without anything new it still says that what was brought for a prompt need not wait any more.
+    // An empty frame tells the helper that pushes sent for a prompt need not wait any more.
     const groups = fresh.length === 0 && handOver === "now" && this.#given.size > 0 ? [[]] : grouped(fresh);
-    // All at once, before anything is awaited: from here on each is taken back through the helper, also one that is not
-    // brought, since a former child may have written it, and one whose frame seems to have failed.
+    // Register all of them before anything is awaited: from here on each is withdrawn through the helper, because a
+    // former child may have written an unsent push, and a frame may have arrived although its send failed.
     for (const { deliveryId } of pushes) this.#given.add(deliveryId);
     for (const group of groups) {
       const onReply = (reply: HoldReply): void => this.#take(reply);
@@ -247,7 +247,7 @@ export class Pushing implements GivenPushes {
     this.#linkFailures = 0;
   }
 
-  /** A child that another session has taken over since is none of ours, and would take it for that one's. */
+  /** A child that another session has taken over would apply the pushes to that session. */
   #send<T>(child: Child, body: FrameBody, options: LinkSendOptions<T>): Promise<T> {
     if (isChildOf(this.#core, child)) return child.link.send<T>(body, options);
     return Promise.reject(new WireError("child_exited", "Another session has taken over the session's pi."));
@@ -258,10 +258,10 @@ export class Pushing implements GivenPushes {
     await this.#sendCarrier(child);
   }
 
-  /** Throws `wrong_state` where the push that is named is on another branch of the session's tree. */
+  /** Throws `wrong_state` if the named push is on another branch of the session's tree. */
   async #sendCarrier(child: Child, { deliveryId, onSent, by }: Partial<Resend> = {}): Promise<void> {
     const onReply = (reply: CarryReply): void => {
-      if (!isCarryReply(reply)) throw new WireError("link_failed", "The helper's reply to a carry is none.");
+      if (!isCarryReply(reply)) throw new WireError("link_failed", "The helper's reply to a carry is invalid.");
       if (reply.isOffBranch === true && deliveryId !== undefined) throw this.#offBranch(deliveryId);
       onSent?.();
       if (reply.started) this.#core.runStarted(undefined, by);
@@ -277,29 +277,29 @@ export class Pushing implements GivenPushes {
   }
 
   #take(reply: HoldReply): void {
-    if (!isHoldReply(reply)) throw new WireError("link_failed", "The helper's reply to a hold is none.");
+    if (!isHoldReply(reply)) throw new WireError("link_failed", "The helper's reply to a hold is invalid.");
     const { held, inserted, running, refused } = reply;
     const { sessionId } = this.#core;
     const at = Date.now();
     for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });
     for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
     for (const { deliveryId, why } of refused ?? []) {
-      const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
+      const reason = { code: "refused_by_pi", message: `The helper rejected it: ${why}` } as const;
       this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
     }
-    // A prompt that comes now must find the session running, before pi's own agent_start.
+    // A prompt that arrives now must find the session running, before pi's own agent_start.
     if (running && this.#core.state.kind === "idle") this.#core.runStarted();
   }
 }
 
-/** A parked push that a request is made for. */
+/** A request to carry a parked push. */
 interface Resend {
   readonly deliveryId: string;
   readonly onSent: () => void;
   readonly by: By | undefined;
 }
 
-/** In frames of at most {@link maxHoldBytes}, in their order. */
+/** Splits pushes into frames of at most {@link maxHoldBytes}, in order. */
 function grouped(pushes: readonly HeldPush[]): HeldPush[][] {
   const groups: HeldPush[][] = [];
   let bytes = 0;

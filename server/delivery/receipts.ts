@@ -4,19 +4,19 @@ import type { DeliveryInput } from "./delivery-state.ts";
 
 const leftOutBecause: Readonly<Record<LeftOutReason, Reason>> = {
   compacted: { code: "compacted", message: "The transcript was compacted before any request carried it." },
-  session_replaced: { code: "session_replaced", message: "Its entry is not in the session any more." },
+  session_replaced: { code: "session_replaced", message: "Its entry is no longer in the session." },
   removed_by_extension: {
     code: "removed_by_extension",
-    message: "An extension took it out of a request; a later request may carry it.",
+    message: "An extension removed it from a request; a later request may carry it.",
   },
   off_branch: {
     code: "off_branch",
     message: "Its entry is not on the active branch; a request made from that branch will carry it.",
   },
 };
-const droppedByAbort: Reason = { code: "policy", message: "The run was aborted, and the push was to be dropped then." };
+const droppedByAbort: Reason = { code: "policy", message: "The run was aborted, which drops this push by its policy." };
 
-/** What a frame of the helper says about each delivery. `open`: the ids of all that are open in the session. */
+/** Converts a frame of the helper to inputs for each delivery. `open`: all open ids of the session. */
 export function* inputsOf(
   frame: OutwardFrame,
   open: readonly string[],
@@ -44,7 +44,7 @@ export function* inputsOf(
       return;
     }
     case "dropped":
-      // What was released becomes what its withdrawal says.
+      // The withdrawal of a released push gives its outcome.
       if (frame.reason === "released") return;
       for (const id of frame.deliveryIds) yield [id, { kind: "dropped", at: frame.at, reason: droppedByAbort }];
       return;

@@ -3,23 +3,23 @@ import { nextTry, retryWindowMs } from "../core/restart-policy.ts";
 export interface RetryOptions {
   /** Tries again. */
   readonly again: () => void;
-  /** Whether a push waits: then it is tried without end. */
+  /** Whether a push waits, which removes the limit on tries. */
   readonly pushWaits: () => boolean;
-  /** Milliseconds until a try may be made at all; 0: now. Default: always now. */
+  /** Milliseconds until a try is allowed; 0: now. Default: always now. */
   readonly admit?: (() => number) | undefined;
-  /** It has become due, or is not any more. */
+  /** A try became due, or is not due any more. */
   readonly onChange?: () => void;
 }
 
-/** What is known of tries after failures. */
+/** The state of retries after failures. */
 export interface RetryFacts {
   /** Within the last ten minutes. */
   readonly failures: number;
-  /** When the next try is made, in the time of day; absent where none is. */
+  /** Time of the next try (Unix milliseconds); absent if none is planned. */
   readonly nextAt?: number;
 }
 
-/** Tries again after failures, less and less often. Its timer keeps no process alive. */
+/** Tries again after failures, with growing delays. Its timer keeps no process alive. */
 export class Retry {
   readonly #options: RetryOptions;
   #failures: number[] = [];
@@ -31,19 +31,19 @@ export class Retry {
     this.#options = options;
   }
 
-  /** Whether a try is due already, so that a failure before it is none of its own. */
+  /** Whether a try is scheduled already, so that a failure before it does not count. */
   get isDue(): boolean {
     return this.#timer !== undefined;
   }
 
-  /** Absent where nothing has failed lately. */
+  /** Undefined if there was no recent failure. */
   facts(now = performance.now()): RetryFacts | undefined {
     const failures = this.#failures.filter((at) => at > now - retryWindowMs).length;
     if (failures === 0 && this.#nextAt === undefined) return undefined;
     return { failures, ...(this.#nextAt === undefined ? {} : { nextAt: this.#nextAt }) };
   }
 
-  /** It has failed once more. While a try is due already, nothing changes. */
+  /** Records a failure. While a try is scheduled, nothing changes. */
   failed(now = performance.now()): void {
     if (this.#closed || this.#timer !== undefined) return;
     this.#failures = [...this.#failures.filter((at) => at > now - retryWindowMs), now];
@@ -61,7 +61,7 @@ export class Retry {
     this.#nextAt = Date.now() + delayMs;
     this.#timer = setTimeout(() => {
       const wait = this.#options.admit?.() ?? 0;
-      // A little apart, so that not all sessions of a daemon ask again at once.
+      // With jitter, so that not all sessions of a daemon retry at once.
       if (wait > 0) return this.#schedule(Math.ceil(wait * (1 + Math.random())));
       this.#clear();
       this.#options.again();

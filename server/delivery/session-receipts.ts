@@ -1,17 +1,14 @@
 import { within } from "../lib/deadline.ts";
 
-/** A store, or a file, that does not answer must not keep a session silent for longer. */
+/** A store or file that does not answer delays a session's notifications no longer than this. */
 const maxSilenceMs = 2_000;
 
-/**
- * Tells receipts in the order in which they came about, each when it is on disk: what was told is still true after a
- * `kill -9` of the daemon.
- */
+/** Sends receipts in order, each after it is on disk: a receipt stays true after a `kill -9` of the daemon. */
 export class Receipts {
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
 
-  /** Calls `tell` when `ready` is settled, whatever came of it, and behind all that were given before. */
+  /** Calls `tell` when `ready` is settled, whether fulfilled or rejected, and after all earlier calls. */
   tell(ready: Promise<unknown> | undefined, tell: () => void): void {
     if (ready === undefined && this.#waiting === 0) {
       tell();
@@ -27,7 +24,7 @@ export class Receipts {
     })();
   }
 
-  /** Resolves when all that was given has been told. */
+  /** Resolves when all earlier calls have been made. */
   async told(): Promise<void> {
     while (this.#waiting > 0) await this.#last;
   }

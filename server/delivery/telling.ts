@@ -2,9 +2,9 @@ import type { Delivery } from "../../protocol/delivery.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 
 export interface TellingOptions {
-  /** Has what was written brought to disk at the end of this turn of the event loop. */
+  /** Requests a sync at the end of this turn of the event loop. */
   readonly hurry: () => void;
-  /** Brings to disk, now, what was written, while everybody waits. */
+  /** Writes and syncs now; blocks the event loop. */
   readonly flush: () => void;
   readonly tell: (delivery: Delivery) => void;
 }
@@ -16,21 +16,22 @@ interface Untold {
 }
 
 /**
- * Tells of changes only once they are on disk, in their order, so that no later daemon says otherwise; where the store
- * fails, once that is known. What a request has done to a delivery is stored at the end of the turn of the event loop, with
- * all that came before it: of requests the transcript says nothing. Other steps wait a moment and share a sync.
+ * Reports changes in order, and only once they are on disk, so that a later daemon never contradicts them; if the
+ * store fails, once that is known. The effects of a request on a delivery are stored at the end of the turn of the
+ * event loop, with everything before them, because the transcript does not record requests. Other steps wait a moment
+ * and share a sync.
  */
 export class Telling {
   readonly #options: TellingOptions;
   readonly #untold: Untold[] = [];
-  /** How many changes of each delivery are among them. */
+  /** Number of unreported changes for each delivery. */
   readonly #counts = new Map<string, number>();
 
   constructor(options: TellingOptions) {
     this.#options = options;
   }
 
-  /** Notes a change. `written` settles when it is on disk, or failed. */
+  /** Records a change. `written` settles when it is on disk, or failed. */
   changed(delivery: Delivery, written: Promise<void>): void {
     const untold: Untold = { delivery, isStored: false };
     this.#untold.push(untold);
@@ -43,12 +44,12 @@ export class Telling {
     written.then(stored, stored);
   }
 
-  /** Whether nobody was told yet of the newest change of a delivery. */
+  /** Whether the newest change of a delivery is unreported. */
   isUntold(deliveryId: string): boolean {
     return this.#counts.has(deliveryId);
   }
 
-  /** Resolves when all changes until now were told; with an id, those of this delivery. Does not wait for others. */
+  /** Resolves when all changes so far were reported; with an id, those of this delivery only. */
   async told(deliveryId?: string): Promise<void> {
     if (deliveryId !== undefined && !this.isUntold(deliveryId)) return;
     const last = this.#untold.findLast(
@@ -60,7 +61,7 @@ export class Telling {
     await last.told.promise;
   }
 
-  /** Brings to disk and tells now what is left. */
+  /** Stores and reports the remaining changes now. */
   close(): void {
     this.#options.flush();
     for (const untold of this.#untold) untold.isStored = true;

@@ -10,15 +10,15 @@ export interface OpenOfSession {
 
 export const nothingOpen: OpenOfSession = { ids: new Set(), bytes: 0 };
 
-/** Why a push is taken back. */
+/** Why a push is withdrawn. */
 export type Withdrawal = Extract<DeliveryInput, { kind: "withdrawn" }>;
 
 export interface Tracked {
   readonly push: StoredPush;
   readonly stored: Promise<void>;
-  /** Whether it is on disk: only then may anybody act on it. */
+  /** Whether it is on disk; only then may it be sent. */
   isDurable: boolean;
   delivery: Delivery;
-  /** It is to be taken back as soon as it turns out that pi does not have it. */
+  /** The withdrawal to apply as soon as it is certain that pi does not have it. */
   withdrawal?: Withdrawal;
 }

@@ -26,24 +26,24 @@ import { Waiters } from "./waiters.ts";
 
 export interface TrackerOptions {
   readonly store: DeliveryStore;
-  /** Bound of one push as JSON. */
+  /** Maximum size of one push as JSON. */
   readonly maxPushBytes: number;
-  /** How many pushes of one session, and how many bytes of them, may be on their way at a time. */
+  /** Maximum number and bytes of open pushes per session. */
   readonly maxOpenPerSession: number;
   readonly maxOpenBytesPerSession: number;
-  /** How many settled deliveries, and how many bytes of them, are kept in memory; the others are read from the store. */
+  /** Maximum number and bytes of settled deliveries in memory; older ones are read from the store. */
   readonly maxSettledInMemory: number;
   readonly maxSettledBytesInMemory: number;
   readonly log: Logger;
-  /** Asked of the sessions whose deliveries are under way at the start: whether those are over. Default: none is. */
+  /** Called at the start for sessions with open deliveries: whether the session is gone. Default: never. */
   readonly isGone?: (sessionId: string) => boolean;
-  /** Every change of every delivery, in order. */
+  /** Receives every change of every delivery, in order. */
   readonly onChange: (delivery: Delivery) => void;
-  /** It has outlived its time, and is to be withdrawn. Called again after a while as long as it is not. */
+  /** Called when a push expires and must be withdrawn; repeated until it is. */
   readonly onExpired?: (delivery: Delivery) => Promise<void> | void;
 }
 
-/** Follows every push from its acceptance to its end. The store is the truth; the helper's list is its copy. */
+/** Tracks every push from its acceptance to its end. The store is authoritative; the helper's list is a copy. */
 export class DeliveryTracker {
   readonly #options: TrackerOptions;
   readonly #open = new Map<string, Tracked>();
@@ -78,11 +78,11 @@ export class DeliveryTracker {
     }
     const gone = [...this.#bySession.keys()].filter((sessionId) => options.isGone?.(sessionId) === true);
     for (const sessionId of gone) this.applyToAll(sessionId, { kind: "sessionGone", at: Date.now() });
-    // The dialogs of a former daemon have ended with it.
+    // The dialogs of a former daemon ended with it.
     for (const sessionId of [...this.#bySession.keys()]) this.runWaits(sessionId, false);
   }
 
-  /** How many are on their way, in each state that any is in. */
+  /** Number of open deliveries by state. */
   openByState(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { delivery } of this.#open.values()) counts.set(delivery.state, (counts.get(delivery.state) ?? 0) + 1);
@@ -90,8 +90,8 @@ export class DeliveryTracker {
   }
 
   /**
-   * Stores a push. Resolves when it is on disk. The same id with equal content gives the existing delivery; with other
-   * content it is a `conflict`. Nothing is accepted when the store failed.
+   * Stores a push. Resolves when it is on disk. The same id with equal content returns the existing delivery; with
+   * other content it is a `conflict`. Nothing is accepted when the store has failed.
    */
   async accept(params: Params<"delivery/push">, by?: By): Promise<Delivery> {
     const push = acceptedPush(params);
@@ -102,7 +102,7 @@ export class DeliveryTracker {
         maxBytes: this.#options.maxPushBytes,
       });
     }
-    // An id that was minted here is nobody's yet.
+    // A new random id cannot exist yet.
     const existing = params.deliveryId === undefined ? undefined : this.#find(push.deliveryId);
     if (existing !== undefined) return await this.#again(existing, push, params.sessionId);
     this.#refuseOverload(params.sessionId, size);
@@ -118,37 +118,40 @@ export class DeliveryTracker {
       throw error;
     }
     tracked.isDurable = true;
-    // What has come over it meanwhile was told of already.
+    // A later change was reported already.
     if (tracked.delivery === delivery) this.#options.onChange(delivery);
     return await this.read(push.deliveryId);
   }
 
-  /** A delivery that is not forgotten, as it is now. */
+  /** Returns a retained delivery in its current state. */
   find(deliveryId: string): Delivery | undefined {
     return this.#find(deliveryId)?.delivery;
   }
 
-  /** The delivery as it is now, which may not be on disk yet. Throws `delivery_not_found`. */
+  /** The current delivery, which may not be on disk yet. Throws `delivery_not_found`. */
   get(deliveryId: string): Delivery {
     const found = this.#find(deliveryId);
     if (found === undefined) throw notFound(deliveryId);
     return found.delivery;
   }
 
-  /** The delivery as clients may be told of it: what it has become until now is on disk. Throws `delivery_not_found`. */
+  /** The delivery as clients may see it: on disk up to now. Throws `delivery_not_found`. */
   async read(deliveryId: string): Promise<Delivery> {
     while (this.#telling.isUntold(deliveryId)) await this.#telling.told(deliveryId);
     return this.get(deliveryId);
   }
 
-  /** Resolves when all that has changed until now is on disk and was told. */
+  /** Resolves when all changes so far are on disk and reported. */
   told(): Promise<void> {
     return this.#telling.told();
   }
 
-  /** The delivery once it has reached `until`, is parked, or never will. Throws `deadline_exceeded`; cancels nothing. */
+  /**
+   * Returns the delivery once it has reached `until`, is parked, or can never reach it. Throws `deadline_exceeded`;
+   * cancels nothing.
+   */
   async wait(deliveryId: string, until: WaitUntil, timeoutMs: number, signal: AbortSignal): Promise<Delivery> {
-    // Between the last look and the wait nothing may be told.
+    // No report may happen between this check and the wait.
     while (this.#telling.isUntold(deliveryId)) await this.#telling.told(deliveryId);
     const delivery = this.get(deliveryId);
     if (timeoutMs === 0 || endsWait(delivery, until)) return delivery;
@@ -156,8 +159,8 @@ export class DeliveryTracker {
   }
 
   /**
-   * What a helper has to be given for a session: all that may still reach the model, the oldest first. It finds by itself
-   * which of them stand in the transcript, and watches for those too.
+   * All pushes of a session that may still reach the model, oldest first. The helper finds by itself which of them
+   * are in the transcript, and watches those too.
    */
   toHold(sessionId: string): readonly HeldPush[] {
     return this.#of(sessionId)
@@ -165,21 +168,20 @@ export class DeliveryTracker {
       .map(({ push, delivery }) => (delivery.state === "parked" ? { ...push, parked: true } : push));
   }
 
-  /** Whether one waits for its agent, and for nothing else. */
+  /** Whether a push waits only for the agent. */
   wantsAgent(sessionId: string): boolean {
     return this.#of(sessionId).some(
       ({ delivery: { state, deliverAs } }) => (state === "accepted" || state === "held") && deliverAs !== "nextTurn",
     );
   }
 
-  /** Whether one stands in the transcript, wants a run, and has been in no request. */
+  /** Whether a push in the transcript wants a run and has been in no request. */
   wantsCarrier(sessionId: string): boolean {
     return this.#of(sessionId).some(({ delivery }) => delivery.deliverAs !== "nextTurn" && startsRun(delivery));
   }
 
   /**
-   * Whose push a run that begins now is for, if it is for a push: of those that want a run and were in no request, the
-   * last one starts it.
+   * The client of the push that starts a run now: of the pushes that want a run and were in no request, the last one.
    */
   starter(sessionId: string): By | undefined {
     const waiting = this.#of(sessionId).filter(
@@ -189,17 +191,17 @@ export class DeliveryTracker {
     return waiting.at(-1)?.delivery.history[0]?.by;
   }
 
-  /** One page of deliveries of these sessions, the newest first. Throws `delivery_not_found` for an `after` that is none. */
+  /** One page of deliveries of these sessions, newest first. Throws `delivery_not_found` for an unknown `after`. */
   async list(params: Params<"delivery/list">, of?: readonly string[]): Promise<Result<"delivery/list">> {
     const { sessionId, states, limit = 100, after } = params;
     const sessionIds = sessionId === undefined ? of : [sessionId].filter((id) => of?.includes(id) ?? true);
     await this.#telling.told();
     await this.#options.store.written();
     const behind = after === undefined ? undefined : this.#options.store.get(after)?.delivery;
-    // Memory may still have one that the store has forgotten, and with it its place among the others.
+    // Memory may still have a delivery that the store has deleted, together with its position.
     if (after !== undefined && behind === undefined) throw notFound(after);
     const rows = this.#options.store.list({ sessionIds, states, limit: limit + 1, behind });
-    // What a store that fails has not taken is known here. What is on its way to the disk is told when it is there.
+    // Memory has the changes that a failing store has not taken. Pending writes are reported when they are on disk.
     const page = rows.slice(0, limit);
     const newest = page.map((row) => {
       const { deliveryId } = row;
@@ -211,12 +213,12 @@ export class DeliveryTracker {
     return { deliveries, ...(rows.length > limit && last !== undefined ? { next: last.deliveryId } : {}) };
   }
 
-  /** The deliveries of a session that are under way. */
+  /** The open deliveries of a session. */
   underWay(sessionId: string): readonly string[] {
     return this.#of(sessionId).map(({ push }) => push.deliveryId);
   }
 
-  /** What has become of deliveries. */
+  /** Returns the effects for deliveries. */
   async effects(deliveryIds: readonly string[]): Promise<DeliveryEffects> {
     const effects = deliveryIds.map(async (deliveryId) => {
       const { state, reason } = await this.read(deliveryId);
@@ -225,19 +227,19 @@ export class DeliveryTracker {
     return await Promise.all(effects);
   }
 
-  /** The pushes that go when the queue is cleared. */
+  /** The pushes that a cleared queue removes. */
   toClear(sessionId: string): readonly string[] {
     return this.#of(sessionId)
       .filter(({ push }) => push.onClearQueue === "drop")
       .map(({ push }) => push.deliveryId);
   }
 
-  /** Resolves when each of these is on disk, or was not accepted after all. */
+  /** Resolves when each is on disk or was rejected. */
   async stored(deliveryIds: readonly string[]): Promise<void> {
     await Promise.allSettled(deliveryIds.flatMap((id) => this.#open.get(id)?.stored ?? []));
   }
 
-  /** Which of these can still be taken back, as far as is known. */
+  /** The pushes that may still be withdrawn. */
   withdrawable(deliveryIds: readonly string[]): readonly string[] {
     return deliveryIds.filter((id) => {
       const tracked = this.#open.get(id);
@@ -245,7 +247,7 @@ export class DeliveryTracker {
     });
   }
 
-  /** Notes for pushes that pi was given what they become if pi turns out not to have them. */
+  /** Records the withdrawal to apply if pi turns out not to have the pushes. */
   withdrawLater(deliveryIds: readonly string[], withdrawal: Withdrawal): void {
     for (const id of deliveryIds) {
       const tracked = this.#open.get(id);
@@ -253,7 +255,7 @@ export class DeliveryTracker {
     }
   }
 
-  /** Resolves when it is decided whether a push that pi was given stands in the transcript. */
+  /** Resolves when it is known whether a push that pi received is in the transcript. */
   leftHelper(deliveryId: string): Promise<void> {
     if (this.withdrawable([deliveryId]).length === 0) return Promise.resolve();
     const deciding = this.#deciding.get(deliveryId) ?? deferred<void>();
@@ -261,30 +263,30 @@ export class DeliveryTracker {
     return deciding.promise;
   }
 
-  /** Stores and tells what is left, and ends the timers. */
+  /** Stores and reports remaining changes, and stops the timers. */
   close(): void {
     this.#telling.close();
     this.#expiry.close();
   }
 
-  /** How many have not reached the model. */
+  /** Number of pushes that have not reached the model. */
   pending(sessionId: string): number {
     return this.#of(sessionId).filter(({ delivery }) => delivery.state !== "delivered").length;
   }
 
-  /** Whether some do not stand in the transcript yet, so that the next prompt can take them along. */
+  /** Whether some are not in the transcript yet, so that the next prompt can take them along. */
   waitForPrompt(sessionId: string): boolean {
     return this.#of(sessionId).some(({ delivery }) => !isInserted(delivery));
   }
 
-  /** Takes what a helper reports. */
+  /** Applies a frame of the helper. */
   receive(sessionId: string, frame: OutwardFrame): void {
     if (frame.kind === "dropped" && frame.reason === "released") this.#released(sessionId, frame.deliveryIds);
     const open = this.underWay(sessionId);
     for (const [deliveryId, input] of inputsOf(frame, open)) this.apply(sessionId, deliveryId, input);
   }
 
-  /** Applies one input to one delivery of a session. Ids that are not open there are passed over. */
+  /** Applies one input to one delivery of a session. Ids that are not open there are ignored. */
   apply(sessionId: string, deliveryId: string, input: DeliveryInput): void {
     const tracked = this.#open.get(deliveryId);
     if (tracked === undefined || tracked.delivery.sessionId !== sessionId) return;
@@ -294,7 +296,7 @@ export class DeliveryTracker {
       this.#advance(tracked, { kind: "dialog", at: Date.now(), isOpen: true });
   }
 
-  /** Whether the input has changed the delivery. */
+  /** Returns whether the input changed the delivery. */
   #advance(tracked: Tracked, input: DeliveryInput): boolean {
     const { deliveryId } = tracked.push;
     const result = transition(tracked.delivery, input);
@@ -315,7 +317,7 @@ export class DeliveryTracker {
       this.#untrack(result.delivery);
       const settled = { push: tracked.push, delivery: result.delivery };
       this.#settled.set(deliveryId, settled);
-      // Until it is committed the store still has the state before. One that failed is written again by the store.
+      // Until the commit, the store has the previous state. The store itself retries failed writes.
       this.#settling.set(deliveryId, settled);
       written.then(
         () => this.#settling.delete(deliveryId),
@@ -331,7 +333,7 @@ export class DeliveryTracker {
     for (const id of this.underWay(sessionId)) this.apply(sessionId, id, input);
   }
 
-  /** The session's run waits, or waits no more, for the answer to a dialog: its held pushes say so, also those to come. */
+  /** The session's run starts or stops waiting for a dialog: its held pushes record that, including later ones. */
   runWaits(sessionId: string, isOpen: boolean): void {
     if (isOpen) this.#runsWaiting.add(sessionId);
     else this.#runsWaiting.delete(sessionId);
@@ -354,7 +356,7 @@ export class DeliveryTracker {
     const { ids, bytes } = this.#bySession.get(sessionId) ?? nothingOpen;
     const { maxOpenPerSession, maxOpenBytesPerSession } = this.#options;
     if (ids.size < maxOpenPerSession && bytes + size <= maxOpenBytesPerSession) return;
-    throw new WireError("overloaded", `The session has ${ids.size} pushes on their way, which is what it may have.`, {
+    throw new WireError("overloaded", `The session has ${ids.size} open pushes, which is its limit.`, {
       retryAfterMs: 1_000,
       maxOpenPerSession,
       maxOpenBytesPerSession,

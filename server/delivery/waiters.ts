@@ -7,9 +7,9 @@ export interface WaitRequest {
   readonly deliveryId: string;
   readonly until: WaitUntil;
   readonly timeoutMs: number;
-  /** Ends the wait when nobody wants its outcome any more. */
+  /** Ends the wait when its caller has gone. */
   readonly signal: AbortSignal;
-  /** The delivery as it is, for the error at the deadline. */
+  /** Returns the current delivery, for the error at the deadline. */
   readonly now: () => Promise<Delivery>;
 }
 
@@ -19,7 +19,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** Those who wait for a delivery to come to a state. */
+/** Calls that wait for a delivery to reach a state. */
 export class Waiters {
   readonly #waiters = new Map<string, Set<Waiter>>();
 
@@ -52,7 +52,7 @@ export class Waiters {
     }
   }
 
-  /** The delivery was not accepted after all. */
+  /** Rejects the waits of a delivery that was not accepted. */
   fail(deliveryId: string, error: unknown): void {
     for (const { reject } of this.#waiters.get(deliveryId) ?? []) reject(error);
   }

@@ -7,23 +7,23 @@ import { deliveriesIn } from "../pi/session-file.ts";
 import type { Withdrawal } from "./tracked.ts";
 import type { DeliveryTracker } from "./tracker.ts";
 
-/** What is known of the way of pushes to the helper. */
+/** The state of pushes on their way to the helper. */
 export interface GivenPushes {
-  /** Whether the child's helper may have the push, or the transcript that it began with. */
+  /** Whether the child's helper may have the push, or the transcript at the child's start may contain it. */
   isGiven(child: Child, deliveryId: string): boolean;
-  /** Resolves when what is on its way to the helper is there, or failed. */
+  /** Resolves when the current transfer to the helper has ended or failed. */
   brought(): Promise<void>;
 }
 
 /**
- * Takes back pushes that do not stand in the transcript. Whether one does is known by whoever has it: the helper, else
- * the session file; so a push is never both, taken back and inserted, and never neither.
+ * Withdraws pushes that are not in the transcript. The helper knows whether one is, or without a helper the session
+ * file; so a push is always either withdrawn or inserted, never both and never neither.
  */
 export class Withdrawing {
   readonly #core: SessionCore;
   readonly #tracker: DeliveryTracker;
   readonly #pushes: GivenPushes;
-  /** Those that are being taken back, with how many do so. */
+  /** Pushes being withdrawn, with the number of calls that do so. */
   readonly #underWay = new Map<string, number>();
 
   constructor(core: SessionCore, tracker: DeliveryTracker, pushes: GivenPushes) {
@@ -33,14 +33,14 @@ export class Withdrawing {
   }
 
   /**
-   * Whether a push is being taken back. Meanwhile it is not brought to a helper, which would hold it again. Later pushes
-   * wait as well, so that it keeps its place where it is not taken back after all.
+   * Whether a push is being withdrawn. Meanwhile it is not sent to a helper, which would hold it again. Later pushes
+   * also wait, so that it keeps its position if it is not withdrawn after all.
    */
   isUnderWay(deliveryId: string): boolean {
     return this.#underWay.has(deliveryId);
   }
 
-  /** Resolves when it is decided for each: withdrawn, or inserted. Throws what the link can throw. */
+  /** Resolves when each is decided: withdrawn or inserted. Throws errors of the link. */
   async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     for (const id of deliveryIds) this.#underWay.set(id, (this.#underWay.get(id) ?? 0) + 1);
     try {
@@ -55,7 +55,7 @@ export class Withdrawing {
     }
   }
 
-  /** As {@link withdraw}, for a session that has no child. Nothing is decided when one is started meanwhile. */
+  /** As {@link withdraw}, for a session without a child. Decides nothing if one is started meanwhile. */
   async withdrawWithoutChild(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     if (hasChild(this.#core)) return;
     await this.#fromFile(this.#tracker.withdrawable(deliveryIds), withdrawal);
@@ -74,7 +74,7 @@ export class Withdrawing {
 
   async #fromHelper(child: Child, left: readonly string[], withdrawal: Withdrawal): Promise<void> {
     const given = left.filter((id) => this.#pushes.isGiven(child, id));
-    // A child's helper is given all that there is when it starts: these came later, and nobody has them.
+    // A child's helper receives all pushes when it starts; these came later, so pi does not have them.
     this.#apply(
       left.filter((id) => !given.includes(id)),
       withdrawal,
@@ -89,32 +89,35 @@ export class Withdrawing {
         given.filter((id) => reply.pending.includes(id)),
       );
     } catch (error) {
-      // Another session may have taken the child over: nobody there has them.
+      // Another session may have taken over the child, so its helper does not have them.
       if (!isChildOf(this.#core, child)) return;
       if (child.state.kind === "ready") throw error;
       await child.exited;
     }
   }
 
-  /** A reply that leaves one out would be asked for without end. What was not asked for is not acted on. */
+  /**
+   * A reply without one of the ids would cause endless repeats, so it is refused. Ids that were not requested are
+   * ignored.
+   */
   #take(reply: ReleaseReply, given: ReadonlySet<string>, withdrawal: Withdrawal): void {
-    if (!isReleaseReply(reply)) throw nonsense("is none");
+    if (!isReleaseReply(reply)) throw nonsense("is invalid");
     const { released, tooLate, pending } = reply;
     const said = new Set([...released, ...tooLate, ...pending]);
-    if (![...given].every((id) => said.has(id))) throw nonsense("leaves pushes out");
+    if (![...given].every((id) => said.has(id))) throw nonsense("omits pushes");
     const asked = (ids: readonly string[]): readonly string[] => ids.filter((id) => given.has(id));
     this.#inserted(asked(tooLate));
     this.#apply(asked(released), withdrawal);
     this.#tracker.withdrawLater(asked(pending), withdrawal);
   }
 
-  /** Until the helper has said what became of those that pi was given. */
+  /** Waits until the helper has reported the state of the pushes that pi received. */
   async #decided(child: Child, pending: readonly string[]): Promise<void> {
     const waits = pending.map((id) => this.#tracker.leftHelper(id));
     await Promise.race([Promise.all(waits), child.exited]);
   }
 
-  /** Without a child nobody holds anything: the last one has written what it has written. */
+  /** Without a child the session file is final. */
   async #fromFile(left: readonly string[], withdrawal: Withdrawal): Promise<void> {
     await this.#core.cleaned();
     const written = await deliveriesIn(this.#core.file, left);

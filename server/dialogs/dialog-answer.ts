@@ -3,7 +3,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { PiCommand } from "../pi/records.ts";
 import type { Question } from "./dialog-question.ts";
 
-/** Throws `invalid_params` when the answer is none to this question. pi itself takes anything (measured). */
+/** Throws `invalid_params` for an answer that does not fit the question. pi itself accepts anything (measured). */
 export function checkAnswer(question: Question, answer: DialogAnswer, maxAnswerBytes: number): void {
   if ("cancelled" in answer) return;
   const { method, options = [] } = question;
@@ -20,13 +20,13 @@ export function checkAnswer(question: Question, answer: DialogAnswer, maxAnswerB
   }
 }
 
-/** An answer as pi takes it. */
+/** An answer in pi's format. */
 export function replyTo({ requestId: id }: Question, answer: DialogAnswer): PiCommand {
   return { type: "extension_ui_response", id, ...answer };
 }
 
 function wrong(path: string, message: string): WireError {
-  return new WireError("invalid_params", `This is no answer to the dialog, which stays open: ${path} ${message}.`, {
+  return new WireError("invalid_params", `The answer does not fit the dialog, which stays open: ${path} ${message}.`, {
     findings: [{ path, message }],
   });
 }

@@ -1,30 +1,32 @@
 import type { DialogPolicy } from "../../protocol/dialog.ts";
 
-/** Bounds of how long a dialog is open, in milliseconds. */
+/** Limits on how long a dialog is open, in milliseconds. */
 export interface DialogTimes {
-  /** A dialog is ended so long before pi would do so by itself: an answer behind that would reach nobody. */
+  /** A dialog ends this long before pi would end it by itself, because pi ignores later answers. */
   readonly beforePiTimeoutMs: number;
-  /** The longest that any is open. */
+  /** The longest time that a dialog is open. */
   readonly maxDialogMs: number;
-  /** Under `cancel`: how long the last one who can answer may be away from a dialog that was shown. */
+  /** With `cancel`: how long the last client that can answer may be disconnected after the dialog was shown. */
   readonly maxAwayMs: number;
-  /** How long only its owner may answer, where the owner can. */
+  /** How long only its owner may answer, if the owner is able to. */
   readonly dialogDelayMs: number;
 }
 
-/** How long only its owner may answer a dialog that stays open for `openMs`: others need time to answer, too. */
+/**
+ * How long only its owner may answer a dialog that stays open for `openMs`: other clients need time to answer, too.
+ */
 export function reservedFor(openMs: number, { dialogDelayMs }: DialogTimes): number {
   return Math.min(dialogDelayMs, Math.floor(openMs / 3));
 }
 
 /**
- * Why `cancel`: whoever does not say `dialogs: true` is mostly a script, which nobody watches. A run that waits for nobody
- * keeps a pi, its tools and all that wait for them; one whose question is dismissed goes on as extensions expect of a
- * user who presses Escape, and `dialog/resolved` says why.
+ * Reason for `cancel`: a client without `dialogs: true` is usually an unattended script. A run that waits without end
+ * occupies a pi and its tools; a run whose question is dismissed continues as after Escape, and `dialog/resolved` has
+ * the reason.
  */
 export const defaultPolicy: DialogPolicy = { kind: "cancel" };
 
-/** How long a dialog may stay open in all, and whose that time is. */
+/** How long a dialog may stay open, and whose limit that is. */
 export function openFor(
   policy: DialogPolicy,
   timeoutMs: number | undefined,
@@ -38,7 +40,7 @@ export function openFor(
   return pis <= ours ? { ms: pis, by: "pi" } : { ms: ours, by: "deadline" };
 }
 
-/** How long a dialog may be open while nobody is there who can answer; undefined: that is no reason to end it. */
+/** How long a dialog may be open without a client that can answer; undefined: without limit. */
 export function unattendedFor(
   policy: DialogPolicy,
   why: "opened" | "left",

@@ -1,7 +1,7 @@
 import type { Dialog, DialogMethod } from "../../protocol/dialog.ts";
 import type { PiEvent } from "../pi/records.ts";
 
-/** What an extension asks, as far as clients are told. */
+/** An extension's question, in the fields that clients see. */
 export type Question = Pick<
   Dialog,
   "requestId" | "method" | "title" | "message" | "options" | "placeholder" | "prefill"
@@ -9,22 +9,22 @@ export type Question = Pick<
 
 export interface AskedQuestion {
   readonly question: Question;
-  /** pi ends it by itself after so many milliseconds. */
+  /** pi ends it by itself after this time. */
   readonly timeoutMs: number | undefined;
-  /** Of its texts. */
+  /** Size of its texts. */
   readonly bytes: number;
 }
 
 const methods: Readonly<Record<DialogMethod, true>> = { select: true, confirm: true, input: true, editor: true };
 
-/** Reads a question of an extension, if the event is one (docs/rpc-extension-ui.md of pi). */
+/** Reads an extension's question, if the event is one (docs/rpc-extension-ui.md of pi). */
 export function questionOf(event: PiEvent): AskedQuestion | undefined {
   const { type, id, method, timeout } = event;
   if (type !== "extension_ui_request" || typeof id !== "string" || !isDialogMethod(method)) return undefined;
   const question: Question = {
     requestId: id,
     method,
-    // An extension may hand over anything; pi does not look.
+    // An extension may pass any value; pi does not validate it.
     title: text(event["title"]) ?? "",
     ...(method === "select" ? { options: texts(event["options"]) } : {}),
     ...(method === "confirm" ? given("message", text(event["message"])) : {}),

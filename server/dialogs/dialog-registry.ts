@@ -6,25 +6,25 @@ import type { DialogStore } from "../store/dialogs.ts";
 import type { DialogTimes } from "./dialog-policy.ts";
 
 export interface DialogLimits extends DialogTimes {
-  /** Open at a time: of one session, and of all. */
+  /** Maximum number of open dialogs: per session, and in total. */
   readonly maxDialogsPerSession: number;
   readonly maxDialogs: number;
-  /** One dialog as JSON, and all that are open. */
+  /** Maximum size of one dialog as JSON, and of all open dialogs. */
   readonly maxDialogBytes: number;
   readonly maxDialogsBytes: number;
   /** Of a `select`. */
   readonly maxDialogOptions: number;
   readonly maxAnswerBytes: number;
-  /** Of one answer to `dialog/list`, beside its first dialog. */
+  /** Maximum size of one answer to `dialog/list`; its first dialog may exceed it. */
   readonly maxDialogPageBytes: number;
-  /** Dialogs that have ended, in the store and in memory. */
+  /** Maximum number of ended dialogs, in the store and in memory. */
   readonly maxEndedDialogs: number;
   readonly maxEndedDialogsInMemory: number;
-  /** How long pi waits for its answer until the extensions have been told that no client can answer. */
+  /** How long pi's answer is delayed until the extensions were told that no client can answer. */
   readonly announceMs: number;
 }
 
-/** Who has asked: the dialogs of one session. */
+/** The dialogs of one session. */
 export interface DialogOwner {
   find(dialogId: string): Dialog | undefined;
   /** Undefined: it is not open. Throws `invalid_params` and leaves it open. */
@@ -34,9 +34,9 @@ export interface DialogOwner {
 export interface DialogQuery {
   readonly sessionId?: string | undefined;
   readonly limit?: number | undefined;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string | undefined;
-  /** Whether the dialogs of a session are listed. Default: those of all. */
+  /** Whether a session's dialogs are included. Default: all sessions. */
   readonly isListed?: ((sessionId: string) => boolean) | undefined;
 }
 
@@ -45,13 +45,13 @@ export interface DialogPage {
   readonly next?: string;
 }
 
-/** Where dialogs are kept. */
+/** The stored dialogs. */
 type DialogKeeping = Pick<DialogStore, keyof DialogStore>;
 
 interface Entry {
   readonly owner: DialogOwner;
   readonly bytes: number;
-  /** Counts dialogs. */
+  /** Sequence number of the dialog. */
   readonly order: number;
 }
 
@@ -60,10 +60,10 @@ interface Ended {
   readonly order: number;
 }
 
-/** What is kept of a title, and of pi's id, when a dialog has ended. */
+/** Maximum length that is kept of an ended dialog's title and pi id. */
 const maxShown = 200;
 
-/** Finds the session of a dialog, keeps the bounds that all sessions share, and remembers what has ended. */
+/** Finds the session of a dialog, enforces the limits shared by all sessions, and remembers ended dialogs. */
 export class DialogRegistry {
   readonly limits: DialogLimits;
   readonly #store: DialogKeeping;
@@ -81,49 +81,47 @@ export class DialogRegistry {
     this.#left = Map.groupBy(store.open(), ({ sessionId }) => sessionId);
   }
 
-  /** What a former daemon has left open of a session. Given once. */
+  /** Returns the dialogs that a former daemon left open in a session, once. */
   takeLeft(sessionId: string): readonly Dialog[] {
     const left = this.#left.get(sessionId) ?? [];
     this.#left.delete(sessionId);
     return left;
   }
 
-  /** An open dialog. */
   find(dialogId: string): Dialog | undefined {
     return this.#open.get(dialogId)?.owner.find(dialogId);
   }
 
-  /** How many are open. */
   get openCount(): number {
     return this.#open.size;
   }
 
-  /** Whose dialog it is, or was as long as it is remembered. */
+  /** The session of an open dialog, or of a remembered one. */
   sessionOf(dialogId: string): string | undefined {
     const dialog = this.find(dialogId) ?? this.#ended.get(dialogId)?.dialog ?? this.#store.get(dialogId);
     return dialog?.sessionId;
   }
 
-  /** Whether one more of this size has a place. */
+  /** Whether one more dialog of this size fits. */
   hasRoom(bytes: number): boolean {
     return this.#open.size < this.limits.maxDialogs && this.#openBytes + bytes <= this.limits.maxDialogsBytes;
   }
 
   /**
-   * Notes a dialog that is told in the same moment, behind pi's own record and in the order of the log. Its row is on disk a
-   * moment later: what a daemon that is killed in between had told, its own record of pi's question, is not on disk either
-   * and is named as a gap, and the dialog ends with its pi. Waiting for the disk would only keep a run waiting where that
-   * does not answer.
+   * Records a dialog that is announced at the same moment, after pi's own record and in the order of the log. Its row
+   * is written a moment later. If the daemon is killed in between, the gap covers pi's record of the question as
+   * well, and the dialog ends with its pi. Waiting for the disk would only block a run while the disk does not
+   * answer.
    */
   opened(owner: DialogOwner, dialog: Dialog, bytes: number): void {
     this.#opened += 1;
     this.#open.set(dialog.dialogId, { owner, bytes, order: this.#opened });
     this.#openBytes += bytes;
-    // A failed write is logged by the store, and made again.
+    // The store logs and retries a failed write.
     void this.#store.put(dialog);
   }
 
-  /** Notes how a dialog has ended, without what it was about. One that never was open is remembered in memory alone. */
+  /** Records how a dialog ended, without its content. A dialog that never was open is remembered in memory only. */
   ended({ message: _m, options: _o, placeholder: _p, prefill: _f, ...rest }: Dialog, wasOpen: boolean): void {
     const { dialogId, title, requestId } = rest;
     const dialog: Dialog = { ...rest, title: title.slice(0, maxShown), requestId: requestId.slice(0, maxShown) };
@@ -139,7 +137,7 @@ export class DialogRegistry {
     void this.#store.limit(this.limits.maxEndedDialogs);
   }
 
-  /** Gives a dialog its answer. Throws `invalid_params`, `stale`, `dialog_not_found`. */
+  /** Answers a dialog. Throws `invalid_params`, `stale`, `dialog_not_found`. */
   respond(dialogId: string, answer: DialogAnswer, client: By | undefined): DialogResolution {
     const resolution = this.#open.get(dialogId)?.owner.respond(dialogId, answer, client);
     if (resolution !== undefined) return resolution;
@@ -147,7 +145,7 @@ export class DialogRegistry {
     throw dialog === undefined ? unknown(dialogId) : stale(dialog);
   }
 
-  /** Open dialogs, the oldest first. Throws `dialog_not_found` where `after` is forgotten. */
+  /** Open dialogs, oldest first. Throws `dialog_not_found` if `after` is no longer known. */
   page({ sessionId, limit = 100, after, isListed }: DialogQuery): DialogPage {
     const behind = after === undefined ? 0 : (this.#open.get(after) ?? this.#ended.get(after))?.order;
     if (behind === undefined) throw unknown(after as string);
@@ -165,7 +163,7 @@ export class DialogRegistry {
     return { dialogs };
   }
 
-  /** A session is closed for good. */
+  /** The session is closed permanently. */
   forget(sessionId: string): Promise<void> {
     for (const [dialogId, { dialog }] of this.#ended) {
       if (dialog.sessionId === sessionId) this.#ended.delete(dialogId);

@@ -18,7 +18,7 @@ import { openFor, reservedFor, unattendedFor } from "./dialog-policy.ts";
 import { type AskedQuestion, questionOf } from "./dialog-question.ts";
 import type { DialogOwner, DialogRegistry } from "./dialog-registry.ts";
 
-/** A pi that reads its stdin, as long as it lives. */
+/** A pi that reads its stdin while it lives. */
 export type Reader = Pick<Child, "post" | "state">;
 
 export interface DialogsOptions {
@@ -26,36 +26,38 @@ export interface DialogsOptions {
   readonly registry: DialogRegistry;
   readonly policy: DialogPolicy;
   readonly clock: MonotonicClock;
-  /** Tells all who are subscribed. */
+  /** Notifies all subscribers. */
   readonly say: (
     method: "dialog/opened" | "dialog/updated" | "dialog/resolved",
     params: Readonly<Record<string, unknown>>,
   ) => void;
-  /** How many are subscribed who can answer. */
+  /** Number of subscribers that can answer. */
   readonly responders: () => number;
-  /** The client whose prompt or push has led to what an extension asks now. */
+  /** The client whose prompt or push caused the current questions. */
   readonly owner: () => By | undefined;
-  /** Whether this client may answer, and is subscribed so that it can. */
+  /** Whether this client may answer and has a subscription for it. */
   readonly isResponder: (clientId: string) => boolean;
-  /** Tells the extensions inside the child that no client can answer. Never rejects. Undefined: they cannot be told. */
+  /**
+   * Tells the extensions inside the child that no client can answer. Never rejects. Undefined: they cannot be told.
+   */
   readonly announce: (child: Reader, dialog: DialogAnnouncement) => Promise<void> | undefined;
   readonly runId: () => string | undefined;
   readonly generation: () => number;
-  /** The child, if there is one that reads. */
+  /** The child, if one reads its stdin. */
   readonly child: () => Reader | undefined;
-  /** Some are open now and none were, or the other way round. */
+  /** The first dialog was opened, or the last one ended. */
   readonly onPending: () => void;
-  /** A dialog is open that was asked in a run, and none was; or the other way round. */
+  /** The first dialog of a run was opened, or the last one ended. */
   readonly onRunWaits: (isWaiting: boolean) => void;
   readonly log: Logger;
 }
 
-/** What the extensions inside pi are told of a dialog that no client can answer. */
+/** What the extensions inside pi are told about a dialog that no client can answer. */
 export type DialogAnnouncement = Pick<Dialog, "requestId" | "method" | "title">;
 
 interface OpenDialog {
   dialog: Dialog;
-  /** Until when only the owner may answer, on the monotonic clock. Undefined: all may. */
+  /** Until when only the owner may answer, on the monotonic clock. Undefined: all clients may. */
   reservedUntil: number | undefined;
   /** On the monotonic clock. */
   readonly endsAt: number;
@@ -69,13 +71,13 @@ interface Asked extends AskedQuestion {
   readonly at: number;
 }
 
-/** How a dialog ends, and what pi is told of it. */
+/** How a dialog ends, and the answer to pi. */
 interface Ending {
   readonly how: DialogResolution["how"];
   readonly by: DialogEnder;
   readonly client?: By | undefined;
   readonly answer?: DialogAnswer | undefined;
-  /** Default: the one that is there. */
+  /** Default: the current child. */
   readonly child?: Reader | undefined;
 }
 
@@ -85,26 +87,26 @@ const maxSummaryTitle = 200;
 const maxRequestId = 200;
 
 /**
- * The questions of a session's extensions. Each is open until the first of: a valid answer, its deadline, the end of its
- * run or of its child, an abort. Whatever comes first takes it from the list and tells everybody, once; what comes later
- * finds nothing. pi is told in all cases in which it may still wait.
+ * The questions of a session's extensions. Each is open until the first of: a valid answer, its deadline, the end of
+ * its run or of its child, an abort. The first event removes it and notifies all subscribers once; later events have
+ * no effect. pi gets an answer in all cases in which it may still wait.
  */
 export class Dialogs implements DialogOwner {
   readonly #options: DialogsOptions;
   readonly #open = new Map<string, OpenDialog>();
-  /** Asked while pi starts, when it reads no answers. */
+  /** Asked while pi starts, when it does not read answers. */
   #early: Asked[] = [];
   #isRunWaiting = false;
-  /** Aborts that are under way. */
+  /** Aborts in progress. */
   #aborts = 0;
-  /** Dialogs that have ended, and of which the extensions are being told. */
+  /** Ended dialogs that the extensions are being told about. */
   #announcing = 0;
 
   constructor(options: DialogsOptions) {
     this.#options = options;
   }
 
-  /** How many are open. */
+  /** Number of open dialogs. */
   get size(): number {
     return this.#open.size;
   }
@@ -113,7 +115,7 @@ export class Dialogs implements DialogOwner {
     return this.#open.get(dialogId)?.dialog;
   }
 
-  /** Those that are open, the oldest first. */
+  /** The open dialogs, oldest first. */
   summaries(): DialogSummary[] {
     return Array.from(this.#open.values(), ({ dialog: { dialogId, requestId, method, title, deadline } }) => ({
       dialogId,
@@ -124,23 +126,23 @@ export class Dialogs implements DialogOwner {
     }));
   }
 
-  /** Looks at an event of pi's, which may be a question. */
+  /** Reads an event of pi, which may be a question. */
   look(event: PiEvent): void {
     const question = questionOf(event);
     if (question === undefined) return;
     const isLarge = question.bytes > this.#options.registry.limits.maxDialogBytes;
-    // Of what will be refused for its size nothing is kept until then.
+    // A question that will be refused for its size is not kept in full until then.
     const asked = { ...(isLarge ? outlineOf(question) : question), at: this.#options.clock.now() };
     if (this.#options.child() !== undefined) this.#ask(asked);
     else if (this.#early.length < this.#options.registry.limits.maxDialogsPerSession) this.#early.push(asked);
   }
 
-  /** Another child starts: what the one before had asked is nobody's question any more. */
+  /** Another child starts: questions of the previous one are void. */
   childStarting(): void {
     this.#early = [];
   }
 
-  /** The child reads from now on: what it still waits for can be asked. */
+  /** The child reads from now on, so its waiting questions can be offered. */
   childReady(): void {
     const early = this.#early;
     this.#early = [];
@@ -157,7 +159,7 @@ export class Dialogs implements DialogOwner {
     return this.#end(entry, { how, by: "client", client, answer });
   }
 
-  /** Somebody who can answer has come, or gone. */
+  /** A client that can answer has connected or gone. */
   respondersChanged(): void {
     const isAttended = this.#options.responders() > 0;
     const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.registry.limits);
@@ -165,7 +167,7 @@ export class Dialogs implements DialogOwner {
     this.ownersChanged();
   }
 
-  /** A client can answer no longer, or may not: its dialogs are open to others at once. */
+  /** A client can no longer answer, or may not: its dialogs are open to others immediately. */
   ownersChanged(): void {
     for (const entry of this.#open.values()) {
       const { owner, dialogId, requestId } = entry.dialog;
@@ -177,33 +179,33 @@ export class Dialogs implements DialogOwner {
     }
   }
 
-  /** A run has settled: pi waits for none of its questions, or shall not do so any more. */
+  /** A run has settled: pi no longer waits for its questions, or must not. */
   runSettled(runId: string | undefined): void {
     for (const entry of this.#all()) {
-      // One whose signal has ended it is not there any more, and pi ignores the answer; another one is not left waiting.
+      // If its signal ended the dialog, pi ignores the answer; otherwise pi must not be left waiting.
       if (entry.dialog.runId === runId && runId !== undefined) {
         this.#end(entry, { how: "ended", by: "pi", answer: dismissed });
       }
     }
   }
 
-  /** pi is told that all are dismissed. */
+  /** Dismisses all dialogs in pi. */
   cancelAll(by: "abort" | "clear_queue"): void {
     for (const entry of this.#all()) this.#end(entry, { how: "cancelled", by, answer: dismissed });
   }
 
-  /** The child has ended, or belongs to another session by now, where nobody is asked what was asked in this one. */
+  /** The child has ended, or belongs to another session, which does not offer questions of this one. */
   childEnded(child: Reader): void {
     const by = child.state.kind === "exited" ? "child_exited" : "pi";
     for (const entry of this.#all()) this.#end(entry, { how: "ended", by, answer: dismissed, child });
   }
 
-  /** The child is about to be ended: nobody waits any more. */
+  /** The child is about to be ended. */
   endAll(by: "hibernate" | "close"): void {
     for (const entry of this.#all()) this.#end(entry, { how: "ended", by });
   }
 
-  /** Cancels what is open, and what is asked until `work` has ended: pi's abort waits for open dialogs (measured). */
+  /** Cancels open dialogs, and those asked until `work` has ended: pi's abort waits for open dialogs (measured). */
   async whileAborting<T>(work: () => Promise<T>): Promise<T> {
     this.#aborts += 1;
     try {
@@ -214,7 +216,7 @@ export class Dialogs implements DialogOwner {
     }
   }
 
-  /** A former daemon was killed: its child has ended with it. */
+  /** A former daemon was killed, and its child has ended. */
   recover(): void {
     for (const dialog of this.#options.registry.takeLeft(this.#options.sessionId)) {
       this.#tell(dialog, { how: "ended", by: "daemon_restart" }, true);
@@ -239,7 +241,7 @@ export class Dialogs implements DialogOwner {
     const reservedMs =
       owner !== undefined && this.#options.isResponder(owner.clientId) ? reservedFor(openMs, limits) : 0;
     const dialog: Dialog = {
-      // Of letters and digits alone: on a command line none is taken for an option.
+      // Letters and digits only: a command line cannot mistake it for an option.
       dialogId: randomBytes(16).toString("hex"),
       sessionId,
       generation: generation(),
@@ -273,17 +275,17 @@ export class Dialogs implements DialogOwner {
     this.#noteRun();
   }
 
-  /** Why a question is not offered to anybody. */
+  /** Why a question is not offered to clients. */
   #refusal({ requestId, options = [] }: Dialog, bytes: number, endsAt: number): Ending | undefined {
     const { registry, clock, policy, responders } = this.#options;
     const { limits } = registry;
-    // pi gives its default by itself in a moment.
+    // pi applies its default by itself in a moment.
     if (endsAt <= clock.now()) return { how: "ended", by: "pi" };
     const cancelled = (by: DialogEnder): Ending => ({ how: "cancelled", by, answer: dismissed });
     if (this.#aborts > 0) return cancelled("abort");
     if (bytes > limits.maxDialogBytes || options.length > limits.maxDialogOptions || requestId.length > maxRequestId)
       return cancelled("too_large");
-    // What is announced counts too: an extension that asks without end must not make frames without end.
+    // Announcements count too: an extension that asks endlessly must not cause endless frames.
     if (this.#open.size + this.#announcing >= limits.maxDialogsPerSession || !registry.hasRoom(bytes))
       return cancelled("too_many");
     if (responders() === 0 && unattendedFor(policy, "opened", limits) === 0) return cancelled("no_responder");
@@ -308,7 +310,7 @@ export class Dialogs implements DialogOwner {
     );
   }
 
-  /** Counts from now how long nobody has been there; undefined: that ends nothing. */
+  /** Starts the time without a client that can answer; undefined: no limit. */
   #leave(entry: OpenDialog, ms: number | undefined): void {
     const { clock } = this.#options;
     entry.unattendedAt = ms === undefined ? undefined : clock.now() + ms;
@@ -323,7 +325,7 @@ export class Dialogs implements DialogOwner {
     const { clock } = this.#options;
     const { endsAt, endsBy, unattendedAt = Number.POSITIVE_INFINITY } = entry;
     const now = clock.now();
-    // A timer may come a moment early.
+    // A timer may fire a moment early.
     if (now < Math.min(endsAt, unattendedAt)) {
       entry.stopTimer = clock.after(Math.min(endsAt, unattendedAt) - now + 1, () => this.#timeUp(entry));
     } else if (unattendedAt < endsAt) {
@@ -335,7 +337,7 @@ export class Dialogs implements DialogOwner {
     }
   }
 
-  /** Ends a dialog that is open; nothing happens to another. */
+  /** Ends an open dialog; ignores others. */
   #end(entry: OpenDialog, ending: Ending): DialogResolution | undefined {
     if (!this.#open.delete(entry.dialog.dialogId)) return undefined;
     entry.stopTimer();
@@ -372,7 +374,10 @@ export class Dialogs implements DialogOwner {
     return resolution;
   }
 
-  /** Gives pi its answer. Where no client could answer, the extensions are told before, so that they know it when pi goes on. */
+  /**
+   * Sends pi its answer. If no client could answer, the extensions are told first, so that they know when pi
+   * continues.
+   */
   #reply(child: Reader, dialog: Dialog, answer: DialogAnswer, by: DialogEnder): void {
     const reply = replyTo(dialog, answer);
     const { requestId, method, title } = dialog;
@@ -403,7 +408,7 @@ export class Dialogs implements DialogOwner {
   }
 }
 
-/** What is told of a question that is too large. */
+/** The reported part of a question that is too large. */
 function outlineOf({ question: { requestId, method, title }, ...asked }: AskedQuestion): AskedQuestion {
   return { ...asked, question: { requestId, method, title: title.slice(0, maxSummaryTitle) } };
 }

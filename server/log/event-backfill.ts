@@ -6,9 +6,9 @@ import { enough, KnownEntries } from "./known-entries.ts";
 
 export interface EventBackfillOptions {
   readonly log: EventLog;
-  /** Tells a record as if pi had written it. */
+  /** Records an entry as if pi had just reported it. */
   readonly record: (record: Buffer) => void;
-  /** What is read of a session file's end. */
+  /** Bytes read from the end of a session file. */
   readonly maxBytes: number;
   readonly logger: Logger;
 }
@@ -17,8 +17,8 @@ const entryHead = Buffer.from('{"type":"rpcd_entry","entry":');
 const entryTail = Buffer.from("}");
 
 /**
- * Brings into a log what pi's session file has and the log has not: what a child or a daemon that was killed had not told
- * any more, or had told and not stored.
+ * Adds the entries of pi's session file that the log lacks: a killed child or daemon may have ended before it
+ * reported or stored them.
  */
 export class EventBackfill {
   readonly #options: EventBackfillOptions;
@@ -29,12 +29,12 @@ export class EventBackfill {
     this.#options = options;
   }
 
-  /** Takes note of an event that is in the log. */
+  /** Notes an event of the log. */
   note(event: PiEvent): void {
     this.#known.note(event);
   }
 
-  /** Never rejects: what cannot be read is left as it is, and logged. */
+  /** Never rejects. A file that cannot be read is logged and left unchanged. */
   async run(file: string): Promise<void> {
     const { record, maxBytes, logger } = this.#options;
     try {
@@ -46,11 +46,11 @@ export class EventBackfill {
         known.note({ type: "rpcd_entry", entry });
       }
     } catch (error) {
-      logger.error({ err: error }, "what pi's session file has more than the log could not be told");
+      logger.error({ err: error }, "cannot backfill the log from pi's session file");
     }
   }
 
-  /** What an earlier daemon has stored, if this one has not told enough. */
+  /** Notes events that an earlier daemon stored, if this one has reported too few. */
   #lookBack(): void {
     if (this.#hasLookedBack || this.#known.isEnough) return;
     this.#hasLookedBack = true;
@@ -69,7 +69,7 @@ export class EventBackfill {
 const interesting = ["message_end", "entry_appended", "rpcd_entry"].map((type) => Buffer.from(`{"type":"${type}"`));
 
 function eventOf(frame: Buffer): PiEvent | undefined {
-  // pi writes the type first.
+  // pi writes `type` first.
   if (!interesting.some((head) => frame.includes(head))) return undefined;
   const { params } = JSON.parse(frame.toString("utf8")) as { readonly params: { readonly event?: unknown } };
   return isRecordObject(params.event) ? (params.event as PiEvent) : undefined;

@@ -1,18 +1,18 @@
 import type { Gap } from "../../protocol/event.ts";
 import type { Frame } from "../frames/frame.ts";
 
-/** What a subscriber wants of pi's events; of what is not given it wants all. */
+/** Which of pi's events a subscriber wants. An absent field means all. */
 export interface Wanted {
-  /** Types of pi's events. Other notifications always come. */
+  /** Types of pi's events. Other notifications are always sent. */
   readonly types?: readonly string[] | undefined;
-  /** `false`: no high-rate records. */
+  /** `false`: without high-rate records. */
   readonly deltas?: boolean | undefined;
 }
 
-/** The types of records that pi writes in great numbers. */
+/** The types of pi's high-rate records. */
 const deltaTypes = ["message_update", "tool_execution_update", "bash_execution_update"] as const;
 
-/** What a subscriber wants to get. Without a wish, nothing of a frame is looked at. */
+/** Filters frames for a subscriber. Without a filter, frames are not inspected. */
 export class EventFilter {
   readonly #types: ReadonlySet<string> | undefined;
   readonly #deltas: boolean;
@@ -29,7 +29,7 @@ export class EventFilter {
     return type === undefined || this.#types.has(type);
   }
 
-  /** Whether it matters to the subscriber that these are missing. */
+  /** Whether the gap can contain frames that the subscriber wants. */
   concerns({ onlyDeltas }: Gap): boolean {
     return onlyDeltas !== true || this.#deltas;
   }
@@ -38,7 +38,7 @@ export class EventFilter {
 const eventHead = Buffer.from('{"jsonrpc":"2.0","method":"session/event"', "latin1");
 const typeHead = Buffer.from('"event":{"type":"', "latin1");
 
-/** The type of the event in an envelope; undefined for another notification. pi writes `type` first. */
+/** The type of the event in an envelope; undefined for other notifications. pi writes `type` first. */
 function eventType(bytes: Buffer): string | undefined {
   if (bytes.compare(eventHead, 0, eventHead.length, 0, eventHead.length) !== 0) return undefined;
   const at = bytes.indexOf(typeHead);
@@ -49,7 +49,7 @@ function eventType(bytes: Buffer): string | undefined {
     const { params } = JSON.parse(bytes.toString("utf8")) as { params: { event?: { type?: unknown } | null } };
     return String(params.event?.type);
   } catch {
-    // What pi wrote has the form of JSON and is none: it has no type that anybody can ask for.
+    // The record looks like JSON but is invalid, so it has no type to match.
     return "";
   }
 }

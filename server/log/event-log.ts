@@ -6,38 +6,38 @@ import type { Frame } from "../frames/frame.ts";
 import type { StoredSpan, StoredSpans } from "../store/events.ts";
 import { Ring } from "./ring.ts";
 
-/** Where logs are stored: all but the deltas. */
+/** Persistent storage of logs, without deltas. */
 export interface LogStore {
-  /** The newest number that is stored of a session, of those up to `upTo`. */
+  /** The highest stored number of a session, at most `upTo`. */
   newest(sessionId: string, upTo?: number): number | undefined;
   put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void>;
   putGap(sessionId: string, gap: Gap): Promise<void>;
-  /** Forgets what is stored above a number. */
+  /** Deletes stored frames above a number. */
   cut(sessionId: string, upTo: number): Promise<void>;
   read(sessionId: string, after: number, maxBytes: number): StoredSpans;
-  /** From the newest on that begin before a number. */
+  /** Reads backwards: spans that start before a number, newest first. */
   readBack(sessionId: string, before: number): Iterable<StoredSpan>;
 }
 
 export interface EventLogOptions {
   readonly sessionId: string;
   readonly numbers: SeqNumbers;
-  /** Of the memory: frames are forgotten from the oldest on when all together exceed this. */
+  /** In memory: the oldest frames are dropped when the total exceeds this. */
   readonly maxRetainedBytes: number;
   readonly budget: MemoryBudget;
   readonly store: LogStore;
   /** A larger frame is not stored. */
   readonly maxStoredFrameBytes: number;
-  /** There is a frame to be stored; with the deltas before it, it covers all numbers from `from` on. */
-  /** Counts what is appended, together with other logs. Default: this one alone. */
+  /** A frame must be stored. With the deltas before it, it covers all numbers from `from`. */
+  /** Counts appended frames, shared with other logs. Default: counts this log only. */
   readonly totals?: { appended: number };
   readonly onDurable: (from: number, frame: Buffer) => void;
 }
 
-/** Frames, or why there are none of some numbers. */
+/** A frame, or a gap with its reason. */
 export type LogItem = { readonly kind: "frame"; readonly frame: Frame } | { readonly kind: "gap"; readonly gap: Gap };
 
-/** A stretch of the log as it can be told: every number behind `after` up to `upTo` is in an item. */
+/** Part of the log. Its items cover every number after `after`, up to `upTo`. */
 export interface LogChunk {
   readonly items: readonly LogItem[];
   readonly upTo: number;
@@ -46,13 +46,13 @@ export interface LogChunk {
 const tail = Buffer.from("}}", "latin1");
 /** Digits of seq, time and generation, and the keys between them. */
 const middleBytes = 96;
-/** Frames of one row of the store, uncompressed. */
+/** Uncompressed size of one stored row. */
 const maxRowBytes = 1024 * 1024;
 
 /**
- * Numbers what a session reports, keeps the newest of it in memory, and all but the deltas in the store. A frame is
- * built once, as the bytes of a whole JSON-RPC notification, and shared by all who get it: pi's record is copied into it
- * as it is and never parsed here.
+ * Numbers a session's notifications, keeps the newest in memory, and stores all except deltas. Each frame is built
+ * once, as the bytes of a complete JSON-RPC notification that all subscribers share. pi's record is copied into it
+ * without parsing.
  */
 export class EventLog {
   readonly #options: EventLogOptions;
@@ -61,16 +61,16 @@ export class EventLog {
   readonly #numbers: SeqNumbers;
   readonly #ring: Ring;
   readonly #eventHead: Buffer;
-  /** Where the numbers of this daemon begin. What lies between it and what an earlier one has stored is lost. */
+  /** The first number of this daemon. Numbers between it and the last stored one are lost. */
   readonly #base: number;
   readonly #lost: Gap | undefined;
-  /** Whether rows above the base are stored: their numbers were never reserved, and could not be cut off yet. */
+  /** Whether rows above the base are stored. Their numbers were never reserved, and could not be deleted yet. */
   #hasForeign: boolean;
-  /** Up to here everything is stored that is to be. */
+  /** Every frame to be stored is stored up to this number. */
   #stored: number;
   #storing: Promise<boolean> | undefined;
   #isClosed = false;
-  /** The newest number, and the newest of a frame that is to be stored. */
+  /** The newest number, and the newest of a frame to be stored. */
   #newest: number;
   #covered: number;
 
@@ -99,17 +99,17 @@ export class EventLog {
     return this.#numbers.last;
   }
 
-  /** What an earlier daemon had told, or may have told, and not stored before it ended. */
+  /** Numbers that an earlier daemon used, or may have used, but did not store. */
   get lost(): Gap | undefined {
     return this.#lost;
   }
 
-  /** The bytes of memory that it takes. */
+  /** Bytes in memory. */
   get retainedBytes(): number {
     return this.#ring.bytes;
   }
 
-  /** Wraps a record of pi. The frame is valid as long as somebody holds it, and must not be changed. */
+  /** Wraps a record of pi. The frame must not be changed; it stays valid while referenced. */
   appendEvent(record: Buffer, generation: number, isDelta: boolean): Frame {
     this.#totals.appended += 1;
     const seq = this.#numbers.next();
@@ -122,7 +122,7 @@ export class EventLog {
     return this.#added(this.#ring.close(at, seq, isDelta));
   }
 
-  /** Wraps a notification of the daemon's own. `params` gets `sessionId`, `seq` and `at` in front. */
+  /** Wraps a notification of the daemon. `sessionId`, `seq` and `at` are added before `params`. */
   append(method: NotificationName, params: Readonly<Record<string, unknown>>): Frame {
     this.#totals.appended += 1;
     const seq = this.#numbers.next();
@@ -133,7 +133,7 @@ export class EventLog {
     return this.#added(this.#ring.close(start + bytes.write(text, start), seq, false));
   }
 
-  /** What is behind a cursor, in order, and no more than about `maxBytes` of it. */
+  /** Returns items after a cursor in order, about `maxBytes` at most. */
   read(after: number, maxBytes: number): LogChunk {
     const reading = new Reading(after);
     const held = this.#ring.oldest ?? this.cursor + 1;
@@ -149,7 +149,7 @@ export class EventLog {
     return reading;
   }
 
-  /** Whether everything from a number on is there, as far as its age is concerned; deltas may be missing. */
+  /** Whether everything from a number on is still retained; deltas may be missing. */
   holdsFrom(seq: number): boolean {
     if (seq >= (this.#ring.oldest ?? this.cursor + 1)) return true;
     const { spans } = this.#options.store.read(this.#sessionId, seq - 1, 1);
@@ -157,7 +157,7 @@ export class EventLog {
     return first !== undefined && first.gap === undefined && first.firstSeq <= seq;
   }
 
-  /** The newest events that are stored or held, newest first, until `look` has seen enough. */
+  /** Visits stored and buffered events, newest first, until `look` returns true. */
   lookBack(look: (frame: Buffer) => boolean): void {
     const held = this.#ring.oldest ?? this.cursor + 1;
     const inMemory = [...this.#ring.from(held)].reverse();
@@ -167,7 +167,7 @@ export class EventLog {
     }
   }
 
-  /** Stores what is not stored yet. Gives whether that succeeded; what failed is stored the next time. */
+  /** Stores pending frames. Returns whether that succeeded; failed frames are stored next time. */
   persist(): Promise<boolean> {
     this.#storing ??= this.#persist().finally(() => {
       this.#storing = undefined;
@@ -175,11 +175,11 @@ export class EventLog {
     return this.#storing;
   }
 
-  /** Stores everything, gives up the memory, and gives back the numbers that were reserved. */
+  /** Stores everything, frees the memory, and returns unused reserved numbers. */
   async rest(): Promise<void> {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       if (!(await this.persist())) return;
-      // Something may have been added meanwhile.
+      // Frames may have been appended in the meantime.
       if (this.#stored < this.cursor) continue;
       this.#ring.clear();
       await this.#numbers.release();
@@ -187,7 +187,7 @@ export class EventLog {
     }
   }
 
-  /** Gives up the memory, and stores nothing any more: what there is of the session is about to be deleted. */
+  /** Frees the memory and stops storing, because the session is about to be deleted. */
   close(): void {
     this.#isClosed = true;
     this.#ring.clear();
@@ -195,7 +195,7 @@ export class EventLog {
 
   #added(frame: Frame): Frame {
     const { seq, bytes, isDelta } = frame;
-    // Behind a jump.
+    // After a jump.
     if (seq > this.#newest + 1) this.#covered = seq - 1;
     this.#newest = seq;
     if (isDelta) return frame;
@@ -227,17 +227,17 @@ export class EventLog {
       }
       return true;
     } catch {
-      // The store has logged it. What is in memory still is tried again.
+      // The store has logged the error. Frames that are still in memory are tried again.
       return false;
     }
   }
 
-  /** The next numbers to be stored, and what there is of them. */
+  /** The next numbers to store, with their frames. */
   #nextRow(): { firstSeq: number; lastSeq: number; frames: Buffer[] | "jump" | "too_large" | "forgotten" } {
     const { maxStoredFrameBytes } = this.#options;
     const firstSeq = this.#stored + 1;
     const held = this.#ring.oldest ?? this.cursor + 1;
-    // What came faster than it could be stored, or while nothing could be.
+    // These frames were dropped from memory before they could be stored.
     if (firstSeq < held) return { firstSeq, lastSeq: held - 1, frames: "forgotten" };
     const frames: Buffer[] = [];
     let lastSeq = firstSeq - 1;
@@ -260,7 +260,7 @@ export class EventLog {
     return { firstSeq, lastSeq, frames };
   }
 
-  /** Reads what is stored, up to what is held in memory. Gives whether it came so far. */
+  /** Reads stored frames up to those in memory. Returns whether it reached them. */
   #readStored(reading: Reading, held: number, maxBytes: number): boolean {
     const { spans, isEnd } = this.#options.store.read(this.#sessionId, reading.next - 1, maxBytes);
     const isForeign = ({ lastSeq }: StoredSpan): boolean => this.#hasForeign && lastSeq > this.#base;
@@ -292,7 +292,6 @@ export class EventLog {
   }
 }
 
-/** Collects a chunk. */
 class Reading implements LogChunk {
   readonly items: LogItem[] = [];
   next: number;
@@ -312,7 +311,7 @@ class Reading implements LogChunk {
     this.size += frame.bytes.length;
   }
 
-  /** There is nothing of the numbers before `seq`. */
+  /** Records that the numbers before `seq` have no frames. */
   skipTo(seq: number, reason: Gap["reason"], onlyDeltas = false): void {
     if (seq <= this.next) return;
     const last = this.items.at(-1);
@@ -338,7 +337,7 @@ function seqOf(bytes: Buffer, eventHeadLength: number): number {
   return seq;
 }
 
-/** Session ids are of a plain alphabet, so they need no escaping. */
+/** Session ids use a plain alphabet, so they need no escaping. */
 function head(method: NotificationName, sessionId: string): string {
   return `{"jsonrpc":"2.0","method":"${method}","params":{"sessionId":"${sessionId}","seq":`;
 }

@@ -10,16 +10,16 @@ export interface PagedEvent {
 
 export interface EventPage {
   readonly events: PagedEvent[];
-  /** The cursor behind the page. */
+  /** The cursor after the page. */
   readonly after: number;
 }
 
-/** What is read of a log at a time. */
+/** Bytes read from a log at a time. */
 const maxPageBytes = 1024 * 1024;
-/** Through how many such pieces one page looks for what is wanted. */
+/** Maximum number of such reads for one page. */
 const maxPieces = 16;
 
-/** What is behind a place, at most so many notifications, and none that is not wanted. */
+/** Returns at most `limit` matching notifications after a place. */
 export function pageOf(journal: Journal, place: Place, wanted: Wanted, limit: number): EventPage {
   const filter = new EventFilter(wanted);
   const events: PagedEvent[] = [];

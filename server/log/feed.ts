@@ -8,9 +8,9 @@ import type { Subscriber } from "./subscription.ts";
 
 export interface FollowOptions extends Place {
   readonly after: number;
-  /** Which sessions it hears of. Default: all. */
+  /** Sessions that the subscriber may see. Default: all. */
   readonly covers?: Covers | undefined;
-  /** Called with what begins the notifications, to be called at the right moment. Default: at once. */
+  /** Receives a function that starts the notifications; calls it at the right moment. Default: immediately. */
   readonly whenAnswered?: ((begin: () => void) => void) | undefined;
 }
 
@@ -18,13 +18,16 @@ interface Follower {
   readonly subscriber: Subscriber;
   readonly covers: Covers | undefined;
   readonly onGone: () => void;
-  /** The last number that was read for it, and the last that it was told of: others may not be for it. */
+  /**
+   * The last number read for the subscriber, and the last number sent to it. They differ where rows are for other
+   * subscribers.
+   */
   position: number;
   told: number;
   isReading: boolean;
 }
 
-/** What is read at a time. */
+/** One read. */
 interface Chunk {
   readonly after: number;
   readonly items: readonly { readonly row: FeedRow; readonly frame: Frame }[];
@@ -35,15 +38,14 @@ const chunkRows = 256;
 const readAgainMs = 1_000;
 
 /**
- * The feed of all sessions, as subscribers follow it. Each reads from the store behind its own cursor, as fast as it takes
- * what it gets, whether that was written long ago or just now: nothing is told before it is on disk, and what waits for a
- * slow subscriber waits in the store.
+ * The feed of all sessions. Each subscriber reads the store from its own cursor at its own speed, for old and new
+ * rows alike: a row is sent only after it is on disk, and rows for a slow subscriber wait in the store.
  */
 export class Feed {
   readonly #store: FeedStore;
   readonly #log: Logger;
   readonly #followers = new Map<string, Follower>();
-  /** What was read last: subscribers that keep up share it. */
+  /** The last read, shared by subscribers that keep up. */
   #chunk: Chunk | undefined;
   #look: NodeJS.Immediate | undefined;
   #readAgain: NodeJS.Timeout | undefined;
@@ -61,7 +63,10 @@ export class Feed {
     return { cursor: this.#store.cursor, epoch: this.#store.epoch };
   }
 
-  /** Sends what is after a cursor, and goes on live. Who follows already goes on from this cursor. Returns the present place. */
+  /**
+   * Sends everything after a cursor, then continues live. A subscriber that follows already continues from this
+   * cursor. Returns the current place.
+   */
   follow(subscriber: Subscriber, { after, epoch, covers, whenAnswered }: FollowOptions): FeedPlace {
     const { place } = this;
     const isReset = after > place.cursor || (epoch !== undefined && epoch !== place.epoch);
@@ -81,7 +86,7 @@ export class Feed {
     return place;
   }
 
-  /** Returns whether there was one to remove. */
+  /** Returns whether the subscriber was following. */
   unfollow(subscriberId: string): boolean {
     const follower = this.#followers.get(subscriberId);
     follower?.subscriber.gone.removeEventListener("abort", follower.onGone);
@@ -108,15 +113,12 @@ export class Feed {
           return true;
         };
         if (!(subscriber.inTurn === undefined ? send() : await subscriber.inTurn(send))) return;
-        // A long feed takes many turns of the event loop, also for a peer that takes everything at once.
+        // A long feed is read over many turns of the event loop, also for a fast subscriber.
         await (subscriber.drained?.() ?? nextTurn());
       }
     } catch (err) {
       if (isFollowing()) this.unfollow(subscriber.id);
-      this.#log.error(
-        { err, subscriberId: subscriber.id },
-        "a subscriber of the feed has failed, and gets nothing more",
-      );
+      this.#log.error({ err, subscriberId: subscriber.id }, "a feed subscriber failed and was removed");
     } finally {
       follower.isReading = false;
     }
@@ -149,7 +151,7 @@ export class Feed {
         follower.told = seq - 1;
       }
       follower.position = seq;
-      // What is about a session that was not known is for those alone who may know of all.
+      // A row about an unknown session is visible only to subscribers that may see all sessions.
       if (covers !== undefined && (row.scope === undefined || !covers(row.scope))) continue;
       subscriber.send(follower.told === seq - 1 ? frame : eventFrame(row, follower.told));
       follower.told = seq;

@@ -7,39 +7,41 @@ import type { EventLog, LogChunk } from "./event-log.ts";
 import type { Subscriber } from "./subscription.ts";
 import { type Orders, Subscriptions } from "./subscriptions.ts";
 
-/** What is told of a request: params, and behind them some that are JSON already. */
+/** The params of a request notification, followed by params that are JSON already. */
 export interface Told {
   readonly params: object;
   readonly parts: readonly (readonly [name: string, json: Buffer])[];
 }
 
-/** Where a reader is in a log. */
+/** A reader's position in a log. */
 export interface Place {
-  /** The last number that it has. */
+  /** The last number that the reader has. */
   readonly after?: number | undefined;
-  /** The log in which it has that, if it knows. */
+  /** The epoch of that number, if the reader knows it. */
   readonly epoch?: string | undefined;
 }
 
 export interface SubscribeOptions extends Orders, Place {
-  /** Called with what begins the notifications, to be called at the right moment. Default: at once. */
+  /** Receives a function that starts the notifications; calls it at the right moment. Default: immediately. */
   readonly whenAnswered?: ((begin: () => void) => void) | undefined;
 }
 
 export interface JournalOptions {
   readonly sessionId: string;
-  /** Names the log: numbers of another one say nothing about this. */
+  /** Identifies the log: numbers of another epoch cannot be compared. */
   readonly epoch: string;
   readonly log: EventLog;
-  /** A subscriber threw, and gets nothing more. */
+  /** A subscriber threw and was removed. */
   readonly onFault?: (error: unknown, subscriberId: string) => void;
 }
 
-/** What a session tells: numbered, kept for those who come back, and sent to those who are there. */
+/**
+ * The notifications of a session: numbers them, retains them for reconnecting clients, and sends them to subscribers.
+ */
 export class Journal {
   readonly sessionId: string;
   readonly epoch: string;
-  /** Whether the session is over for good. */
+  /** Whether the session is closed permanently. */
   isClosed = false;
   readonly #log: EventLog;
   readonly #subscriptions: Subscriptions;
@@ -56,29 +58,28 @@ export class Journal {
     return this.#log.cursor;
   }
 
-  /** What an earlier daemon had told, or may have told, and not stored before it ended. */
+  /** Numbers that an earlier daemon used, or may have used, but did not store. */
   get lost(): Gap | undefined {
     return this.#log.lost;
   }
 
-  /** Who is subscribed, and for what. */
   get subscriptions(): Subscriptions {
     return this.#subscriptions;
   }
 
-  /** A record of pi, as the bytes that pi wrote. A delta is a high-rate one. */
+  /** Appends a record as pi wrote it. `isDelta`: a high-rate record. */
   record(record: Buffer, generation: number, isDelta: boolean): void {
     const former = this.#log.cursor;
     this.#publish(former, this.#log.appendEvent(record, generation, isDelta));
   }
 
-  /** A notification of the daemon's own. */
+  /** Appends a notification of the daemon. */
   say(method: NotificationName, params: Readonly<Record<string, unknown>>): void {
     const former = this.#log.cursor;
     this.#publish(former, this.#log.append(method, params));
   }
 
-  /** What the most curious subscriber wants to hear of the requests to the provider. */
+  /** The highest level that any subscriber requests for provider requests. */
   get providerLevel(): ProviderLevel {
     return this.#subscriptions.providerLevel;
   }
@@ -88,8 +89,9 @@ export class Journal {
   }
 
   /**
-   * A notification for those who have asked to hear of requests. It has no number and is not kept, since a number that
-   * only some get would be a hole for the others; `after` says where it stands. Gives the ids of those who got it.
+   * Sends a notification to subscribers of provider requests. It has no number and is not retained, because a number
+   * that only some receive would be a gap for the others; `after` gives its position. Returns the ids of the
+   * receivers.
    */
   tell(method: NotificationName, toldOf: (level: ProviderLevel) => Told, only?: ReadonlySet<string>): Set<string> {
     const head = `{"jsonrpc":"2.0","method":"${method}","params":`;
@@ -101,20 +103,20 @@ export class Journal {
     }, only);
   }
 
-  /** Whether extensions have anything in the background. */
+  /** Whether extensions have background work. */
   get hasPending(): boolean {
     return this.#hasPending;
   }
 
-  /** What extensions have in the background. It ends with their pi: then it is nothing. */
+  /** Reports the background work of extensions. It ends with their pi: the list is then empty. */
   pending(pending: readonly PendingItem[]): void {
     if (pending.length > 0 || this.#hasPending) this.say("pending/updated", { pending });
     this.#hasPending = pending.length > 0;
   }
 
   /**
-   * Sends what is behind the cursor and goes on live, without a moment between. Default: live only; who is subscribed
-   * already stays where it is. Gives the newest number.
+   * Sends everything after the cursor and continues live without a gap. Default: live only; an existing subscription
+   * keeps its position. Returns the newest number.
    */
   subscribe(subscriber: Subscriber, { after, epoch, whenAnswered, ...orders }: SubscribeOptions = {}): number {
     const { cursor } = this.#log;
@@ -129,12 +131,12 @@ export class Journal {
     return cursor;
   }
 
-  /** Whether there was a subscription to end. */
+  /** Returns whether there was a subscription. */
   unsubscribe(subscriberId: string): boolean {
     return this.#subscriptions.remove(subscriberId);
   }
 
-  /** What is behind a place, as {@link subscribe} would send it; no more than about `maxBytes`. */
+  /** Reads after a place what {@link subscribe} would send; about `maxBytes` at most. */
   page(place: Place, maxBytes: number): LogChunk {
     const reset = this.#reset(place);
     if (reset === undefined) return this.#log.read(place.after ?? 0, maxBytes);
@@ -142,19 +144,19 @@ export class Journal {
     return { items: [{ kind: "gap", gap: reset }, ...items], upTo };
   }
 
-  /** Whether nothing but deltas is missing behind a place. */
+  /** Whether only deltas are missing after a place. */
   continues(place: Place): boolean {
     if (this.#reset(place) !== undefined) return false;
     const { after = this.cursor } = place;
     return after >= this.cursor || this.#log.holdsFrom(after + 1);
   }
 
-  /** Nothing is told for a while: its memory is given up when everything is stored. */
+  /** Frees memory once everything is stored, because the session is going to sleep. */
   rest(): Promise<void> {
     return this.#log.rest();
   }
 
-  /** Nothing is told any more. */
+  /** Stops all notifications. */
   close(): void {
     this.isClosed = true;
     this.#subscriptions.close();

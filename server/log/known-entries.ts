@@ -3,26 +3,26 @@ import { isRecordObject, type PiEvent } from "../pi/records.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Enough to find the place of a log in a session file. */
+/** Enough entries to find a log's position in a session file. */
 export const enough = 64;
 const maxKnown = 512;
-/** A longer text, in UTF-16 units, is known by its length and its ends. */
+/** A text longer than this, in UTF-16 units, is identified by its length and its ends. */
 const longText = 512;
 
 /**
- * Which of pi's entries the newest part of a log has. pi reports a message without the id of its entry, so messages are
- * known by what they are: a `message_end` has the very message of the entry (measured on both versions).
+ * The entries of pi that the newest part of a log contains. pi reports a message without its entry's id, so messages
+ * are identified by content: a `message_end` contains the same message as the entry (measured on both versions).
  */
 export class KnownEntries {
   /** Oldest first. */
   readonly #noted: Noted[] = [];
 
-  /** Whether what was noted is enough to find the log's place in a file. */
+  /** Whether enough events were noted to find the log's position in a file. */
   get isEnough(): boolean {
     return this.#noted.length >= enough;
   }
 
-  /** Takes note of an event of the log. */
+  /** Notes an event of the log. */
   note(event: PiEvent): void {
     const { type, message, entry } = event;
     if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message), isAlike(message));
@@ -30,8 +30,8 @@ export class KnownEntries {
   }
 
   /**
-   * The index of the newest entry that the log has; -1 for none. Custom messages may be the same twice: they are counted,
-   * behind the newest entry that is like no other.
+   * The index of the newest entry in the log; -1 if there is none. Identical custom messages are possible, so they
+   * are counted after the newest unique entry.
    */
   placeIn(entries: readonly Json[]): number {
     const places = new Map(this.#noted.flatMap(({ key, isAlike: alike }, i) => (alike ? [] : [[key, i] as const])));
@@ -60,7 +60,7 @@ export class KnownEntries {
 
 interface Noted {
   readonly key: string;
-  /** Another one may have the same key. */
+  /** Whether another entry can have the same key. */
   readonly isAlike: boolean;
 }
 
@@ -81,12 +81,12 @@ function entryKey({ type, message, customType, content, details }: Json): string
 function messageKey({ role, content, timestamp, toolCallId, customType, details }: Json): string {
   // The time of a custom message may differ from its entry's.
   if (role === "custom") return hash("sha1", JSON.stringify([role, customType, content, details]), "base64");
-  // Two of the same millisecond do not differ in the middle of a long text alone.
+  // Two messages of the same millisecond do not differ only in the middle of a long text.
   const known = typeof timestamp === "number" ? outlineOf(content) : content;
   return hash("sha1", JSON.stringify([role, timestamp, toolCallId, known]), "base64");
 }
 
-/** A message's content with each long text of its blocks shortened to its length and its ends. */
+/** A message's content, with each long text reduced to its length and its ends. */
 function outlineOf(content: unknown): unknown {
   if (typeof content === "string") return outlineOfText(content);
   if (!Array.isArray(content)) return content;

@@ -1,29 +1,29 @@
-/** A log with something that is not stored yet. */
+/** A log with unstored frames. */
 export interface Unstored {
-  /** Gives whether that succeeded. */
+  /** Returns whether that succeeded. */
   persist(): Promise<boolean>;
 }
 
-/** What was noted elsewhere up to a moment, until it is stored. */
+/** Frames in the tail file up to a moment, until they are stored. */
 interface Sealed {
   remove(): void;
 }
 
 export interface LogWriterOptions {
-  /** How long what was told waits to be stored. */
+  /** How long frames may wait before they are stored. */
   readonly afterMs: number;
-  /** A log with more than this is written at once. */
+  /** A log with more unstored bytes is written immediately. */
   readonly maxUnstoredBytes: number;
   readonly seal: () => Sealed | undefined;
 }
 
-/** How long a log waits that could not be written. */
+/** Delay before a failed write is repeated. */
 const retryMs = 1_000;
 
-/** How many files wait for a store that fails; further ones are not begun. */
+/** Maximum number of tail files that wait for a failing store. */
 const maxSealed = 16;
 
-/** Writes the sessions' logs, all of them at the same moments, so that they share their transactions. */
+/** Writes all sessions' logs at the same moments, so that they share transactions. */
 export class LogWriter {
   readonly #options: LogWriterOptions;
   readonly #unstored = new Map<Unstored, number>();
@@ -35,7 +35,7 @@ export class LogWriter {
     this.#options = options;
   }
 
-  /** A log has got so many bytes that are to be stored. */
+  /** Counts bytes that a log must store. */
   note(log: Unstored, bytes: number): void {
     const all = (this.#unstored.get(log) ?? 0) + bytes;
     this.#unstored.set(log, all);
@@ -43,11 +43,11 @@ export class LogWriter {
     else this.#timer ??= this.#after(this.#options.afterMs);
   }
 
-  /** Writes all of them. Never rejects. */
+  /** Writes all logs. Never rejects. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // A store that fails is tried again and again: what was told meanwhile shares a file then.
+    // A failing store is retried often, so frames from several retries share a file.
     const sealed = this.#sealed.length < maxSealed ? this.#options.seal() : undefined;
     if (sealed !== undefined) this.#sealed.push(sealed);
     const concerned = this.#sealed;

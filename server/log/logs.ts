@@ -6,18 +6,18 @@ import { EventLog } from "./event-log.ts";
 import { LogWriter } from "./log-writer.ts";
 
 export interface LogLimits {
-  /** What is kept in memory of one session's notifications, and of all sessions'. */
+  /** Memory for the notifications of one session, and of all sessions. */
   readonly maxRetainedBytes: number;
   readonly maxRetainedBytesInAll: number;
-  /** How long an event waits to be stored, together with others. */
+  /** How long an event waits to be stored together with others. */
   readonly storeAfterMs: number;
-  /** So much of one session waits for nothing. */
+  /** A session with more unstored bytes is written immediately. */
   readonly maxUnstoredBytes: number;
-  /** A larger event is kept in memory alone. */
+  /** A larger event is kept in memory only. */
   readonly maxStoredEventBytes: number;
 }
 
-/** Events of one session that follow each other. */
+/** Consecutive events of one session. */
 interface Stretch {
   readonly sessionId: string;
   readonly from: number;
@@ -26,17 +26,17 @@ interface Stretch {
   bytes: number;
 }
 
-/** A session's log, as the session's record has it. */
+/** The log fields of a session's record. */
 export interface RecordedLog {
   readonly epoch: string | undefined;
-  /** The highest number that may have been given. */
+  /** The highest number that may have been used. */
   readonly reservedSeq: number;
 }
 
-/** A stretch is stored in rows of about so many bytes. */
+/** Approximate size of a row that stores a stretch. */
 const maxRecoveredRowBytes = 1024 * 1024;
 
-/** The logs of all sessions: what they have in common. */
+/** The logs of all sessions, with their shared limits and writer. */
 export class Logs {
   readonly #store: EventStore;
   readonly #limits: LogLimits;
@@ -45,7 +45,7 @@ export class Logs {
   readonly #tail: EventTail | undefined;
   readonly #writer: LogWriter;
 
-  /** `tail`: where what is not stored yet is kept for a next daemon, if at all. */
+  /** `tail`: keeps unstored frames for the next daemon; optional. */
   constructor(store: EventStore, limits: LogLimits, tail?: EventTail) {
     this.#store = store;
     this.#limits = limits;
@@ -56,10 +56,10 @@ export class Logs {
   }
 
   /**
-   * Stores what an earlier daemon had told and not stored. To be called before any log is opened. Rejects where it cannot
-   * be read or stored: it stays where it is then, for a later daemon. Numbers that were given while none could be
-   * reserved are forgotten: the log goes on below them. `recorded`: the log of each session that there is. What is of any
-   * other session goes too, and what is of an earlier one of the same id: nobody could ask for it.
+   * Stores the frames that an earlier daemon sent but did not store. Call this before any log is opened. Rejects
+   * where the tail cannot be read or stored; the tail then stays for a later daemon. Numbers that were used without a
+   * reservation are dropped: the log continues below them. `recorded`: the log of each existing session. Frames of
+   * other sessions, and of an earlier session with the same id, are dropped, because no client can request them.
    */
   static async recover(
     store: EventStore,
@@ -91,17 +91,17 @@ export class Logs {
     EventTail.clear(directory);
   }
 
-  /** Notifications that were numbered, ever. */
+  /** Total number of notifications since the start. */
   get appended(): number {
     return this.#totals.appended;
   }
 
-  /** What all of them have in memory. */
+  /** Bytes that all logs hold in memory. */
   get retainedBytes(): number {
     return this.#budget.bytes;
   }
 
-  /** `epoch` names the log. */
+  /** `epoch` identifies the log. */
   open(sessionId: string, epoch: string, numbers: SeqNumbers): EventLog {
     const { maxRetainedBytes, maxStoredEventBytes } = this.#limits;
     const log: EventLog = new EventLog({
@@ -120,12 +120,12 @@ export class Logs {
     return log;
   }
 
-  /** Forgets what is stored of a session. */
+  /** Deletes a session's stored log. */
   delete(sessionId: string): Promise<void> {
     return this.#store.delete(sessionId);
   }
 
-  /** Everything is stored, as far as it could be. */
+  /** Stores what can be stored. */
   async close(): Promise<void> {
     await this.#writer.flush();
     this.#tail?.close();

@@ -1,7 +1,7 @@
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 
-/** Those who need to know of pi's events. */
+/** Parts that react to pi's events. */
 export interface EventReaders {
   runStarted(): void;
   agentEnded(): void;
@@ -9,17 +9,17 @@ export interface EventReaders {
   /** A compaction begins or ends. */
   compacting(isOn: boolean): void;
   messageEnded(event: PiEvent): void;
-  /** pi's queue of users' messages has changed. */
+  /** pi's queue of user messages changed. */
   queueChanged(event: PiEvent): void;
-  /** pi says something of itself. */
+  /** pi reported part of its own state. */
   learned(said: Partial<ReadyState>): void;
-  /** pi has written an entry that is no message's end. */
+  /** pi wrote an entry other than the end of a message. */
   entryAppended(event: PiEvent): void;
-  /** An extension shows something, or asks. */
+  /** An extension displays something or asks a question. */
   asked(event: PiEvent): void;
 }
 
-/** What the daemon itself needs to know of pi's events. High-rate ones do not come here. */
+/** Passes pi's events to the parts that need them. High-rate events are filtered out before. */
 export function lookAt(event: PiEvent, readers: EventReaders): void {
   switch (event.type) {
     case "agent_start":

@@ -9,41 +9,41 @@ import type { Journal } from "./journal.ts";
 
 export interface ProviderWatchOptions {
   readonly journal: Journal;
-  /** A larger message list or payload is left out. */
+  /** A larger message list or payload is omitted. */
   readonly maxBodyBytes: number;
   readonly log: Logger;
 }
 
-/** More changes of what subscribers want wait for the helper. */
+/** Maximum number of level changes that wait for the helper. */
 const maxAsking = 8;
 
 type Request = Extract<OutwardFrame, { kind: "request" }>;
 type RequestEnd = Extract<OutwardFrame, { kind: "requestEnd" }>;
-/** What is not put in by the journal. */
+/** The fields that the journal does not add. */
 type Told<T> = Omit<T, "sessionId" | "after">;
 type Body = "messages" | "payload";
 
-/** A request that subscribers were told of. */
+/** A request that was reported to subscribers. */
 interface Open {
   readonly requestId: string;
   readonly subscribers: ReadonlySet<string>;
 }
 
 /**
- * Tells subscribers of the requests to the provider, each as far as it asked, and has the helper report only what somebody
- * asks for. Whoever was told that a request is prepared is told once how it ended, also when the child dies.
+ * Reports provider requests to subscribers at their levels, and asks the helper only for the highest level in use. A
+ * subscriber that saw a request being prepared receives its outcome exactly once, also when the child dies.
  */
 export class ProviderWatch {
   readonly #options: ProviderWatchOptions;
   #child: Child | undefined;
-  /** What the child's helper was asked to report. Undefined: nobody knows. */
+  /** The level that the child's helper was asked for. Undefined: unknown. */
   #asked: ProviderLevel | undefined;
-  /** Frames to the helper that it has not taken yet. */
+  /** Frames that the helper has not acknowledged. */
   #asking = 0;
   #open: Open | undefined;
-  /** A failure that waits for pi to say whether it tries again: it does so a moment later. */
+  /** A failure that waits for pi to say whether it retries, which it does a moment later. */
   #failure: { readonly open: Open; readonly told: Told<RequestFailed> } | undefined;
-  /** How often in a row pi has said that it tries again. */
+  /** Consecutive retries that pi announced. */
   #retries = 0;
 
   constructor(options: ProviderWatchOptions) {
@@ -51,14 +51,14 @@ export class ProviderWatch {
     options.journal.onProviderLevel(() => this.#ask());
   }
 
-  /** A child is ready. Its helper reports nothing unasked. */
+  /** A child is ready. Its helper reports nothing until asked. */
   attach(child: Child): void {
     this.#child = child;
     this.#asked = "off";
     this.#ask();
   }
 
-  /** What the helper reports, in its place in the order of pi's records. */
+  /** Takes a helper's report in the order of pi's records. */
   receive(frame: OutwardFrame): void {
     switch (frame.kind) {
       case "request":
@@ -68,7 +68,7 @@ export class ProviderWatch {
         this.#ended(frame);
         break;
       case "hello":
-        // The helper was loaded anew, and may have missed what it was asked.
+        // The helper was reloaded and may have lost its level.
         this.#tellFailure();
         this.#asked = undefined;
         this.#ask();
@@ -77,7 +77,7 @@ export class ProviderWatch {
     }
   }
 
-  /** What pi itself says of retries. */
+  /** Reads pi's own retry events. */
   look(event: PiEvent): void {
     switch (event.type) {
       case "message_end":
@@ -96,7 +96,7 @@ export class ProviderWatch {
     }
   }
 
-  /** What was open with the child ends with it. */
+  /** Ends the open requests of a child. */
   childEnded(child: Child, at: number): void {
     this.#tellFailure();
     this.#endOpen(at, "pi ended before the provider's answer.");
@@ -185,7 +185,7 @@ export class ProviderWatch {
     this.#options.journal.tell(method, () => ({ params, parts: [] }), subscribers);
   }
 
-  /** A body that is there and that somebody wants. What nobody wants any more is deleted. */
+  /** Returns a body that exists and that a subscriber wants. Deletes a body that no subscriber wants any more. */
   #take(frame: Request, body: Body, highest: ProviderLevel): Buffer | undefined {
     const facts: BodyFacts | undefined = frame[body];
     if (facts?.isLeft !== true || this.#child === undefined) return undefined;
@@ -198,8 +198,8 @@ export class ProviderWatch {
   }
 
   /**
-   * Asks the helper for as much as the most curious subscriber wants. Not behind the answer to the frame before, as far
-   * as it can be helped: a request that is made right behind a subscription would be told to nobody.
+   * Asks the helper for the highest level in use. It does not wait for the previous answer if possible: otherwise a
+   * request right after a subscription would be missed.
    */
   #ask(): void {
     const child = this.#child;
@@ -212,7 +212,7 @@ export class ProviderWatch {
       .send({ kind: "watch", provider, bodyPrefix, maxBodyBytes: this.#options.maxBodyBytes })
       .catch((error: unknown) => {
         if (child.state.kind === "ready") {
-          this.#options.log.error({ err: error }, "the helper could not be told what to report of requests");
+          this.#options.log.error({ err: error }, "cannot set the helper's level for provider requests");
         }
       })
       .finally(() => {

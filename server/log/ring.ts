@@ -3,22 +3,22 @@ import type { Frame } from "../frames/frame.ts";
 import { isMedium, mediumHeadBytes, wholeText, writeHead } from "../frames/message-head.ts";
 
 /**
- * Frames one behind the other in one piece of memory, which is freed as a whole. Their numbers have no holes. In front of
- * each is room for the head of the WebSocket message that holds it: many frames can be written as one piece.
+ * Consecutive frames in one block of memory, freed as a whole. Their numbers have no gaps. Each frame has space
+ * before it for the head of its WebSocket message, so that many frames can be written as one block.
  */
 interface Segment {
   readonly bytes: Buffer;
   readonly firstSeq: number;
-  /** Where each begins; that of a delta is written as its complement. */
+  /** The start of each frame; a delta's start is stored as its complement. */
   readonly starts: number[];
   end: number;
 }
 
 export interface RingOptions {
   readonly sessionId: string;
-  /** Frames are forgotten from the oldest on when all together exceed this. */
+  /** The oldest frames are dropped when the total exceeds this. */
   readonly maxBytes: number;
-  /** What all rings together may hold. */
+  /** The shared limit of all rings. */
   readonly budget: MemoryBudget;
 }
 
@@ -39,21 +39,21 @@ export class Ring {
     this.#sessionId = sessionId;
     this.#maxBytes = maxBytes;
     this.#budget = budget;
-    // Memory is given back by whole segments: small ones beside the bound, so that the bound is nearly used.
+    // Memory is freed by whole segments. They are small compared with the limit, so that most of the limit is usable.
     this.#largestSegment = Math.max(smallestSegment, Math.min(largestSegment, maxBytes >> 2));
   }
 
-  /** The bytes of memory that it takes. */
+  /** Bytes in memory. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The number of the oldest frame that it holds. */
+  /** The number of the oldest frame. */
   get oldest(): number | undefined {
     return this.#segments[0]?.firstSeq;
   }
 
-  /** Room for a frame of at most `size` bytes, from `start` on. */
+  /** Reserves at most `size` bytes for a frame, starting at `start`. */
   room(seq: number, size: number): { readonly bytes: Buffer; readonly start: number } {
     const newest = this.#segments.at(-1);
     const fits = newest !== undefined && newest.bytes.length - newest.end >= size + mediumHeadBytes;
@@ -63,7 +63,7 @@ export class Ring {
     return { bytes: segment.bytes, start: segment.end + mediumHeadBytes };
   }
 
-  /** The frame that was written into the room, up to `end`. */
+  /** Completes the reserved frame, which ends at `end`. */
   close(end: number, seq: number, isDelta: boolean): Frame {
     const segment = this.#writing as Segment;
     const start = segment.end + mediumHeadBytes;
@@ -74,7 +74,7 @@ export class Ring {
     return this.#frame(segment.bytes.subarray(start, end), seq, isDelta);
   }
 
-  /** The frames from a number on. Whoever reads them may stop; none may be added meanwhile. */
+  /** The frames from a number on. The reader may stop early; no frame may be added while it reads. */
   *from(seq: number): Generator<Frame, void> {
     for (const { bytes, firstSeq, starts, end } of this.#segments) {
       for (let i = Math.max(0, seq - firstSeq); i < starts.length; i += 1) {
@@ -88,7 +88,7 @@ export class Ring {
     }
   }
 
-  /** Forgets its oldest frames; those of the newest segment only with `all`. Gives whether there were any to forget. */
+  /** Drops the oldest frames; those of the newest segment only with `all`. Returns whether there were any. */
   forgetOldest(all = false): boolean {
     if (this.#segments.length < (all ? 1 : 2)) return false;
     const [oldest] = this.#segments.splice(0, 1);
@@ -97,7 +97,7 @@ export class Ring {
     return true;
   }
 
-  /** Forgets everything. */
+  /** Drops all frames. */
   clear(): void {
     this.#segments.length = 0;
     this.#writing = undefined;
@@ -107,12 +107,12 @@ export class Ring {
 
   #frame(bytes: Buffer, seq: number, isDelta: boolean): Frame {
     const sessionId = this.#sessionId;
-    // Shorter and longer ones have a head of another length, and are given theirs where they are sent.
+    // Shorter and longer frames need a head of another length, which is added when they are sent.
     if (!isMedium(bytes.length)) return { bytes, sessionId, seq, isDelta };
     return { bytes, sessionId, seq, isDelta, headBytes: mediumHeadBytes };
   }
 
-  /** Segments grow, so that a quiet session costs little. */
+  /** Segments grow, so that a quiet session uses little memory. */
   #segment(seq: number, size: number, newest: Segment | undefined): Segment {
     const next = Math.min(this.#largestSegment, Math.max(smallestSegment, (newest?.bytes.length ?? 0) * 2));
     const segment: Segment = {

@@ -1,8 +1,8 @@
 import type { OutwardFrame } from "../../protocol/link.ts";
 
 /**
- * Keeps the helper's frames back from its `settled` until pi's own `agent_settled`, a moment later: nobody shall hear of
- * a parked push while the session still refuses prompts. Their order stays.
+ * Delays the helper's frames from its `settled` until pi's own `agent_settled`, a moment later. Otherwise clients
+ * could hear of a parked push while the session still refuses prompts. The order of frames does not change.
  */
 export class SettlingGate {
   readonly #take: (frame: OutwardFrame) => void;
@@ -18,7 +18,7 @@ export class SettlingGate {
     else this.#kept.push(frame);
   }
 
-  /** pi has settled, or ended. */
+  /** pi has settled or ended. */
   open(): void {
     const kept = this.#kept ?? [];
     this.#kept = undefined;

@@ -6,7 +6,7 @@ import { isRecordObject } from "../pi/records.ts";
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** A session at one moment of its log: `session.cursor`. */
+/** A session at one position of its log: `session.cursor`. */
 export interface SessionSnapshot {
   readonly session: SessionInfo;
   readonly snapshot: Snapshot;
@@ -19,7 +19,7 @@ export interface SnapshotOptions {
   readonly maxBytes: number;
 }
 
-/** Asks pi, whose answer has its place among its events; without a child its session file says the same. */
+/** Reads the entries from pi, whose answer is ordered among its events; without a child, from its session file. */
 export async function takeSnapshot({ child, file, info, maxBytes }: SnapshotOptions): Promise<SessionSnapshot> {
   if (child === undefined) {
     const lines = await entriesBehind(file, () => -1, maxBytes);
@@ -43,8 +43,8 @@ export async function takeSnapshot({ child, file, info, maxBytes }: SnapshotOpti
 }
 
 /**
- * The messages on the way from the root of pi's tree of entries to its leaf, as pi has them; summaries stand where they
- * were made. The oldest are left out where they exceed `maxBytes`.
+ * The messages from the root of pi's entry tree to its leaf; summaries appear at their position. The oldest are
+ * omitted if the total exceeds `maxBytes`.
  */
 function snapshotOf(entries: readonly Entry[], leafId: string | null, maxBytes: number): Snapshot {
   const byId = new Map(entries.map((entry) => [entry["id"], entry]));
@@ -67,7 +67,7 @@ function snapshotOf(entries: readonly Entry[], leafId: string | null, maxBytes: 
   return { messages: messages.reverse() as Snapshot["messages"], leafId, ...(omitted > 0 ? { omitted } : {}) };
 }
 
-/** An entry as a message, in pi's own words for it; undefined where it is none. */
+/** Converts an entry to a message in pi's format; undefined where it has no message. */
 function messageOf(entry: Entry): Entry | undefined {
   const { type, message, summary, tokensBefore, fromId, customType, content, display, details } = entry;
   const timestamp = Date.parse(String(entry["timestamp"]));

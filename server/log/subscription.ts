@@ -4,24 +4,24 @@ import { mergeDeltas } from "../frames/merge-deltas.ts";
 import { EventFilter, type Wanted } from "./event-filter.ts";
 import type { LogChunk } from "./event-log.ts";
 
-/** Whoever gets a session's frames. */
+/** A receiver of a session's frames. */
 export interface Subscriber {
   readonly id: string;
   readonly gone: AbortSignal;
   /** Queues a frame. Never blocks, never throws. */
   send(frame: Frame): void;
-  /** Resolves when what lies ready can be sent on; undefined: it can be at once. */
+  /** Resolves when the queued frames allow more to be sent; undefined: immediately. */
   drained?(): Promise<void> | undefined;
-  /** Does work for it when it is its turn. */
+  /** Runs `work` when it is this subscriber's turn. */
   inTurn?<T>(work: () => T): T | Promise<Awaited<T>>;
 }
 
 export interface Wishes extends Wanted {
-  /** Consecutive deltas of a content block are merged for so long. 0: not at all. */
+  /** Consecutive deltas of a content block are merged for this long. 0: never. */
   readonly coalesceMs?: number | undefined;
 }
 
-/** What a subscription reads. */
+/** The part of a log that a subscription reads. */
 export interface ReadableLog {
   readonly cursor: number;
   read(after: number, maxBytes: number): LogChunk;
@@ -32,19 +32,19 @@ export interface SubscriptionOptions {
   readonly sessionId: string;
   readonly log: ReadableLog;
   readonly wishes: Wishes;
-  /** Called with what was thrown where nobody waits: behind a timer, or on the way through the log. */
+  /** Receives errors without a caller: from a timer or from reading the log. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** What is read from the log and sent at a time, when much lies ready. */
+/** Bytes read from the log and sent at a time. */
 const chunkBytes = 128 * 1024;
-/** What waits to be merged is sent when there is so much of it. */
+/** Deltas waiting to be merged are sent when they exceed this. */
 const maxHeldBytes = 256 * 1024;
 
 /**
- * One subscriber's way through a session's log. It is behind, and then reads from the log as fast as the subscriber
- * takes it; or it is live, and gets each frame as it is made. It becomes live in the moment in which nothing is left to
- * be read, so there is nothing between.
+ * One subscriber's position in a session's log. While it lags, it reads the log at the subscriber's speed; when it is
+ * live, it receives each frame immediately. It becomes live at the moment when nothing is left to read, so no frame
+ * is missed.
  */
 export class Subscription {
   readonly subscriber: Subscriber;
@@ -54,7 +54,7 @@ export class Subscription {
   #wishes: Wishes;
   #position: number;
   #isLive = false;
-  /** Counts the times that it was begun: an earlier reading goes no further. */
+  /** Counts starts: a reading from an earlier start stops. */
   #begun = 0;
   #ended = false;
   #held: Frame[] = [];
@@ -72,7 +72,7 @@ export class Subscription {
     this.#onFault = onFault;
   }
 
-  /** Changes what it wants from here on. What is not given stays as it is. */
+  /** Changes the filter from here on. An absent field stays unchanged. */
   wish(wishes: Wishes): void {
     this.flush();
     const given = Object.entries(wishes).filter(([, value]) => value !== undefined);
@@ -81,8 +81,8 @@ export class Subscription {
   }
 
   /**
-   * Stops behind `after`. Gives what lets it go on from there, with what is kept and then live; a gap is told first. That
-   * does nothing if it was stopped anew meanwhile.
+   * Pauses after `after`. Returns a function that resumes with retained and then live frames; a gap is sent first. It
+   * has no effect if the subscription was paused again.
    */
   hold(after: number): (gap?: Gap) => void {
     this.flush();
@@ -98,23 +98,23 @@ export class Subscription {
     };
   }
 
-  /** A frame that was just made. */
+  /** Sends a new frame. */
   publish(frame: Frame): void {
     if (this.#isLive && this.#filter.passes(frame)) this.#send(frame);
   }
 
-  /** The numbers have jumped. Who is behind will read it in the log. */
+  /** Reports a jump in the numbers. A lagging subscriber reads it from the log. */
   publishGap(gap: Gap): void {
     if (this.#isLive) this.#gap(gap);
   }
 
-  /** A frame without a place in the log, behind everything that was sent before. */
+  /** Sends a frame without a position in the log, after everything sent before. */
   tell(frame: Frame): void {
     this.flush();
     this.subscriber.send(frame);
   }
 
-  /** Sends what waits to be merged. */
+  /** Sends deltas that wait to be merged. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -167,7 +167,7 @@ export class Subscription {
       this.#isLive = true;
       return;
     }
-    // A long log takes many turns of the event loop, also for a peer that takes everything at once.
+    // A long log is read over many turns of the event loop, also for a fast subscriber.
     void (this.subscriber.drained?.() ?? nextTurn()).then(() => this.#readInTurn(begun)).catch(this.#onFault);
   }
 

@@ -3,13 +3,13 @@ import { highestLevel, type ProviderLevel } from "../../protocol/provider-level.
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
 import { type ReadableLog, type Subscriber, Subscription, type Wishes } from "./subscription.ts";
 
-/** What a subscriber asks for. What is not given stays as it was, or is not wanted. */
+/** What a subscriber requests. An absent field stays unchanged, or is off for a new subscription. */
 export interface Orders extends Wishes {
-  /** What to tell of requests to the provider. */
+  /** Level of detail for provider requests. */
   readonly provider?: ProviderLevel | undefined;
   /** Whether it can answer dialogs. */
   readonly dialogs?: boolean | undefined;
-  /** The client that has subscribed. */
+  /** The client of the subscriber. */
   readonly clientId?: string | undefined;
   /** Called once when a new subscription has ended, or its session is closed. */
   readonly onEnd?: (() => void) | undefined;
@@ -24,7 +24,7 @@ interface Order {
   readonly onEnd: (() => void) | undefined;
 }
 
-/** The standing orders for one session's frames. */
+/** The subscriptions to one session's frames. */
 export class Subscriptions {
   readonly #sessionId: string;
   readonly #log: ReadableLog;
@@ -35,7 +35,7 @@ export class Subscriptions {
   #onAnswerers: () => void = () => {};
   readonly #onFault: (error: unknown, subscriberId: string) => void;
 
-  /** `onFault`: a subscriber threw. It gets nothing more, since there would be a hole in what it gets. */
+  /** `onFault`: a subscriber threw and was removed, because its stream would have a gap. */
   constructor(sessionId: string, log: ReadableLog, onFault: (error: unknown, subscriberId: string) => void = () => {}) {
     this.#sessionId = sessionId;
     this.#log = log;
@@ -46,38 +46,37 @@ export class Subscriptions {
     return this.#orders.has(subscriberId);
   }
 
-  /** What the most curious of them wants. */
+  /** The highest level that any subscriber requests. */
   get providerLevel(): ProviderLevel {
     return this.#level;
   }
 
-  /** Called behind each change of {@link providerLevel}. */
+  /** Calls `onLevel` after each change of {@link providerLevel}. */
   onProviderLevel(onLevel: () => void): void {
     this.#onLevel = onLevel;
   }
 
-  /** How many of them can answer dialogs. */
+  /** Number of subscribers that can answer dialogs. */
   get answerers(): number {
     return this.#answerers;
   }
 
-  /** Called behind each change of {@link answerers}. */
+  /** Calls `onAnswerers` after each change of {@link answerers}. */
   onAnswerers(onAnswerers: () => void): void {
     this.#onAnswerers = onAnswerers;
   }
 
-  /** Whether this one can answer dialogs. */
   canAnswer(subscriberId: string): boolean {
     return this.#orders.get(subscriberId)?.dialogs === true;
   }
 
-  /** Whether this client has a subscription by which it can answer dialogs. */
+  /** Whether this client has a subscription that can answer dialogs. */
   isAnswerer(clientId: string): boolean {
     for (const order of this.#orders.values()) if (order.dialogs && order.clientId === clientId) return true;
     return false;
   }
 
-  /** A subscriber has said which client it is. Returns whether there is such a subscriber. */
+  /** Assigns a subscriber to its client. Returns whether the subscriber exists. */
   named(subscriberId: string, clientId: string): boolean {
     const order = this.#orders.get(subscriberId);
     if (order === undefined) return false;
@@ -85,7 +84,7 @@ export class Subscriptions {
     return true;
   }
 
-  /** Adds a subscriber until it goes. Adding it again changes what it asks for, as far as that is given. */
+  /** Adds a subscriber. Adding it again changes the given fields only. */
   add(subscriber: Subscriber, orders: Orders = {}): Subscription | undefined {
     if (subscriber.gone.aborted) return undefined;
     const known = this.#orders.get(subscriber.id);
@@ -101,7 +100,7 @@ export class Subscriptions {
     return subscription;
   }
 
-  /** Whether there was one to remove. */
+  /** Returns whether there was a subscription. */
   remove(subscriberId: string): boolean {
     const order = this.#orders.get(subscriberId);
     if (order === undefined) return false;
@@ -125,14 +124,14 @@ export class Subscriptions {
     for (const [id, { subscription }] of this.#orders) this.#guard(id, () => subscription.publish(frame));
   }
 
-  /** The numbers have jumped. */
+  /** Reports a jump in the numbers. */
   publishGap(gap: Gap): void {
     for (const [id, { subscription }] of this.#orders) this.#guard(id, () => subscription.publishGap(gap));
   }
 
   /**
-   * Sends each subscriber that wants to hear of requests the frame of its level; `only` names those that may get it. Gives
-   * the ids of those that did.
+   * Sends each subscriber of provider requests the frame for its level; `only` limits the receivers. Returns the ids
+   * of the receivers.
    */
   tell(frameOf: (level: ProviderLevel) => Buffer, only?: ReadonlySet<string>): Set<string> {
     const told = new Set<string>();
@@ -151,7 +150,7 @@ export class Subscriptions {
     return new Subscription({ subscriber, sessionId: this.#sessionId, log: this.#log, wishes, onFault });
   }
 
-  /** What goes wrong with one subscriber keeps nothing from the others, nor from whoever has something to tell. */
+  /** Isolates a failing subscriber from the others and from the caller. */
   #guard(subscriberId: string, send: () => void): boolean {
     try {
       send();

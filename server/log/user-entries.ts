@@ -1,26 +1,26 @@
 import { isRecordObject } from "../pi/records.ts";
 import { readEntries } from "../pi/session-file.ts";
 
-/** A user's message as pi reports it, or as it stands in a session file. */
+/** A user message, as pi reports it or as its session file stores it. */
 export interface UserMessage {
   readonly text: string;
-  /** pi's own time of the message, in Unix milliseconds, where it gave one. */
+  /** pi's own time of the message in Unix milliseconds, if present. */
   readonly sentAt: number | undefined;
 }
 
-/** One that stands in a session file. */
+/** A user message in a session file. */
 export interface UserEntry extends UserMessage {
   readonly entryId: string | undefined;
   /** Unix milliseconds. */
   readonly at: number;
 }
 
-/** A message that was just written is at the end of the file, with little behind it. */
+/** A message that was just written is near the end of the file. */
 const tailBytes = 256 * 1024;
-/** JSON may take as many bytes for one character of a text. */
+/** JSON may need this many bytes for one character of a text. */
 const bytesPerCharacter = 6;
 
-/** The newest users' messages of a session file, the oldest of them first. Without a file there are none. */
+/** The newest user messages of a session file, oldest first. Empty if there is no file. */
 export async function userEntries(file: string, maxBytes?: number): Promise<UserEntry[]> {
   const entries = await readEntries(file, maxBytes).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return [];
@@ -34,15 +34,15 @@ export async function userEntries(file: string, maxBytes?: number): Promise<User
 }
 
 /**
- * The id of the entry that a message became, when pi has just reported the message. Undefined where it is not found: it
- * may be too far from the end of the file, behind large images.
+ * The id of the entry for a message that pi has just reported. Undefined if it is not found, for example because
+ * large images follow it in the file.
  */
 export async function entryIdOf(file: string, { text, sentAt }: UserMessage): Promise<string | undefined> {
   const entries = await userEntries(file, tailBytes + text.length * bytesPerCharacter).catch(() => []);
   return entries.findLast((entry) => entry.text === text && (sentAt === undefined || entry.sentAt === sentAt))?.entryId;
 }
 
-/** A user's message; undefined for any other. */
+/** Returns the user message; undefined for other messages. */
 export function userMessage(message: unknown): UserMessage | undefined {
   if (!isRecordObject(message) || message["role"] !== "user") return undefined;
   const text = textOf(message["content"]);
@@ -50,7 +50,7 @@ export function userMessage(message: unknown): UserMessage | undefined {
   return text === undefined ? undefined : { text, sentAt: typeof timestamp === "number" ? timestamp : undefined };
 }
 
-/** The text of a message's content: its text blocks one after the other. */
+/** The text of a message's content: its text blocks, joined. */
 export function textOf(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return undefined;

@@ -15,48 +15,48 @@ export interface PromptLedgerOptions {
   readonly sessionId: string;
   readonly store: PromptStore;
   readonly receipts: Receipts;
-  /** pi's session file, as it is now. */
+  /** pi's current session file. */
   readonly file: () => string;
-  /** Tells of a change; `by` is whose call it follows from. */
+  /** Reports a change; `by` is the client whose call caused it. */
   readonly say: (prompt: Prompt, by: By | undefined) => void;
-  /** Prompts were found to be lost. */
+  /** Prompts turned out to be lost. */
   readonly onLost: (lost: readonly LostPrompt[]) => void;
-  /** Something that {@link PromptLedger.isQuiet} depends on has changed. */
+  /** A condition of {@link PromptLedger.isQuiet} has changed. */
   readonly onChange: () => void;
-  /** Prompts that pi has and that are not over, and the characters of their texts. */
+  /** Maximum number of open prompts in pi, and of characters in their texts. */
   readonly maxOpen: number;
   readonly maxOpenChars: number;
 }
 
-/** What is undefined stays as it is. */
+/** Undefined fields stay unchanged. */
 type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
 type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & {
   readonly group?: string | undefined;
   readonly images?: readonly ImageBlock[];
 };
 
-/** Where a prompt is in pi's queue. The text is what pi made of it: templates, skills and extensions rewrite. */
+/** The position of a prompt in pi's queue. The text is pi's version: templates, skills and extensions rewrite it. */
 interface Place {
   readonly kind: QueueKind;
   readonly text: string;
 }
 
-/** One message of pi's queue. Without a prompt it is an extension's. */
+/** One message of pi's queue. Without a prompt, an extension queued it. */
 export interface QueuedMessage extends Place {
   readonly prompt?: StoredPrompt;
 }
 
 const maxLost = 16;
-/** Entries that are known to be some prompt's, so that no other one takes them for its own. */
+/** Entries that are assigned to prompts, so that each is assigned once. */
 const maxClaimed = 256;
-/** Prompts that are over and are still known without a look into the store. */
+/** Ended prompts that are known without reading the store. */
 const maxRecent = 32;
 
 /**
- * Follows each prompt from before pi gets it until the end of its run. pi keeps queued prompts in memory, and loses even
- * an accepted one when it is killed within milliseconds (measured); such a loss is found by a look into pi's session
- * file, is reported, and the prompt is never sent again by itself. What a call has taken out of pi's queue is not pi's: it
- * outlives that pi, and the call gives it to the next one.
+ * Tracks each prompt from before pi receives it until the end of its run. pi keeps queued prompts in memory, and
+ * loses even an accepted one when it is killed within milliseconds (measured). Such a loss is found by reading pi's
+ * session file and is reported; the prompt is never resent automatically. A prompt that a call removed from pi's
+ * queue belongs to that call: it survives that pi, and the call gives it to the next one.
  */
 export class PromptLedger {
   readonly #options: PromptLedgerOptions;
@@ -66,16 +66,16 @@ export class PromptLedger {
   #queue = emptyQueue;
   /** Of prompts that pi has queued. */
   readonly #places = new Map<string, Place>();
-  /** Of prompts that are on their way into the transcript: pi does not give them back with their texts. */
+  /** Of prompts that are not in the transcript yet: pi returns texts without their images. */
   readonly #images = new Map<string, readonly ImageBlock[]>();
   /**
-   * Taken out of pi's queue by a call that has not ended. One that pi was taking in just then is inserted all the same; the
-   * others are the call's, whatever becomes of pi.
+   * Removed from pi's queue by a call that has not ended. A message that pi was processing at that moment is inserted
+   * anyway; the call owns the others, whatever happens to pi.
    */
   readonly #takenOut = new Set<QueuedMessage>();
-  /** Which of those is being given to pi again. */
+  /** The one that is being returned to pi. */
   #givenBack: string | undefined;
-  /** A prompt that pi has accepted without a word of what it does with it: a run that begins now is its. */
+  /** A prompt that pi accepted without its disposition: a run that begins now is assumed to be its. */
   #presumed: string | undefined;
   #openChars = 0;
   readonly #claimed = new Set<string>();
@@ -94,12 +94,12 @@ export class PromptLedger {
     for (const { entryId } of options.store.list(options.sessionId, ["inserted"], maxClaimed)) this.#claim(entryId);
   }
 
-  /** The newest lost prompts, the oldest of them first. */
+  /** The newest lost prompts, oldest first. */
   get lost(): readonly LostPrompt[] {
     return this.#lost;
   }
 
-  /** Whether no prompt is on its way into the transcript. */
+  /** Whether every prompt is in the transcript. */
   get isQuiet(): boolean {
     return ![...this.#open.values()].some(({ state }) => isUndecided(state));
   }
@@ -109,33 +109,33 @@ export class PromptLedger {
     return this.#presumed === undefined ? undefined : this.#open.get(this.#presumed);
   }
 
-  /** Whether pi is given the prompt, or has it, and it is not over. */
+  /** Whether pi has the prompt or is being sent it, and it has not ended. */
   isOpen(promptId: string): boolean {
     return this.#open.has(promptId);
   }
 
-  /** A prompt of this session that is not forgotten. */
+  /** A retained prompt of this session. */
   find(promptId: string): StoredPrompt | undefined {
     return this.#open.get(promptId) ?? this.#recent.get(promptId) ?? this.#options.store.get(promptId);
   }
 
-  /** The newest first. */
+  /** Newest first. */
   list(states: readonly PromptState[], limit: number): readonly StoredPrompt[] {
     const { store, sessionId } = this.#options;
-    // What was not written yet is known here.
+    // Memory has the changes that are not written yet.
     const known = store.list(sessionId, states, limit).map((row) => this.#open.get(row.promptId) ?? row);
     return known.filter(({ state }) => states.includes(state));
   }
 
   /**
-   * Resolves when the text is on disk: only then may it be written to pi. Throws `overloaded`, `store_failed`; nothing is
-   * stored then.
+   * Resolves when the text is on disk: only then may it be written to pi. Throws `overloaded`, `store_failed`; then
+   * nothing is stored.
    */
   async store({ promptId, text, hash, by, group, images = [] }: NewPrompt): Promise<void> {
     const { sessionId, maxOpen, maxOpenChars, store } = this.#options;
     const chars = text.length + charsOf(images);
     if (this.#open.size >= maxOpen || (this.#openChars > 0 && this.#openChars + chars > maxOpenChars)) {
-      const why = `The session has ${this.#open.size} prompts that are not over, which is what it may have.`;
+      const why = `The session has ${this.#open.size} open prompts, which is its limit.`;
       throw new WireError("overloaded", why, { retryAfterMs: 1_000, maxOpen, maxOpenChars });
     }
     const now = Date.now();
@@ -159,37 +159,37 @@ export class PromptLedger {
       this.#untrack(promptId);
       throw error;
     }
-    // Its pi may have ended meanwhile: then it is lost by now.
+    // Its pi may have ended in the meantime, so that it is lost.
     if (this.#open.get(promptId)?.state === "stored")
       this.#options.receipts.tell(undefined, () => this.#say(prompt, by));
   }
 
-  /** pi took it: to start a run with it, or into its queue. */
+  /** pi took it: to start a run, or into its queue. */
   accepted(promptId: string, disposition: "started" | "queued", runId?: string): void {
     const prompt = this.#open.get(promptId);
     if (prompt === undefined) return;
     this.#forgetPresumed(promptId);
-    // It may stand in the transcript by now. A queued one's run is the one that takes it in.
+    // It may be in the transcript by now. A queued prompt belongs to the run that takes it in.
     const facts = { disposition, runId: prompt.runId ?? (disposition === "started" ? runId : undefined) };
     this.#change(prompt, prompt.state === "stored" ? { state: disposition, ...facts } : facts, prompt.by);
   }
 
-  /** pi took it, most likely to start a run. */
+  /** pi took it, probably to start a run. */
   presumeStarted(promptId: string): void {
     this.#presumed = promptId;
   }
 
-  /** An extension or a command took it: there is no run for it. */
+  /** An extension or a command took it, so it has no run. */
   handled(promptId: string): void {
     this.#forgetPresumed(promptId);
     const prompt = this.#open.get(promptId);
-    // An extension may take a queued one when it is given back.
+    // An extension may take a queued prompt when it is returned to pi.
     if (prompt?.state === "stored" || (prompt?.state === "queued" && promptId === this.#givenBack)) {
       this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
     }
   }
 
-  /** pi does not take it. Its id may be used again. */
+  /** pi refused it. Its id may be used again. */
   refused(promptId: string): void {
     this.#forgetPresumed(promptId);
     const prompt = this.#open.get(promptId);
@@ -203,7 +203,7 @@ export class PromptLedger {
     });
   }
 
-  /** pi's queue is this now. What was added is the prompt that pi is being given. */
+  /** pi's queue changed. An added text is the prompt that pi is being given. */
   queueChanged(queue: QueuedTexts): void {
     for (const kind of queueKinds) {
       const before = [...this.#queue[kind]];
@@ -216,12 +216,12 @@ export class PromptLedger {
     this.#queue = queue;
   }
 
-  /** The images of a prompt that is on its way into the transcript. */
+  /** The images of a prompt that is not in the transcript yet. */
   imagesOf(promptId: string): readonly ImageBlock[] | undefined {
     return this.#images.get(promptId);
   }
 
-  /** A prompt that was taken out of pi's queue is being given to pi again. pi may make another text of it this time. */
+  /** A prompt that was removed from pi's queue is being returned. pi may rewrite its text differently this time. */
   givingBack(promptId: string): void {
     this.#givenBack = promptId;
   }
@@ -230,7 +230,7 @@ export class PromptLedger {
     if (this.#givenBack === promptId) this.#givenBack = undefined;
   }
 
-  /** pi's queue in the order in which pi takes it in. */
+  /** pi's queue in processing order. */
   queued(): readonly QueuedMessage[] {
     return this.#messagesOf(this.#queue);
   }
@@ -241,8 +241,8 @@ export class PromptLedger {
   }
 
   /**
-   * pi's queue was emptied of these texts. Called in the place of pi's answer: what pi says later is not to be taken for
-   * theirs. A message that pi was taking in at that moment is inserted all the same.
+   * These texts were removed from pi's queue. Call this at the position of pi's answer, so that later records are not
+   * attributed to them. A message that pi was processing at that moment is inserted anyway.
    */
   takenOut(queue: QueuedTexts): readonly QueuedMessage[] {
     const messages = this.#messagesOf(queue);
@@ -251,12 +251,14 @@ export class PromptLedger {
     return messages;
   }
 
-  /** Which of those that were taken out have not come into the transcript. */
+  /** The removed messages that are not in the transcript. */
   stillOut(messages: readonly QueuedMessage[]): readonly QueuedMessage[] {
     return messages.filter((message) => this.#takenOut.has(message));
   }
 
-  /** pi is not taking in anything now: withdraws those that are to be, and returns all that are out. */
+  /**
+   * pi is not processing a queued message now: withdraws the given ones, and returns all messages that are still out.
+   */
   withdrawTakenOut(
     messages: readonly QueuedMessage[],
     isWithdrawn: (message: QueuedMessage) => boolean,
@@ -271,20 +273,22 @@ export class PromptLedger {
     return out;
   }
 
-  /** The pi from whose queue they were taken has ended. What is not in the session file is still the call's. */
+  /**
+   * The pi from whose queue they were removed has ended. Messages outside the session file still belong to the call.
+   */
   async accountTakenOut(): Promise<void> {
     const promptIds = new Set([...this.#takenOut].map(({ prompt }) => prompt?.promptId));
     await this.account(({ promptId }) => promptIds.has(promptId));
   }
 
-  /** The call that has taken them out is over: what pi has not taken again, and the session file has not, is lost. */
+  /** The call that removed them has ended: a message that is neither in pi nor in the session file is lost. */
   async endTakenOut(messages: readonly QueuedMessage[], given: ReadonlySet<QueuedMessage>): Promise<void> {
     const left = messages.filter((message) => this.#takenOut.delete(message) && !given.has(message));
     const promptIds = new Set(left.map(({ prompt }) => prompt?.promptId));
     await this.account(({ promptId }) => promptIds.has(promptId));
   }
 
-  /** A message of pi is complete, so its entry is in the session file. Gives the prompt that it is, if any. */
+  /** A message of pi is complete, so its entry is in the session file. Returns the id of its prompt, if any. */
   messageEnded(event: PiEvent, runId: string | undefined): string | undefined {
     if (this.isQuiet && this.#takenOut.size === 0) return undefined;
     const message = userMessage(event["message"]);
@@ -297,14 +301,14 @@ export class PromptLedger {
   }
 
   /**
-   * The run has ended by itself. What pi has taken and not queued, or not any more, is in the session file by now; what is
-   * not there was taken by an extension, or is lost.
+   * The run has ended by itself. Prompts that pi took and does not have queued are in the session file by now; others
+   * were taken by an extension, or are lost.
    */
   runSettled(): void {
     const queued = new Set([...this.queued(), ...this.#takenOut].map(({ prompt }) => prompt?.promptId));
     const isAsked = ({ state, promptId }: StoredPrompt): boolean =>
       (state === "started" || state === "queued") && !queued.has(promptId);
-    // An older pi answers a prompt that an extension has taken as one that it has queued.
+    // An older pi reports a prompt that an extension took as queued.
     for (const prompt of [...this.#open.values()].filter(isAsked)) {
       if (prompt.state === "queued" && !this.#places.has(prompt.promptId))
         this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
@@ -313,7 +317,7 @@ export class PromptLedger {
     if (asked.size > 0) this.account(({ promptId }) => asked.has(promptId)).catch(() => {});
   }
 
-  /** A run has ended: so have the prompts that it has taken in. One that it should have taken in is looked for. */
+  /** A run has ended, and with it its prompts. Checks for a prompt that the run should have taken in. */
   runEnded(end: RunEnd): void {
     this.#lastEnd = end;
     const { runId, outcome } = end;
@@ -321,12 +325,12 @@ export class PromptLedger {
     for (const prompt of of) {
       this.#change(prompt, endOf(end));
     }
-    // The child's end brings them all to account.
+    // The end of the child checks all of them.
     if (outcome === "interrupted" || !of.some(({ state }) => state === "started")) return;
     this.account((prompt) => prompt.state === "started" && prompt.runId === runId).catch(() => {});
   }
 
-  /** The child has ended: compares what is open with the session file, and says what is lost. */
+  /** The child has ended: compares open prompts with the session file and reports losses. */
   async childEnded(): Promise<void> {
     this.#presumed = undefined;
     this.#queue = emptyQueue;
@@ -336,7 +340,7 @@ export class PromptLedger {
     }
   }
 
-  /** Looks into the session file for prompts that nobody has seen there, and says which of them are lost. */
+  /** Searches the session file for open prompts, and marks missing ones as lost. */
   async account(isAsked: (prompt: StoredPrompt) => boolean): Promise<void> {
     const accounted = this.#accounting.then(() => this.#account(isAsked));
     this.#accounting = accounted.catch(() => {});
@@ -367,7 +371,10 @@ export class PromptLedger {
     if (lost.length > 0) this.#options.onLost(lost);
   }
 
-  /** Resolves when the prompt and its run are over. Throws `deadline_exceeded`, and what {@link close} says. */
+  /**
+   * Resolves when the prompt and its run have ended. Throws `deadline_exceeded`, and the error passed to {@link
+   * close}.
+   */
   async over(promptId: string, timeoutMs: number, signal: AbortSignal): Promise<Waited> {
     if (!this.#open.has(promptId)) {
       await this.#options.receipts.told();
@@ -378,7 +385,7 @@ export class PromptLedger {
     return await this.#waiters.wait({ promptId, timeoutMs, signal, runId: () => this.find(promptId)?.runId });
   }
 
-  /** The prompt, when it is known whether its pi has taken it. */
+  /** The prompt, once it is known whether its pi has taken it. */
   async decided(promptId: string): Promise<StoredPrompt> {
     while (this.#open.get(promptId)?.state === "stored") await this.#waiters.next();
     await this.#options.receipts.told();
@@ -387,12 +394,12 @@ export class PromptLedger {
     return prompt;
   }
 
-  /** Whether the last run was this one, and ended by itself. */
+  /** Whether this was the last run, and it ended by itself. */
   hasSettled(runId: string): boolean {
     return this.#lastEnd?.runId === runId && this.#lastEnd.outcome === "settled";
   }
 
-  /** The session is over: whoever waits for a prompt hears of it. */
+  /** Rejects all waits, because the session is over. */
   close(why: WireError): void {
     this.#waiters.fail(why);
   }
@@ -411,7 +418,10 @@ export class PromptLedger {
     receipts.tell(noted, () => this.#say({ ...inserted, ...entryOf(this.find(inserted.promptId)) }, undefined));
   }
 
-  /** A prompt's own message: the same text, else (templates, skills and extensions rewrite) the one a run began with. */
+  /**
+   * The prompt of a message: the same text, or else the one that began the run, because templates, skills and
+   * extensions rewrite texts.
+   */
   #matching(text: string): StoredPrompt | undefined {
     const undecided = [...this.#open.values()].filter(({ state }) => isUndecided(state));
     const textOf = ({ promptId, text }: StoredPrompt): string => this.#places.get(promptId)?.text ?? text;
@@ -451,7 +461,7 @@ export class PromptLedger {
     return changed;
   }
 
-  /** pi is given one prompt at a time; an extension may queue a message of its own meanwhile. */
+  /** pi receives one prompt at a time; an extension may queue its own message in the meantime. */
   #placed(place: Place): void {
     const isGivenBack = ({ promptId }: StoredPrompt): boolean => promptId === this.#givenBack;
     const given = [...this.#open.values()].filter(
@@ -526,7 +536,7 @@ export function promptNotFound(promptId: string): WireError {
   return new WireError("prompt_not_found", `There is no prompt "${promptId}".`, { promptId });
 }
 
-/** A prompt as clients see it: with the beginning of its text, or with all that is kept of it. */
+/** A prompt as clients see it: with the beginning of its text, or with all of the stored text. */
 export function shown({ hash: _hash, ...prompt }: StoredPrompt, whole = false): Prompt {
   return whole ? prompt : { ...prompt, text: prompt.text.slice(0, maxExcerptLength) };
 }
@@ -536,14 +546,14 @@ function isUndecided(state: PromptState): boolean {
   return state === "stored" || state === "started" || state === "queued";
 }
 
-/** The entry that a prompt has become, which is then nobody else's. */
+/** Assigns an entry to a prompt, so that no other prompt can take it. */
 function takeEntry(
   written: UserEntry[],
   { text: own, createdAt, state }: StoredPrompt,
   text = own,
 ): UserEntry | undefined {
   const index = written.findIndex((entry) => entry.at >= createdAt && entry.text === text);
-  // What began a run may have been rewritten by templates, skills and extensions.
+  // The text that began a run may have been rewritten by templates, skills and extensions.
   const rewritten = state === "started" ? written.findIndex((entry) => entry.at >= createdAt) : -1;
   const found = index === -1 ? rewritten : index;
   return found === -1 ? undefined : written.splice(found, 1)[0];

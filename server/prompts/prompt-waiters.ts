@@ -4,7 +4,7 @@ import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
 import type { RunEnd } from "./runs.ts";
 
-/** A prompt that is over, and how its run ended, if that is still known. */
+/** An ended prompt, with its run's outcome if that is still known. */
 export interface Waited {
   readonly prompt: StoredPrompt;
   readonly end: RunEnd | undefined;
@@ -14,11 +14,11 @@ interface Wait {
   readonly promptId: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** The prompt's run, as far as is known when the time is over. */
+  /** The prompt's run, if known at the deadline. */
   readonly runId: () => string | undefined;
 }
 
-/** Those who wait for prompts to be over. */
+/** Calls that wait for prompts to end. */
 export class PromptWaiters {
   readonly #waiting = new Map<string, Set<Deferred<Waited>>>();
   #next = deferred<void>();
@@ -35,7 +35,7 @@ export class PromptWaiters {
     this.#next = deferred();
   }
 
-  /** Throws `deadline_exceeded`, the signal's reason, or what {@link fail} says. */
+  /** Throws `deadline_exceeded`, the signal's reason, or the error passed to {@link fail}. */
   async wait({ promptId, timeoutMs, signal, runId }: Wait): Promise<Waited> {
     if (this.#closed !== undefined) throw this.#closed;
     const waiter = deferred<Waited>();
@@ -56,7 +56,7 @@ export class PromptWaiters {
     for (const waiter of this.#waiting.get(prompt.promptId) ?? []) waiter.resolve({ prompt, end });
   }
 
-  /** Nothing will be told any more. */
+  /** Rejects all waits. */
   fail(why: WireError): void {
     this.#closed = why;
     this.#next.reject(why);

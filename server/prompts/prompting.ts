@@ -16,44 +16,44 @@ import { type QueueKind, queuedTexts } from "./queued-texts.ts";
 export interface PromptRequest {
   /** Chosen by the client. Default: a UUIDv7. */
   readonly promptId?: string | undefined;
-  /** Resolves when what must be on disk before the prompt is, and was queued before this call. If not, nothing is stored. */
+  /** Resolves when earlier writes that must precede the prompt are on disk. If it rejects, nothing is stored. */
   readonly reserved?: Promise<void> | undefined;
-  /** With what it is stored together, or not at all. */
+  /** Stores it together with this group, or not at all. */
   readonly group?: string | undefined;
   readonly by?: By | undefined;
   readonly text: string;
   readonly images?: readonly ImageBlock[] | undefined;
   readonly ifRunning: IfRunning;
-  /** Only into this run. */
+  /** Only for this run. */
   readonly expectedRunId?: string | undefined;
   readonly ifIdle?: "prompt" | "refuse" | undefined;
-  /** A prompt of a caller that has gone before its turn is not written. */
+  /** If it aborts before the prompt's turn, the prompt is not written. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How long an abort that is under way keeps the session's turn. */
+/** How long an abort in progress keeps the session's turn. */
 const abortTurnMs = 1_000;
 /** pi may compact between two requests of a run. */
 const maxBetweenMs = 1_000;
-/** A run whose tool ignores the abort goes on; the caller hears of it then. */
+/** A run whose tool ignores the abort continues; the caller then gets an error. */
 const abortTimeoutMs = 30_000;
 
 /**
- * Gives prompts to pi, one at a time: pi loses one of two that are written before the first is answered, and an abort
- * right behind one (measured on both versions). The gate is pi's response, or a run that begins before it: the handler of
- * an extension's command may start one and wait for it before it lets pi answer.
+ * Sends prompts to pi, one at a time: pi loses one of two that are written before the first is answered, and an abort
+ * right after one (measured on both versions). The next may follow pi's response, or a run that begins before it: an
+ * extension's command handler may start a run and wait for it before pi answers.
  */
 export class Prompting {
   readonly #core: SessionCore;
   readonly #ledger: PromptLedger;
   readonly #companion: PromptCompanion;
-  /** Those that pi has not answered yet. */
+  /** Prompts that pi has not answered yet. */
   readonly #known = new Map<string, UnderWay>();
-  /** Prompts that pi has got and not taken yet. */
+  /** Prompts that pi has received and not taken yet. */
   #gated = 0;
-  /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
+  /** The clients of the prompts that pi has not answered yet. Undefined: an unknown client. */
   readonly #asking = new Map<string, By | undefined>();
-  /** The last run that a client has aborted. */
+  /** The last run that a client aborted. */
   #abortedRun: string | undefined;
 
   constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
@@ -63,15 +63,15 @@ export class Prompting {
   }
 
   /**
-   * Resolves when pi has taken the prompt. Its text is on disk before pi gets it. An id that was used before gives what
-   * has become of that prompt; nothing is written then. A caller that has gone is answered, and the prompt goes on.
-   * Throws `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`, `conflict`, `prompt_lost`, `overloaded`,
+   * Resolves when pi has taken the prompt. Its text is on disk before pi receives it. A used id returns the state of
+   * its prompt; then nothing is written. If the caller goes away, the call ends and the prompt continues. Throws
+   * `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`, `conflict`, `prompt_lost`, `overloaded`,
    * `run_mismatch`, `session_idle`.
    */
   async prompt(request: PromptRequest): Promise<PromptResult> {
     const { promptId = uuidv7(), signal, text, images, ifRunning } = request;
     const underWay = request.promptId === undefined ? undefined : this.#known.get(promptId);
-    // One whose caller has gone before its turn will not be written.
+    // A prompt whose caller went away before its turn will not be written.
     const known = underWay?.isDropped() === true ? undefined : underWay;
     const hash = canonicalHash({ text, images: images ?? [], ifRunning });
     if (known !== undefined && known.hash !== hash) throw conflict(promptId);
@@ -85,18 +85,18 @@ export class Prompting {
     }
   }
 
-  /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
+  /** The clients of the prompts that pi has not answered yet. Undefined: an unknown client. */
   get asking(): readonly (By | undefined)[] {
     return [...this.#asking.values()];
   }
 
   /**
-   * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
-   * ignores the abort.
+   * Resolves when the session is idle; returns whether there was a run to abort. Throws `deadline_exceeded` when a
+   * tool ignores the abort.
    */
   async abort(signal?: AbortSignal, by?: By, expectedRunId?: string): Promise<boolean> {
     this.#requireRun(expectedRunId);
-    // A caller that has gone wants the run to end all the same.
+    // The abort continues after its caller went away.
     const aborted = this.#core.dialogs.whileAborting(() => this.#abort(by, expectedRunId));
     return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
   }
@@ -111,7 +111,7 @@ export class Prompting {
       this.#abortedRun = this.#core.runId;
       const response = state.child.send({ type: "abort" });
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
-      // What waits for its turn finds the session idle, unless the abort takes long.
+      // Calls that wait for their turn find the session idle, unless the abort takes long.
       await within(done, abortTurnMs).catch(() => {});
       return { done, wasRunning: state.kind === "running" };
     }, waiting);
@@ -128,11 +128,11 @@ export class Prompting {
   }
 
   /**
-   * Empties pi's queue of users' messages, and gives their texts. Without a child nothing is queued.
-   * Throws `child_exited`, `refused_by_pi`.
+   * Empties pi's queue of user messages, and returns their texts. Without a child the queue is empty. Throws
+   * `child_exited`, `refused_by_pi`.
    */
   async clearQueue(by?: By): Promise<{ readonly [K in QueueKind]: string[] }> {
-    // A prompt may wait for an extension that asks before pi takes it; what comes behind it would wait as well.
+    // A prompt may wait for an extension that asks before pi takes it; later calls would wait as well.
     if (this.#gated > 0) this.#core.dialogs.cancelAll("clear_queue");
     const taken = await this.#core.scope.run(async () => {
       const { state } = this.#core;
@@ -149,9 +149,9 @@ export class Prompting {
   }
 
   /**
-   * Takes back a prompt that pi has in its queue, which pi can only empty as a whole: the others are given back in their
-   * order before anything else is given to pi. Throws `session_busy`, `unsupported_by_pi`, `child_exited`, `link_failed`,
-   * `refused_by_pi`; nothing is taken back then.
+   * Withdraws a prompt from pi's queue. pi can only empty its queue as a whole, so the others are returned in order
+   * before anything else is sent to pi. Throws `session_busy`, `unsupported_by_pi`, `child_exited`, `link_failed`,
+   * `refused_by_pi`; then nothing is withdrawn.
    */
   async cancel(promptId: string, signal?: AbortSignal, by?: By): Promise<void> {
     await this.#core.scope.run(async () => {
@@ -169,9 +169,9 @@ export class Prompting {
     }, signal);
   }
 
-  /** Resolves when it is known which of the messages that were taken out of pi's queue have come into the transcript. */
+  /** Resolves when it is known which removed messages are in the transcript. */
   async #decided(child: Child): Promise<void> {
-    // A helper that does not answer any more knows of no message on its way.
+    // A helper that no longer answers has no message in progress.
     await drained(child).catch(() => {});
     if (this.#isReady(child)) return;
     // Another session may have taken the child over.
@@ -184,7 +184,7 @@ export class Prompting {
     return child.state.kind === "ready" && isChildOf(this.#core, child);
   }
 
-  /** What an extension has queued may have images, which pi does not give back. Throws `unsupported_by_pi`. */
+  /** An extension's queued message may have images, which pi does not return. Throws `unsupported_by_pi`. */
   #requireGivable(messages: readonly QueuedMessage[]): void {
     for (const { prompt } of messages) {
       if (prompt !== undefined && this.#ledger.imagesOf(prompt.promptId) !== undefined) continue;
@@ -194,14 +194,14 @@ export class Prompting {
   }
 
   /**
-   * Gives the messages that are still out of pi's queue to pi again, as their clients gave them. Where pi ends meanwhile,
-   * the next pi gets those that are not in the session file. Returns those that pi has taken. Throws what starting can throw.
+   * Returns the removed messages to pi in their original form. If pi ends in the meantime, the next pi gets those
+   * that are not in the session file. Returns the messages that pi has taken. Throws errors of starting pi.
    */
   async #giveBack({ child, messages, runId }: GiveBack): Promise<ReadonlySet<QueuedMessage>> {
     const given = await this.#giveTo(child, messages, runId);
     if (this.#isReady(child)) return given;
     await this.#decided(child);
-    // An extension's message has ended with its extension.
+    // An extension's message ends with its extension.
     const prompts = this.#ledger.stillOut(messages).filter(({ prompt }) => prompt !== undefined);
     if (prompts.length === 0) return new Set();
     const next = await this.#core.awake();
@@ -209,7 +209,7 @@ export class Prompting {
     return this.#isReady(next) ? givenToNext : new Set();
   }
 
-  /** `runId`: the run in which they were taken out. */
+  /** `runId`: the run in which they were removed. */
   async #giveTo(
     child: Child,
     messages: readonly QueuedMessage[],
@@ -225,8 +225,8 @@ export class Prompting {
   }
 
   /**
-   * Gives pi one message, and returns whether pi has taken it. Where the run in which it was queued has ended by itself
-   * meanwhile, pi starts another with it; after an abort or a failure it stays queued, as it would have.
+   * Sends pi one message; returns whether pi has taken it. If its run has ended by itself in the meantime, pi starts
+   * a run with it; after an abort or a failure it stays queued, as it would have.
    */
   async #give(child: Child, message: QueuedMessage, runId: string | undefined): Promise<boolean> {
     const { kind, prompt } = message;
@@ -250,7 +250,7 @@ export class Prompting {
         const response = await child.send({ type: "prompt", ...body, streamingBehavior }, { onResponse });
         if (response.success) return true;
       }
-      // In a compaction pi takes no prompt, and while idle a prompt would start a run.
+      // pi refuses prompts during a compaction, and a prompt would start a run while pi is idle.
       return (await child.send({ type: kind === "steering" ? "steer" : "follow_up", ...body })).success;
     } finally {
       if (promptId !== undefined) {
@@ -260,14 +260,17 @@ export class Prompting {
     }
   }
 
-  /** Whether pi would have taken in what was queued in a run: the run is on, and not aborted, or has ended by itself. */
+  /**
+   * Whether pi would have taken in messages queued in a run: the run is active and not aborted, or has ended by
+   * itself.
+   */
   #goesOn(runId: string): boolean {
     if (this.#abortedRun === runId) return false;
     if (this.#core.state.kind === "idle") return this.#ledger.hasSettled(runId);
     return this.#core.state.kind === "running";
   }
 
-  /** Empties pi's queue, and says what was in it. Throws `child_exited`, `refused_by_pi`. */
+  /** Empties pi's queue and returns its messages. Throws `child_exited`, `refused_by_pi`. */
   async #takeOut(child: Child): Promise<readonly QueuedMessage[]> {
     let taken: readonly QueuedMessage[] = [];
     const onResponse = ({ success, data }: PiResponse): void => {
@@ -292,7 +295,7 @@ export class Prompting {
     if (wasRunning) await Promise.race([this.#core.settled(), child.exited]);
   }
 
-  /** A prompt whose id nobody has used. */
+  /** A prompt with an unused id. */
   async #first(request: NewRequest): Promise<PromptResult> {
     const { promptId, hash, signal } = request;
     const result = this.#core.scope.run(() => this.#begin(request), signal).then(({ outcome }) => outcome);
@@ -312,18 +315,18 @@ export class Prompting {
     }
   }
 
-  /** What has become of a prompt whose id is used again. */
+  /** The state of a prompt whose id is used again. */
   async #again(stored: StoredPrompt, hash: string, signal: AbortSignal | undefined): Promise<PromptResult> {
     const { promptId, sessionId } = stored;
     if (sessionId !== this.#core.sessionId || stored.hash !== hash) throw conflict(promptId);
-    // Its pi has ended before it answered: the session file is being looked into.
+    // Its pi ended before it answered: the session file is being read.
     const decided = this.#ledger.decided(promptId);
     const prompt = await (signal === undefined ? decided : unlessAborted(decided, signal));
     if (prompt.state === "lost") throw promptLost(promptId);
     return resultOf(prompt);
   }
 
-  /** Writes the prompt, and holds the session's turn until another prompt can follow. */
+  /** Writes the prompt, and holds the session's turn until another prompt may follow. */
   async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
     const { promptId, hash, text, by, reserved, group } = request;
     this.#requireRunFor(request);
@@ -333,7 +336,8 @@ export class Prompting {
     this.#refuseControlText(child, text);
     const isCommand = child.isExtensionCommand(text);
     if (mayBeCommand && !isCommand) await this.#companion.admitPrompt();
-    if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
+    if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand)
+      throw busy("a run is active");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     request.signal?.throwIfAborted();
     await Promise.race([reserved, Promise.resolve()]);
@@ -352,7 +356,7 @@ export class Prompting {
     }
     const run = this.#core.nextRun();
     const outcome = this.#write(child, promptId, request);
-    // A command runs at once in every state of pi, for as long as it likes: nothing has to wait behind it.
+    // A command runs immediately in every state of pi, and may take long: later calls must not wait for it.
     outcome.catch(() => {});
     if (isCommand) return { outcome };
     this.#gated += 1;
@@ -362,7 +366,7 @@ export class Prompting {
   }
 
   async #write(child: Child, promptId: string, { text, images, ifRunning, by }: NewRequest): Promise<PromptResult> {
-    // Set in the very place of the response: a short run may start and end within the same chunk of records.
+    // Set at the exact position of the response: a short run may start and end within the same chunk of records.
     let outcome: Promise<PromptResult> | undefined;
     const onResponse = (response: PiResponse): void => {
       if (!response.success) return;
@@ -382,9 +386,9 @@ export class Prompting {
         { onResponse },
       );
     } catch (error) {
-      // What could not be written never reached pi; what was written may have.
+      // A prompt that could not be written never reached pi; one that was written may have.
       if (error instanceof WireError && error.kind === "overloaded") this.#ledger.refused(promptId);
-      // The look at what the child has left may have been before this prompt.
+      // The check after the child's end may have happened before this prompt.
       else await this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
       throw error;
     } finally {
@@ -396,7 +400,7 @@ export class Prompting {
     throw /already processing|compact/i.test(words) ? busy(words) : refused("prompt", response);
   }
 
-  /** What pi said, or what its state says. Runs up to its first await in the place of the response. */
+  /** Uses pi's response, or else its state. Runs up to its first await at the position of the response. */
   async #accepted({ child, promptId, text, response }: Accepted): Promise<PromptResult> {
     const said = isRecordObject(response.data) ? response.data["disposition"] : undefined;
     const known = said === "started" || said === "queued" || said === "handled";
@@ -410,7 +414,7 @@ export class Prompting {
     return { disposition, runId: disposition === "started" ? this.#core.runStarted(promptId) : this.#core.runId };
   }
 
-  /** An older pi does not say what became of the prompt: its state right behind the response does. */
+  /** An older pi does not report the prompt's disposition: its state right after the response shows it. */
   async #findOut(child: Child, promptId: string, text: string): Promise<Outcome> {
     if (child.isExtensionCommand(text)) return { disposition: "handled", runId: undefined };
     if (this.#core.state.kind === "running") return this.#said("queued", promptId);
@@ -422,7 +426,7 @@ export class Prompting {
       {
         onResponse: ({ data }) => {
           const isStreaming = isRecordObject(data) && data["isStreaming"] === true;
-          // A run that has begun and ended by now must not be noted once more.
+          // A run that has begun and ended by now must not be recorded again.
           if (this.#core.runsStarted > runs) {
             outcome = { disposition: "started", runId: this.#ledger.find(promptId)?.runId ?? this.#core.runId };
           } else if (isStreaming) outcome = this.#said("started", promptId);
@@ -435,18 +439,18 @@ export class Prompting {
   #requireRunFor({ expectedRunId, ifIdle }: NewRequest): void {
     this.#requireRun(expectedRunId);
     if (ifIdle !== "refuse" || this.#core.state.kind === "running") return;
-    throw new WireError("session_idle", "No run is on. Send a prompt to start one.");
+    throw new WireError("session_idle", "No run is active. Send a prompt to start one.");
   }
 
   /** Throws `run_mismatch`. */
   #requireRun(expected: string | undefined): void {
     const { runId } = this.#core;
     if (expected === undefined || expected === runId) return;
-    const on = runId === undefined ? "No run is on" : `The run "${runId}" is on`;
+    const on = runId === undefined ? "No run is active" : `The run "${runId}" is active`;
     throw new WireError("run_mismatch", `${on}; the call is for "${expected}".`, { runId });
   }
 
-  /** Text that begins with the helper's command would be run as a frame of the link. */
+  /** A text that begins with the helper's command would be executed as a frame of the link. */
   #refuseControlText(child: Child, text: string): void {
     const { command } = child.link;
     if (command !== undefined && text.startsWith(`/${command}`)) {
@@ -455,7 +459,7 @@ export class Prompting {
   }
 }
 
-/** What was taken out of pi's queue, from which pi, and in which run. */
+/** The messages removed from pi's queue, with their pi and run. */
 interface GiveBack {
   readonly child: Child;
   readonly messages: readonly QueuedMessage[];
@@ -486,7 +490,7 @@ interface Accepted {
   readonly response: PiResponse;
 }
 
-/** Resolves when no message that pi has taken out of its queue is on its way into the transcript. Throws `link_failed`. */
+/** Resolves when no removed message is on its way into the transcript. Throws `link_failed`. */
 async function drained(child: Child): Promise<void> {
   await child.link.send({ kind: "drained" });
 }
@@ -494,12 +498,12 @@ async function drained(child: Child): Promise<void> {
 function busy(why: string): WireError {
   return new WireError(
     "session_busy",
-    `The session is busy (${why}). Wait for agent_settled, or say ifRunning: "steer" or "followUp".`,
+    `The session is busy (${why}). Wait for agent_settled, or set ifRunning: "steer" or "followUp".`,
   );
 }
 
 export function refused(command: string, response: PiResponse): WireError {
-  return new WireError("refused_by_pi", `pi refused "${command}": ${response.error ?? "it gave no reason"}`, {
+  return new WireError("refused_by_pi", `pi refused "${command}": ${response.error ?? "no reason given"}`, {
     piError: response.error,
   });
 }
@@ -521,7 +525,7 @@ function promptLost(promptId: string): WireError {
   return new WireError("prompt_lost", why, { promptId });
 }
 
-/** A prompt's receipt, for a call that was made before. */
+/** A prompt's receipt for a repeated call. */
 export function resultOf({
   promptId,
   disposition,
@@ -533,7 +537,7 @@ export function resultOf({
 }: StoredPrompt): PromptResult {
   return {
     promptId,
-    // pi's answer may have been lost with it: what stands in the transcript was started at least.
+    // pi's answer may be lost; a prompt in the transcript was at least started.
     disposition: disposition ?? (state === "handled" ? "handled" : state === "queued" ? "queued" : "started"),
     state,
     ...(runId === undefined ? {} : { runId }),

@@ -1,6 +1,6 @@
 import { isRecordObject } from "../pi/records.ts";
 
-/** pi's queue of users' messages, each list in the order in which pi takes them. */
+/** pi's queue of user messages; each list is in processing order. */
 export interface QueuedTexts {
   readonly steering: readonly string[];
   readonly followUp: readonly string[];
@@ -12,7 +12,7 @@ export const queueKinds: readonly QueueKind[] = ["steering", "followUp"];
 
 export const emptyQueue: QueuedTexts = { steering: [], followUp: [] };
 
-/** The queue in a record of pi's. */
+/** Reads the queue in a record of pi. */
 export function queuedTexts(value: unknown): QueuedTexts {
   if (!isRecordObject(value)) return emptyQueue;
   return { steering: texts(value["steering"]), followUp: texts(value["followUp"]) };

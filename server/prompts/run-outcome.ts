@@ -2,13 +2,13 @@ import type { RunOutcome } from "../../protocol/prompt.ts";
 import { textOf } from "../log/user-entries.ts";
 import { isRecordObject } from "../pi/records.ts";
 
-/** What pi said of a run by its end. */
+/** Facts about a run at its end. */
 export interface RunFacts {
-  /** `aborted` of pi's `agent_settled`; undefined where pi is too old to say it. */
+  /** `aborted` of pi's `agent_settled`; undefined if pi is too old to report it. */
   readonly settledAborted: boolean | undefined;
-  /** Whether a client's abort was written to pi during the run, and no message was finished behind it. */
+  /** Whether a client's abort was written to pi during the run, and no message was finished after it. */
   readonly abortWasSent: boolean;
-  /** The last assistant message that was complete. */
+  /** The last complete assistant message. */
   readonly last: AssistantEnd | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface AssistantEnd {
   readonly stopReason: string | undefined;
   readonly error: string | undefined;
   readonly text: string;
-  /** Whether there was more text than is kept. */
+  /** Whether the text was cut. */
   readonly isCut: boolean;
 }
 
@@ -25,9 +25,9 @@ const maxTextBytes = 64 * 1024;
 const maxErrorLength = 2_000;
 
 /**
- * How a run ended that pi has settled. pi's own word for an abort comes first; an older pi has none, and there the last
- * message says it, or the abort that was sent: an abort in the midst of a tool ends there with an error (0.87.1). `failed`:
- * the last message is an error, and pi tries no more.
+ * The outcome of a settled run. pi's own `aborted` decides first. An older pi does not report it; then the last
+ * message decides, or the abort that was sent: an abort during a tool ends with an error there (0.87.1). `failed`:
+ * the last message is an error, and pi does not retry.
  */
 export function outcomeOf({ settledAborted, abortWasSent, last }: RunFacts): Exclude<RunOutcome, "interrupted"> {
   const stopReason = last?.stopReason;
@@ -36,13 +36,13 @@ export function outcomeOf({ settledAborted, abortWasSent, last }: RunFacts): Exc
   return stopReason === "error" ? "failed" : "settled";
 }
 
-/** The end of an assistant's message, as `message_end` brings it; undefined for a message of anybody else. */
+/** The end of an assistant message from `message_end`; undefined for other messages. */
 export function assistantEnd(message: unknown): AssistantEnd | undefined {
   if (!isRecordObject(message) || message["role"] !== "assistant") return undefined;
   const { stopReason, errorMessage } = message;
   const whole = Buffer.from(textOf(message["content"]) ?? "");
   const isCut = whole.length > maxTextBytes;
-  // A character that is cut in the middle is left out.
+  // A character that is cut in half is dropped.
   const text = isCut ? whole.toString("utf8", 0, maxTextBytes).replace(/\ufffd+$/, "") : whole.toString("utf8");
   return {
     stopReason: typeof stopReason === "string" ? stopReason.slice(0, 64) : undefined,

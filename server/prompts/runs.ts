@@ -5,19 +5,19 @@ import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { OpenRun, RunStore } from "../store/runs.ts";
 import { type AssistantEnd, outcomeOf } from "./run-outcome.ts";
 
-/** How a run ended; `by` is whose abort did it. */
+/** How a run ended; `by` is the client that aborted it. */
 export interface RunEnd extends OpenRun {
   readonly outcome: RunOutcome;
   readonly stopReason?: string;
   readonly error?: string;
-  /** Of its last assistant message; absent if there was none. */
+  /** Text of the last assistant message; absent if there was none. */
   readonly text?: string;
   readonly textTruncated?: boolean;
 }
 
-/** The prompt, or the push, that has brought a run about, and whose it was. */
+/** The prompt or push that started a run, and its client. */
 export interface RunStarter {
-  /** Absent: it was a push. */
+  /** Absent: a push. */
   readonly promptId?: string;
   readonly by?: By;
 }
@@ -27,7 +27,7 @@ export interface RunsOptions {
   readonly store: RunStore;
   readonly receipts: Receipts;
   readonly onStarted: (run: OpenRun) => void;
-  /** Called before the end is told. */
+  /** Called before the end is reported. */
   readonly onEnded: (end: RunEnd) => void;
   readonly sayEnded: (end: RunEnd) => void;
 }
@@ -37,16 +37,16 @@ interface Run {
   readonly settled: Deferred<void>;
   last: AssistantEnd | undefined;
   abortWasSent: boolean;
-  /** Whose abort that was. */
+  /** The client that aborted it. */
   abortedBy: By | undefined;
-  /** Whether pi's agent is at work: between `agent_start` and `agent_end`. */
+  /** Whether pi's agent is active: between `agent_start` and `agent_end`. */
   isActive: boolean;
 }
 
-/** The prompts of a run that are named at its end. */
+/** Maximum number of prompt ids reported at the end of a run. */
 const maxPromptIds = 256;
 
-/** The runs of one session, of which at most one is on: when each begins, what it takes in, and how it ends. */
+/** The runs of one session, at most one at a time: their start, prompts and outcome. */
 export class Runs {
   readonly #options: RunsOptions;
   #started = 0;
@@ -57,27 +57,27 @@ export class Runs {
     this.#options = options;
   }
 
-  /** How many there have been. */
+  /** Number of runs so far. */
   get started(): number {
     return this.#started;
   }
 
-  /** Resolves when the next one begins. */
+  /** Resolves when the next run begins. */
   get next(): Promise<void> {
     return this.#next.promise;
   }
 
-  /** Resolves when none is on. */
+  /** Resolves when no run is active. */
   get settled(): Promise<void> {
     return this.#run?.settled.promise ?? Promise.resolve();
   }
 
-  /** Whose prompt or push has started the run that is on, where that is known. */
+  /** The client whose prompt or push started the active run, if known. */
   get startedBy(): By | undefined {
     return this.#run?.facts.by;
   }
 
-  /** Whether pi's agent is in the middle of its work, so that it cannot have settled. */
+  /** Whether pi's agent is active, so that it cannot have settled. */
   get isActive(): boolean {
     return this.#run?.isActive ?? false;
   }
@@ -102,7 +102,7 @@ export class Runs {
     this.#next = deferred();
   }
 
-  /** The run that is on has a prompt in it. */
+  /** Adds a prompt to the active run. */
   took(promptId: string): void {
     const run = this.#run;
     if (run === undefined || run.facts.promptIds.includes(promptId)) return;
@@ -111,7 +111,7 @@ export class Runs {
     void this.#options.store.put(this.#options.sessionId, facts);
   }
 
-  /** pi's agent begins or ends its work; within a run it may do so several times. */
+  /** pi's agent starts or ends its work, possibly several times in a run. */
   agentIs(activity: "active" | "done"): void {
     if (this.#run !== undefined) this.#run.isActive = activity === "active";
   }
@@ -120,7 +120,7 @@ export class Runs {
     const run = this.#run;
     if (run === undefined) return;
     run.last = last;
-    // The agent has finished all the same: the abort came too late.
+    // The agent finished anyway: the abort came too late.
     if (last.stopReason === "stop" || last.stopReason === "length") run.abortWasSent = false;
   }
 
@@ -131,7 +131,7 @@ export class Runs {
     this.#run.abortedBy = by;
   }
 
-  /** pi has settled; `aborted` is its own word. */
+  /** pi has settled; `aborted` is pi's own field. */
   settle(aborted: boolean | undefined): void {
     const run = this.#run;
     if (run === undefined) return;
@@ -144,7 +144,7 @@ export class Runs {
     if (this.#run !== undefined) this.#end(this.#run, "interrupted");
   }
 
-  /** Runs that a former daemon has left on have ended with it. */
+  /** Ends runs that were active in a former daemon. */
   recover(): void {
     for (const { by: _starter, ...run } of this.#options.store.of(this.#options.sessionId)) {
       this.#tell({ ...run, outcome: "interrupted" });

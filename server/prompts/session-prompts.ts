@@ -27,7 +27,7 @@ export interface SessionPromptsOptions {
   readonly onLost: (lost: readonly LostPrompt[]) => void;
 }
 
-/** What one session has of users' messages: how they are given to pi, what becomes of them, and of the runs they start. */
+/** The prompts of one session, their outcomes, and the runs they start. */
 export class SessionPrompts {
   readonly ledger: PromptLedger;
   readonly runs: Runs;
@@ -74,7 +74,7 @@ export class SessionPrompts {
     });
   }
 
-  /** The prompt or the push for which a run begins now, and whose it is. One may begin before pi has answered its prompt. */
+  /** The prompt or push that starts a run now, and its client. A run may begin before pi has answered its prompt. */
   starter(promptId: string | undefined): RunStarter | undefined {
     const prompt = promptId === undefined ? this.ledger.presumed : this.ledger.find(promptId);
     if (prompt === undefined) return attributionOf(this.#pushing.starter() ?? onlyOne(this.prompting.asking));
@@ -82,8 +82,9 @@ export class SessionPrompts {
   }
 
   /**
-   * The client whose prompt or push has led to what extensions do now: it started the run, or pi has not answered its prompt
-   * yet, as during a command. Undefined where these are several clients, since pi does not say which it works for.
+   * The client whose prompt or push caused the current activity of extensions: it started the run, or pi has not
+   * answered its prompt yet, as during a command. Undefined if several clients did, because pi does not tell them
+   * apart.
    */
   get owner(): By | undefined {
     const { asking } = this.prompting;
@@ -100,7 +101,7 @@ export class SessionPrompts {
     if (promptId !== undefined) this.runs.took(promptId);
   }
 
-  /** pi says that it has settled. `onSettled` is called with its word on an abort, when that is true. */
+  /** pi reports that it has settled. If true, calls `onSettled` with pi's `aborted`. */
   settled(child: Child | undefined, event: PiEvent, onSettled: (aborted: boolean | undefined) => void): void {
     const { aborted } = event;
     const { runId } = this.#core;
@@ -110,7 +111,7 @@ export class SessionPrompts {
     });
   }
 
-  /** The helper says that the run has ended by itself: pi is through with what is not in its queue. */
+  /** The helper reports that the run has ended by itself: pi has processed everything outside its queue. */
   queueSettled(): void {
     this.ledger.runSettled();
   }
@@ -120,12 +121,12 @@ export class SessionPrompts {
     this.idleness.changed();
   }
 
-  /** What a former daemon has left on has ended with it. */
+  /** Ends prompts and runs of a former daemon. */
   recover(): void {
     this.runs.recover();
   }
 
-  /** Resolves when it is known which prompts the end of a child has lost. */
+  /** Resolves when the losses of a child's end are known. */
   async childEnded(): Promise<void> {
     this.#isCompacting = false;
     this.idleness.changed();
@@ -133,12 +134,12 @@ export class SessionPrompts {
     await this.told();
   }
 
-  /** Resolves when all that has come about has been told. */
+  /** Resolves when all changes so far have been reported. */
   async told(): Promise<void> {
     await this.#receipts.told();
   }
 
-  /** Whoever waits hears that the session is over. */
+  /** Rejects all waits, because the session is over. */
   close(why: WireError): void {
     this.ledger.close(why);
     this.idleness.close(why);
