@@ -55,7 +55,7 @@ export class ChildShutdown {
   /** As {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
     const { life, dialogs, custody, journal, lastEnded, beforeEnd } = this.#parts;
-    await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
+    await this.#refuseStarts(new WireError("shutting_down", "The daemon is shutting down."));
     if (life.runId !== undefined) await within(life.settled(), drainMs);
     if (life.state.kind === "idle") await beforeEnd(life.state.child);
     dialogs.endAll("hibernate");

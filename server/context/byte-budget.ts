@@ -1,27 +1,30 @@
 import { WireError } from "../../protocol/errors.ts";
 
 export interface ByteBudgetLimits {
-  /** Of all documents together that are held at a time. One that is larger by itself is held alone. */
+  /** Limit for all documents in memory. A larger document is held alone. */
   readonly maxHeldBytes: number;
-  /** Who waits for room; further ones are `overloaded`. */
+  /** Maximum number of waiting calls; further ones are `overloaded`. */
   readonly maxWaiting: number;
-  /** How long one waits; then it is `overloaded`. */
+  /** How long a call waits before it is `overloaded`. */
   readonly waitMs: number;
-  /** So few bytes never wait. They count all the same. */
+  /** Up to this size a document never waits. It counts toward the limit. */
   readonly maxFreeBytes: number;
 }
 
-/** What one call holds. It may take once, since who holds and waits for more can wait for itself. */
+/**
+ * The bytes that one call holds. It may take only once, because a call that holds bytes and waits for more can
+ * deadlock.
+ */
 export interface Reservation {
-  /** Before the bytes are there. Throws `overloaded`, and the signal's reason. */
+  /** Call this before reading the bytes. Throws `overloaded`, and the signal's reason. */
   take(bytes: number, signal: AbortSignal): Promise<void>;
-  /** There are fewer than were thought. */
+  /** Corrects the size to fewer bytes. */
   shrink(bytes: number): void;
   /** May be called more than once. */
   release(): void;
 }
 
-/** Takes the bytes of one document before they are read. */
+/** Reserves the bytes of one document before they are read. */
 export type Admit = (bytes: number) => Promise<void>;
 
 interface Waiting {
@@ -29,7 +32,7 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** How many bytes of documents the daemon holds at a time, whoever asks. Who comes first has room first. */
+/** Limits the bytes of documents that the daemon holds for all calls. Calls are served in order of arrival. */
 export class ByteBudget {
   readonly #limits: ByteBudgetLimits;
   readonly #waiting: Waiting[] = [];
@@ -54,7 +57,7 @@ export class ByteBudget {
     return {
       take: async (bytes, signal) => {
         signal.throwIfAborted();
-        if (isOver || own > 0) throw new Error("A reservation takes once.");
+        if (isOver || own > 0) throw new Error("A reservation can take only once.");
         if (bytes > this.#limits.maxFreeBytes && !(this.#waiting.length === 0 && this.#hasRoom(bytes))) {
           await this.#turn(bytes, signal);
         } else this.#held += bytes;
@@ -84,7 +87,7 @@ export class ByteBudget {
     return this.#held === 0 || this.#held + bytes <= this.#limits.maxHeldBytes;
   }
 
-  /** Resolves when the bytes are counted. */
+  /** Resolves when the bytes are reserved. */
   async #turn(bytes: number, signal: AbortSignal): Promise<void> {
     const { maxWaiting, waitMs } = this.#limits;
     if (this.#waiting.length >= maxWaiting) throw tooMany();

@@ -12,10 +12,10 @@ import { SerialQueue } from "../lib/serial-queue.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
 export interface CompactionSettingsOptions {
-  /** pi's configuration directory that only this daemon's sessions have. `undefined`: there is none. */
+  /** pi's configuration directory, if only this daemon's sessions use it. */
   readonly directory: string | undefined;
   readonly sessions: () => Iterable<{ readonly stored: StoredSession }>;
-  /** What pi answers when it is asked for its models. */
+  /** pi's answer with its models. */
   readonly models: () => Promise<unknown>;
   readonly log: Logger;
 }
@@ -24,29 +24,29 @@ type Compaction = OptimisationConfig["compaction"];
 
 type Overrides = Readonly<Record<string, unknown>>;
 
-/** Beside `settings.json`: what of its overrides is ours, and may be taken out again. */
+/** Stored next to `settings.json`: the overrides that the daemon wrote and may remove again. */
 const oursName = "pi-rpcd-compaction.json";
 const place = ["optimisation", "compaction", "route"];
 const maxWaiting = 1_000;
 
 /**
- * Has pi compact earlier by its own settings (route `settings`). They hold for all sessions of a configuration directory,
- * and a user's own is never written. Overrides that somebody else has written there stay as they are, and ours go when no
- * session that is open wants them.
+ * Makes pi compact earlier through its own settings (route `settings`). They apply to all sessions of a configuration
+ * directory; a user's own directory is never written. Overrides of other programs stay unchanged, and the daemon's
+ * are removed when no open session wants them.
  */
 export class CompactionSettings {
   readonly #options: CompactionSettingsOptions;
   readonly #queue = new SerialQueue({ maxWaiting, onFull: () => new Error("Too many sessions start.") });
-  /** What was written, by {@link keyOf}; null: nothing of ours is there; undefined: nobody has looked. */
+  /** What was written, by {@link keyOf}; null: no overrides of the daemon; undefined: not read yet. */
   #written: string | null | undefined;
-  /** What sessions want that are being made, by their ids. */
+  /** The settings for sessions being created, by their ids. */
   readonly #reserved = new Map<string, Compaction>();
 
   constructor(options: CompactionSettingsOptions) {
     this.#options = options;
   }
 
-  /** Throws `invalid_params` where a session wants the route and cannot have it. */
+  /** Throws `invalid_params` where the route is not possible for a session. */
   require(sessionId: string, optimisation: OptimisationOptions | undefined): void {
     const wanted = settingsOf(optimisation);
     if (wanted === undefined) return;
@@ -61,7 +61,7 @@ export class CompactionSettings {
     }
   }
 
-  /** The same, for a session that is being made: it counts among the others until it is released. */
+  /** The same for a session being created: it counts as a session until it is released. */
   reserve(sessionId: string, optimisation: OptimisationOptions | undefined): Disposable {
     this.require(sessionId, optimisation);
     const wanted = settingsOf(optimisation);
@@ -69,14 +69,14 @@ export class CompactionSettings {
     return { [Symbol.dispose]: () => void this.#reserved.delete(sessionId) };
   }
 
-  /** Before a session's pi starts. Never rejects: pi compacts as it would, where nothing can be written. */
+  /** Called before a session's pi starts. Never rejects: without the settings, pi compacts as usual. */
   async write(optimisation: OptimisationOptions | undefined): Promise<void> {
     const wanted = settingsOf(optimisation);
     if (wanted === undefined) await this.giveBack();
     else await this.#run((directory) => this.#write(directory, wanted));
   }
 
-  /** Takes out what is ours, where no session wants it any more. Never rejects. */
+  /** Removes the daemon's overrides when no session wants them. Never rejects. */
   async giveBack(): Promise<void> {
     if (this.#written === null) return;
     await this.#run(async (directory) => {
@@ -101,7 +101,7 @@ export class CompactionSettings {
     try {
       await this.#queue.run(() => work(directory), new AbortController().signal);
     } catch (error) {
-      log.warn({ err: error, directory }, "the thresholds of compaction could not be written into pi's settings");
+      log.warn({ err: error, directory }, "cannot write compaction thresholds to pi's settings");
     }
   }
 
@@ -111,7 +111,7 @@ export class CompactionSettings {
     const overrides: Record<string, unknown> = {};
     const answer = await this.#options.models();
     const models = isObject(answer) && Array.isArray(answer["models"]) ? (answer["models"] as readonly PiModel[]) : [];
-    if (models.length === 0) throw new Error("pi has named no models.");
+    if (models.length === 0) throw new Error("pi reported no models.");
     for (const { provider, id, contextWindow = 0 } of models) {
       const threshold = thresholdOf(compaction, { provider, id, contextWindow });
       if (threshold === undefined) continue;
@@ -123,7 +123,10 @@ export class CompactionSettings {
     this.#written = key;
   }
 
-  /** What is ours is known at each moment: a daemon that is killed in between leaves nothing that nobody takes out. */
+  /**
+   * The daemon's overrides are recorded before they are written, so that a killed daemon leaves none that are never
+   * removed.
+   */
   async #replace(directory: string, ours: readonly Overrides[], next: Overrides): Promise<void> {
     const file = join(directory, "settings.json");
     const settings = await objectIn(file);
@@ -146,16 +149,16 @@ export class CompactionSettings {
 }
 
 /**
- * Throws `invalid_params` where a call decides what the route writes without naming it: what naming it needs would not be
- * asked of it.
+ * Throws `invalid_params` where a call changes what the route writes without naming the route, because the checks for
+ * the route would be skipped.
  */
 export function requireNamedRoute(given: OptimisationOptions | undefined, merged: OptimisationOptions): void {
   if (given?.compaction === undefined || given.compaction.route === "settings" || settingsOf(merged) === undefined)
     return;
-  throw refused(`Route "settings" holds for all sessions; name it in the call, or use "draft"`);
+  throw refused(`Route "settings" applies to all sessions; name it in the call, or use "draft"`);
 }
 
-/** What the route would have written. `undefined`: it is another one. */
+/** The overrides of the route. `undefined`: another route. */
 export function settingsOf(optimisation: OptimisationOptions | undefined): Compaction | undefined {
   if (optimisation?.compaction === undefined) return undefined;
   const { compaction } = resolveOptimisation(optimisation);
@@ -176,14 +179,14 @@ async function replaceFile(file: string, value: unknown): Promise<void> {
   await rename(draft, file);
 }
 
-/** What was written there: of a daemon that was killed in the middle also what was there before. */
+/** The recorded overrides; after a killed daemon, possibly also those from before. */
 async function oursIn(directory: string): Promise<readonly Overrides[]> {
   const text = await readFile(join(directory, oursName), "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "[]";
     throw error;
   });
   const ours: unknown = JSON.parse(text);
-  if (!Array.isArray(ours) || !ours.every(isObject)) throw new Error(`${oursName} holds something else.`);
+  if (!Array.isArray(ours) || !ours.every(isObject)) throw new Error(`${oursName} has an unexpected format.`);
   return ours;
 }
 
@@ -193,7 +196,7 @@ async function objectIn(file: string): Promise<Readonly<Record<string, unknown>>
     throw error;
   });
   const settings: unknown = JSON.parse(text);
-  if (!isObject(settings)) throw new Error(`${file} is no object.`);
+  if (!isObject(settings)) throw new Error(`${file} is not a JSON object.`);
   return settings;
 }
 

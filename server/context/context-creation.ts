@@ -5,11 +5,11 @@ import { type ContextOrder, type Contexts, mayStartWithout, type ReadyContext } 
 import type { ContextCaller } from "./read-path.ts";
 import type { ContextSession } from "./sources.ts";
 
-/** What a session begins with that gets a context. */
+/** The start of a session with a context. */
 export interface WithContext {
   readonly options: StoredOptions;
   readonly context: StoredContext;
-  /** The whole of its file, where it has one. */
+  /** The complete session file, if it has one. */
   readonly content?: Uint8Array;
 }
 
@@ -18,13 +18,13 @@ export interface CreationOptions<S extends ContextSession> {
   readonly option: ContextOption | undefined;
   readonly order: ContextOrder;
   readonly caller: ContextCaller;
-  /** Makes the session. Nothing is left of it where that fails. */
+  /** Creates the session. Leaves nothing behind if that fails. */
   readonly begin: (given?: WithContext) => Promise<S>;
 }
 
 /**
- * Creates a session with the context that its caller wants; with `onError: "warn"`, without one where there can be none.
- * Throws what {@link Contexts.prepare} throws, and what beginning a session can throw.
+ * Creates a session with the requested context; with `onError: "warn"`, without a context if that fails. Throws what
+ * {@link Contexts.prepare} throws, and errors of creating a session.
  */
 export async function createWithContext<S extends ContextSession>(options: CreationOptions<S>): Promise<S> {
   const { contexts, option, order, caller, begin } = options;
@@ -44,7 +44,7 @@ export async function createWithContext<S extends ContextSession>(options: Creat
   return session;
 }
 
-/** Not taken, or what pi has died of when it was brought. */
+/** The helper rejected it, or pi died while it was sent. */
 function isOfContext(error: unknown): boolean {
   return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
 }
@@ -56,11 +56,11 @@ async function begun<S extends ContextSession>(
   try {
     const context = await contexts.keep(order.sessionId, ready);
     const isFile = ready.stored.summary.mode === "session";
-    // What is kept on the disk is read again for pi.
+    // A stored context is read again for pi.
     if (!isFile) ready.release();
     const given = { options: ready.options, context, ...(isFile ? { content: ready.bytes } : {}) };
     return await begin(given).catch((error: unknown) => {
-      // Whatever else a start fails with, it would fail with again.
+      // Any other error would fail the next start as well.
       throw isOfContext(error) ? error : new NotBegun(error);
     });
   } finally {
@@ -68,16 +68,16 @@ async function begun<S extends ContextSession>(
   }
 }
 
-/** Who looks at pi itself is told, too. */
+/** Also tells users of pi itself. */
 function tellUser({ state }: ContextSession, { message }: WireError): void {
   if (state.kind !== "idle" && state.kind !== "running") return;
-  const text = `The session has begun without its context: ${message}`.slice(0, 2_000);
-  // Nothing depends on it.
+  const text = `The session started without its context: ${message}`.slice(0, 2_000);
+  // Nothing depends on the result.
   state.child.link.send({ kind: "notify", text }).catch(() => {});
 }
 
 class NotBegun extends Error {
   constructor(cause: unknown) {
-    super("The session could not be begun.", { cause });
+    super("The session could not be started.", { cause });
   }
 }

@@ -13,7 +13,7 @@ export interface ContextDeliveryOptions {
   readonly ackTimeoutMs: number;
 }
 
-/** Brings what is kept of contexts to the pi of ephemeral sessions. */
+/** Sends stored contexts to the pi of ephemeral sessions. */
 export class ContextDelivery {
   readonly #options: ContextDeliveryOptions;
 
@@ -22,9 +22,9 @@ export class ContextDelivery {
   }
 
   /**
-   * Brings a session's context to a pi that has just started, before it gets anything else. Throws
-   * `context_transport_failed`, a {@link LostContext} where no other pi can have it either; `overloaded` where the daemon
-   * has run out of something; `child_exited`, and the signal's reason.
+   * Sends a session's context to a new pi before anything else. Throws `context_transport_failed`, or a {@link
+   * LostContext} if no other pi can have it either; `overloaded` if the daemon has run out of a resource;
+   * `child_exited`, and the signal's reason.
    */
   async give(child: Child, { sessionId, context, generation }: StoredSession, signal: AbortSignal): Promise<void> {
     if (context?.kept === undefined) return;
@@ -33,7 +33,7 @@ export class ContextDelivery {
     const reservation = byteBudget.open();
     try {
       await reservation.take(sum.bytes, signal);
-      // Only a creation fails as a whole. Later another pi may take it.
+      // Only a creation fails as a whole. Later, another pi may accept it.
       const outcome = generation > 1 ? "its pi was ended" : "the session was closed";
       const given = child.link.sendContext(helperLine(await kept.get(sessionId, sum)));
       const reply = await unlessAborted(within(given, ackTimeoutMs), signal).catch((cause: unknown) => {
@@ -53,13 +53,16 @@ export class ContextDelivery {
   }
 }
 
-/** Of a context that could not be brought to pi. What the daemon's own disk or memory refuses is not the extension's. */
+/**
+ * The error for a context that could not be sent. A failure of the daemon's own disk or memory is not blamed on the
+ * extension.
+ */
 function failure(cause: unknown, outcome: string): unknown {
   const isRefused = cause instanceof WireError && cause.kind === "link_failed";
   if (cause instanceof WireError && !isRefused) return cause;
   const code = isRefused ? undefined : (cause as NodeJS.ErrnoException | undefined)?.code;
   if (typeof code !== "string") {
-    const why = `The extension did not take the context; ${outcome}.`;
+    const why = `The extension rejected the context; ${outcome}.`;
     return new WireError("context_transport_failed", why, { reason: "refused" }, { cause });
   }
   const why = `The context could not be written for the extension (${code}); ${outcome}.`;

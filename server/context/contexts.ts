@@ -18,7 +18,7 @@ import { budgetOf, Targets, type TargetsOptions } from "./targets.ts";
 import type { Prepared, PreparedFacts, PrepareWork } from "./work.ts";
 import { WorkerPool, type WorkerPoolLimits } from "./worker-pool.ts";
 
-/** What the daemon's configuration says of contexts. */
+/** The context settings of the daemon's configuration. */
 export interface ContextConfiguration {
   readonly readRoots: readonly string[];
   readonly ackTimeoutMs: number;
@@ -27,7 +27,7 @@ export interface ContextConfiguration {
 
 export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
   readonly stateDir: string;
-  /** Where a pi is started for a dry run. */
+  /** Working directory of a pi that is started for a dry run. */
   readonly runDirectory: string;
   readonly configuration: ContextConfiguration;
   readonly roots: Roots;
@@ -35,7 +35,7 @@ export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
     ExportFilesLimits & {
       readonly maxInlineBytes: number;
       readonly maxKnownTargets: number;
-      /** Of all documents that are held at a time. */
+      /** Limit for all documents in memory. */
       readonly maxHeldBytes: number;
     };
   /** Throws `session_not_found`. */
@@ -47,25 +47,25 @@ export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
 /** A session that is about to be created. */
 export interface ContextOrder {
   readonly sessionId: string;
-  /** Without links. */
+  /** Resolved, without links. */
   readonly cwd: string;
   readonly ephemeral: boolean;
   readonly options: StoredOptions;
   readonly now: Date;
 }
 
-/** A context that waits for its session. */
+/** A prepared context that waits for its session. */
 export interface ReadyContext {
   readonly options: StoredOptions;
   readonly stored: StoredContext;
   readonly facts: PreparedFacts;
-  /** The lines of the session's file, or what is kept for its helper. */
+  /** The lines of the session's file, or the stored form for its helper. */
   readonly bytes: Uint8Array;
-  /** The bytes are not needed any more. */
+  /** Releases the bytes. */
   readonly release: () => void;
 }
 
-/** What of a context can be wrong: with `onError: "warn"` the session starts without it. */
+/** Errors of the context itself: with `onError: "warn"` the session starts without it. */
 const contextFailures: ReadonlySet<ErrorName> = new Set<ErrorName>([
   "invalid_params",
   "forbidden",
@@ -81,12 +81,12 @@ const contextFailures: ReadonlySet<ErrorName> = new Set<ErrorName>([
   "child_exited",
 ]);
 
-/** Whether a session may start without its context, behind this error of it. */
+/** Whether a session may start without its context after this error. */
 export function mayStartWithout(option: ContextOption | undefined, error: unknown): error is WireError {
   return option?.onError === "warn" && error instanceof WireError && contextFailures.has(error.kind);
 }
 
-/** Conversations that come from elsewhere, and those that are given away. */
+/** Imports and exports conversations. */
 export class Contexts {
   readonly #options: ContextsOptions;
   readonly #pool: WorkerPool;
@@ -121,22 +121,22 @@ export class Contexts {
     });
   }
 
-  /** Deletes what a daemon that was killed has left of sessions that are not known. */
+  /** Deletes files that a killed daemon left for unknown sessions. */
   async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
     await this.#exports.clear();
     await this.#kept.sweep(isKnown);
   }
 
-  /** Gives up what is under way. */
+  /** Cancels work in progress. */
   async close(): Promise<void> {
-    this.#abandon.abort(new WireError("shutting_down", "The daemon is about to end."));
+    this.#abandon.abort(new WireError("shutting_down", "The daemon is shutting down."));
     await this.#pool.close();
     await this.#exports.clear();
   }
 
   /**
-   * Makes of the option what the session is to get. Throws the errors of contexts, `invalid_params`, `forbidden`,
-   * `session_not_found`, and what starting a pi can throw.
+   * Prepares the session's context from the option. Throws the errors of contexts, `invalid_params`, `forbidden`,
+   * `session_not_found`, and errors of starting pi.
    */
   async prepare(option: ContextOption, order: ContextOrder, asking: ContextCaller): Promise<ReadyContext> {
     const reservation = this.#budget.open();
@@ -156,7 +156,7 @@ export class Contexts {
   ): Promise<ReadyContext> {
     const mode = modeOf(option, order.ephemeral);
     this.#sources.check(option, caller);
-    // Nothing is held while pi is asked.
+    // No bytes are held while pi is asked.
     const { target, model, thinking, budget: facts } = await this.#targets.find(order, caller.signal);
     const source = await this.#sources.read(option, caller, reservation);
     const { sessionId, cwd, now } = order;
@@ -168,7 +168,7 @@ export class Contexts {
     const summary = summaryOf(mode, outcome.facts);
     return {
       release: reservation.release,
-      // pi would take the model that the last answer in the file names.
+      // Otherwise pi would use the model of the last answer in the file.
       options: {
         ...order.options,
         ...(as.kind === "session" ? { model } : {}),
@@ -183,7 +183,7 @@ export class Contexts {
     };
   }
 
-  /** Keeps what the session's pi get, and what was mended. Throws `context_transport_failed`. */
+  /** Stores the context for the session's pi, and the repairs. Throws `context_transport_failed`. */
   async keep(sessionId: string, { stored, facts, bytes }: ReadyContext): Promise<StoredContext> {
     if (facts.repairs.length > 0)
       await this.#kept.put(sessionId, "repairs", Buffer.from(JSON.stringify(facts.repairs)));
@@ -259,7 +259,7 @@ export class Contexts {
     return { document: JSON.parse(textOf(made.bytes)), diagnostics };
   }
 
-  /** Nobody waits for what a daemon that ends will not do. */
+  /** A daemon that shuts down cannot complete the call. */
   #untilClosed(caller: ContextCaller): ContextCaller {
     return { ...caller, signal: AbortSignal.any([caller.signal, this.#abandon.signal]) };
   }
@@ -271,8 +271,8 @@ export class Contexts {
       const { error } = session.context;
       const why =
         error === undefined
-          ? "The session has no context of its own: it was created without one, or comes of another session."
-          : `The session has begun without its context: ${error.message}`;
+          ? "The session has no context of its own: it was created without one, or derives from another session."
+          : `The session started without its context: ${error.message}`;
       throw new WireError("context_invalid", why, {
         sessionId,
         code: "nothing_selected",

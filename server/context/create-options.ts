@@ -10,41 +10,41 @@ import type { PiOptions } from "../pi/spawn-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
 import { layered, projectOf, shippedProfiles } from "./part-layers.ts";
 
-/** What the daemon's configuration says of sessions. */
+/** The session settings of the daemon's configuration. */
 export interface SessionConfiguration {
   readonly profiles: Readonly<Record<string, Profile>>;
-  /** Names of variables that a client may set for its session's pi; `*` at the end stands for any rest. */
+  /** Variables that a client may set for its session's pi; `*` at the end matches any rest. */
   readonly sessionEnv: readonly string[];
-  /** Where what a call names must lie; a profile's own paths need not. Default: anywhere. */
+  /** Paths of a call must be in these directories; a profile's own paths need not. Default: anywhere. */
   readonly roots?: Roots;
-  /** Below what profiles and calls say. */
+  /** Defaults below profiles and calls. */
   readonly optimisation?: OptimisationOptions;
   readonly pruning?: PruningOptions;
-  /** For sessions that say nothing of it. */
+  /** For sessions that do not set it. */
   readonly customUi?: PiOptions["customUi"];
-  /** pi's configuration directory that only this daemon's sessions have. */
+  /** pi's configuration directory, if only this daemon's sessions use it. */
   readonly agentDirectory?: string | undefined;
 }
 
 export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
 
-/** What a session is created with: the options of its profile, and before them those of the call. */
+/** The options of a new session: those of its profile, overridden by those of the call. */
 export interface CreateOptions {
   readonly options: StoredOptions;
   readonly ephemeral: boolean;
   readonly profile?: string;
   readonly labels?: Labels;
-  /** Why the configuration file of the session's project is left out. */
+  /** Why the configuration file of the session's project was ignored. */
   readonly projectProblem?: string;
-  /** How the call and its profile want it optimised: a budget that cannot be kept, or a tool that is not there, refuses the session. */
+  /** The optimisation of the call and its profile: an impossible budget or an unknown tool refuses the session. */
   readonly ownOptimisation?: OptimisationOptions;
-  /** How the call wants it pruned. */
+  /** The pruning options of the call. */
   readonly ownPruning?: PruningOptions;
 }
 
 /**
- * Variables that nobody may set for a session, since they decide what programs run, where pi keeps its files, or what
- * belongs to the daemon.
+ * Variables that no client may set for a session, because they decide which programs run, where pi keeps its files,
+ * or belong to the daemon.
  */
 const neverSet = [
   /^NODE_/,
@@ -59,9 +59,8 @@ const neverSet = [
 ];
 
 /**
- * Brings a call and its profile together and looks at what the disk has to say to it. Throws `profile_not_found`,
- * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`. What is wrong in a project's own file is
- * given as `projectProblem`.
+ * Merges a call with its profile and checks the paths. Throws `profile_not_found`, `path_invalid`, `forbidden` (a
+ * variable that may not be set) or `invalid_params`. Errors in a project's own file are returned as `projectProblem`.
  */
 export async function createOptions(
   params: Params<"session/create">,
@@ -129,12 +128,14 @@ function profileOf(configured: SessionConfiguration["profiles"], name: string): 
   });
 }
 
-/** The whole name, as pi gives it itself: what a provider's option means to `--model` differs between versions of pi. */
+/**
+ * The full name as pi reports it: the meaning of a provider's option for `--model` differs between versions of pi.
+ */
 function fullModel(provider: string | undefined, model: string | undefined): string | undefined {
   if (provider === undefined) return model;
   if (model === undefined) {
-    throw new WireError("invalid_params", "A provider is given, and no model of it.", {
-      findings: [{ path: "/provider", message: "needs a model" }],
+    throw new WireError("invalid_params", "`provider` requires `model`.", {
+      findings: [{ path: "/provider", message: "requires `model`" }],
     });
   }
   return model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
@@ -154,7 +155,7 @@ function isAllowed(name: string, allowed: readonly string[]): boolean {
   return allowed.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
 }
 
-/** The paths as the system names them, without links. pi would take one that is missing for something else, or end. */
+/** Resolves the paths. pi would misinterpret a missing path, or exit. */
 async function existing(
   option: PathOption,
   paths: string | readonly string[] | undefined,
@@ -166,7 +167,7 @@ async function existing(
       try {
         const real = await realpath(path);
         if (!(await liesUnder(real, roots))) {
-          const why = "lies under none of the roots of the daemon's configuration";
+          const why = "is outside the roots of the daemon's configuration";
           throw pathInvalid({ option, path, why, reason: "outside" });
         }
         await access(real, constants.R_OK);
@@ -186,7 +187,7 @@ async function requireWritableDirectory(path: string): Promise<void> {
   if (!(await stat(path)).isDirectory())
     throw pathInvalid({ option, path, why: "is not a directory", reason: "not_a_directory" });
   await access(path, constants.W_OK | constants.X_OK).catch((cause: unknown) => {
-    throw pathInvalid({ option, path, why: "may not be written to", reason: "unwritable" }, cause);
+    throw pathInvalid({ option, path, why: "is not writable", reason: "unwritable" }, cause);
   });
 }
 

@@ -4,7 +4,8 @@ import { heldEntries, heldRoot, leftAt } from "../../context/document/held-entri
 import type { HelperContext } from "../../protocol/link-context.ts";
 import { isRecordObject } from "../pi/records.ts";
 
-// What is kept of an ephemeral session's context: a line for its helper, and one with what no message has a field for.
+// The stored context of an ephemeral session: a line for its helper, and a line with the data that messages have no
+// field for.
 
 type Rules = Pick<HelperContext, "budget" | "afterCompaction">;
 
@@ -28,13 +29,13 @@ export function helperLine(lines: Buffer): Buffer {
 /** The entries of an ephemeral session. */
 export interface WithHeld {
   readonly entries: readonly unknown[];
-  /** The last entry of its past, as an export's option. */
+  /** The last entry of its past, as an export option. */
   readonly heldThrough?: string;
 }
 
 /**
- * The entries that a session file would have: what is left to the model of the past, where pi stands at `leafId` of its `own`
- * entries, and those.
+ * The entries that a session file would have: the past that the model still sees where pi is at `leafId` of its `own`
+ * entries, followed by those.
  */
 export function withHeld(lines: Buffer, own: readonly unknown[], leafId: string | undefined): WithHeld {
   const first = helperLine(lines);

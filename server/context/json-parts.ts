@@ -7,18 +7,21 @@ const colon = 0x3a;
 const openBracket = 0x5b;
 const openBrace = 0x7b;
 
-/** What a byte of a text, and what a part of one, cost at most while a document is made of it: measured, with room. */
+/** Maximum memory for a byte of text, and for a part of one, while a document is built: measured, with a margin. */
 const bytesPerByte = 6;
 const bytesPerPart = 200;
 
-/** How many commas, colons and opening brackets a text may have outside strings, so that the work on it has enough memory. */
+/**
+ * Maximum number of commas, colons and opening brackets outside strings, so that the work on a text has enough
+ * memory.
+ */
 export function maxPartsIn(memoryBytes: number, textBytes: number): number {
   return Math.max(0, Math.floor((memoryBytes - textBytes * bytesPerByte) / bytesPerPart));
 }
 
 /**
- * Before it is parsed: a thread whose memory has run out can take the whole process with it. One pass over the bytes. Throws
- * `context_too_large`.
+ * Checks a text before it is parsed: a thread that runs out of memory can end the whole process. One pass over the
+ * bytes. Throws `context_too_large`.
  */
 export function refuseParts(text: Uint8Array, maxParts: number): void {
   let parts = 0;

@@ -5,16 +5,16 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 
-/** A file as it must be when it is read again. */
+/** A file's expected content when it is read again. */
 export interface FileSum {
   readonly bytes: number;
   readonly sha256: string;
 }
 
-/** What was kept of a session is not there any more, and will not be. */
+/** The stored context of a session is missing, permanently. */
 export class LostContext extends WireError {
   constructor(reason: "missing" | "hash_mismatch") {
-    const message = "The session's context is not in the daemon's directory as it was kept.";
+    const message = "The session's stored context is missing or was changed.";
     super("context_transport_failed", message, { reason });
   }
 }
@@ -22,8 +22,8 @@ export class LostContext extends WireError {
 type Part = "context" | "repairs";
 
 /**
- * What the daemon keeps of sessions' contexts in its state directory, for its user alone: of an ephemeral session what
- * each of its pi gets, and of each the repairs that were made.
+ * Session contexts in the daemon's state directory, readable by its user only: for an ephemeral session the context
+ * for each of its pi, and for every session the repairs.
  */
 export class KeptContexts {
   readonly #directory: string;
@@ -34,13 +34,13 @@ export class KeptContexts {
     this.#log = log;
   }
 
-  /** Whole or not at all. Throws `context_transport_failed`, also for a full disk. */
+  /** Writes all or nothing. Throws `context_transport_failed`, also for a full disk. */
   async put(sessionId: string, part: Part, bytes: Uint8Array): Promise<FileSum> {
     await writeWhole(this.#directory, this.#name(sessionId, part), bytes);
     return { bytes: bytes.byteLength, sha256: sumOf(bytes) };
   }
 
-  /** Throws `context_transport_failed`: a {@link LostContext} where it is not what was put. */
+  /** Throws `context_transport_failed`: a {@link LostContext} if the content has changed. */
   async get(sessionId: string, sum: FileSum): Promise<Buffer> {
     const file = join(this.#directory, this.#name(sessionId, "context"));
     const bytes = await readWhole(file, sum.bytes);
@@ -48,7 +48,7 @@ export class KeptContexts {
     throw new LostContext(bytes === undefined ? "missing" : "hash_mismatch");
   }
 
-  /** The repairs, as JSON; undefined where there are none, and where what is kept of them was torn. */
+  /** The repairs as JSON; undefined if there are none, or the file is incomplete. */
   async repairs(sessionId: string): Promise<unknown> {
     const text = await readFile(join(this.#directory, this.#name(sessionId, "repairs")), "utf8").catch(() => undefined);
     try {
@@ -63,14 +63,14 @@ export class KeptContexts {
     await Promise.all(names.map((name) => rm(join(this.#directory, name), { force: true }).catch(() => {})));
   }
 
-  /** Deletes what is of no session: a daemon that was killed has left it. */
+  /** Deletes files of unknown sessions, which a killed daemon left. */
   async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const name of left) {
       const [, sessionId] = /^(.+)\.(?:context|repairs)\.json$/.exec(name) ?? [];
       if (sessionId !== undefined && isKnown(sessionId)) continue;
       await rm(join(this.#directory, name), { force: true }).catch((error: unknown) =>
-        this.#log.warn({ err: error }, "what a former daemon has left of a context could not be deleted"),
+        this.#log.warn({ err: error }, "cannot delete context files of a former daemon"),
       );
     }
   }
@@ -85,11 +85,11 @@ export interface ExportFilesLimits {
   readonly maxExports: number;
 }
 
-/** Exports that were wanted as files. The daemon deletes them: the oldest behind so many, and each behind its time. */
+/** Exports as files. The daemon deletes them: the oldest when there are too many, and each after its time. */
 export class ExportFiles {
   readonly #directory: string;
   readonly #limits: ExportFilesLimits;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #files = new Map<string, NodeJS.Timeout>();
 
   constructor(stateDir: string, limits: ExportFilesLimits) {
@@ -97,7 +97,7 @@ export class ExportFiles {
     this.#limits = limits;
   }
 
-  /** Gives the path. Throws `context_transport_failed`, also for a full disk. */
+  /** Returns the path. Throws `context_transport_failed`, also for a full disk. */
   async put(bytes: Uint8Array): Promise<string> {
     const { keepExportsMs, maxExports } = this.#limits;
     const name = `context-${randomUUID()}.json`;
@@ -107,7 +107,7 @@ export class ExportFiles {
     return join(this.#directory, name);
   }
 
-  /** Nothing of a former daemon is anybody's any more. */
+  /** Files of a former daemon have no user. */
   async clear(): Promise<void> {
     for (const timer of this.#files.values()) clearTimeout(timer);
     this.#files.clear();
@@ -121,7 +121,7 @@ export class ExportFiles {
   }
 }
 
-/** Undefined: there is none of that length. Throws where the system cannot read it now. */
+/** Undefined: no file of that length. Throws where the system cannot read it now. */
 async function readWhole(file: string, bytes: number): Promise<Buffer | undefined> {
   try {
     const { size } = await stat(file);
@@ -134,7 +134,7 @@ async function readWhole(file: string, bytes: number): Promise<Buffer | undefine
   }
 }
 
-/** To a temporary name first, on the disk when it has its own. */
+/** Writes a temporary file, and renames it once it is on disk. */
 async function writeWhole(directory: string, name: string, bytes: Uint8Array): Promise<void> {
   const temporary = join(directory, `${name}.${randomUUID()}.tmp`);
   try {

@@ -13,7 +13,7 @@ import { PartsConfiguring, type PartsConfiguringOptions } from "./parts-configur
 import { PolicyTools, type PolicyToolsOptions } from "./policy-tools.ts";
 
 export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyToolsOptions, "startTimeoutMs"> {
-  /** Whose call changes the session now. */
+  /** The client whose call currently changes the session. */
   readonly by: () => By | undefined;
   readonly journal: Journal;
   readonly log: Logger;
@@ -30,13 +30,13 @@ type Notice = Extract<OutwardFrame, { kind: "notice" }>;
 type Debug = Extract<OutwardFrame, { kind: "debug" }>;
 type Fault = Extract<OutwardFrame, { kind: "fault" }>;
 
-/** What the daemon asks the parts inside a session's pi, and what they report by themselves. */
+/** Calls to the parts inside a session's pi, and their reports. */
 export class PartCalls {
   readonly #core: SessionCore;
   readonly #options: PartCallsOptions;
   readonly configuring: PartsConfiguring;
   readonly tools: PolicyTools;
-  /** What was told of parts that failed: once each for a life of the session in this daemon. */
+  /** Failed parts that were reported: each once while the session is in this daemon. */
   readonly #told = new Set<string>();
   #reloading: "once" | "again" | undefined;
   #navigation: Navigation | undefined;
@@ -48,16 +48,16 @@ export class PartCalls {
     this.configuring = new PartsConfiguring(core, { ...options, tools: this.tools });
   }
 
-  /** A child has come from another session: it is told what this one's parts go by. */
+  /** A child has come from another session: sends it this session's configuration. */
   took(child: Child): void {
     this.configuring.took(child).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, "a pi that came from another session was not configured");
+      this.#options.log.warn({ err: error }, "cannot configure a pi that came from another session");
     });
   }
 
   /**
-   * The answer of a part, as the method's result must be. A part that refuses names an error of the catalogue. Throws what
-   * starting pi can throw, `unsupported_by_pi` where no such part is on, `link_failed`.
+   * Returns a part's answer, checked against the method's result. A part refuses with an error of the catalogue.
+   * Throws errors of starting pi, `unsupported_by_pi` if the part is off, `link_failed`.
    */
   async ask<M extends MethodName>(about: M, params: unknown, signal: AbortSignal): Promise<Result<M>> {
     const answer = async (): Promise<Result<M>> => {
@@ -68,19 +68,19 @@ export class PartCalls {
     return await unlessAborted(answer(), signal);
   }
 
-  /** As {@link ask}, of this very pi, whose use is not counted. */
+  /** As {@link ask}, for this pi; does not count as use. */
   async askChild<M extends MethodName>(child: Child, about: M, params: unknown): Promise<Result<M>> {
     const data = await child.link.send<unknown>({ kind: "ask", about, params });
     const refusal = refusalIn(data);
     if (refusal !== undefined) throw refusal;
-    // Whatever runs in the same pi can have written it.
+    // Other code in the same pi can have written it.
     validator ??= createValidator();
     const findings = validator.result(about, data);
     if (findings.length === 0) return data as Result<M>;
-    throw new WireError("link_failed", `The helper extension's answer to "${about}" is not as it must be.`);
+    throw new WireError("link_failed", `The helper extension's answer to "${about}" is invalid.`);
   }
 
-  /** A part tells the subscribers something. */
+  /** Sends a part's notification to the subscribers. */
   noticed({ name, data }: Notice): void {
     const isOfCaller = name === "session/navigated" || name === "session/labelled";
     this.#options.journal.say(name, isOfCaller ? { ...attributionOf(this.#options.by()), ...data } : data);
@@ -96,7 +96,10 @@ export class PartCalls {
     return await unlessAborted(set(), signal);
   }
 
-  /** Moves within the session's tree. Nothing else is written to pi meanwhile. Throws `session_busy`, and what asking can throw. */
+  /**
+   * Moves within the session's tree. Nothing else is written to pi meanwhile. Throws `session_busy`, and the errors
+   * of asking.
+   */
   async navigate(params: Params<"session/navigate">, signal: AbortSignal): Promise<Result<"session/navigate">> {
     const moved = this.#core.scope.run(async () => {
       const navigation: Navigation = { child: undefined, isAborted: false };
@@ -104,9 +107,10 @@ export class PartCalls {
       try {
         const child = await this.#core.awake();
         if (this.#core.state.kind === "running")
-          throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
+          throw new WireError("session_busy", "A run is active. Wait for it, or abort it.");
         navigation.child = child;
-        // A caller that goes does not end this: what pi has begun goes on, and nothing else is written to pi until its end.
+        // The move continues if its caller goes away: pi has begun it, and nothing else is written to pi until it
+        // ends.
         return await this.askChild(child, "session/navigate", { ...params, isAborted: navigation.isAborted });
       } finally {
         this.#navigation = undefined;
@@ -115,21 +119,21 @@ export class PartCalls {
     return await unlessAborted(moved, signal);
   }
 
-  /** Ends the summary of a branch that is being left. An abort would otherwise wait for its turn until that is done. */
+  /** Aborts the summary of an abandoned branch, because an abort would otherwise wait for it. */
   abortNavigation(): void {
     if (this.#navigation === undefined) return;
     this.#navigation.isAborted = true;
     this.#navigation.child?.send({ type: "abort" }).catch(() => {});
   }
 
-  /** A part says what it does: its configuration wants that. */
+  /** Logs a part's report, because its configuration asks for it. */
   said({ part, facts }: Debug): void {
-    this.#options.log.info({ part, facts }, "what a part of the helper does");
+    this.#options.log.info({ part, facts }, "report of a helper part");
   }
 
   /**
-   * The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. Wishes that
-   * come while it is done are one.
+   * The user of a session's pi asks to reload its configuration. That user sees the errors. Requests during a reload
+   * are merged.
    */
   reload(): void {
     const isDone = this.#reloading === undefined;
@@ -142,7 +146,7 @@ export class PartCalls {
     try {
       await this.configuring.prune({}, true, AbortSignal.timeout(reloadMs));
     } catch (error) {
-      log.warn({ err: error }, "the configuration of a session was not read again");
+      log.warn({ err: error }, "cannot reload the configuration of a session");
       const { state } = this.#core;
       const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
       if (state.kind === "idle" || state.kind === "running")
@@ -153,7 +157,7 @@ export class PartCalls {
     if (isWantedAgain) await this.#reload();
   }
 
-  /** A part threw, and was passed over. The subscribers are told once. */
+  /** A part threw and was skipped. The subscribers are told once. */
   failed({ where, error, part }: Fault): void {
     const { log, journal } = this.#options;
     log.error({ where, fault: error }, "a part of the helper failed");
@@ -174,6 +178,7 @@ function refusalIn(data: unknown): WireError | undefined {
   const { refused, message } = data;
   const details = "data" in data && typeof data.data === "object" && data.data !== null ? data.data : {};
   if (typeof refused !== "string" || typeof message !== "string") return undefined;
-  if (!Object.hasOwn(errorCatalogue, refused)) return new WireError("link_failed", "A part refused by no known name.");
+  if (!Object.hasOwn(errorCatalogue, refused))
+    return new WireError("link_failed", "A part refused with an unknown error.");
   return new WireError(refused as ErrorName, message.slice(0, 2_000), details as Readonly<Record<string, unknown>>);
 }

@@ -19,12 +19,12 @@ import type { StoredSession } from "../store/sessions.ts";
 import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
 import type { SessionConfiguration } from "./create-options.ts";
 
-/** Profiles that there are without any configuration. One of the same name in the configuration goes before. */
+/** Built-in profiles. A profile of the configuration with the same name overrides one. */
 export const shippedProfiles: Readonly<Record<string, Profile>> = {
   lean: { optimisation: leanOptimisation, pruning: leanPruning },
 };
 
-/** What says how the parts in a session's pi are to work; later ones go before. */
+/** The layers that configure the parts in a session's pi; later ones override. */
 export interface PartLayers {
   readonly configured?: PartOptions | undefined;
   readonly project?: FoundProject | undefined;
@@ -33,13 +33,13 @@ export interface PartLayers {
 }
 
 export interface Layered extends MergedParts {
-  /** Why the project's layer is left out. */
+  /** Why the project's layer was ignored. */
   readonly projectProblem?: string;
 }
 
 /**
- * Brings the layers together. Throws `invalid_params` for knobs that contradict and tools that the session cannot have, and
- * `path_invalid` for a file that a call names and that cannot be used. What a project has wrong costs its layer alone.
+ * Merges the layers. Throws `invalid_params` for contradicting settings and unavailable tools, and `path_invalid` for
+ * an unusable file of a call. An error of a project disables only its own layer.
  */
 export async function layered(
   { configured, project, profile, given }: PartLayers,
@@ -58,22 +58,22 @@ export async function layered(
   if (project.problem !== undefined) return without(project.problem);
   const compaction = project.optimisation?.compaction;
   if (compaction?.route === "settings") {
-    return without(`${project.file} has the route "settings" of compaction, which holds for all sessions.`);
+    return without(`${project.file} has the route "settings" of compaction, which applies to all sessions.`);
   }
   const all = checkedParts([configured, project, profile, given], tools);
   requireNamedRoute(given?.optimisation, all.merged.optimisation ?? {});
-  // Neither does it say what that route writes.
+  // A project must not change what that route writes either.
   if (compaction !== undefined && settingsOf(all.merged.optimisation) !== undefined) {
-    return without(`${project.file} has a compaction, and the route "settings" holds for all sessions.`);
+    return without(`${project.file} has a compaction, and the route "settings" applies to all sessions.`);
   }
   const [mistake] = all.mistakes;
   if (mistake === undefined) return all.merged;
-  return without(`${project.file} does not go with what else is configured: ${inWords(mistake)}`);
+  return without(`${project.file} conflicts with the rest of the configuration: ${inWords(mistake)}`);
 }
 
-/** Throws `path_invalid` where a file that a call names is none, or lies elsewhere than it must. */
+/** Throws `path_invalid` where a file of a call is not a file, or is outside the allowed directories. */
 export async function requireFiles(given: PartOptions, roots: Roots): Promise<void> {
-  // First: nothing is said of what stands in others.
+  // First, so that errors do not reveal other files.
   for (const { place, path } of filesIn(given)) {
     const all = place === promptsPlace ? [path, ...promptsIn(path).map((text) => text.path)] : [path];
     for (const one of all) await requireUnder(one, place, roots);
@@ -84,9 +84,9 @@ export async function requireFiles(given: PartOptions, roots: Roots): Promise<vo
 
 async function requireUnder(path: string, place: Place, roots: Roots): Promise<void> {
   const real = await realpath(path).catch(() => undefined);
-  // Whether it is to be there is another question.
+  // Whether it must exist is checked later.
   if (real === undefined || (await liesUnder(real, roots))) return;
-  const why = `${JSON.stringify(path)} lies under none of the roots of the daemon's configuration`;
+  const why = `${JSON.stringify(path)} is outside the roots of the daemon's configuration`;
   throw pathInvalid(place, why, "outside");
 }
 
@@ -95,7 +95,7 @@ function pathInvalid(place: Place, why: string, reason: string): WireError {
   return new WireError("path_invalid", `${option}: ${why}.`, { option, reason });
 }
 
-/** What a session has whose file was there before it: what the daemon and its project say. */
+/** The configuration of a session whose file already existed: that of the daemon and of its project. */
 export async function openedParts(
   cwd: string,
   isTrusted: boolean,
@@ -105,8 +105,8 @@ export async function openedParts(
 }
 
 /**
- * What a session is pruned by when the layers below what callers gave are read again; `given` is what one gives now: what it
- * replaces need not be usable any more. Throws `invalid_params`, `path_invalid`.
+ * The pruning of a session after the layers below its callers' are read again; `given` is the current call's: a value
+ * that it replaces need not be usable any more. Throws `invalid_params`, `path_invalid`.
  */
 export async function reread(
   { cwd, options, profile: name, ownPruning }: StoredSession,
@@ -118,7 +118,7 @@ export async function reread(
   const project = await projectOf(cwd, options.approve === true);
   return await layered(
     {
-      // What else the session goes by is not read again: it is what limits are compared with.
+      // The other settings are not read again: limits are compared with them.
       configured: { optimisation: options.optimisation, pruning: configured },
       project: project === undefined ? undefined : withoutOptimisation(project),
       profile: { pruning: profile?.pruning },
@@ -133,7 +133,7 @@ function withoutOptimisation({ optimisation: _, ...project }: FoundProject): Fou
   return project;
 }
 
-/** Tells the session's subscribers that its project's layer is left out. */
+/** Tells the session's subscribers that its project's layer was ignored. */
 export function tellProjectProblem(
   { journal }: { readonly journal: Pick<Journal, "say"> },
   problem: string | undefined,
@@ -141,7 +141,7 @@ export function tellProjectProblem(
   if (problem !== undefined) journal.say("optimisation/degraded", { part: "project", reason: problem });
 }
 
-/** What the configuration file of a project says. Of one that is not trusted nothing is read. */
+/** Reads the configuration file of a project, if the project is trusted. */
 export function projectOf(cwd: string, isTrusted: boolean): Promise<FoundProject | undefined> {
   return isTrusted ? readProjectFile(cwd, validator) : Promise.resolve(undefined);
 }

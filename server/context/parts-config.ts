@@ -7,7 +7,7 @@ import type { Child } from "../pi/child.ts";
 import type { PiOptions } from "../pi/spawn-options.ts";
 import type { StoredOptions, StoredSession } from "../store/sessions.ts";
 
-/** What the parts inside a session's pi go by. `undefined`: none is on, and pi is as it would be without us. */
+/** The configuration of the parts inside a session's pi. `undefined`: no part is on, and pi runs unchanged. */
 export function partsOf(
   { options, labels = {}, delegatedBy }: Pick<StoredSession, "options" | "labels" | "delegatedBy">,
   spillDirectory: string,
@@ -21,18 +21,18 @@ export function partsOf(
 }
 
 /**
- * With what pi is started. A session that lists its tools gets those of its parts too: pi knows no others then.
+ * pi's start options. A session that lists its tools also gets those of its parts, because pi then knows no others.
  */
 export function spawnOptions(options: StoredOptions, parts: PartsConfig | undefined): PiOptions {
   const { name: _name, optimisation: _optimisation, pruning: _pruning, tools, ...rest } = options;
   if (tools === undefined) return rest;
-  // Additions alone leave out nothing, and pi does not take them beside names.
+  // Additions alone exclude nothing, and pi does not accept them together with names.
   if (tools.every((tool) => tool.startsWith("+"))) return { ...rest, tools };
   const added = parts === undefined ? [] : toolsOf(parts).filter((tool) => !tools.includes(tool));
   return { ...rest, tools: [...tools, ...added] };
 }
 
-/** The tools that the parts bring along. */
+/** The tools that the parts add. */
 function toolsOf({ optimisation: { masking, toolResults, skills, dynamicTools }, pruning }: PartsConfig): string[] {
   return [
     ...(masking.enabled || toolResults.enabled || pruning !== undefined ? [RECALL_TOOL] : []),
@@ -44,17 +44,17 @@ function toolsOf({ optimisation: { masking, toolResults, skills, dynamicTools },
 
 const given = new WeakMap<Child, string>();
 
-/** Notes what a child goes by. */
+/** Records the configuration of a child. */
 export function gaveParts(child: Child, parts: PartsConfig | undefined): void {
   given.set(child, JSON.stringify(parts ?? null));
 }
 
-/** Whether a child goes by this already. */
+/** Whether a child has this configuration. */
 export function hasParts(child: Child, parts: PartsConfig | undefined): boolean {
   return (given.get(child) ?? "null") === JSON.stringify(parts ?? null);
 }
 
-/** Whether some part may have left texts of the session aside. */
+/** Whether a part may have moved texts of the session to files. */
 export function hasPartOptions({ optimisation, pruning }: StoredOptions): boolean {
   return optimisation !== undefined || pruning !== undefined;
 }

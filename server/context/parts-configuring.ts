@@ -23,19 +23,19 @@ import type { Spill } from "./spill.ts";
 
 export interface PartsConfiguringOptions {
   readonly record: SessionRecord;
-  /** Where the parts leave texts. */
+  /** Directory for texts that parts move out of transcripts. */
   readonly spillDirectory: string;
-  /** Who has to know where a session lies that may refer to them. */
+  /** Records the directories of sessions that may refer to such texts. */
   readonly spill?: Pick<Spill, "note"> | undefined;
-  /** Who is told why a project's layer is left out. */
+  /** Receives the reason why a project's layer is ignored. */
   readonly journal: Pick<Journal, "say">;
-  /** What the daemon's configuration says of sessions. */
+  /** The session settings of the daemon's configuration. */
   readonly configuration?: Pick<SessionConfiguration, "profiles" | "pruning">;
-  /** Where files must lie that a call names. */
+  /** Directories that files of a call must be in. */
   readonly roots?: Roots;
-  /** Refuses what a session cannot go by. */
+  /** Refuses an impossible configuration. */
   readonly compaction?: CompactionSettings;
-  /** Refuses tools that the pi that runs does not have. */
+  /** Refuses tools that the running pi does not have. */
   readonly tools?: Pick<PolicyTools, "require">;
 }
 
@@ -47,7 +47,7 @@ interface Configured {
   readonly from: "nextRequest" | "nextPi";
 }
 
-/** Changes what the parts inside a session's pi go by: in its record, and in the pi that it has. */
+/** Changes the configuration of the parts inside a session's pi: in its record, and in the running pi. */
 export class PartsConfiguring {
   readonly #core: SessionCore;
   readonly #options: PartsConfiguringOptions;
@@ -62,8 +62,9 @@ export class PartsConfiguring {
   }
 
   /**
-   * Puts a layer on top of what the session goes by. On disk when it resolves, and known to the pi that runs, if there is one;
-   * none is started for it. Throws `invalid_params`, `path_invalid`, `session_closed`, `store_failed`, `link_failed`.
+   * Adds a layer to the session's configuration. When it resolves, the change is on disk and known to the running pi,
+   * if any; no pi is started. Throws `invalid_params`, `path_invalid`, `session_closed`, `store_failed`,
+   * `link_failed`.
    */
   async configure(given: OptimisationOptions, signal: AbortSignal): Promise<Result<"optimisation/configure">> {
     const { optimisation, from } = await this.#queue.run(() => this.#configure({ optimisation: given }), signal);
@@ -71,8 +72,8 @@ export class PartsConfiguring {
   }
 
   /**
-   * The same for pruning. `isReread`: the layers below what callers gave are read again, and the pi that runs is told of it
-   * though nothing have changed: files that they name may have.
+   * The same for pruning. `isReread`: reads the layers below the callers' again, and sends the result to the running
+   * pi even if it is equal, because files that it names may have changed.
    */
   async prune(given: PruningOptions, isReread: boolean, signal: AbortSignal): Promise<Result<"pruning/configure">> {
     const how = { isReread };
@@ -80,7 +81,7 @@ export class PartsConfiguring {
     return { configuration: pruning, from };
   }
 
-  /** A child has come from another session, which may go by something else. */
+  /** A child has come from another session, whose configuration may differ. */
   async took(child: Child): Promise<void> {
     await this.#queue.run(() => this.#give(child));
   }
@@ -106,7 +107,7 @@ export class PartsConfiguring {
     });
     await this.#options.compaction?.giveBack();
     const after = this.#parts();
-    // What starts now may have looked at the record before.
+    // A pi that starts now may have read the record before.
     await this.#core.startOver();
     const { state } = this.#core;
     const configured = { optimisation, pruning };
@@ -132,7 +133,7 @@ export class PartsConfiguring {
       await child.link.send({ kind: "configure", parts: parts ?? null });
       gaveParts(child, parts);
     } catch (error) {
-      // The next one is started with it.
+      // The next pi is started with it.
       if (isChildOf(this.#core, child)) throw error;
     }
   }
@@ -147,7 +148,7 @@ export class PartsConfiguring {
   }
 }
 
-/** A pi that was started with a list of tools gets no further ones. */
+/** A pi that was started with a list of tools cannot get further ones. */
 function lacksTools(
   options: Parameters<typeof spawnOptions>[0],
   before: ReturnType<typeof partsOf>,

@@ -13,18 +13,21 @@ import { isRecordObject } from "../pi/records.ts";
 export interface PolicyToolsOptions {
   readonly record: Pick<SessionRecord, "stored">;
   readonly journal: Pick<Journal, "say">;
-  /** What pi may take to name its tools. */
+  /** How long pi may take to list its tools. */
   readonly startTimeoutMs: number;
   readonly log: Logger;
 }
 
 type Named = ReturnType<typeof toolsOfPolicies>;
 
-/** Names can be no longer in a configuration. */
+/** Maximum length of a name in a configuration. */
 const maxNameLength = 128;
 const maxTold = 256;
 
-/** Holds the tools that a session's policies name against those that its pi has. A pi that does not say passes. */
+/**
+ * Checks the tools that the session's policies name against those of its pi. A pi that does not list its tools
+ * passes.
+ */
 export class PolicyTools {
   readonly #core: SessionCore;
   readonly #options: PolicyToolsOptions;
@@ -36,8 +39,8 @@ export class PolicyTools {
   }
 
   /**
-   * Throws `invalid_params` where the session's pi runs and lacks a tool that `own` names. `merged`: all layers together.
-   * Where no pi runs, its next one is looked at.
+   * Throws `invalid_params` where the running pi lacks a tool that `own` names. `merged`: all layers together. If no
+   * pi runs, the next one is checked.
    */
   async require(own: OptimisationOptions, merged = this.#stored()): Promise<void> {
     const named = toolsOfPolicies(own, merged);
@@ -49,7 +52,7 @@ export class PolicyTools {
     if (mistakes.length > 0) throw configurationRefusal(mistakes);
   }
 
-  /** A child is ready: the subscribers are told of what it lacks, once in the life of the session in this daemon. */
+  /** A child is ready: tells the subscribers which tools it lacks, once while the session is in this daemon. */
   look(child: Child): void {
     const named = toolsOfPolicies(this.#stored());
     if (named.length > 0) void this.#tell(named, child);
@@ -72,9 +75,9 @@ export class PolicyTools {
       const asked = await within(child.link.send<unknown>({ kind: "ask", about: "tools", params: {} }), startTimeoutMs);
       const known = asked.kind === "done" ? namesIn(asked.value) : undefined;
       if (known !== undefined) return unknownTools(named, known);
-      this.#options.log.warn("pi did not name its tools; those of the session's policies were not looked for");
+      this.#options.log.warn("pi did not list its tools; the session's policies were not checked");
     } catch (error) {
-      this.#options.log.warn({ err: error }, "pi could not be asked for its tools");
+      this.#options.log.warn({ err: error }, "cannot ask pi for its tools");
     }
     return [];
   }
@@ -84,7 +87,7 @@ export class PolicyTools {
   }
 }
 
-/** Whatever runs in the same pi can have written it. */
+/** Other code in the same pi can have written it. */
 function namesIn(answer: unknown): string[] | undefined {
   const tools = isRecordObject(answer) ? answer["tools"] : undefined;
   if (!Array.isArray(tools)) return undefined;

@@ -5,23 +5,23 @@ import { liesUnder, type Roots } from "../core/roots.ts";
 import type { Covers } from "../core/session-scope.ts";
 import type { Admit } from "./byte-budget.ts";
 
-/** Who names a path, or a session. */
+/** The caller that names a path or a session. */
 export interface ContextCaller {
-  /** It has `admin`, and speaks over the Unix socket. */
+  /** It has `admin`, and uses the Unix socket. */
   readonly mayReadAny: boolean;
-  /** Whether it may look at what it has not said itself. Default: it may. */
+  /** Whether it may read content that it has not sent itself. Default: yes. */
   readonly mayObserve?: boolean;
-  /** Which sessions there are for it. Undefined: all. */
+  /** The sessions that are visible to it. Undefined: all. */
   readonly covers?: Covers | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Where what is named must lie, links resolved. */
+/** Directories that paths must be in, with links resolved. */
 export interface ReadRules {
   /** `context.readRoots`. */
   readonly readRoots: readonly string[];
   readonly roots: Roots;
-  /** Directories that are allowed beside, whatever the roots are. */
+  /** Directories that are allowed independently of the roots. */
   readonly further: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export interface ReadBounds {
   readonly admit: Admit;
 }
 
-/** A file as it was at one moment. */
+/** A file at one moment. */
 export interface ReadFile {
   readonly bytes: Buffer;
   readonly path: string;
@@ -38,9 +38,9 @@ export interface ReadFile {
 }
 
 /**
- * Reads a file that a client names. What is looked at is what was opened: the descriptor says what it is and where it lies.
- * Throws `forbidden` (also where it is not there, unless the caller may read any), `context_transport_failed` and
- * `context_too_large`. The path is never echoed. `admit` is awaited before the bytes are read.
+ * Reads a file that a client names. All checks use the open descriptor, not the name. Throws `forbidden` (also for a
+ * missing file, unless the caller may read any file), `context_transport_failed` and `context_too_large`. The path is
+ * never echoed. `admit` is awaited before the bytes are read.
  */
 export async function readNamed(
   path: string,
@@ -52,9 +52,9 @@ export async function readNamed(
   const real = await realpath(path).catch((cause: unknown) => {
     throw mayReadAny ? unreadable(cause) : notAllowed();
   });
-  // Not even opened: to open some files is to do something.
+  // Not even opened, because opening some files has side effects.
   if (!(await isAllowed(real, caller, rules))) throw notAllowed();
-  // Without a wait for somebody who writes into a pipe.
+  // Opens a pipe without waiting for its writer.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
   if (!(await stat(real).catch(() => undefined))?.isFile()) throw notAllowed();
   const handle = await open(real, flags).catch((cause: unknown) => {
@@ -71,7 +71,7 @@ export async function readNamed(
   }
 }
 
-/** Reads a session's own file. Undefined: there is none. Throws as {@link readNamed}. */
+/** Reads a session's own file. Undefined: it does not exist. Throws as {@link readNamed}. */
 export async function readOwn(path: string, bounds: ReadBounds): Promise<ReadFile | undefined> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === "ENOENT") return undefined;
@@ -90,13 +90,16 @@ export async function readOwn(path: string, bounds: ReadBounds): Promise<ReadFil
 async function isAllowed(path: string, { mayReadAny, covers }: ContextCaller, rules: ReadRules): Promise<boolean> {
   if (mayReadAny) return true;
   if (rules.further.length > 0 && (await liesUnder(path, rules.further))) return true;
-  // A token for some sessions is for no files of others.
+  // A token for some sessions grants no access to files of others.
   if (covers !== undefined && !covers({ cwd: path })) return false;
   if (rules.readRoots.length === 0) return false;
   return (await liesUnder(path, rules.readRoots)) && (await liesUnder(path, rules.roots));
 }
 
-/** Where what is open lies, links resolved: between its name's look-up and its opening a directory can become a link. */
+/**
+ * The path of an open file, with links resolved: a directory can become a link between the lookup of its name and its
+ * opening.
+ */
 async function pathOf(
   handle: FileHandle,
   named: string,
@@ -124,7 +127,7 @@ async function factsOf(handle: FileHandle): Promise<FileFacts> {
   return { uid, size, mtimeMs, dev, ino, isFile: found.isFile() };
 }
 
-/** As much as there was when it was looked at: what is written meanwhile is left out. */
+/** Reads as much as the size at the check; later writes are ignored. */
 async function readAll(handle: FileHandle, size: number, { maxBytes, admit }: ReadBounds): Promise<Buffer> {
   if (size > maxBytes) throw tooLarge(size, maxBytes);
   await admit(size);
@@ -153,7 +156,7 @@ export function notAllowed(): WireError {
   return new WireError("forbidden", "Reading contexts from this path is not allowed.");
 }
 
-/** What goes away without anybody's doing. */
+/** Errors that pass without intervention. */
 const passing: ReadonlySet<string> = new Set(["EIO", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EBUSY", "ETIMEDOUT"]);
 
 function unreadable(cause: unknown): WireError {

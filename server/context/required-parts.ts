@@ -3,7 +3,7 @@ import { resolveOptimisation } from "../../protocol/optimisation/resolve.ts";
 import { resolvePruning } from "../../protocol/pruning/resolve.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
-// What a session's configuration refuses, so that no pi is started for it.
+// Refusals that follow from a session's configuration, so that no pi is started.
 
 /** Throws `pruning_disabled`. */
 export function requirePruned(stored: StoredSession): void {

@@ -10,19 +10,19 @@ import { sumOfText } from "./work.ts";
 
 export interface SessionContextParts {
   readonly options: {
-    /** Brings the session's context to a child that has just started. Throws `context_transport_failed`. */
+    /** Sends the session's context to a child that has just started. Throws `context_transport_failed`. */
     readonly giveContext: (child: Child, stored: StoredSession, signal: AbortSignal) => Promise<void>;
     readonly log: Logger;
   };
   readonly record: SessionRecord;
   readonly journal: Journal;
-  /** Another pi has the context, and nothing else of what was said. */
+  /** Another pi has the context, but nothing of the later conversation. */
   readonly onRestored: () => void;
-  /** The session cannot have its context any more, and is to be closed when its start has failed. */
+  /** The session's context is lost, so the session closes after its failed start. */
   readonly onLost: () => void;
 }
 
-/** The past that a session was given. */
+/** The context with which a session began. */
 export class SessionContext {
   readonly #parts: SessionContextParts;
   #error: ContextError | undefined;
@@ -31,21 +31,21 @@ export class SessionContext {
     this.#parts = parts;
   }
 
-  /** Why the session has no context, where it was to have one. */
+  /** Why the session has no context, if it was created with one. */
   get error(): ContextError | undefined {
     return this.#error;
   }
 
-  /** The session begins without the context that it was to have. */
+  /** The session starts without its context. */
   failed({ code, message, data, kind }: WireError): void {
     this.#error = { code, message, data };
     this.#parts.journal.say("context/failed", { error: this.#error });
-    this.#parts.options.log.warn({ error: kind }, "a session has begun without its context");
+    this.#parts.options.log.warn({ error: kind }, "a session started without its context");
   }
 
   /**
-   * Brings the context to a pi that has just started: one of an ephemeral session has nothing of what was said before. Ends
-   * it where that fails, and throws `context_transport_failed`, `overloaded`, `child_exited` or the signal's reason.
+   * Sends the context to a pi that has just started: that of an ephemeral session has no history. Ends the session if
+   * that fails, and throws `context_transport_failed`, `overloaded`, `child_exited` or the signal's reason.
    */
   async give(child: Child, generation: number, signal: AbortSignal): Promise<void> {
     const { options, record, onRestored, onLost } = this.#parts;
@@ -55,14 +55,14 @@ export class SessionContext {
     } catch (error) {
       await child.stop();
       await child.cleaned;
-      // Whatever else fails, the next pi may get it.
+      // After any other error, the next pi may accept it.
       if (error instanceof LostContext) onLost();
       throw error;
     }
     if (generation > 1) onRestored();
   }
 
-  /** Notes the first prompt behind the context. Gives whether it repeats what the user has said there last. */
+  /** Records the first prompt after the context. Returns whether it repeats the last message of the user there. */
   promptGiven(text: string): boolean {
     const { context } = this.#parts.record.stored;
     if (context?.unanswered === undefined) return false;

@@ -1,17 +1,17 @@
-/** A question that is being asked, and how many wait for its answer. */
+/** A question in progress, with the number of its callers. */
 interface Asking<T> {
   readonly answer: Promise<T>;
   readonly abandon: AbortController;
   waiting: number;
 }
 
-/** Questions that several may wait for: each is asked once at a time, and given up when nobody waits for it any more. */
+/** Shares questions between callers: each is asked once at a time, and aborted when its last caller goes away. */
 export class SharedAsks<T> {
   readonly #underWay = new Map<string, Asking<T>>();
 
   /**
-   * Gives the answer to the question that `key` stands for, which somebody may have begun to ask. Who is the last to leave
-   * stays until nothing is left of it. Throws what `begin` throws, and the signal's reason.
+   * Returns the answer for `key`; joins a question in progress. The last caller to leave waits for its cleanup.
+   * Throws what `begin` throws, and the signal's reason.
    */
   async ask(key: string, signal: AbortSignal, begin: (signal: AbortSignal) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
@@ -36,7 +36,7 @@ export class SharedAsks<T> {
     return asking;
   }
 
-  /** Whoever asks from now on begins anew. */
+  /** Later callers start a new question. */
   async #end(key: string, asking: Asking<T>): Promise<void> {
     if (this.#underWay.get(key) === asking) this.#underWay.delete(key);
     asking.abandon.abort();

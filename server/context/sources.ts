@@ -14,13 +14,13 @@ import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, to
 import type { SessionContext } from "./session-context.ts";
 import type { WorkSource } from "./work.ts";
 
-/** What is read of a session to make a document of it. */
+/** The entries of a session, to build a document. */
 export interface ContextSession {
   readonly sessionId: string;
   readonly file: string;
   readonly stored: StoredSession;
   readonly state: SessionState;
-  /** Why its conversation is gone. */
+  /** Why its conversation is lost. */
   readonly loss: WireError | undefined;
   readonly context: Pick<SessionContext, "error" | "failed">;
 }
@@ -28,19 +28,19 @@ export interface ContextSession {
 export interface ContextSourcesOptions {
   readonly readRoots: readonly string[];
   readonly roots: Roots;
-  /** Where pi's session files lie. */
+  /** The directories of pi's session files. */
   readonly sessionRoot: () => string;
   readonly maxBytes: number;
   /** Throws `session_not_found`. */
   readonly session: (sessionId: string) => ContextSession;
   readonly find: (sessionId: string) => ContextSession | undefined;
-  /** What is kept for the helper of an ephemeral session: `helperLines`. */
+  /** The stored context for the helper of an ephemeral session: `helperLines`. */
   readonly kept: (stored: StoredSession) => Promise<Buffer | undefined>;
 }
 
 type SessionSource = WorkSource & { readonly kind: "session" };
 
-/** The bytes of documents and of sessions, wherever they come from. */
+/** The bytes of documents and sessions from all sources. */
 export class ContextSources {
   readonly #options: ContextSourcesOptions;
 
@@ -48,19 +48,20 @@ export class ContextSources {
     this.#options = options;
   }
 
-  /** Throws `invalid_params` unless the option names one thing, and `forbidden` where the caller may read nothing. */
+  /** Throws `invalid_params` unless the option names one source, and `forbidden` where the caller may not read. */
   check({ document, path, fromSession }: ContextOption, caller: ContextCaller): void {
     const given = [document, path, fromSession].filter((source) => source !== undefined);
     if (given.length !== 1) throw oneSource(given.length);
     if (document === undefined && caller.mayObserve === false) {
-      const why = 'The token does not allow to read sessions and files: it lacks "observe".';
+      const why = 'The token does not allow reading sessions and files: it lacks "observe".';
       throw new WireError("forbidden", why, { needs: "observe" });
     }
   }
 
   /**
-   * What the option `context` names. The reservation has it before it is read. Throws what {@link check} throws, `overloaded`,
-   * `session_not_found`, `context_too_large`, `context_transport_failed`, and what {@link ofSession} throws.
+   * Reads the source that the option `context` names. Its bytes are reserved before it is read. Throws what {@link
+   * check} throws, `overloaded`, `session_not_found`, `context_too_large`, `context_transport_failed`, and what
+   * {@link ofSession} throws.
    */
   async read(option: ContextOption, caller: ContextCaller, reservation: Reservation): Promise<WorkSource> {
     this.check(option, caller);
@@ -73,11 +74,11 @@ export class ContextSources {
     if (fromSession !== undefined) {
       const { sessionId, leafId } = fromSession;
       const session = this.#options.session(sessionId);
-      // A token that is for other sessions is not told that there is this one.
+      // A token for other sessions does not learn that this one exists.
       if (caller.covers?.(session.stored) === false) throw noSession(sessionId);
       return await this.ofSession(session, leafId, caller, reservation);
     }
-    // Nothing but the value, which the call has anyway, waits for the budget.
+    // Only the value, which the call already holds, waits for the budget.
     const length = Buffer.byteLength(JSON.stringify(document));
     if (length > maxBytes) throw tooLarge(length, maxBytes);
     await reservation.take(length, caller.signal);
@@ -85,8 +86,8 @@ export class ContextSources {
   }
 
   /**
-   * A session as it is now, up to its last whole entry. Throws `session_lost`, `child_exited`, `context_too_large`,
-   * `context_transport_failed`, `overloaded`.
+   * A session's current state, up to its last complete entry. Throws `session_lost`, `child_exited`,
+   * `context_too_large`, `context_transport_failed`, `overloaded`.
    */
   async ofSession(
     session: ContextSession,
@@ -95,13 +96,13 @@ export class ContextSources {
     reservation: Reservation,
   ): Promise<SessionSource> {
     if (session.stored.ephemeral === true) {
-      // How much pi has is not known before.
+      // The size of pi's answer is unknown in advance.
       await reservation.take(this.#options.maxBytes, caller.signal);
       const source = await this.#ofMemory(session, leafId);
       reservation.shrink(source.bytes.byteLength + (source.kept?.byteLength ?? 0));
       return source;
     }
-    // Before the file is read: the entry is in it then.
+    // Asked before the file is read, so that the entry is in it.
     const leaf = leafId ?? (await leafOf(session));
     const found = await readOwn(session.file, this.#bounds(caller, reservation));
     return {
@@ -112,10 +113,7 @@ export class ContextSources {
     };
   }
 
-  /**
-   * A session file of pi's, whoever's it is. Throws `forbidden`, `context_too_large`, `context_transport_failed`,
-   * `overloaded`.
-   */
+  /** Any session file of pi. Throws `forbidden`, `context_too_large`, `context_transport_failed`, `overloaded`. */
   async ofFile(path: string, caller: ContextCaller, reservation: Reservation): Promise<SessionSource> {
     const { sessionRoot, find } = this.#options;
     const bounds = this.#bounds(caller, reservation);
@@ -132,14 +130,16 @@ export class ContextSources {
     return { kind: "session", bytes, source: sourceOf(id, mtimeMs) };
   }
 
-  /** Among pi's own files those of sessions that could be opened; any that the configuration has given free. */
+  /**
+   * Among pi's own files, those of sessions that could be opened; elsewhere any file that the configuration allows.
+   */
   async #mayBeOf(directory: string, file: string, { mayReadAny }: ContextCaller): Promise<boolean> {
     const { roots, readRoots } = this.#options;
     if (mayReadAny || (await liesUnder(directory, roots))) return true;
     return readRoots.length > 0 && (await liesUnder(file, readRoots)) && (await liesUnder(file, roots));
   }
 
-  /** An ephemeral session's entries are its pi's alone, and what stands before them is what its helper was given. */
+  /** The entries of an ephemeral session exist only in its pi, and its earlier past in the stored context. */
   async #ofMemory(session: ContextSession, leafId: string | undefined): Promise<SessionSource> {
     if (session.loss !== undefined) throw session.loss;
     const { state } = session;
@@ -149,7 +149,7 @@ export class ContextSources {
     const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
     const own = (Array.isArray(said["entries"]) ? said["entries"] : []).filter(isRecordObject);
     const bytes = Buffer.from(own.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
-    // It is put together where the rest is done: that takes time.
+    // It is assembled by the worker, because that takes time.
     const kept = await this.#options.kept(session.stored);
     const { maxBytes } = this.#options;
     const length = bytes.length + (kept?.length ?? 0);
@@ -175,7 +175,7 @@ export class ContextSources {
 
 const askTimeoutMs = 2_000;
 
-/** Where pi would go on: not always at the last entry of its file. Undefined where nobody can say. */
+/** pi's current leaf, which is not always the last entry of its file. Undefined: unknown. */
 async function leafOf({ state, stored }: ContextSession): Promise<string | undefined> {
   if (state.kind !== "idle" && state.kind !== "running") return undefined;
   const reply = await asked(state.child, stored.fileMark?.lastId);
@@ -192,12 +192,12 @@ async function asked(child: Child, since: string | undefined): Promise<EntriesRe
     ]);
     return isEntriesReply(said) ? said : undefined;
   } catch {
-    // The file says it as well as it can.
+    // The file is the best remaining source.
     return undefined;
   }
 }
 
-/** The same file gives the same document. */
+/** The same file results in the same document. */
 function sourceOf(id: string, mtimeMs?: number): ContextSource {
   return {
     kind: "pi-session",
@@ -216,7 +216,7 @@ function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } 
   }
   const { type, id, cwd } = isRecordObject(header) ? header : {};
   if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
-    throw new WireError("context_transport_failed", "The file is no session file of pi's.", {
+    throw new WireError("context_transport_failed", "The file is not a pi session file.", {
       reason: "not_a_session",
       retryable: false,
     });

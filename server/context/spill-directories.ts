@@ -9,14 +9,14 @@ export interface DirectoryLimits {
   readonly keepAwayMs: number;
 }
 
-/** The directories in which sessions lie that may refer to spilled texts, across daemons. */
+/** The directories of sessions that may refer to spilled texts, across daemons. */
 export class SpillDirectories {
   readonly #file: string;
   readonly #limits: DirectoryLimits;
   readonly #log: Logger;
-  /** When each was last there; undefined: not all are known, and never will be. */
+  /** The time when each directory was last seen; undefined: the list is incomplete, permanently. */
   #seen: Map<string, number> | undefined;
-  /** What is written down is all that is known. */
+  /** The stored list is complete. */
   #isWritten = true;
 
   constructor(file: string, limits: DirectoryLimits, log: Logger) {
@@ -26,11 +26,14 @@ export class SpillDirectories {
     this.#seen = this.#read();
   }
 
-  /** On disk when it returns. Where that cannot be, what is on disk says that not all are known, so that nothing is removed. */
+  /**
+   * On disk when it returns. If that fails, the file on disk marks the list as incomplete, so that no text is
+   * removed.
+   */
   note(directory: string): void {
     if (this.#seen === undefined || (this.#isWritten && this.#seen.has(directory))) return;
     if (!this.#seen.has(directory) && this.#seen.size >= this.#limits.maxDirectories) {
-      this.#log.warn("sessions lie in too many directories; no spilled text is removed any more");
+      this.#log.warn("sessions are in too many directories; no spilled text is removed any more");
       this.#seen = undefined;
       this.#damage();
       return;
@@ -39,7 +42,7 @@ export class SpillDirectories {
     this.#write();
   }
 
-  /** Those that are there. Undefined: not all are known, or one is away that may come back. */
+  /** The directories that exist. Undefined: the list is incomplete, or one is missing that may come back. */
   async all(): Promise<readonly string[] | undefined> {
     const seen = this.#seen;
     if (seen === undefined) return undefined;
@@ -55,7 +58,7 @@ export class SpillDirectories {
       else isAway = true;
     }
     this.#write();
-    // Another may have been noted meanwhile that was one too many.
+    // One directory too many may have been added in the meantime.
     return isAway || !this.#isWritten || this.#seen === undefined ? undefined : [...seen.keys()];
   }
 
@@ -66,28 +69,28 @@ export class SpillDirectories {
       this.#isWritten = true;
     } catch (error) {
       this.#damage();
-      this.#log.warn({ err: error }, "where sessions lie could not be written down; no spilled text is removed");
+      this.#log.warn({ err: error }, "cannot write the list of session directories; no spilled text is removed");
     }
   }
 
-  /** An empty file is none that can be read, and takes no place on a full disk. */
+  /** An empty file is unreadable, and needs no space on a full disk. */
   #damage(): void {
     this.#isWritten = false;
     try {
       writeFileSync(this.#file, "", { mode: 0o600 });
     } catch {
-      // The disk takes nothing at all. What the sessions of the next daemon have is noted by it.
+      // The disk accepts nothing at all. The next daemon adds the directories of its own sessions.
     }
   }
 
   #read(): Map<string, number> | undefined {
     try {
       const value: unknown = JSON.parse(readFileSync(this.#file, "utf8"));
-      if (!Array.isArray(value) || !value.every(isNote)) throw new Error("It holds something else.");
+      if (!Array.isArray(value) || !value.every(isNote)) throw new Error("It has an unexpected format.");
       return new Map(value);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return new Map();
-      this.#log.warn({ err: error }, "where sessions lie could not be read; no spilled text is removed");
+      this.#log.warn({ err: error }, "cannot read the list of session directories; no spilled text is removed");
       return undefined;
     }
   }

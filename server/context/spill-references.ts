@@ -4,31 +4,33 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 
 export interface ScanLimits {
-  /** Session files that are looked through. */
+  /** Maximum number of session files to search. */
   readonly maxFiles: number;
-  /** Their bytes. */
+  /** Maximum number of bytes to search. */
   readonly maxScanBytes: number;
 }
 
-/** What is read at a time. */
+/** Bytes read at a time. */
 const chunkBytes = 256 * 1024;
-/** A reference is no longer than this, and may lie across two chunks. */
+/** A reference is at most this long, and may span two chunks. */
 const overlap = 128;
 const key = Buffer.from("sha256");
 
-/** `too_much`: there is more than may be looked through. `changing`: a file went while it was looked for; later it may be clear. */
+/**
+ * `too_much`: the limits are exceeded. `changing`: a file disappeared during the search; a later search may succeed.
+ */
 export type Doubt = "too_much" | "changing";
 
-/** What is looked through: pi's own directory of sessions with those in it, and these. */
+/** The searched directories: pi's own session directory with its subdirectories, and these. */
 export interface Places {
   readonly root: string;
   readonly directories: readonly string[];
 }
 
 /**
- * Those of the names that no session file has as a reference. Behind the whole, what came or changed meanwhile is looked
- * through too, as a fork whose origin goes. It gives way to others behind each piece. Throws where a directory or a file that
- * is there cannot be read, and the signal's reason.
+ * Returns the names that no session file refers to. After the first pass, files that were added or changed are
+ * searched too, such as a fork whose origin was deleted. Yields to other work after each chunk. Throws where an
+ * existing directory or file cannot be read, and the signal's reason.
  */
 export async function findUnreferred(
   places: Places,
@@ -53,7 +55,7 @@ export async function findUnreferred(
   return left;
 }
 
-/** Session files, and how each was. */
+/** Session files, with their size and times. */
 async function sessionFilesIn(
   { root, directories }: Places,
   { maxFiles }: ScanLimits,
@@ -75,7 +77,7 @@ async function sessionFilesIn(
   return found;
 }
 
-/** Takes out of what is left the names that files refer to. */
+/** Removes the names that files refer to. */
 class Scan {
   readonly #left: Set<string>;
   readonly #maxBytes: number;
@@ -90,7 +92,7 @@ class Scan {
   }
 
   async take(path: string): Promise<Doubt | undefined> {
-    // What is put in a file's place is not waited for.
+    // Does not wait for a pipe that replaced the file.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(ifThere);
     if (file === undefined) return "changing";
     const bytes = this.#bytes;

@@ -5,29 +5,29 @@ import { SpillDirectories } from "./spill-directories.ts";
 import { findUnreferred, type ScanLimits } from "./spill-references.ts";
 
 export interface SpillOptions {
-  /** Texts that parts inside pi have taken out of transcripts, by their SHA-256. It need not be there. */
+  /** Texts that parts inside pi moved out of transcripts, by their SHA-256. It need not exist. */
   readonly directory: string;
-  /** Where is written down in which directories sessions lie that may refer to them. */
+  /** The list of directories of sessions that may refer to them. */
   readonly notes: string;
   /** pi's own directory of sessions. */
   readonly sessionRoot: string;
   /**
-   * Whether some session may refer to texts of which no file says so: it is in its pi's memory alone, or a run is on, which
-   * writes a result when all those of its turn are there.
+   * Whether a session may refer to texts that no file mentions: it exists only in its pi's memory, or a run is
+   * active, which writes results when its turn is complete.
    */
   readonly isAnyUnwritten: () => boolean;
-  /** Where the files of all sessions lie that are not closed, and whether texts may go from them. */
+  /** The files of all open sessions, and whether texts may be removed. */
   readonly sessions: () => Iterable<{ readonly directory: string; readonly hasParts: boolean }>;
   readonly limits: SpillLimits;
   readonly log: Logger;
 }
 
 export interface SpillLimits extends ScanLimits {
-  /** What is younger is left alone: what refers to it may not be in its session's file yet. */
+  /** Younger texts are kept: their reference may not be in a session file yet. */
   readonly graceMs: number;
-  /** Directories in which sessions lie. With more nothing is removed. */
+  /** Maximum number of session directories. With more, nothing is removed. */
   readonly maxDirectories: number;
-  /** How long one of them may be away before it is taken for gone. Until then nothing is removed. */
+  /** How long a directory may be missing before it counts as deleted. Until then nothing is removed. */
   readonly keepAwayMs: number;
 }
 
@@ -41,8 +41,8 @@ const ours = /^(?:[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f-]{36})$/;
 const setAside = "removed.";
 
 /**
- * Removes texts that no session file refers to any more. In doubt it removes nothing: a text that is needed and gone cannot be
- * recalled, one that is left takes place only.
+ * Removes texts that no session file refers to. In doubt it keeps them: a missing text cannot be recalled, a
+ * superfluous one only uses space.
  */
 export class Spill {
   readonly #options: SpillOptions;
@@ -57,19 +57,19 @@ export class Spill {
     this.#directories = new SpillDirectories(options.notes, options.limits, options.log);
   }
 
-  /** A session whose file is there may refer to texts from now on. On disk when it returns. */
+  /** A session with this file may refer to texts from now on. On disk when it returns. */
   note(directory: string): void {
     this.#directories.note(directory);
   }
 
-  /** Session files have gone: what they alone referred to is removed, as soon as it is old enough. */
+  /** Session files were deleted: removes the texts that only they referred to, once these are old enough. */
   wanted(): void {
     if (this.#isWanted || this.#closing.signal.aborted) return;
     this.#isWanted = true;
     void this.sweep();
   }
 
-  /** Looks through all session files once. Never rejects. */
+  /** Searches all session files once. Never rejects. */
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping.then(async () => {
       this.#isWanted = false;
@@ -77,17 +77,14 @@ export class Spill {
         if (!this.#closing.signal.aborted) await this.#sweep();
       } catch (error) {
         if (!this.#closing.signal.aborted) {
-          this.#options.log.warn(
-            { err: error },
-            "texts that were taken out of transcripts could not be looked through",
-          );
+          this.#options.log.warn({ err: error }, "cannot search session files for spilled texts");
         }
       }
     });
     return this.#sweeping;
   }
 
-  /** Resolves when nothing is looked at any more. */
+  /** Resolves when no search is in progress. */
   close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#timer);
@@ -112,7 +109,7 @@ export class Spill {
     const left = await findUnreferred({ root, directories: [...noted, ...others] }, names, limits, signal);
     if (left === "changing") return this.#again(Date.now() + limits.graceMs);
     if (left === "too_much") {
-      log.warn("there is too much in session files to find what of the texts nobody needs; none is removed");
+      log.warn("session files exceed the search limit; no spilled text is removed");
       return;
     }
     let removed = 0;
@@ -120,10 +117,10 @@ export class Spill {
       signal.throwIfAborted();
       if (left.has(candidate.name) && (await this.#remove(candidate))) removed += 1;
     }
-    if (removed > 0) log.info({ removed }, "texts were removed that no session file refers to");
+    if (removed > 0) log.info({ removed }, "removed spilled texts that no session file refers to");
   }
 
-  /** The files that are old enough, and when the oldest of the others will be. */
+  /** The files that are old enough, and the time when the next one will be. */
   async #candidates(before: number): Promise<{ readonly candidates: Candidate[]; readonly youngest?: number }> {
     const { directory, limits } = this.#options;
     const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
@@ -145,7 +142,7 @@ export class Spill {
     return { candidates, ...(youngest === undefined ? {} : { youngest }) };
   }
 
-  /** Whoever writes the same text meanwhile touches the file; it is looked at again where nobody finds it. */
+  /** A process that writes the same text now touches the file, so it is checked again. */
   async #remove({ name, mtimeMs }: Candidate): Promise<boolean> {
     const { directory } = this.#options;
     const path = join(directory, name);
@@ -159,12 +156,12 @@ export class Spill {
       await rm(aside, { force: true });
       return true;
     } catch (error) {
-      this.#options.log.warn({ err: error }, "a text that nobody refers to could not be removed");
+      this.#options.log.warn({ err: error }, "cannot remove an unreferenced spilled text");
       return false;
     }
   }
 
-  /** A daemon was killed between the two steps of a removal: the text is looked for again. */
+  /** A daemon was killed between the two steps of a removal: the text is checked again. */
   async #putBack(names: string[]): Promise<void> {
     const { directory } = this.#options;
     for (const name of names.filter((one) => one.startsWith(setAside) && ours.test(one.slice(setAside.length)))) {

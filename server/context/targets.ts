@@ -14,18 +14,18 @@ import { agentDirectoryOf } from "../pi/session-file.ts";
 import type { StoredOptions } from "../store/sessions.ts";
 import { SharedAsks } from "./shared-asks.ts";
 
-/** What pi would be started with. */
+/** The start options of the session's pi. */
 export interface TargetRequest {
   readonly cwd: string;
   readonly options: StoredOptions;
 }
 
-/** The model that a session's pi will have. */
+/** The model of a session's pi. */
 export interface Target {
   readonly target: ContextTarget;
-  /** As `--model` takes it exactly. */
+  /** The exact form for `--model`. */
   readonly model: string;
-  /** The level that a pattern such as `model:high` has named. */
+  /** The level of a pattern such as `model:high`. */
   readonly thinking?: string;
   readonly budget: BudgetFacts;
 }
@@ -34,17 +34,17 @@ export interface TargetsOptions {
   readonly env: NodeJS.ProcessEnv;
   /** The models that a session would have. */
   readonly models: () => Promise<readonly PiModel[]>;
-  /** The data of `get_state` of a pi that is started with these options and without a session. */
+  /** The `get_state` data of a pi that is started with these options and without a session. */
   readonly probe: (request: TargetRequest, signal: AbortSignal) => Promise<unknown>;
-  /** Which pi, as a text. */
+  /** Identifies the pi version. */
   readonly program: () => Promise<string>;
   readonly maxKnown: number;
 }
 
-/** Which model a context is built for, before its session's pi is there: ids, reasoning and images follow from it. */
+/** Finds the model for a context before its session's pi exists: ids, reasoning and images depend on it. */
 export class Targets {
   readonly #options: TargetsOptions;
-  /** What pi has said, by what it was asked with. The oldest goes first. */
+  /** pi's answers, by question. The oldest is dropped first. */
   readonly #known = new Map<string, { readonly inputs: string; readonly state: unknown }>();
 
   readonly #asks = new SharedAsks<unknown>();
@@ -53,7 +53,7 @@ export class Targets {
     this.#options = options;
   }
 
-  /** Throws what starting a pi can throw, and `model_not_found` where pi has none. */
+  /** Throws errors of starting pi, and `model_not_found` where pi has none. */
   async find(request: TargetRequest, signal: AbortSignal): Promise<Target> {
     const { model } = request.options;
     if (model !== undefined && isExactModel(model)) {
@@ -63,7 +63,7 @@ export class Targets {
     const state = await this.#state(request, signal);
     const { model: chosen, thinkingLevel } = isRecordObject(state) ? state : {};
     if (!isRecordObject(chosen) || chosen["id"] === "unknown" || typeof chosen["id"] !== "string") {
-      throw new WireError("model_not_found", "pi has no model that the context could be built for.");
+      throw new WireError("model_not_found", "pi has no model to build the context for.");
     }
     const target = await this.#target(chosen as unknown as PiModel, request);
     const hasLevel = model?.includes(":") === true && typeof thinkingLevel === "string" && isSpawnValue(thinkingLevel);
@@ -77,12 +77,12 @@ export class Targets {
     const further = Object.values(options)
       .flat()
       .filter((one): one is string => typeof one === "string" && one.startsWith("/"));
-    // Looked at before pi: what changes meanwhile makes its answer stale.
+    // Read before pi is asked: later changes invalidate its answer.
     const inputs = await inputsOf({ cwd, env: this.#options.env, further });
     const known = this.#known.get(key);
     if (inputs !== undefined && known?.inputs === inputs) return known.state;
     const probe = (until: AbortSignal): Promise<unknown> => this.#options.probe({ cwd, options }, until);
-    // Where nobody can say what pi reads, its answer is one caller's alone.
+    // If pi's inputs are unknown, its answer is not shared.
     const state = await (inputs === undefined ? probe(signal) : this.#asks.ask(`${key}\n${inputs}`, signal, probe));
     this.#known.delete(key);
     if (inputs !== undefined) this.#known.set(key, { inputs, state });
@@ -111,14 +111,14 @@ export class Targets {
     };
   }
 
-  /** Those that pi reads, the more important one first. */
+  /** Settings that pi reads, highest priority first. */
   #settingsFiles(cwd: string, { approve }: StoredOptions): string[] {
     const own = join(agentDirectoryOf(this.#options.env), "settings.json");
     return approve === true ? [join(cwd, ".pi", "settings.json"), own] : [own];
   }
 }
 
-/** The budget of a context, and above how many tokens pi compacts. */
+/** The budget of a context, and the token count above which pi compacts. */
 export function budgetOf(
   maxTokens: ContextOption["maxTokens"],
   facts: BudgetFacts,
@@ -128,7 +128,7 @@ export function budgetOf(
   return contextWindow === undefined ? { budget } : { budget, threshold: Math.max(0, contextWindow - reserveTokens) };
 }
 
-/** What pi keeps free of a model's window, as its settings say. */
+/** The part of a model's window that pi's settings reserve. */
 async function reserveTokens(model: string, files: readonly string[]): Promise<number> {
   const found = await Promise.all(files.map(compactionIn));
   const perModel = found.map(({ modelOverrides }) => (isRecordObject(modelOverrides) ? modelOverrides[model] : {}));

@@ -3,7 +3,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { perform } from "./work.ts";
 import type { ThreadAnswer, ThreadOrder } from "./worker-pool.ts";
 
-// What a thread for documents runs: one piece of work, and its end.
+// Entry point of a worker thread: one job, then it ends.
 
 function answerTo({ work, maxParts }: ThreadOrder): ThreadAnswer {
   try {
@@ -13,7 +13,7 @@ function answerTo({ work, maxParts }: ThreadOrder): ThreadAnswer {
       const { kind: name, message, data } = error;
       return { kind: "refused", name, message, data };
     }
-    // The text of what nobody expected may quote the document.
+    // The text of an unexpected error may quote the document.
     const { name, stack = "" } = error instanceof Error ? error : new Error();
     return { kind: "failed", name, frames: stack.split("\n").filter((line) => /^\s+at /.test(line)) };
   }
@@ -22,7 +22,7 @@ function answerTo({ work, maxParts }: ThreadOrder): ThreadAnswer {
 parentPort?.once("message", (order: ThreadOrder) => {
   const answer = answerTo(order);
   const bytes = answer.kind === "done" ? answer.outcome.bytes : undefined;
-  // Small ones lie in memory that they share with others, and are copied.
+  // Small buffers share memory with others, so they are copied.
   const isWhole = bytes !== undefined && bytes.byteLength > 0 && bytes.byteLength === bytes.buffer.byteLength;
   parentPort?.postMessage(answer, isWhole ? [bytes.buffer as ArrayBuffer] : []);
 });

@@ -12,9 +12,9 @@ import type { BuiltMessage, HelperContext } from "../../protocol/link-context.ts
 import { helperLines, type WithHeld, withHeld } from "./helper-lines.ts";
 import { refuseParts } from "./json-parts.ts";
 
-// What is done with documents, as one function of bytes, so that it can be done by any thread.
+// Work on documents as one function of bytes, so that any thread can run it.
 
-/** What a context is made of: a document, or the lines of a session file of pi's. */
+/** The source of a context: a document, or the lines of a pi session file. */
 export type WorkSource =
   | { readonly kind: "document"; readonly bytes: Uint8Array }
   | {
@@ -22,7 +22,7 @@ export type WorkSource =
       readonly bytes: Uint8Array;
       readonly leafId?: string;
       readonly source: ContextSource;
-      /** Of an ephemeral session what is kept for its helper: `helperLines`. The bytes are what its pi has then. */
+      /** For an ephemeral session, its stored `helperLines`. The bytes are its pi's current entries. */
       readonly kept?: Uint8Array;
     };
 
@@ -33,16 +33,16 @@ export interface PrepareWork {
   readonly target: ContextTarget;
   /** In tokens; `null`: none. */
   readonly budget: number | null;
-  /** Above so many tokens pi compacts. */
+  /** pi compacts above this number of tokens. */
   readonly threshold?: number;
   readonly limits: ContextLimits;
-  /** What is made of it beside its facts. */
+  /** The output in addition to the facts. */
   readonly as:
     | { readonly kind: "facts" }
     | { readonly kind: "items" }
     /** The lines of a session file. */
     | { readonly kind: "session"; readonly header: SessionHeaderFacts }
-    /** What `helperLines` gives. */
+    /** The output of `helperLines`. */
     | { readonly kind: "helper"; readonly afterCompaction: HelperContext["afterCompaction"] };
 }
 
@@ -60,17 +60,17 @@ export interface ExportWork {
 
 export type Work = PrepareWork | ExportWork;
 
-/** What is known of a context that was prepared. Nothing in it is the document's text. */
+/** Facts about a prepared context, without text of the document. */
 export interface PreparedFacts
   extends Pick<PreparedContext, "counts" | "repairs" | "tokens" | "dropped" | "warnings" | "hash"> {
   readonly messages: number;
-  /** SHA-256, in hex, of the last message's text, where that is the user's and nobody has answered it. */
+  /** SHA-256 in hex of the last message's text, if it is the user's and unanswered. */
   readonly unanswered?: string;
 }
 
 export interface Prepared {
   readonly facts: PreparedFacts;
-  /** What was asked for with `as`. */
+  /** The output requested by `as`. */
   readonly bytes: Uint8Array;
 }
 
@@ -85,15 +85,15 @@ export type Outcome<W extends Work> = W extends PrepareWork ? Prepared : Exporte
 
 const nothing = new Uint8Array();
 
-/** All that the work is done on. */
+/** The input of the work. */
 export function bytesIn(work: Work): readonly Uint8Array[] {
   const source = work.kind === "prepare" ? work.source : work.from;
   return source.kind === "session" && source.kept !== undefined ? [source.bytes, source.kept] : [source.bytes];
 }
 
 /**
- * Throws the errors of contexts alone, as far as it is the document that is wrong: `context_too_large` where it has more
- * than `maxParts` commas, colons and brackets.
+ * Throws only errors of contexts if the document is invalid: `context_too_large` if it has more than `maxParts`
+ * commas, colons and brackets.
  */
 export function perform<W extends Work>(work: W, maxParts = Number.POSITIVE_INFINITY): Outcome<W> {
   for (const bytes of bytesIn(work)) refuseParts(bytes, maxParts);
@@ -160,7 +160,7 @@ function documentOf(from: WorkSource & { readonly kind: "session" }): {
   return { value: document, notes: diagnostics.notes };
 }
 
-/** With what an export has left out before. */
+/** Including omissions of an earlier export. */
 function withNotes(counts: ContextCounts, before: NoteCounts): ContextCounts {
   const { notes = {} } = counts;
   const sums = [...new Set([...Object.keys(before), ...Object.keys(notes)] as ExportNote[])].map((note) => [
@@ -170,7 +170,7 @@ function withNotes(counts: ContextCounts, before: NoteCounts): ContextCounts {
   return sums.length === 0 ? counts : { ...counts, notes: Object.fromEntries(sums) as NoteCounts };
 }
 
-/** The texts of V8's own errors quote what they have read. */
+/** V8's error texts quote their input. */
 function parsed(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
@@ -181,7 +181,7 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-/** A session's entries; of an ephemeral one, behind what is left of its past at the leaf. */
+/** A session's entries; for an ephemeral one, preceded by its past that is visible at the leaf. */
 function entriesOf({ bytes, kept }: WorkSource & { readonly kind: "session" }, leafId: string | undefined): WithHeld {
   const own = entriesIn(bytes);
   return kept === undefined
@@ -189,7 +189,7 @@ function entriesOf({ bytes, kept }: WorkSource & { readonly kind: "session" }, l
     : withHeld(Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength), own, leafId);
 }
 
-/** The objects of a file's whole lines: what is behind the last line's end is being written. */
+/** The objects of a file's complete lines: text after the last line break is still being written. */
 function entriesIn(bytes: Uint8Array): readonly unknown[] {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: unknown[] = [];
@@ -198,7 +198,7 @@ function entriesIn(bytes: Uint8Array): readonly unknown[] {
     try {
       entries.push(JSON.parse(buffer.toString("utf8", start, end)));
     } catch {
-      // Torn by a crash, and then written on: pi passes over it too.
+      // A line torn by a crash, followed by further ones: pi skips it too.
       entries.push(null);
     }
   }
@@ -217,12 +217,12 @@ function unansweredText(messages: readonly BuiltMessage[]): string | undefined {
   return last.content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
-/** As a prompt is told from another one. */
+/** The same comparison as for prompts. */
 export function sumOfText(text: string): string {
   return createHash("sha256").update(text.trim()).digest("hex");
 }
 
-/** Ids are strangers' texts of any length. */
+/** Ids are untrusted texts of any length. */
 function shortened({ code, nodeId, detail }: Repair): Repair {
   return {
     code,

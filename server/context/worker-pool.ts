@@ -7,7 +7,7 @@ import { maxPartsIn } from "./json-parts.ts";
 import { bytesIn, type Exported, type Outcome, type Prepared, perform, type Work } from "./work.ts";
 
 export interface WorkerPoolLimits {
-  /** What is larger is done by another thread. */
+  /** A larger document is processed by another thread. */
   readonly maxOwnBytes: number;
   readonly maxThreads: number;
   /** Further work is `overloaded`. */
@@ -16,14 +16,14 @@ export interface WorkerPoolLimits {
   readonly maxThreadMiB: number;
 }
 
-/** What a thread does. */
+/** The input of a thread. */
 export interface ThreadOrder {
   readonly work: Work;
-  /** As `perform` takes it. */
+  /** The input of `perform`. */
   readonly maxParts: number;
 }
 
-/** What a thread says when it has ended its work. */
+/** The result of a thread. */
 export type ThreadAnswer =
   | { readonly kind: "done"; readonly outcome: Prepared | Exported }
   | {
@@ -35,8 +35,8 @@ export type ThreadAnswer =
   | { readonly kind: "failed"; readonly name: string; readonly frames: readonly string[] };
 
 /**
- * Where documents are worked on. Small ones at once; others by a thread of their own each, since 30 MiB take about a
- * second in which nobody else would be served.
+ * Processes documents: small ones immediately, others in a thread of their own, because 30 MiB take about a second in
+ * which the daemon would not respond.
  */
 export class WorkerPool {
   readonly #limits: WorkerPoolLimits;
@@ -53,8 +53,8 @@ export class WorkerPool {
   }
 
   /**
-   * The bytes of the work are gone afterwards. Throws the errors of contexts, `overloaded`, `shutting_down`, and
-   * `context_too_large` where time or memory were not enough.
+   * Transfers the bytes of the work. Throws the errors of contexts, `overloaded`, `shutting_down`, and
+   * `context_too_large` if time or memory run out.
    */
   async do<W extends Work>(work: W, signal: AbortSignal): Promise<Outcome<W>> {
     const { maxOwnBytes, maxWaiting } = this.#limits;
@@ -72,7 +72,7 @@ export class WorkerPool {
     }
   }
 
-  /** Gives up what is under way. */
+  /** Cancels work in progress. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#threads].map((thread) => thread.terminate()));
@@ -89,7 +89,7 @@ export class WorkerPool {
   }
 
   async #inThread(work: Work, bytes: readonly Uint8Array[], signal: AbortSignal): Promise<unknown> {
-    if (this.#isClosed) throw new WireError("shutting_down", "The daemon is about to end.");
+    if (this.#isClosed) throw new WireError("shutting_down", "The daemon is shutting down.");
     const { workTimeoutMs, maxThreadMiB } = this.#limits;
     const entry = new URL(`./work-thread${extname(import.meta.filename)}`, import.meta.url);
     const thread = new Worker(entry, {
@@ -105,7 +105,7 @@ export class WorkerPool {
     thread.on("error", (error: NodeJS.ErrnoException) =>
       reject(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? tooMuch("too much memory") : this.#failed(error.name, [])),
     );
-    thread.on("exit", () => reject(new WireError("shutting_down", "The daemon is about to end.")));
+    thread.on("exit", () => reject(new WireError("shutting_down", "The daemon is shutting down.")));
     signal.addEventListener("abort", giveUp, { once: true });
     try {
       const order: ThreadOrder = { work, maxParts: maxPartsIn(maxThreadMiB * 1024 * 1024, lengthOf(bytes)) };
@@ -126,9 +126,9 @@ export class WorkerPool {
     }
   }
 
-  /** Neither the log nor the caller gets the text of an error that nobody expected: it may quote the document. */
+  /** The text of an unexpected error is neither logged nor returned, because it may quote the document. */
   #failed(name: string, frames: readonly string[]): WireError {
-    this.#log.error({ name, frames: frames.slice(0, 8) }, "a context could not be worked on");
+    this.#log.error({ name, frames: frames.slice(0, 8) }, "cannot process a context");
     return new WireError("internal_error", "The daemon failed; its log has the cause.");
   }
 }
@@ -145,7 +145,7 @@ function tooMuch(what: string): WireError {
   return new WireError("context_too_large", `The context takes ${what} to be prepared.`, { limit: "work" });
 }
 
-/** Whether the memory behind it is its own. */
+/** Whether its memory is not shared. */
 function wholly(bytes: Uint8Array): boolean {
   return bytes.byteOffset === 0 && bytes.byteLength === bytes.buffer.byteLength;
 }

@@ -413,6 +413,6 @@ export class Registry {
   }
 
   #refusal(): WireError | undefined {
-    return this.#shuttingDown && new WireError("shutting_down", "The daemon is about to end.");
+    return this.#shuttingDown && new WireError("shutting_down", "The daemon is shutting down.");
   }
 }

@@ -241,7 +241,7 @@ test("a session that begins without its context says so to its subscribers, and 
     if (event["method"] === "notify") told.push(String(event["message"]));
     if (told.length === 2) break;
   }
-  expect(told).toEqual([contextError?.message, `The session has begun without its context: ${contextError?.message}`]);
+  expect(told).toEqual([contextError?.message, `The session started without its context: ${contextError?.message}`]);
 });
 
 test("a session is exported as it is while a run is streaming: up to its last whole entry, ephemeral or not", async () => {

@@ -6,15 +6,15 @@ import { COST_MARK_TYPE } from "../../../context/cost/marks.ts";
 import { JsonlSplitter } from "../../../protocol/jsonl.ts";
 import { unusable } from "../../pi/lease.ts";
 
-/** A longer entry costs nothing: it is read at once by nobody, since whoever writes the file may make it as long as they like. */
+/** A longer entry is ignored without reading it as a whole, because other programs may write files of any size. */
 const maxEntryBytes = 4 * 1024 * 1024;
 /** A larger file is not read. */
 export const maxFileBytes = 1024 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
-/** So many bytes before the place are compared, to see whether the file is still the same. */
+/** This many bytes before the position are compared to detect a changed file. */
 const tailBytes = 256;
 
-/** What of an entry's line says that it matters. pi writes the names of its fields as they are. */
+/** Markers of relevant entries. pi writes field names unescaped. */
 const telling = ['"usage"', '"context_edit"', '"assistant"', `"${COST_MARK_TYPE}"`].map((text) => Buffer.from(text));
 const headBytes = 256;
 const timePattern =
@@ -24,16 +24,16 @@ interface Place {
   readonly inode: number;
   readonly read: number;
   readonly tailSum: number;
-  /** It lies in an entry that is too long, and has not ended. */
+  /** The position is inside an entry that is too long and has not ended. */
   readonly isWithin: boolean;
 }
 
-/** What a session file says of costs. The file is read once; later only what was added to it. */
+/** The costs in a session file. The file is read once; later only its additions. */
 export class FileFold {
   readonly #file: string;
   #fold = new CostFold();
   #place: Place | undefined;
-  /** One reads at a time, the others see what it has read. */
+  /** One caller reads at a time; the others share the result. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(file: string) {
@@ -41,8 +41,8 @@ export class FileFold {
   }
 
   /**
-   * Where there is no file, nothing was spent. Throws `session_file_unusable` for what is no file, or larger than 1 GiB, what
-   * reading a file can throw, and the signal's reason.
+   * Without a file, the costs are zero. Throws `session_file_unusable` for something else than a file, or above 1
+   * GiB; errors of reading a file, and the signal's reason.
    */
   read(signal?: AbortSignal): Promise<CostFold> {
     const reading = this.#last.then(() => this.#read(signal));
@@ -52,7 +52,7 @@ export class FileFold {
 
   async #read(signal: AbortSignal | undefined): Promise<CostFold> {
     signal?.throwIfAborted();
-    // What is no plain file is not waited for.
+    // Does not wait for a pipe.
     const handle = await open(this.#file, constants.O_RDONLY | constants.O_NONBLOCK).catch(
       (error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return undefined;
@@ -62,7 +62,7 @@ export class FileFold {
     if (handle === undefined) return this.#forget();
     try {
       const found = await handle.stat();
-      if (!found.isFile()) throw unusable(this.#file, "not_a_file", "is not a file");
+      if (!found.isFile()) throw unusable(this.#file, "not_a_file", "is not a regular file");
       const { size, ino: inode } = found;
       if (size > maxFileBytes) throw unusable(this.#file, "unreadable", `is larger than ${maxFileBytes} bytes`);
       const place = this.#place;
@@ -71,7 +71,7 @@ export class FileFold {
       if (!goesOn) this.#forget();
       const from = goesOn ? place.read : 0;
       if (from === size) return this.#fold;
-      // Where it is left in the middle it begins anew.
+      // An aborted read starts from the beginning again.
       this.#place = undefined;
       const isWithin = goesOn && place.isWithin;
       const taken = await this.#take(handle, { from, to: size, isWithin }, signal);
@@ -91,7 +91,7 @@ export class FileFold {
     return this.#fold;
   }
 
-  /** Gives up to where whole entries were read, or, of one that is too long, up to where it goes on. */
+  /** Returns the position after the last complete entry, or inside an entry that is too long. */
   async #take(
     handle: FileHandle,
     { from, to, isWithin }: { readonly from: number; readonly to: number; readonly isWithin: boolean },
@@ -133,14 +133,15 @@ export class FileFold {
       splitter.push(chunk);
     }
     if (restBytes > maxEntryBytes) return { read: whole + restBytes, isWithin: true };
-    // A last line without an end counts for pi when it is whole. pi then ends it, which is an empty line for us.
+    // pi accepts a complete last line without a line break. It adds the break later, which appears as an empty line
+    // here.
     const last = Buffer.concat(rest);
     if (last.length === 0 || !takeLine(fold, last)) return { read: whole, isWithin: isSkipping };
     return { read: whole + last.length, isWithin: false };
   }
 }
 
-/** Gives whether it is an entry. */
+/** Returns whether it is an entry. */
 function takeLine(fold: CostFold, line: Buffer): boolean {
   const time = timeOf(line);
   if (time !== undefined && line[line.length - 1] === 0x7d && !telling.some((text) => line.includes(text))) {
@@ -151,7 +152,7 @@ function takeLine(fold: CostFold, line: Buffer): boolean {
     fold.add(JSON.parse(line.toString("utf8")));
     return true;
   } catch {
-    // pi passes over a line that is none, too.
+    // pi skips invalid lines, too.
     return false;
   }
 }

@@ -25,12 +25,12 @@ export interface SessionCostsOptions {
   readonly log: Logger;
 }
 
-/** What a client can have written into the session. */
+/** Fields that a client can write into the session. */
 type Order = Exclude<keyof typeof costMethods, "cost/report">;
 
 /**
- * What a session costs, read from its file: it needs no pi, and is the same after a restart. What is to stand in the file is
- * written by the part `cost` inside its pi.
+ * A session's costs, read from its file: this needs no pi, and survives a restart. The part `cost` inside its pi
+ * writes to the file.
  */
 export class SessionCosts {
   readonly #core: SessionCore;
@@ -42,14 +42,17 @@ export class SessionCosts {
     this.#options = options;
   }
 
-  /** Whether the part is on or not: it is a reading of the session. Starts no pi. Throws `session_lost`, and what reading can throw. */
+  /**
+   * Works with the part on or off, because it only reads the session. Starts no pi. Throws `session_lost`, and errors
+   * of reading.
+   */
   async report(signal: AbortSignal): Promise<Result<"cost/report">> {
     return reportOf(await this.#read(signal), this.#rules(), Date.now());
   }
 
   /**
-   * Turns the part on for the session, if it is off and has nothing against the order, and has it write. Throws what
-   * {@link PartCalls.ask} throws.
+   * Turns the part on if it is off and would accept the order, and has it write. Throws what {@link PartCalls.ask}
+   * throws.
    */
   async order<M extends Order>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> {
     const { parts } = this.#options;
@@ -57,27 +60,27 @@ export class SessionCosts {
       await this.#refuseBefore(about, params, signal);
       await parts.configuring.configure({ cost: { enabled: true } }, signal);
     }
-    // What cannot be started has not been told anything.
+    // If pi cannot be started, the part was not told.
     await unlessAborted(this.#core.awake("reading"), signal);
     return await parts.ask(about, params, signal).catch((error: unknown) => {
       throw wasSent(error) ? outcomeUnknown(about, error) : error;
     });
   }
 
-  /** What the part would refuse, while it is off: a call that is refused changes nothing. */
+  /** Refusals of the part while it is off: a refused call changes nothing. */
   async #refuseBefore(about: Order, params: Params<Order>, signal: AbortSignal): Promise<void> {
     const { label, budgetUsd } = params as { readonly label?: string; readonly budgetUsd?: number | null };
     if (about === "cost/endPhase") refuse(phaseToEnd(await this.#read(signal), label));
     if (about === "cost/startPhase") refuse(phaseTooMany(await this.#read(signal)));
     if (typeof budgetUsd !== "number") return;
-    // Whether its model has prices is said by its pi.
+    // Only its pi knows whether its model has prices.
     await unlessAborted(this.#core.awake("reading"), signal);
     if (!this.#options.record.hasPrices) throw this.#unpriced();
   }
 
   /**
-   * Throws `price_unknown` where the session has a budget, or gets another by a layer on top, and its pi has said that the model
-   * has no prices.
+   * Throws `price_unknown` where the session has a budget, or gets one by a new layer, and its pi reports no prices
+   * for the model.
    */
   requirePrices(given?: OptimisationOptions): void {
     const { stored, hasPrices } = this.#options.record;
@@ -93,25 +96,25 @@ export class SessionCosts {
     return new WireError("price_unknown", unpricedReason(model && `${model.provider}/${model.id}`));
   }
 
-  /** Throws `budget_exceeded` where a budget is spent that stops the session. */
+  /** Throws `budget_exceeded` where a spent budget stops the session. */
   async admitPrompt(): Promise<void> {
     const rules = this.#rules();
     if (!rules.enabled) return;
     const fold = await this.#read().catch((error: unknown) => {
-      // pi is to say what is wrong with the session.
-      this.#options.log.warn({ err: error }, "what the session has cost could not be read");
+      // pi reports the error of the session.
+      this.#options.log.warn({ err: error }, "cannot read the session's costs");
     });
     const spent = fold?.budgets(rules).find(({ level, onBudget }) => level === "spent" && onBudget === "stop");
     if (spent !== undefined) throw exceeded(spent);
   }
 
-  /** pi has written an entry: one of what was spent beside a run may reach a budget. */
+  /** pi has written an entry: costs outside a run may reach a budget. */
   entryAppended({ entry }: PiEvent): void {
     const { state } = this.#core;
     if (!isRecordObject(entry) || entry["type"] !== "usage" || !this.#rules().enabled) return;
     if (state.kind !== "idle" && state.kind !== "running") return;
     state.child.link.send({ kind: "ask", about: "cost/refresh", params: {} }).catch((error: unknown) => {
-      this.#options.log.debug({ err: error }, "the part cost could not be told of an entry");
+      this.#options.log.debug({ err: error }, "cannot notify the part cost of an entry");
     });
   }
 
@@ -126,7 +129,7 @@ export class SessionCosts {
     return await this.#file.fold.read(signal);
   }
 
-  /** Its entries are its pi's alone. */
+  /** Its entries exist only in its pi. */
   async #ofMemory(): Promise<CostFold> {
     const child = await this.#core.awake("reading");
     const { data } = await child.send({ type: "get_entries" });
@@ -141,13 +144,13 @@ function refuse(found: Phase | PhaseRefusal | undefined): void {
   if (found !== undefined && "refused" in found) throw new WireError(found.refused, found.message);
 }
 
-/** What a session may cost that goes by this, in USD. null: as much as it wants. */
+/** The session's limit in USD. null: unlimited. */
 function budgetIn(optimisation: OptimisationOptions = {}): number | null {
   const { enabled, budgetUsd } = resolveOptimisation(optimisation).cost;
   return enabled ? budgetUsd : null;
 }
 
-/** Behind it the part may have written what it was told to. */
+/** An error after the part may have written. */
 function wasSent(error: unknown): error is WireError {
   return error instanceof WireError && (error.kind === "child_exited" || error.kind === "link_failed");
 }

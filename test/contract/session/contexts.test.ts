@@ -168,7 +168,7 @@ test("a kept context that was changed is refused by its hash, and the session is
 
 test.each([
   ["mute-on-context", "timeout", /did not confirm the context within 0.2 s; the session was closed/],
-  ["silent-helper", "refused", /did not take the context/],
+  ["silent-helper", "refused", /rejected the context/],
   ["other-context", "hash_mismatch", /another context/],
 ])("a helper that is %s fails the creation by name, and leaves nothing", async (behaviour, reason, message) => {
   await using core = await startCore({ contexts: { ackTimeoutMs: 200 } });
@@ -255,10 +255,10 @@ test("what is said of a session's context is true of one without a context, and 
   }
   const bare = await create(core, { document, mode: "ephemeral", onError: "warn" });
   await expect(inspect({ sessionId: bare.sessionId })).rejects.toThrow(
-    'The session has begun without its context: Mode "ephemeral" needs a session created with ephemeral: true.',
+    'The session started without its context: Mode "ephemeral" needs a session created with ephemeral: true.',
   );
   const other = await core.registry.create({ cwd: core.cwd }, undefined, nobody, caller);
-  await expect(inspect({ sessionId: other.sessionId })).rejects.toThrow(/created without one, or comes of another/);
+  await expect(inspect({ sessionId: other.sessionId })).rejects.toThrow(/created without one, or derives from another/);
 });
 
 test("a file that is not there, or is no session's, is not told to be worth another try", async () => {

@@ -34,7 +34,7 @@ test("a project whose route of compaction the daemon cannot have keeps no sessio
   session.subscribe(heard, { after: 0 });
   const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
   expect(params.part).toBe("project");
-  expect(params.reason).toBe(`${file} has the route "settings" of compaction, which holds for all sessions.`);
+  expect(params.reason).toBe(`${file} has the route "settings" of compaction, which applies to all sessions.`);
   const opened = await core.registry.files.open({ file: await closed(core, session), approve: true });
   expect(opened.stored.options).not.toHaveProperty("optimisation");
   // A call's own is refused, and leaves no file.

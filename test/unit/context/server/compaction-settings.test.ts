@@ -85,7 +85,7 @@ test("the route needs admin, by its name and by whatever changes what it writes"
     {},
     [],
   );
-  await expect(unnamed).rejects.toThrow('Route "settings" holds for all sessions; name it in the call');
+  await expect(unnamed).rejects.toThrow('Route "settings" applies to all sessions; name it in the call');
   const { optimisation } = await layered({ configured: { optimisation: half }, given: { optimisation: most } }, {}, []);
   expect(optimisation?.compaction?.thresholdPercent).toBe(0.8);
 });

@@ -220,7 +220,9 @@ describe("the optimisation of a session", () => {
     const both = { ...given, optimisation: { toolResults: { tools: { bash: policy } } } };
     const torn = await optimisationOf(both, {}, project);
     expect(torn.options.optimisation).toEqual(both.optimisation);
-    expect(torn.projectProblem).toMatch(/pi-rpcd\.jsonc does not go with what else is configured: optimisation\.toolR/);
+    expect(torn.projectProblem).toMatch(
+      /pi-rpcd\.jsonc conflicts with the rest of the configuration: optimisation\.toolR/,
+    );
     // Nobody trusts it.
     expect(await optimisationOf({}, {}, project)).not.toHaveProperty("projectProblem");
   });
