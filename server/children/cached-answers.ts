@@ -13,13 +13,13 @@ import type { Child } from "../pi/child.ts";
 import type { LastAnswersStore } from "../store/last-answers.ts";
 import { withoutLink } from "./pi-calls.ts";
 
-/** What a session was like when its pi answered. */
+/** The state of a session when its pi answered. */
 export interface AnswerStamp {
   /** Unix milliseconds. */
   readonly at: number;
-  /** The session's file; null where there was none. */
+  /** The session's file; null if there was none. */
   readonly file: FileStamp | null;
-  /** A hash of how the parts were configured. */
+  /** A hash of the configuration of its parts. */
   readonly parts: string;
 }
 
@@ -39,7 +39,7 @@ export type KnownAnswers = ReadonlyMap<string, KnownAnswer>;
 
 export interface CachedAnswer {
   readonly value: object;
-  /** When pi gave it, in Unix milliseconds. */
+  /** When pi answered, in Unix milliseconds. */
   readonly at: number;
   /** The session's file or configuration has changed since. */
   readonly isOutdated: boolean;
@@ -48,18 +48,18 @@ export interface CachedAnswer {
 export interface CachedAnswersOptions {
   readonly record: Pick<SessionRecord, "stored">;
   readonly parts: Pick<PartCalls, "askChild">;
-  /** Those of all sessions, by their ids. */
+  /** The answers of all sessions, by session id. */
   readonly cache: LRUCache<string, KnownAnswers>;
   readonly store: LastAnswersStore;
-  /** A longer answer is not kept. */
+  /** A longer answer is not cached. */
   readonly maxBytes: number;
   readonly log: Logger;
 }
 
-/** A pi that is being ended is not waited for longer. */
+/** Maximum wait for a pi that is about to end. */
 const askTimeoutMs = 2_000;
 
-/** What is asked of a pi before it ends: what only it knows, and two answers of which the session file has a part. */
+/** Queries for a pi before it ends: what only pi knows, and two answers of which the session file has a part. */
 const asked: readonly MethodName[] = [
   "session/getState",
   "session/getStats",
@@ -71,19 +71,19 @@ const commands: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * The last answers of a session's pi, so that a question about a session without one need not start another. They are stored
- * when pi ends, however it ends, and outlive the daemon.
+ * The last answers of a session's pi, so that a query about a session without a pi need not start one. They are
+ * stored when pi ends in any way, and survive the daemon.
  */
 export class CachedAnswers {
   readonly #options: CachedAnswersOptions;
-  /** Whether the cache has answers that the store lacks. */
+  /** Whether some cached answers are not stored. */
   #isUnsaved = false;
 
   constructor(options: CachedAnswersOptions) {
     this.#options = options;
   }
 
-  /** Asks an idle pi that is about to be ended. Never rejects. */
+  /** Queries an idle pi that is about to be ended. Never rejects. */
   async ask(child: Child): Promise<void> {
     const { ephemeral } = this.#options.record.stored;
     if (ephemeral === true) return;
@@ -92,7 +92,7 @@ export class CachedAnswers {
       try {
         this.note(method, await this.#answer(child, method), stamp);
       } catch (error) {
-        // pi has another answer now, which is none: the part is off, for example.
+        // pi now refuses, for example because the part is off.
         if (error instanceof WireError && error.kind !== "child_exited") this.#set(method, undefined);
       }
     });
@@ -100,13 +100,13 @@ export class CachedAnswers {
     this.save();
   }
 
-  /** The session as it is. To be taken before the question. */
+  /** The current state of the session. Take it before the query. */
   async stamp(): Promise<AnswerStamp> {
     const { file } = this.#options.record.stored;
     return { at: Date.now(), file: (await stampOf(file)) ?? null, parts: this.#parts() };
   }
 
-  /** Remembers what pi answered to a method without params. */
+  /** Caches pi's answer to a method without params. */
   note(method: MethodName, value: unknown, stamp: AnswerStamp): void {
     const { record, maxBytes } = this.#options;
     if (value === undefined || record.stored.ephemeral === true) return;
@@ -114,24 +114,24 @@ export class CachedAnswers {
     if (Buffer.byteLength(text) <= maxBytes) this.#set(method, { ...stamp, text });
   }
 
-  /** Stores what was noted. Called when the session has no pi any more. */
+  /** Stores the cached answers. Called when the session no longer has a pi. */
   save(): void {
     if (!this.#isUnsaved) return;
     this.#isUnsaved = false;
     const { store, log } = this.#options;
     store.put(this.#sessionId, JSON.stringify([...this.#known()])).catch((error: unknown) => {
-      log.warn({ err: error }, "the last answers of a session's pi were not stored; they are written again");
+      log.warn({ err: error }, "cannot store the last answers of a session's pi; will retry");
     });
   }
 
-  /** pi's last answer to a method without params. Throws `store_failed` where the disk does not answer. */
+  /** pi's last answer to a method without params. Throws `store_failed` if the disk does not answer. */
   async get(method: MethodName): Promise<CachedAnswer | undefined> {
     const { file: path, fileMark } = this.#options.record.stored;
     const known = this.#known().get(method);
     if (known === undefined) return undefined;
     const { text, at, file, parts } = known;
     const now = await stampOf(path);
-    // A file without messages is deleted when its pi ends, and the session then has no mark of it.
+    // A file without messages is deleted when its pi ends, so the session then has no file mark.
     const isSame = now === undefined ? fileMark === undefined : isSameStamp(now, file);
     return { value: JSON.parse(text) as object, at, isOutdated: !isSame || parts !== this.#parts() };
   }
@@ -140,7 +140,7 @@ export class CachedAnswers {
   forget(): void {
     this.#isUnsaved = false;
     this.#options.cache.delete(this.#sessionId);
-    // What fails is made again.
+    // Failed writes are retried.
     this.#options.store.delete(this.#sessionId).catch(() => {});
   }
 

@@ -12,37 +12,37 @@ export interface ChildLifeOptions {
   readonly runs: Runs;
   readonly startRate: StartRateLimits;
   /**
-   * Starts a child of the next generation; `onPi` is called for each pi that is started or taken for it. An aborted signal
-   * abandons the start.
+   * Starts a child of the next generation; calls `onPi` for each pi that is started or taken. An aborted signal
+   * cancels the start.
    */
   readonly start: (signal: AbortSignal, onPi: () => void) => Promise<Child>;
-  /** A child is ready, and nobody else has it yet. */
+  /** A child is ready and not in use yet. */
   readonly onReady: (child: Child) => void;
-  /** Brings to a child that has just started what waits for it. */
+  /** Sends a new child the messages that wait for it. */
   readonly resume: (child: Child, purpose: StartPurpose) => Promise<void>;
-  /** A child that was ready has ended; the state says so already. `hadRun`: in the middle of a run. */
+  /** A ready child has ended; the state is updated already. `hadRun`: during a run. */
   readonly onEnded: (child: Child, exit: ChildExit, hadRun: boolean) => void;
-  /** Ends a child that hibernates, by `end`. No other child is started before it resolves. */
+  /** Ends a hibernating child by calling `end`. No other child is started before it resolves. */
   readonly leave: <T>(end: () => Promise<T>) => Promise<T>;
   /** The state has changed. */
   readonly onChange: () => void;
   readonly log: Logger;
 }
 
-/** The children of one session, of which there is at most one: when it is started, how it ends, and the runs in it. */
+/** The children of one session, at most one at a time: their starts, ends and runs. */
 export class ChildLife {
   readonly #options: ChildLifeOptions;
   readonly #runs: Runs;
   readonly #startRate: StartRateLimit;
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
-  /** Resolves when nothing is left of the last child. */
+  /** Resolves when the last child has been cleaned up. */
   #lastCleaned: Promise<void> = Promise.resolve();
-  /** Children that are other sessions' by now. */
+  /** Children that belong to other sessions now. */
   readonly #given = new WeakSet<Child>();
-  /** Resolves when the last child that was to hibernate has ended. */
+  /** Resolves when the last hibernating child has ended. */
   #left: Promise<unknown> = Promise.resolve();
-  /** How many such ends are under way. */
+  /** Number of such ends in progress. */
   #leaving = 0;
   #asleep: Child | undefined;
   #hadRun = false;
@@ -62,7 +62,7 @@ export class ChildLife {
     return this.#state;
   }
 
-  /** The child, if there is one that can be used. */
+  /** The child, if one is usable. */
   get child(): Child | undefined {
     return this.#state.kind === "idle" || this.#state.kind === "running" ? this.#state.child : undefined;
   }
@@ -71,7 +71,7 @@ export class ChildLife {
     return this.#state.kind === "running" ? this.#state.runId : undefined;
   }
 
-  /** How many runs there have been. */
+  /** Number of runs so far. */
   get runsStarted(): number {
     return this.#runs.started;
   }
@@ -81,19 +81,19 @@ export class ChildLife {
     return this.#ending !== undefined;
   }
 
-  /** How often somebody wanted the child, or a run began or ended. */
+  /** Number of uses of the child: requests for it, and starts and ends of runs. */
   get uses(): number {
     return this.#uses;
   }
 
-  /** When that was last, by the clock of `performance.now`. */
+  /** Time of the last use, on the clock of `performance.now`. */
   get lastUsedAt(): number {
     return this.#lastUsedAt;
   }
 
   /**
-   * The child; one is started if there is none. Throws what starting can throw, why no child may be started, and
-   * `overloaded` where too many were.
+   * Returns the child; starts one if necessary. Throws errors of starting, the reason why no child may be started,
+   * and `overloaded` after too many starts.
    */
   awake(purpose: StartPurpose): Promise<Child> {
     if (this.#ending !== undefined) return Promise.reject(this.#ending);
@@ -108,17 +108,17 @@ export class ChildLife {
     return this.#starting;
   }
 
-  /** Resolves when no start is under way, whatever came of it. */
+  /** Resolves when no start is in progress, whatever its outcome. */
   async startOver(): Promise<void> {
     await this.#starting?.catch(() => {});
   }
 
-  /** Notes that a run is on, and gives its id. One that is noted already stays. */
+  /** Records an active run and returns its id. A run that is recorded already stays. */
   runStarted(starter?: RunStarter): string {
     if (this.#state.kind === "running") return this.#state.runId;
     const runId = uuidv7();
     if (this.#asleep !== undefined && this.#state.kind === "hibernated" && !this.#hadRun) {
-      // In the moment between pi's last answer and the end of its stdin: the end of the child is that of the run.
+      // Between pi's last answer and the end of its stdin, the run ends with the child.
       this.#hadRun = true;
       this.#runs.begin(runId, starter);
     }
@@ -130,7 +130,7 @@ export class ChildLife {
     return runId;
   }
 
-  /** Notes that the run has ended by itself; `aborted` is pi's own word. Gives whether one was on. */
+  /** Records that the run has ended by itself; `aborted` is pi's own field. Returns whether a run was active. */
   runSettled(aborted?: boolean): boolean {
     if (this.#state.kind !== "running") return false;
     this.#become({ kind: "idle", child: this.#state.child });
@@ -145,17 +145,17 @@ export class ChildLife {
     return this.#runs.next;
   }
 
-  /** Resolves when no run is on. */
+  /** Resolves when no run is active. */
   settled(): Promise<void> {
     return this.#runs.settled;
   }
 
-  /** Resolves when nothing is left of the last child. */
+  /** Resolves when the last child has been cleaned up. */
   cleaned(): Promise<void> {
     return this.#lastCleaned;
   }
 
-  /** From now on no child is started, and one that starts is ended. Resolves when no start is under way. */
+  /** Prevents further starts and ends a starting child. Resolves when no start is in progress. */
   async refuseStarts(why: WireError): Promise<void> {
     this.#ending ??= why;
     this.#abandonStart.abort();
@@ -163,8 +163,8 @@ export class ChildLife {
   }
 
   /**
-   * Ends the child, if there is one; the session hibernates from now on, and who wants a child gets another one behind this
-   * end. Resolves when nothing of it is left.
+   * Ends the child, if there is one; the session hibernates, and later requests for a child get another one after
+   * this end. Resolves when it has been cleaned up.
    */
   async endChild(): Promise<ChildExit | undefined> {
     const { child } = this;
@@ -185,7 +185,7 @@ export class ChildLife {
     return await left;
   }
 
-  /** Ends the child for good. `settle` is awaited when nothing of it is left, before the session says to be closed. */
+  /** Ends the child permanently. `settle` is awaited after its cleanup, before the session becomes closed. */
   async close(settle: () => Promise<void>): Promise<ChildExit | undefined> {
     const { child } = this;
     this.#become({ kind: "closing" });
@@ -202,8 +202,8 @@ export class ChildLife {
   }
 
   /**
-   * The child is another session's from now on. Here it is as one that has ended in order; the next one is started when it
-   * has `left` this session's file.
+   * The child belongs to another session from now on. For this session it counts as ended in order; the next child is
+   * started when it has `left` this session's file.
    */
   giveAway(child: Child, left: Promise<void>): void {
     if (this.child !== child) return;
@@ -217,11 +217,11 @@ export class ChildLife {
   /** Whether a child of another session can be taken over. */
   get canTake(): boolean {
     const isAsleep = this.#state.kind === "hibernated" || this.#state.kind === "crashed";
-    // The former child may write the file until it is gone.
+    // The former child may write the file until it has ended.
     return this.#ending === undefined && isAsleep && this.#asleep === undefined && this.#leaving === 0;
   }
 
-  /** Takes over a child of another session. Only where {@link canTake} says so. */
+  /** Takes over a child of another session. Requires {@link canTake}. */
   take(child: Child): void {
     this.#become({ kind: "starting" });
     this.#lastCleaned = child.cleaned;
@@ -229,7 +229,7 @@ export class ChildLife {
     this.#used();
     this.#become({ kind: "idle", child });
     this.#options.onReady(child);
-    // One that comes back is waited for already.
+    // A returning child is being waited for already.
     if (!this.#given.delete(child)) void child.exited.then((exit) => this.#ended(child, exit));
   }
 
@@ -237,7 +237,7 @@ export class ChildLife {
     this.#become({ kind: "starting" });
     try {
       this.#abandonStart = new AbortController();
-      // Two children must never write the one file.
+      // Two children must never write the same file.
       await this.#left;
       await this.#lastCleaned;
       if (this.#ending !== undefined) throw this.#ending;
@@ -264,7 +264,7 @@ export class ChildLife {
     }
   }
 
-  /** A pi that says nothing any more is ended with its start, when nobody wants that. */
+  /** A silent pi is ended together with its start, when no caller waits for it. */
   async #resume(child: Child, purpose: StartPurpose): Promise<void> {
     const { signal } = this.#abandonStart;
     const abandon = (): void => void child.stop();
@@ -280,7 +280,7 @@ export class ChildLife {
     if (this.#given.has(child)) return;
     const { child: current } = this;
     if (current !== undefined && current !== child) {
-      // What is on now is that one's.
+      // The current run belongs to the other session.
       if (this.#asleep === child) this.#asleep = undefined;
       return;
     }
@@ -295,7 +295,7 @@ export class ChildLife {
 
   #become(state: SessionState): void {
     if (!mayBecome(this.#state.kind, state.kind)) {
-      this.#options.log.error({ from: this.#state.kind, to: state.kind }, "a session may not go this way");
+      this.#options.log.error({ from: this.#state.kind, to: state.kind }, "invalid transition of a session's state");
       return;
     }
     this.#state = state;
@@ -303,7 +303,7 @@ export class ChildLife {
   }
 }
 
-/** Where a start was not made, or the file is another's, there was nothing that could crash. */
+/** If no start was made, or the file belongs to another session, nothing has crashed. */
 const refusals: ReadonlySet<ErrorName> = new Set([
   "overloaded",
   "shutting_down",

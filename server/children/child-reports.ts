@@ -29,21 +29,21 @@ export interface ChildReportsParts {
   readonly life: ChildLife;
   readonly custody: Custody;
   readonly tracker: DeliveryTracker;
-  /** What the parts inside pi report. */
+  /** Receives reports of the parts inside pi. */
   readonly parts: Pick<PartCalls, "failed" | "noticed" | "said" | "reload">;
   readonly costs: Pick<SessionCosts, "entryAppended">;
-  /** A run of pi's has begun. */
+  /** A run of pi has begun. */
   readonly runStarted: () => void;
-  /** The session has changed, and is told. */
+  /** The session has changed and must be reported. */
   readonly publish: () => void;
-  /** The helper was loaded anew, and its list with it. */
+  /** The helper was reloaded and has lost its list. */
   readonly resume: (child: Child) => void;
-  /** Another session is in the child. */
+  /** The child contains another session. */
   readonly succeed: (child: Child, hello: Hello, file: string) => void;
   readonly log: Logger;
 }
 
-/** Takes what a session's child reports, and hands each part of it to the one whom it concerns. */
+/** Dispatches the reports of a session's child to the parts of the session. */
 export class ChildReports {
   readonly #parts: ChildReportsParts;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
@@ -71,7 +71,7 @@ export class ChildReports {
     };
   }
 
-  /** Where a child of this generation reports. */
+  /** The sinks for a child of this generation. */
   sinks(generation: number): ChildSinks {
     return {
       onEvent: (record, event, isDelta) => this.#event(generation, record, event, isDelta),
@@ -80,7 +80,7 @@ export class ChildReports {
     };
   }
 
-  /** Nothing more comes from the child; what waited for its run to settle waits no more. */
+  /** The child reports nothing more; frames that waited for its run to settle are released. */
   childEnded(): void {
     this.#settling.open();
   }
@@ -121,21 +121,24 @@ export class ChildReports {
     if (frame.kind === "hello") this.#hello(frame);
   }
 
-  /** A hello behind the first: the session inside pi was reloaded, and the helper's list with it, or is another one. */
+  /**
+   * A later hello: the session inside pi was reloaded, and the helper lost its list, or pi switched to another
+   * session.
+   */
   #hello(hello: Hello): void {
     const { life, record, resume, succeed } = this.#parts;
     const { child, isEnding } = life;
     if (child === undefined) return;
     const { sessionFile } = hello;
     if (sessionFile === undefined || sessionFile === record.stored.file) resume(child);
-    // Of what ends now nothing goes on.
+    // Work in progress has ended.
     else if (!isEnding) succeed(child, hello, sessionFile);
   }
 
   #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {
     const { journal, log } = this.#parts;
     const { kind, bytes } = diagnostic;
-    log.warn({ generation, kind, bytes }, "pi wrote a record that could not be passed on as it is");
+    log.warn({ generation, kind, bytes }, "pi wrote a record that cannot be forwarded unchanged");
     journal.say("session/event", { generation, event: { type: "rpcd_diagnostic", ...diagnostic } });
   }
 }

@@ -26,24 +26,24 @@ export interface ChildShutdownParts {
   readonly control: Control;
   readonly supervisor: ChildSupervisor;
   readonly tracker: DeliveryTracker;
-  /** Resolves when everything is told of the last child's end. */
+  /** Resolves when the end of the last child has been reported in full. */
   readonly lastEnded: () => Promise<void>;
   /** As {@link HibernationOptions.beforeEnd}. */
   readonly beforeEnd: (child: Child) => Promise<void>;
 }
 
-/** How a session leaves its child: for a while, for another daemon, for good. */
+/** Ends a session's child: for hibernation, for another daemon, or permanently. */
 export class ChildShutdown {
   readonly #parts: ChildShutdownParts;
   #closed: Promise<ChildExit | undefined> | undefined;
-  /** Whether that deletes the file, whatever is in it. */
+  /** Whether the file is deleted even if it has messages. */
   #deletes = false;
 
   constructor(parts: ChildShutdownParts) {
     this.#parts = parts;
   }
 
-  /** Ends the child by `end`. An own file that never got a message goes with it. */
+  /** Ends the child by calling `end`. The session's own file is deleted if it never got a message. */
   leave<T>(end: () => Promise<T>): Promise<T> {
     const { custody, record } = this.#parts;
     return custody.with(record.stored.generation, end, async () => {
@@ -78,11 +78,11 @@ export class ChildShutdown {
     return this.#closed;
   }
 
-  /** Goes on with the file as it is now. Throws `session_busy`. */
+  /** Reloads the current file. Throws `session_busy`. */
   async reload(): Promise<void> {
     const { scope, life, custody } = this.#parts;
     await scope.run(async () => {
-      if (life.runId !== undefined) throw new WireError("session_busy", "The session is busy (a run is on).");
+      if (life.runId !== undefined) throw new WireError("session_busy", "The session is busy (a run is active).");
       await life.endChild();
       await custody.idle();
       custody.forget();

@@ -28,26 +28,26 @@ import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts
 import type { StoredSession } from "../store/sessions.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
 
-/** Receives what a starting child reports; the signal cancels the start. */
+/** Receives the reports of a starting child; the signal cancels the start. */
 export interface StartSinks extends ChildSinks {
   /** Aborted when the session ends while its child starts. */
   readonly signal: AbortSignal;
-  /** Called for each pi that is started for it, or that waited and is taken. */
+  /** Called for each pi that is started, or taken from the warm pool. */
   readonly onPi: () => void;
 }
 
 export interface ChildSourceOptions {
-  /** Looked for at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
+  /** Located at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
   readonly locate: () => Promise<PiProgram>;
   readonly helper: string;
   readonly runDirectory: string;
-  /** Where the parts inside pi leave texts that went from the transcript. */
+  /** Directory for texts that parts move out of transcripts. */
   readonly spillDirectory: string;
-  /** Who removes them. Default: nobody. */
+  /** Removes these texts. Default: they are kept. */
   readonly spill?: Pick<Spill, "note" | "wanted">;
   readonly env: NodeJS.ProcessEnv;
   readonly configuration?: Pick<SessionConfiguration, "agentDirectory" | "customUi">;
-  /** Where sessions may have their working directories. Default: anywhere. */
+  /** Directories that working directories must be in. Default: anywhere. */
   readonly roots?: Roots;
   readonly childRegistry?: ChildRegistry | undefined;
   readonly limits: {
@@ -63,7 +63,7 @@ export interface ChildSourceOptions {
   readonly log: Logger;
 }
 
-/** Where a pi is asked, and with what options. */
+/** Directory and options of a pi that is only queried. */
 export interface Question {
   readonly cwd: string;
   readonly pi?: PiOptions;
@@ -77,13 +77,13 @@ interface Started {
   readonly ready: ReadyState;
 }
 
-/** Where sessions get their children from: one that waits already, else a start, of which only so many run at a time. */
+/** The source of children: a warm one if available, else a start, of which a limited number run at a time. */
 export class ChildSource {
   readonly #options: ChildSourceOptions;
   readonly #starts: Gate;
   readonly #pool: WarmPool;
   readonly #health = new StartHealth();
-  /** How many children there are and may be. */
+  /** The limits on children. */
   readonly occupancy: Occupancy;
   readonly compaction: CompactionSettings;
 
@@ -96,7 +96,8 @@ export class ChildSource {
       env,
       log,
       start: (kind, signal) => {
-        if (!this.occupancy.hasPlace) throw new WireError("overloaded", "There is no place for a child that waits.");
+        if (!this.occupancy.hasPlace)
+          throw new WireError("overloaded", "The limit on children leaves no room for a warm one.");
         return this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true });
       },
     });
@@ -118,17 +119,17 @@ export class ChildSource {
     });
   }
 
-  /** How many children wait for a session. */
+  /** Number of warm children. */
   get warm(): number {
     return this.#pool.size;
   }
 
-  /** Milliseconds until a start may be made that no client asks for; 0: now. */
+  /** Milliseconds until an automatic start is allowed; 0: now. */
   admit(): number {
     return this.#health.admit();
   }
 
-  /** Throws what starting a pi can throw, `cwd_invalid` and `overloaded`; nothing is left behind then. */
+  /** Throws errors of starting pi, `cwd_invalid` and `overloaded`; then nothing remains. */
   async start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     try {
       const started = await this.occupancy.place(() => this.#start(stored, sinks, log), sinks.signal);
@@ -141,8 +142,8 @@ export class ChildSource {
   }
 
   /**
-   * Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. It makes no
-   * request to a model, though an extension start a run.
+   * Starts a child for one query, in an ephemeral session, and ends it. Returns the data of its answer. It makes no
+   * request to a model, even if an extension starts a run.
    */
   async ask(command: PiCommand, { cwd, pi = {}, signal }: Question): Promise<unknown> {
     const { locate, limits } = this.#options;
@@ -165,7 +166,7 @@ export class ChildSource {
     }
   }
 
-  /** Ends the children that wait. Resolves when nothing of them is left. */
+  /** Ends the warm children. Resolves when they have been cleaned up. */
   close(): Promise<void> {
     this.occupancy.close();
     return this.#pool.close();
@@ -177,7 +178,7 @@ export class ChildSource {
     await requireRoot(cwd, this.#options.roots);
     if (cwd !== stored.cwd) throw movedDirectory(stored.cwd);
     const isNew = stored.ephemeral === true || (await ensureFile(stored));
-    // A file that has entries has the session's name.
+    // A file with entries contains the session's name.
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
     await this.compaction.write(stored.options.optimisation);
     const parts = partsOf(stored, this.#options.spillDirectory);
@@ -190,7 +191,7 @@ export class ChildSource {
     };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
-    // One that waits already has read pi's settings.
+    // A warm pi has read pi's settings already.
     const isBySettings = settingsOf(stored.options.optimisation) !== undefined;
     const warm =
       stored.ephemeral === true || isBySettings ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
@@ -219,10 +220,10 @@ export class ChildSource {
       const adoption = adopt(child, { sessionFile, model, thinking, name, parts, sinks });
       const adopted = await within(adoption, this.#options.limits.child.startTimeoutMs);
       if (adopted.kind === "done") return { child, ready: adopted.value };
-      throw new WireError("start_failed", "A warm pi did not take the session in time.");
+      throw new WireError("start_failed", "A warm pi did not switch to the session in time.");
     } catch (error) {
-      this.#options.log.info({ err: error }, "a warm child could not be used; another one is started");
-      // What it says while it ends is nothing that the session's own child has said.
+      this.#options.log.info({ err: error }, "cannot use a warm child; starting another");
+      // Reports from its shutdown do not belong to the session's own child.
       child.rebind(nobody);
       await child.stop();
       await child.cleaned;
@@ -253,8 +254,9 @@ export class ChildSource {
   }
 
   /**
-   * An extension may start a run before the context is there, which comes behind the start. One whose `session_start`
-   * waited for that run would hold up the start itself, so that the run goes on before the start's time is up.
+   * An extension may start a run before the context, which is sent after the start, has arrived. If its
+   * `session_start` waited for that run, it would block the start, so the run may continue before the start's
+   * timeout.
    */
   #contextWithinMs({ context }: StoredSession): number | undefined {
     return context?.kept === undefined ? undefined : this.#options.limits.child.startTimeoutMs / 2;
@@ -278,12 +280,12 @@ export class ChildSource {
   }
 }
 
-/** Before a session has taken it, nobody hears what a child reports; its extensions say it again with the session. */
+/** Sink for a child that is not yet assigned to a session; its extensions report again with the session. */
 const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} };
 
 /**
- * Gives whether the session's file had to be begun. One that was opened was there, so another has taken it away since: it
- * is `session_file_unusable` then.
+ * Returns whether the session's file had to be created. If an opened file is missing, another process has removed it,
+ * which is `session_file_unusable`.
  */
 async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdAt }: StoredSession): Promise<boolean> {
   const isNew =

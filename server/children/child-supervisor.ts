@@ -12,7 +12,7 @@ export interface ChildSupervisorOptions {
   readonly sessionId: string;
   readonly scope: SerialQueue;
   readonly life: () => ChildLife;
-  /** The child; one is started if there is none. */
+  /** Returns the child; starts one if necessary. */
   readonly awake: () => Promise<unknown>;
   readonly pushing: () => Pushing;
   /** Why parts of the session need the child. */
@@ -25,7 +25,7 @@ export interface ChildSupervisorOptions {
   readonly onChange: () => void;
 }
 
-/** What is done to a session's child unasked: it is ended when idle, asked when silent, started again after a crash. */
+/** Automatic actions on a session's child: ends it when idle, checks it when silent, restarts it after a crash. */
 export class ChildSupervisor {
   readonly hibernation: Hibernation;
   readonly retry: Retry;
@@ -46,7 +46,7 @@ export class ChildSupervisor {
     this.#responsiveness = new Responsiveness(options.responsiveness, onChange);
   }
 
-  /** What clients see of it. */
+  /** The fields that clients see. */
   facts(): Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive"> {
     const restarts = this.retry.facts();
     const { silentSince: since } = this.#responsiveness;
@@ -57,26 +57,26 @@ export class ChildSupervisor {
     };
   }
 
-  /** Has the child there for as long as the holder is, from now on; or not any more. */
+  /** Keeps the child running for the holder, from now on; or stops doing so. */
   require(holder: Holder, isWanted: boolean): void {
     if (!isWanted) {
       this.hibernation.letGo(holder.id);
       return;
     }
     this.hibernation.hold(holder);
-    // What comes of it is the session's state.
+    // The session's state has the outcome.
     this.#options.awake().catch(() => {});
   }
 
-  /** Called every so often. */
+  /** Called periodically. */
   look(): void {
     const life = this.#options.life();
     this.#responsiveness.look(life.child, life.runId !== undefined);
   }
 
   /**
-   * Ends the child, if nothing needs it or `force` says so. Resolves when nothing of it is left. Throws `session_busy` with
-   * the reason.
+   * Ends the child, if it is not needed or `force` is set. Resolves when it has been cleaned up. Throws
+   * `session_busy` with the reason.
    */
   async hibernate(force: boolean): Promise<void> {
     const { life: lifeOf, sessionId } = this.#options;
@@ -96,9 +96,9 @@ export class ChildSupervisor {
   }
 
   /**
-   * The child has ended. One that crashed is started again where it is needed: for a push, for who wants it awake, and
-   * after a run, so that the session is idle again. Others are started by the next call. `hadRun` of a child that was
-   * asked to end is a run that began in its last moment.
+   * The child has ended. A crashed child is restarted where it is needed: for a push, for a subscriber that keeps it
+   * awake, and after a run, so that the session becomes idle again. Otherwise the next call starts one. `hadRun` of a
+   * child that was asked to end is a run that began at its last moment.
    */
   childEnded(exit: ChildExit, hadRun: boolean): void {
     if (this.#options.life().isEnding) return;
@@ -118,7 +118,7 @@ export class ChildSupervisor {
   }
 }
 
-/** Behind these nothing is tried again: the first is counted as the child ends, the others do not pass by themselves. */
+/** After these errors there is no retry: the first is counted when the child ends, the others are permanent. */
 const noFailures: ReadonlySet<ErrorName> = new Set([
   "child_exited",
   "session_lost",
@@ -129,12 +129,12 @@ const noFailures: ReadonlySet<ErrorName> = new Set([
 
 const words: Readonly<Record<AwakeReason, string>> = {
   starting: "its pi starts",
-  running: "a run is on",
-  calls: "calls are under way",
-  background: "extensions have something in the background",
+  running: "a run is active",
+  calls: "calls are in progress",
+  background: "extensions have background work",
   deliveries: "pushes wait for their moment",
   dialog: "a dialog is open",
-  ephemeral: "it is kept in its pi's memory alone, and would be lost",
+  ephemeral: "it is kept only in its pi's memory, and would be lost",
   subscription: "a subscriber wants it awake",
   unresponsive: "its pi does not answer",
 };

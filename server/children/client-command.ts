@@ -2,17 +2,17 @@ import { WireError } from "../../protocol/errors.ts";
 import { routeOf } from "../../protocol/pi-commands.ts";
 import { changesState, knownValues, type PiCommand, requiredFields } from "../pi/records.ts";
 
-/** The answer to a dialog is no command, and has no answer itself. */
+/** The answer to a dialog is not a command, and gets no response. */
 const dialogAnswer: ReturnType<typeof routeOf> = { asItIs: false, method: "dialog/respond" };
 
-/** Refuses what would pass the daemon by, change other sessions unasked, or make pi throw inside. */
+/** Refuses commands that would bypass the daemon, change other sessions without consent, or make pi throw. */
 export function checkCommand(command: PiCommand, confirmShared: boolean): void {
   const { type } = command;
   const route = type === "extension_ui_response" ? dialogAnswer : routeOf(type);
   if (route?.asItIs === false) {
     throw new WireError(
       "forbidden",
-      `"${type}" cannot be sent as it is, since the daemon must know of it (${route.method ?? "no method yet"}).`,
+      `"${type}" cannot be sent directly, because the daemon must track it (${route.method ?? "no method yet"}).`,
       { command: type },
     );
   }
@@ -30,17 +30,17 @@ export function checkCommand(command: PiCommand, confirmShared: boolean): void {
   }
 }
 
-/** Whether a command changes what the session says of itself. */
+/** Whether a command changes fields of the session's state. */
 export function changesSession(type: string): boolean {
   return changesState.has(type) || type === "set_session_name";
 }
 
-/** Throws `forbidden` unless the caller knows that other sessions are changed too. */
+/** Throws `forbidden` unless the caller confirms that other sessions are changed too. */
 export function requireConfirmation(command: string, setting: string, confirmShared: boolean): void {
   if (confirmShared) return;
   throw new WireError(
     "forbidden",
-    `"${command}" rewrites ${setting} in the user's shared pi settings, for all sessions. Say confirmShared: true to do so.`,
+    `"${command}" rewrites ${setting} in the user's shared pi settings, for all sessions. Set confirmShared: true to allow it.`,
     { command, setting },
   );
 }

@@ -10,15 +10,15 @@ interface ObjectSchema {
   readonly required: readonly string[];
 }
 
-/** Params of methods that are none of pi's. */
+/** Params of methods that are not fields of pi's command. */
 const daemonsOwn: ReadonlySet<string> = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
 
-/** By the type of a command: each schema is made once, since a validator knows it by its identity. */
+/** By command type: each schema is created once, because validators are cached by identity. */
 const schemas = new Map<string, ObjectSchema>();
 
 /**
- * Holds a command's fields to what the method for it asks of the params of the same names. Fields that the method does not
- * know are left to pi, which may be a later one. Throws `invalid_params`.
+ * Validates a command's fields by the params of the same names in the corresponding method. Unknown fields are left
+ * to pi, which may be newer. Throws `invalid_params`.
  */
 export function checkFields(command: PiCommand, validator: Validator): void {
   const { type } = command;

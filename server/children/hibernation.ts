@@ -4,7 +4,7 @@ import type { Child } from "../pi/child.ts";
 import { isRecordObject } from "../pi/records.ts";
 import type { ChildLife } from "./child-life.ts";
 
-/** Why a session's child is needed now. */
+/** Why a session's child is currently needed. */
 export type AwakeReason =
   | "starting"
   | "running"
@@ -16,7 +16,7 @@ export type AwakeReason =
   | "ephemeral"
   | "unresponsive";
 
-/** Whoever may need a session's child for as long as it is there. */
+/** Something that may need a session's child while it exists. */
 export interface Holder {
   readonly id: string;
   readonly gone: AbortSignal;
@@ -25,18 +25,18 @@ export interface Holder {
 export interface HibernationOptions {
   readonly scope: SerialQueue;
   readonly life: () => ChildLife;
-  /** What the parts of the session know: each says why it needs the child, if it does. */
+  /** Each part of the session returns why it needs the child, if it does. */
   readonly reasons: readonly (() => AwakeReason | undefined)[];
-  /** An idle child is ended after so long; 0: never for its idleness. */
+  /** An idle child is ended after this time; 0: never. */
   readonly idleAfterMs: () => number;
-  /** Asks a child that is about to be ended for what questions about the session need. Never rejects. */
+  /** Queries a child that is about to be ended for later answers about the session. Never rejects. */
   readonly beforeEnd: (child: Child) => Promise<void>;
 }
 
-/** How long an idle pi may take to say that it is idle. */
+/** How long an idle pi may take to confirm that it is idle. */
 const answerTimeoutMs = 5_000;
 
-/** When a session's child is needed, and its end when it is not. */
+/** Decides whether a session's child is needed, and ends it if not. */
 export class Hibernation {
   readonly #options: HibernationOptions;
   readonly #holders = new Map<string, () => void>();
@@ -49,23 +49,23 @@ export class Hibernation {
     return this.#options.life().child;
   }
 
-  /** When the child was used last, by the clock of `performance.now`. */
+  /** The time of the child's last use, on the clock of `performance.now`. */
   get lastUsedAt(): number {
     return this.#options.life().lastUsedAt;
   }
 
-  /** Whether the child was idle for longer than it may be. */
+  /** Whether the child has been idle for too long. */
   isDue(now: number): boolean {
     const idleAfterMs = this.#options.idleAfterMs();
     return this.child !== undefined && idleAfterMs > 0 && now - this.lastUsedAt >= idleAfterMs;
   }
 
-  /** Whether somebody wants the child to be there for no other reason. */
+  /** Whether a holder keeps the child running. */
   get isHeld(): boolean {
     return this.#holders.size > 0;
   }
 
-  /** Keeps the child until the holder goes or lets go. */
+  /** Keeps the child until the holder ends or releases it. */
   hold({ id, gone }: Holder): void {
     if (gone.aborted || this.#holders.has(id)) return;
     const onGone = (): void => this.letGo(id);
@@ -78,7 +78,7 @@ export class Hibernation {
     this.#holders.delete(holderId);
   }
 
-  /** Why the child cannot be spared, as far as the daemon knows. */
+  /** Why the child is needed, as far as the daemon can tell. */
   keepsAwake(): AwakeReason | undefined {
     const { scope, reasons } = this.#options;
     const life = this.#options.life();
@@ -93,9 +93,9 @@ export class Hibernation {
   }
 
   /**
-   * Ends the child if nothing needs it, on the session's queue, so that no prompt is under way. pi itself is asked last: an
-   * extension may have begun something that no event has told yet. Resolves with why it is kept; else when the child is
-   * being ended, which takes a while, with the promise of that end.
+   * Ends the child if it is not needed. Runs on the session's queue, so that no prompt is in progress. pi itself is
+   * asked last: an extension may have begun work without an event so far. Resolves with the reason why it is kept;
+   * else, as soon as the child is being ended, with the promise of that end.
    */
   async fallAsleep(): Promise<AwakeReason | { readonly ended: Promise<unknown> }> {
     const { scope } = this.#options;
@@ -106,7 +106,7 @@ export class Hibernation {
       const reason = this.keepsAwake();
       if (reason !== undefined) return reason;
       if (child === undefined) return { ended: life.endChild() };
-      // Takes its time, which is not to lie between pi's answer and the end of its stdin.
+      // Slow work, which must not happen between pi's answer and the end of its stdin.
       await child.noteDescendants();
       await this.#options.beforeEnd(child);
       const answer = await within(child.send({ type: "get_state" }), answerTimeoutMs);

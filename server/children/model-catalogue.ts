@@ -7,22 +7,22 @@ import { isRecordObject } from "../pi/records.ts";
 
 export interface ModelCatalogueOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** A directory without a project: what one would add is its sessions' alone. */
+  /** A directory without a project: a project's models would be for its sessions only. */
   readonly cwd: string;
-  /** Which pi, as a text. */
+  /** Identifies the pi version. */
   readonly program: () => Promise<string>;
-  /** Asks a pi that is started for nothing else. Gives its data for `get_available_models`. */
+  /** Queries a pi that is started only for this. Returns its data for `get_available_models`. */
   readonly ask: (signal: AbortSignal) => Promise<unknown>;
-  /** How long an answer is good while nothing that pi reads at its start changes. */
+  /** How long an answer is valid if the inputs of pi's start do not change. */
   readonly keepMs: number;
 }
 
 type ModelList = Result<"model/list">;
 
-/** What pi needs to be told of a model, and no header or key that its definition may hold. */
+/** The public fields of a model: no header or key of its definition. */
 const shown = ["id", "provider", "name", "api", "reasoning", "input", "contextWindow", "maxTokens", "cost"] as const;
 
-/** The models without a session. Starting a pi costs a third of a second, so its answer is kept for a while. */
+/** The models without a session. Starting a pi takes a third of a second, so its answer is cached. */
 export class ModelCatalogue {
   readonly #options: ModelCatalogueOptions;
   readonly #abandon = new AbortController();
@@ -33,13 +33,13 @@ export class ModelCatalogue {
     this.#options = options;
   }
 
-  /** Throws what starting a pi can throw. */
+  /** Throws errors of starting pi. */
   async list(refresh: boolean): Promise<ModelList> {
     const inputs = await this.#inputs();
     const known = this.#known;
     const isGood = inputs !== undefined && known?.inputs === inputs;
     if (!refresh && isGood && Date.now() - known.list.asOf < this.#options.keepMs) return known.list;
-    // Whoever asks while another is waiting for the very same gets that.
+    // A concurrent caller shares the same query.
     if (this.#asking === undefined || this.#asking.inputs !== inputs) {
       const asking = { inputs: inputs ?? "", list: this.#ask(inputs) };
       this.#asking = asking;
@@ -51,7 +51,7 @@ export class ModelCatalogue {
     return await this.#asking.list;
   }
 
-  /** Ends the pi that is asked, if there is one. */
+  /** Ends the pi that is being queried, if any. */
   async close(): Promise<void> {
     this.#abandon.abort();
     await this.#asking?.list.catch(() => {});
@@ -70,11 +70,11 @@ export class ModelCatalogue {
   }
 }
 
-/** pi's answer to `get_available_models`, with the logins that it has stored. */
+/** pi's answer to `get_available_models`, with its stored logins. */
 export async function modelList(data: unknown, env: NodeJS.ProcessEnv): Promise<ModelList> {
   const listed = isRecordObject(data) ? data["models"] : undefined;
   if (!Array.isArray(listed))
-    throw new WireError("unsupported_by_pi", "This pi lists its models in another way than its documents say.");
+    throw new WireError("unsupported_by_pi", "The models of this pi have an undocumented format.");
   const models = listed
     .filter(isRecordObject)
     .map(

@@ -7,66 +7,66 @@ import { privateBytes } from "../pi/processes.ts";
 import type { ChildSupervisor } from "./child-supervisor.ts";
 
 export interface OccupancyLimits {
-  /** Children of sessions and warm ones together, also those that start. */
+  /** Maximum number of children: of sessions, warm, and starting. */
   readonly maxChildren: number;
-  /** Their memory together, without what they share. */
+  /** Maximum of their unshared memory. */
   readonly maxChildrenBytes: number;
-  /** How long a start may wait for a place. */
+  /** How long a start may wait for a free slot. */
   readonly placeTimeoutMs: number;
   /**
-   * A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. For memory that is done
-   * only while the child has not been found idle.
+   * If the end of a child takes longer, the next idle one is ended as well. For memory, only while the child has not
+   * been confirmed idle.
    */
   readonly endPatienceMs: number;
-  /** How often sessions are looked at, also by a start that waits for a place. */
+  /** Interval of checks on sessions, also while a start waits for a slot. */
   readonly lookEveryMs: number;
-  /** How often memory is. */
+  /** Interval of checks on memory. */
   readonly weighEveryMs: number;
 }
 
 export interface OccupancyOptions {
   readonly limits: OccupancyLimits;
   readonly sessions: () => Iterable<{ readonly sessionId: string; readonly supervisor: ChildSupervisor }>;
-  /** How many children wait for a session. */
+  /** Number of warm children. */
   readonly warm: () => number;
-  /** Ends one of them. Gives whether there was one. */
+  /** Ends one warm child. Returns whether there was one. */
   readonly shrinkWarm: () => boolean;
   readonly log: Logger;
-  /** For tests. Default: what the system says. */
+  /** For tests. Default: measured. */
   readonly bytesOf?: (pids: readonly number[]) => Promise<number>;
 }
 
-/** With less time left than this no child is ended for a start: it would be gone too late for it. */
+/** With less time left than this, no child is ended for a start: it would end too late. */
 const shortestEndMs = 50;
 
-/** The end of an idle child, for a place or its memory. */
+/** The end of an idle child, to free a slot or memory. */
 interface End {
-  /** By the clock of `performance.now`. */
+  /** On the clock of `performance.now`. */
   readonly since: number;
-  /** Whether the child was found idle and is being ended, which is sure to come about. */
+  /** Whether the child was confirmed idle, so that its end is certain. */
   isSure: boolean;
   /** Whether it has ended. Never rejects. */
   done: Promise<boolean>;
 }
 
 /**
- * How many children there are and may be. Idle ones end when they were idle for too long, and earlier where their place or
- * their memory is needed: those first that were used longest ago.
+ * Limits the children. Idle ones end after their idle time, or earlier when their slot or memory is needed, least
+ * recently used first.
  */
 export class Occupancy {
   readonly #options: OccupancyOptions;
   readonly #children = new Set<Child>();
   readonly #timer: NodeJS.Timeout;
-  /** Starts that have their place. */
+  /** Starts that have a slot. */
   #admitted = 0;
-  /** The search for a place that is on; the next one begins behind it, so that no child ends for two. */
+  /** The current search for a slot; the next one begins after it, so that one child is ended for each start. */
   #searching: Promise<unknown> = Promise.resolve();
   readonly #ends = new Map<ChildSupervisor, End>();
   #changed: Deferred<void> = deferred();
   #weighedAt = 0;
-  /** What the children weighed when that was last looked at. */
+  /** The memory of children at the last check. */
   bytes = 0;
-  /** Children that were started, and that ended unasked, ever. */
+  /** Total number of started children, and of crashed ones. */
   started = 0;
   crashed = 0;
   #tending: Promise<void> | undefined;
@@ -81,13 +81,13 @@ export class Occupancy {
     return this.#children.size;
   }
 
-  /** Whether one more child may be started as it is. */
+  /** Whether a slot is free now. */
   get hasPlace(): boolean {
     return this.#children.size + this.#admitted + this.#options.warm() < this.#options.limits.maxChildren;
   }
 
   /**
-   * Starts a child once there is a place for it, for which idle children are ended. Throws `overloaded` when none became
+   * Starts a child once there is a slot for it; idle children are ended for it. Throws `overloaded` if none became
    * free in time, and the signal's reason.
    */
   async place<T extends { readonly child: Child }>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
@@ -115,7 +115,7 @@ export class Occupancy {
     try {
       await unlessAborted(search, signal);
     } catch (error) {
-      // It may have found one at that very moment.
+      // It may have got one at that very moment.
       search.then(
         () => {
           this.#admitted -= 1;
@@ -126,16 +126,16 @@ export class Occupancy {
     }
   }
 
-  /** Some session is not as it was: a place may have become free. */
+  /** A session has changed: a slot may have become free. */
   changed(): void {
     this.#changed.resolve();
     this.#changed = deferred();
   }
 
-  /** Looks at every session: which child is silent, which has been idle for too long, and what all weigh together. */
+  /** Checks every session for silent and idle children, and the total memory. */
   look(now = performance.now()): Promise<void> {
     const failed = (error: unknown): void =>
-      this.#options.log.error({ err: error }, "the sessions could not be looked at");
+      this.#options.log.error({ err: error }, "cannot check the sessions' children");
     try {
       for (const { supervisor } of this.#options.sessions()) supervisor.look();
     } catch (error) {
@@ -171,14 +171,14 @@ export class Occupancy {
 
   async #weigh(): Promise<void> {
     const { limits, bytesOf = privateBytes, log } = this.#options;
-    // A few at a time: what they weighed goes with their end.
+    // A few at a time: each end frees memory.
     for (let ended = 0; ended < 16; ended += 1) {
       const bytes = await bytesOf([...this.#children].map(({ pid }) => pid));
       this.bytes = bytes;
       if (bytes <= limits.maxChildrenBytes) return;
       if (this.#options.shrinkWarm()) continue;
       if (!(await this.#endOne())) {
-        log.warn({ bytes, maxBytes: limits.maxChildrenBytes }, "children hold more memory than they may, and all work");
+        log.warn({ bytes, maxBytes: limits.maxChildrenBytes }, "children exceed the memory limit, and all are in use");
         return;
       }
     }
@@ -201,8 +201,8 @@ export class Occupancy {
         await unlessAborted(within(Promise.race([changed, end.done]), Math.min(left, patience)), signal);
         continue;
       }
-      // Each was asked once. They are asked again when anything has changed since the first of them was, and now and then,
-      // since not all that keeps a child says when it ends: a subscriber, a call. The last time lies before the deadline.
+      // Each child was asked once. They are asked again after a change, and periodically, because not everything that
+      // keeps a child reports its end: a subscriber, a call. The last round is before the deadline.
       const waitMs = isLate ? left : Math.min(limits.lookEveryMs, left / 2);
       if (isLate || this.#changed === atFirst) await unlessAborted(within(changed, waitMs), signal);
       atFirst = this.#changed;
@@ -217,7 +217,7 @@ export class Occupancy {
     return new WireError("overloaded", message, { retryAfterMs: 5_000, maxChildren });
   }
 
-  /** Ends one idle child, and further ones while none of those has said that it ends. Gives whether one has ended. */
+  /** Ends one idle child, and further ones until one confirms. Returns whether one has ended. */
   async #endOne(): Promise<boolean> {
     const tried = new Set<ChildSupervisor>();
     const slow: Promise<boolean>[] = [];
@@ -226,7 +226,7 @@ export class Occupancy {
       void end.done.then((hasEnded) => hasEnded && resolve(true));
       const first = Promise.race([one, end.done]);
       const waited = await within(first, end.since + this.#options.limits.endPatienceMs - performance.now());
-      // There is no hurry: one that is being ended frees its memory, and none is ended besides.
+      // Not urgent: a child that is being ended frees its memory, so no further one is ended.
       const hasEnded = waited.kind === "done" ? waited.value : end.isSure && (await first);
       if (hasEnded) return true;
       if (waited.kind === "timeout") slow.push(end.done);
@@ -235,8 +235,8 @@ export class Occupancy {
   }
 
   /**
-   * The end of a child that can be waited for: one that has just begun, else that of the idle child which was used longest
-   * ago and was not `tried`. A child that is stopped or hangs keeps no other from being ended.
+   * An end that can be waited for: the newest one in progress, else that of the least recently used idle child that
+   * was not `tried`. A stopped or hanging child does not prevent others from being ended.
    */
   #endOldest(tried: Set<ChildSupervisor>): End | undefined {
     const now = performance.now();
@@ -270,13 +270,13 @@ export class Occupancy {
       await outcome.ended;
       return true;
     } catch (error) {
-      this.#options.log.info({ err: error }, "a child that was to hibernate ended by itself");
+      this.#options.log.info({ err: error }, "a hibernating child ended by itself");
       return false;
     }
   }
 }
 
-/** Whether nothing needs the child, as far as the daemon knows. */
+/** Whether nothing needs the child, as far as the daemon can tell. */
 function isSpare({ hibernation }: ChildSupervisor): boolean {
   return hibernation.keepsAwake() === undefined;
 }

@@ -11,21 +11,21 @@ import { changesState, isRecordObject, type PiCommand, type PiResponse } from ".
 import { refused } from "../prompts/prompting.ts";
 
 export interface PiCallsOptions {
-  /** Commands of clients that pi has not answered, whether or not somebody still waits for them. */
+  /** Maximum number of client commands that pi has not answered, with or without a waiting caller. */
   readonly maxUnansweredCommands: number;
-  /** Shell commands that wait for the one that runs. */
+  /** Shell commands that wait for the running one. */
   readonly maxWaitingBash: number;
   /** A session as HTML. */
   readonly maxExportBytes: number;
-  /** For what pi writes and the daemon reads and deletes; 0700. */
+  /** For files that pi writes and the daemon reads and deletes; 0700. */
   readonly runDirectory: string;
-  /** Where pi keeps the user's settings, for all sessions. */
+  /** The directory of the user's pi settings, for all sessions. */
   readonly settingsFile: string;
-  /** Reads pi's state again, and tells what it says. */
+  /** Reads pi's state again and reports changes. */
   readonly refresh: (child: Child) => Promise<void>;
 }
 
-/** A setting of pi's that no process has for itself. */
+/** A setting of pi that is shared by all its processes. */
 export interface SharedSetting {
   readonly setting: string;
   readonly value: string | boolean;
@@ -38,7 +38,7 @@ export interface BashRequest {
   readonly bashId?: string | undefined;
 }
 
-/** How often a shell command whose caller has gone is told to end, until it has. */
+/** Interval at which an abandoned shell command is aborted, until it has ended. */
 const abortAgainMs = 1_000;
 
 export type { PiCommand } from "../pi/records.ts";
@@ -46,8 +46,8 @@ export type { PiCommand } from "../pi/records.ts";
 type Data = Readonly<Record<string, unknown>>;
 
 /**
- * Commands of clients to a session's pi that start no run. pi takes them in every state and answers in any order, so they
- * wait for nobody. A caller that has gone stops waiting; the child's end rejects what it has not answered.
+ * Commands of clients to a session's pi that start no run. pi accepts them in every state and answers in any order,
+ * so they do not queue. A caller that goes away stops waiting; the end of the child rejects unanswered ones.
  */
 export class PiCalls {
   readonly #core: SessionCore;
@@ -60,14 +60,15 @@ export class PiCalls {
     this.#options = options;
     this.#bash = new SerialQueue({
       maxWaiting: options.maxWaitingBash,
-      onFull: () => overloaded(`${options.maxWaitingBash} shell commands wait already for the one that runs.`),
+      onFull: () => overloaded(`${options.maxWaitingBash} shell commands are already waiting for the running one.`),
     });
   }
 
-  /** pi's data. Throws what starting can throw, `refused_by_pi`, `unsupported_by_pi`, `child_exited`, `overloaded`. */
+  /** pi's data. Throws errors of starting, `refused_by_pi`, `unsupported_by_pi`, `child_exited`, `overloaded`. */
   async send(command: PiCommand, signal: AbortSignal): Promise<unknown> {
     if (command.type === "compact") return await this.compact(instructionsOf(command), signal);
-    // What only asks runs nothing in a file that a stranger may have written to. To look for that costs more than the rest.
+    // A query executes nothing from a file that another program may have written. Checking for that costs more than
+    // the query.
     const purpose = command.type.startsWith("get_") ? "reading" : "work";
     const answer = async (): Promise<unknown> => {
       const child = await this.#core.awake(purpose);
@@ -79,23 +80,26 @@ export class PiCalls {
     return await unlessAborted(answer(), signal);
   }
 
-  /** Changes a setting for every pi of the user's. */
+  /** Changes a setting in all pi processes of the user. */
   async setShared(command: PiCommand, { setting, value }: Omit<SharedSetting, "file">, signal: AbortSignal) {
     await this.send(command, signal);
     return { setting, value, file: this.#options.settingsFile };
   }
 
-  /** Compacts the context. Throws `session_busy` while a run is on, since pi would abort it. */
+  /** Compacts the context. Throws `session_busy` during a run, because pi would abort it. */
   async compact(customInstructions: string | undefined, signal: AbortSignal): Promise<Data> {
     const command = { type: "compact", ...(customInstructions === undefined ? {} : { customInstructions }) };
     const { response } = await this.#core.scope.run(async () => {
       const child = await this.#core.awake();
       if (this.#core.state.kind === "running") {
-        throw new WireError("session_busy", "A run is on, and pi would abort it. Wait for agent_settled, or abort it.");
+        throw new WireError(
+          "session_busy",
+          "A run is active, and pi would abort it. Wait for agent_settled, or abort it.",
+        );
       }
       const response = this.#ask(child, command);
       response.catch(() => {});
-      // pi turns to the compaction a moment behind the command. A prompt within it would run beside the compaction.
+      // pi starts the compaction a moment after the command. A prompt in between would run at the same time.
       await child.send({ type: "get_state" }).catch(() => {});
       return { response };
     }, signal);
@@ -103,8 +107,8 @@ export class PiCalls {
   }
 
   /**
-   * Runs a shell command. One at a time: pi can only end all at once, and a caller that goes must not end another's.
-   * An aborted signal ends it.
+   * Runs a shell command. One at a time: pi can only abort all at once, and a caller that goes away must not abort
+   * another's. An aborted signal ends it.
    */
   async bash({ command, excludeFromContext, bashId = uuidv7() }: BashRequest, signal: AbortSignal): Promise<Data> {
     return await this.#bash.run(async () => {
@@ -114,15 +118,15 @@ export class PiCalls {
       const abandon = (): void => {
         const abort = (): void => void child.send({ type: "abort_bash" }).catch(() => {});
         abort();
-        // pi misses one that comes before it has begun the command.
+        // pi misses an abort that arrives before it has begun the command.
         again = setInterval(abort, abortAgainMs);
       };
       let again: NodeJS.Timeout | undefined;
       signal.addEventListener("abort", abandon, { once: true });
       try {
-        // Also an aborted one is waited for: the next may not begin before it has ended.
+        // An aborted command is awaited too: the next may not begin before it has ended.
         const data = objectOf((await response).data, record.type);
-        // One that was through before pi heard of it has its result, for whoever asks again.
+        // If it finished before the abort arrived, its result is kept for a repeated call.
         if (data["cancelled"] === true) signal.throwIfAborted();
         return { ...data, bashId };
       } finally {
@@ -139,7 +143,7 @@ export class PiCalls {
     const write = async (): Promise<string> => {
       const child = await this.#core.awake();
       try {
-        // pi keeps the mode of a file that is there.
+        // pi keeps the mode of an existing file.
         await writeFile(outputPath, "", { mode: 0o600, flag: "wx" });
         await this.#ask(child, { type: "export_html", outputPath });
         const { size } = await stat(outputPath);
@@ -183,7 +187,7 @@ export class PiCalls {
 /** pi's data, where its documents promise an object. Throws `unsupported_by_pi`. */
 export function objectOf(data: unknown, type: string): Data {
   if (isRecordObject(data)) return data;
-  throw new WireError("unsupported_by_pi", `This pi answers "${type}" in another way than its documents say.`, {
+  throw new WireError("unsupported_by_pi", `The answer of this pi to "${type}" has an undocumented format.`, {
     command: type,
   });
 }
@@ -195,7 +199,7 @@ function instructionsOf({ customInstructions }: PiCommand): string | undefined {
   throw new WireError("invalid_params", 'pi\'s "compact" takes customInstructions, a string.', { findings });
 }
 
-/** The helper's own command is nobody else's: its name would let a client write frames. */
+/** Only the helper may use its command: other uses would let a client write frames. */
 export function withoutLink(data: unknown, name: string | undefined): unknown {
   if (!isRecordObject(data) || !Array.isArray(data["commands"])) return data;
   return {

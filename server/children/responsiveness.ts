@@ -1,11 +1,11 @@
 import type { Child } from "../pi/child.ts";
 
 export interface ResponsivenessLimits {
-  /** A call that has waited for so long has pi asked whether it is there. */
+  /** A call that has waited this long triggers a check. */
   readonly probeAfterMs: number;
-  /** So does a run of which nothing was heard for so long. */
+  /** A run that was silent this long triggers a check. */
   readonly quietRunMs: number;
-  /** A pi that answers nothing for so long is told to be unresponsive. */
+  /** A pi that answers nothing for this long is reported as unresponsive. */
   readonly unresponsiveAfterMs: number;
 }
 
@@ -15,8 +15,8 @@ interface Probe {
 }
 
 /**
- * Whether a session's pi is there: it answers `get_state` in every state, whatever else it does, unless it is stopped or
- * its one thread is busy. It is asked only while somebody waits for it, and is never ended for its silence.
+ * Checks whether a session's pi responds: it answers `get_state` in every state, unless it is stopped or its only
+ * thread is busy. It is checked only while a caller waits for it, and never ended for its silence.
  */
 export class Responsiveness {
   readonly #limits: ResponsivenessLimits;
@@ -32,12 +32,12 @@ export class Responsiveness {
     this.#onChange = onChange;
   }
 
-  /** Since when pi has not answered, in the time of day. */
+  /** Time since which pi has not answered, in Unix milliseconds. */
   get silentSince(): number | undefined {
     return this.#silentSince;
   }
 
-  /** Called every so often. */
+  /** Called periodically. */
   look(child: Child | undefined, isRunning: boolean, now = performance.now()): void {
     if (child === undefined || child !== this.#child || child.heard !== this.#heard) {
       this.#child = child;
@@ -63,7 +63,7 @@ export class Responsiveness {
     const callWaits = waitingSince !== undefined && now - Math.max(waitingSince, this.#heardAt) >= probeAfterMs;
     if (!callWaits && !(isRunning && now - this.#heardAt >= quietRunMs)) return;
     this.#probe = { at: now, since: Date.now() };
-    // Its answer is heard as everything is; its end is the session's to know.
+    // Any record counts as an answer; the session handles the end of pi.
     child.send({ type: "get_state" }).catch(() => {});
   }
 }

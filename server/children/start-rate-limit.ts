@@ -3,11 +3,11 @@ import { RateWindow } from "../lib/rate-window.ts";
 
 export interface StartRateLimits {
   readonly windowMs: number;
-  /** How often the pi of one session may be started in that time. */
+  /** Maximum starts of one session's pi in the window. */
   readonly maxWakes: number;
 }
 
-/** How often one session's pi is started: calls that end it and want it again would else keep the machine busy. */
+/** Limits the starts of one session's pi, because repeated ends and starts would keep the machine busy. */
 export class StartRateLimit {
   readonly #limits: StartRateLimits;
   readonly #window: RateWindow;
@@ -17,12 +17,12 @@ export class StartRateLimit {
     this.#window = new RateWindow({ max: limits.maxWakes, windowMs: limits.windowMs });
   }
 
-  /** Counts a pi that is started. */
+  /** Counts a start. */
   count(now = performance.now()): void {
     this.#window.add(now);
   }
 
-  /** `overloaded` where no further one may be. */
+  /** Returns `overloaded` if the limit is reached. */
   refusal(now = performance.now()): WireError | undefined {
     if (!this.#window.isFull(now)) return undefined;
     const { maxWakes, windowMs } = this.#limits;

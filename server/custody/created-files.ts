@@ -10,8 +10,8 @@ import { createSessionFile, removeIfEmpty, type SessionFileRequest, sessionFileP
 import { LeaseHold } from "./lease-hold.ts";
 
 /**
- * The session files that are being created, written down before they are there: a daemon that is killed in the middle of
- * it leaves a file that belongs to no session, and the next one deletes it by this record.
+ * A record of session files that are being created, written before the files: if a daemon is killed during a
+ * creation, the next one finds the orphaned file here and deletes it.
  */
 export class CreatedFiles {
   readonly #taker: LeaseTaker;
@@ -25,8 +25,8 @@ export class CreatedFiles {
   }
 
   /**
-   * Resolves when a daemon that comes later knows of the file, and of what is in it where that is more than its header. A full
-   * disk is no reason not to try.
+   * Resolves when a later daemon would find the file, and its content if that is more than a header. A full disk does
+   * not prevent the attempt.
    */
   async begin(sessionId: string, file: string, content?: Uint8Array): Promise<void> {
     try {
@@ -34,21 +34,18 @@ export class CreatedFiles {
       const note: Note = { file, ...(content === undefined ? {} : { content: sumOf(content) }) };
       await writeFile(join(this.#directory, sessionId), JSON.stringify(note), { mode: 0o600 });
     } catch (error) {
-      this.#log.warn({ err: error, file }, "the creation of a session's file could not be written down");
+      this.#log.warn({ err: error, file }, "cannot record the creation of a session's file");
     }
   }
 
   /** The session is in the store, or its file is gone. */
   async end(sessionId: string): Promise<void> {
     await rm(join(this.#directory, sessionId), { force: true }).catch(() => {});
-    // Others may be under way.
+    // Other creations may be in progress.
     await rmdir(this.#directory).catch(() => {});
   }
 
-  /**
-   * Deletes what a daemon that was killed has left: files of sessions that are not known, without any message but those that
-   * they were created with.
-   */
+  /** Deletes files that a killed daemon left: files of unknown sessions, without messages except the initial ones. */
   async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const sessionId of left) {
@@ -56,7 +53,7 @@ export class CreatedFiles {
         const note = noteIn(await readFile(join(this.#directory, sessionId), "utf8"));
         if (!isKnown(sessionId)) await this.#remove(note);
       } catch (error) {
-        this.#log.warn({ err: error, sessionId }, "what a former daemon had begun could not be looked at");
+        this.#log.warn({ err: error, sessionId }, "cannot check the file of a former daemon's session");
       }
       await this.end(sessionId);
     }
@@ -70,18 +67,18 @@ export class CreatedFiles {
       // Another daemon has it, or its directory is gone.
       return;
     }
-    // Under this name it is nobody's.
+    // No session uses this name.
     await rm(unfinished(file), { force: true }).catch(() => {});
     const isRemoved = content === undefined ? await removeIfEmpty(file) : await removeIfUnused(file, content);
     await lease.letGo();
     this.#log.info(
       { file, directory: dirname(file), isRemoved },
-      "looked at a session file that a killed daemon had created",
+      "checked a session file that a killed daemon had created",
     );
   }
 }
 
-/** What a file was created with. */
+/** The content with which a file was created. */
 export interface ContentSum {
   readonly bytes: number;
   readonly sha256: string;
@@ -92,7 +89,7 @@ interface Note {
   readonly content?: ContentSum;
 }
 
-/** Former daemons have written the path alone. */
+/** Former versions recorded only the path. */
 function noteIn(text: string): Note {
   return text.startsWith("{") ? (JSON.parse(text) as Note) : { file: text };
 }
@@ -101,7 +98,10 @@ export function sumOf(content: Uint8Array): ContentSum {
   return { bytes: content.byteLength, sha256: createHash("sha256").update(content).digest("hex") };
 }
 
-/** As `createSessionFile`; `content`: all of it. Throws `overloaded`, `start_failed`, and what a full disk and the like are. */
+/**
+ * As `createSessionFile`; `content`: the complete file. Throws `overloaded`, `start_failed`, and the errors of a full
+ * disk.
+ */
 export async function createFile(request: SessionFileRequest, content?: Uint8Array): Promise<string> {
   const created = content === undefined ? createSessionFile(request) : createWhole(sessionFilePath(request), content);
   return await created.catch((cause: NodeJS.ErrnoException) => {
@@ -110,7 +110,7 @@ export async function createFile(request: SessionFileRequest, content?: Uint8Arr
   });
 }
 
-/** Whole or not at all: a daemon that is killed in the middle of it leaves nothing that pi would take for a session. */
+/** Writes all or nothing: a killed daemon leaves no file that pi would take for a session. */
 async function createWhole(file: string, content: Uint8Array): Promise<string> {
   const temporary = unfinished(file);
   await mkdir(dirname(file), { recursive: true });
@@ -135,8 +135,8 @@ function unfinished(file: string): string {
 }
 
 /**
- * Deletes a file that was created with messages, unless anything was said since: behind what it was created with there is
- * at most what pi and its extensions note of themselves when it starts. Gives whether it did.
+ * Deletes a file that was created with messages, unless there were later ones: after the initial content there are at
+ * most the notes of pi and its extensions at their start. Returns whether it did.
  */
 export async function removeIfUnused(file: string, { bytes, sha256 }: ContentSum): Promise<boolean> {
   try {
@@ -158,7 +158,7 @@ export async function removeIfUnused(file: string, { bytes, sha256 }: ContentSum
 }
 
 const maxNotesBytes = 256 * 1024;
-/** `custom`: what an extension keeps of itself. */
+/** `custom`: an extension's own data. */
 const notes: ReadonlySet<string> = new Set(["model_change", "thinking_level_change", "session_info", "custom"]);
 
 function isOnlyNotes(text: string): boolean {
@@ -171,7 +171,7 @@ function isOnlyNotes(text: string): boolean {
   return lines.filter((line) => line !== "").every(isNote) && (torn === "" || isTornNote(torn));
 }
 
-/** Whether a line without its end can only have been a note. */
+/** Whether an incomplete line can only be a note. */
 function isTornNote(line: string): boolean {
   const [, type = "", end] = /^\{"type":"([a-z_]*)("?)/.exec(line) ?? [];
   if (end === '"') return notes.has(type);

@@ -12,11 +12,11 @@ import { isEntriesReply } from "../pi/outward-frame.ts";
 import { type AskForEntries, FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
 import { LeaseHold } from "./lease-hold.ts";
 
-/** A foreign write and what was done about it, for the session's subscribers. */
+/** A foreign write and the reaction to it, for the session's subscribers. */
 export interface ForeignWriteNotice {
   readonly write: Omit<Finding, "ownLeaf" | "canReload">;
   readonly action: ForeignWriteAction;
-  /** The session that goes on with this one's own branch. */
+  /** The session that continues this one's own branch. */
   readonly to?: string;
 }
 
@@ -25,28 +25,28 @@ export interface CustodyOptions {
   readonly taker: LeaseTaker;
   readonly mark: OwnMark | undefined;
   readonly policy: () => OnForeignWrite;
-  /** Keeps the mark in the session's record. */
+  /** Stores the mark in the session's record. */
   readonly keep: (mark: OwnMark | undefined) => void;
   readonly tell: (notice: ForeignWriteNotice) => void;
-  /** Makes a session of the branch that ends with this entry, and gives its id. */
+  /** Creates a session from the branch that ends with this entry, and returns its id. */
   readonly branchOff: (leafId: string) => Promise<string>;
   readonly log: Logger;
 }
 
-/** One session's hold on pi's session file: the lease on it, and an eye on what others write to it. */
+/** One session's custody of pi's session file: the lease on it, and detection of foreign writes. */
 export class Custody {
   readonly #options: CustodyOptions;
   readonly #lease: LeaseHold;
   readonly #watch: FileWatch;
   /** The children that may write the file. */
   readonly #writers = new Set<Child>();
-  /** Seen behind a run, and not decided yet. */
+  /** Found after a run, and not decided yet. */
   #found: Finding | undefined;
-  /** The refusal that was told last: one that lasts is told once. */
+  /** The last reported refusal: a lasting one is reported once. */
   #refused = "";
-  /** Looks at the file, one after the other. */
+  /** Serialises checks of the file. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** Resolves when the children that were given away have left the file. */
+  /** Resolves when children of other sessions have left the file. */
   #given: Promise<unknown> = Promise.resolve();
 
   constructor(options: CustodyOptions) {
@@ -56,7 +56,7 @@ export class Custody {
   }
 
   /**
-   * Before a child is started: takes the lease, and looks whether others have written. Throws `session_in_use`,
+   * Before a child is started: takes the lease, and checks for foreign writes. Throws `session_in_use`,
    * `session_file_unusable`, `foreign_write`; otherwise {@link started} or {@link notStarted} must follow.
    */
   async begin(generation: number): Promise<void> {
@@ -90,41 +90,43 @@ export class Custody {
     await this.#gone();
   }
 
-  /** The child is said to be another session's. It has the file until it has `left` it, which never rejects. */
+  /**
+   * A hello names another session in the child. The child has the file until it has `left` it, which never rejects.
+   */
   gaveAway(child: Child, left: Promise<void>): void {
     if (!this.#writers.delete(child)) return;
     this.#given = Promise.all([this.#given, left.then(() => this.#gone())]);
   }
 
-  /** A child of another session has this one's file in hand. Throws as {@link begin} does. */
+  /** A child of another session uses this one's file. Throws as {@link begin} does. */
   async tookOver(child: Child, generation: number): Promise<void> {
-    // It has loaded the file as it is.
+    // It has loaded the current file.
     this.#watch.forget();
     await this.begin(generation);
     this.started(child, generation);
   }
 
   /**
-   * Makes sure of the file, and gives what deletes it. Throws `session_in_use` and `session_file_unusable` where it may not
-   * be deleted.
+   * Checks the file, and returns a function that deletes it. Throws `session_in_use` and `session_file_unusable`
+   * where it must not be deleted.
    */
   async toRemove(generation: number): Promise<() => Promise<void>> {
     await this.#lease.hold(this.#options.file, generation).catch((error: unknown) => {
-      // Without a directory there is nothing to make sure of.
+      // Without a directory there is nothing to check.
       if (!(error instanceof WireError && error.data["reason"] === "directory_missing")) throw error;
       return this.#lease.holdNothing();
     });
     return async () => {
       await rm(this.#options.file, { force: true }).catch((error: unknown) =>
-        this.#options.log.error({ err: error }, "the session's file could not be deleted"),
+        this.#options.log.error({ err: error }, "cannot delete the session's file"),
       );
       await this.#lease.letGo();
     };
   }
 
   /**
-   * Before a run. Gives that the child has to be ended first: for the file to be loaded again, or for good, with what the
-   * caller is to be told. Throws `foreign_write`.
+   * Before a run. Returns whether the child must be ended first: to load the file again, or permanently, with the
+   * error for the caller. Throws `foreign_write`.
    */
   async check(child: Child): Promise<"ready" | "reload" | WireError> {
     const lost = await this.#lease.confirm();
@@ -140,17 +142,17 @@ export class Custody {
     });
   }
 
-  /** Behind a run: another may have written during it. */
+  /** After a run, during which another program may have written. */
   settled(child: Child): void {
     void this.#next(async () => {
       const finding = await this.#watch.look(this.#options.file, this.#askOf(child), "run");
       if (finding !== undefined) this.#notice(finding);
-    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
+    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "cannot check the session's file"));
   }
 
   /**
-   * Ends the session's child by `work`, with the file in hand until `last` has seen to it; nobody else has it in between.
-   * Where another daemon has the file, the work is done and `last` is not.
+   * Ends the session's child by `work`, and keeps the lease until `last` has run. If another daemon has the file,
+   * only `work` runs.
    */
   async with<T>(generation: number, work: () => Promise<T>, last: () => Promise<unknown>): Promise<T> {
     const isHeld = await this.#lease.hold(this.#options.file, generation).then(
@@ -168,12 +170,12 @@ export class Custody {
     }
   }
 
-  /** A former daemon ended with the session's child: what has been written by now is the child's own. */
+  /** A former daemon ended together with the session's child: all entries so far are the child's own. */
   async orphaned(): Promise<void> {
     await this.#next(() => this.#lookAtLast());
   }
 
-  /** The file is taken as it will be found next, whoever has written to it. */
+  /** Accepts the next state of the file, whoever wrote it. */
   forget(): void {
     this.#found = undefined;
     this.#watch.forget();
@@ -182,7 +184,7 @@ export class Custody {
 
   async #gone(): Promise<void> {
     await this.#next(async () => {
-      // What a child that has come back writes is not the last.
+      // Writes of a returning child are not final.
       if (this.#writers.size === 0) await this.#lookAtLast();
     });
     await this.#lease.letGo();
@@ -194,11 +196,11 @@ export class Custody {
       if (finding !== undefined) this.#tell(finding, "noticed");
       this.#options.keep(this.#watch.mark);
     } catch (error) {
-      this.#options.log.warn({ err: error }, "the session's file could not be looked at");
+      this.#options.log.warn({ err: error }, "cannot check the session's file");
     }
   }
 
-  /** Resolves when what was begun here is done. */
+  /** Resolves when all operations in progress have ended. */
   async idle(): Promise<void> {
     await this.#given;
     await this.#next(async () => {});
@@ -207,7 +209,7 @@ export class Custody {
 
   #askOf(child: Child): AskForEntries {
     return async (since) => {
-      // Once it is another session's, it knows that one's entries.
+      // If it belongs to another session now, its entries are that session's.
       if (!this.#writers.has(child)) return undefined;
       try {
         const reply = await child.link.send<EntriesReply>({
@@ -223,12 +225,12 @@ export class Custody {
 
   #notice(finding: Finding): void {
     this.#tell(finding, "noticed");
-    // Our own branch has the last word: the next start finds it, and pi has it in memory as it is.
+    // Our own branch is the newest: the next start finds it, and pi has it in memory unchanged.
     const isOurs = finding.kind === "grown" && finding.lastEntryId === finding.ownLeaf;
     if (!isOurs || this.#options.policy() === "refuse") this.#found = finding;
   }
 
-  /** What the policy says. Throws `foreign_write` where the session must not go on. */
+  /** Applies the policy. Throws `foreign_write` where the session must not continue. */
   async #decide(finding: Finding): Promise<"reloaded" | "allowed" | { readonly to: string }> {
     const policy = this.#options.policy();
     const isTaken = policy === "allow" || (policy === "reload" && finding.canReload);
@@ -250,18 +252,18 @@ export class Custody {
   async #fork(leafId: string): Promise<string | undefined> {
     try {
       const to = await this.#options.branchOff(leafId);
-      // This session goes on with the file as the others have made it.
+      // This session continues with the file as the other program wrote it.
       this.forget();
       return to;
     } catch (error) {
-      this.#options.log.warn({ err: error }, "the session's own branch could not go on in a file of its own");
+      this.#options.log.warn({ err: error }, "cannot move the session's own branch to a new file");
       return undefined;
     }
   }
 
   #tell<A extends ForeignWriteAction>(finding: Finding, action: A, to?: string): A {
     const { ownLeaf: _leaf, canReload: _can, ...write } = finding;
-    this.#options.log.warn({ write, action, to }, "another program has written to the session's file");
+    this.#options.log.warn({ write, action, to }, "another program wrote to the session's file");
     this.#options.tell({ write, action, ...(to === undefined ? {} : { to }) });
     return action;
   }
@@ -278,8 +280,8 @@ function refusal({ ownLeaf: _leaf, canReload: _can, ...write }: Finding, to?: st
     write.kind === "removed" ? "removed the session's file" : `written ${write.entries} entries to the session's file`;
   const then =
     to === undefined
-      ? "session/reload goes on with the file as it is now."
-      : `The session's own branch goes on as the session ${to}.`;
+      ? "session/reload continues with the current file."
+      : `The session's own branch continues as the session ${to}.`;
   return new WireError("foreign_write", `Another program has ${what}. ${then}`, {
     write,
     ...(to === undefined ? {} : { to }),
@@ -293,7 +295,7 @@ interface SessionParts {
   readonly branchOff: (leafId: string) => Promise<string>;
 }
 
-/** The custody of a session's file, with what the session has to do with it. */
+/** The custody of a session's file and its connections to the session. */
 export function custodyOf({ options, record, journal, branchOff }: SessionParts): Custody {
   const { file, fileMark: mark } = record.stored;
   return new Custody({

@@ -3,7 +3,7 @@ import { isRecordObject } from "../pi/records.ts";
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** A node as pi's `get_tree` has it. */
+/** A node of pi's `get_tree`. */
 interface TreeNode {
   readonly entry: Entry;
   readonly children: TreeNode[];
@@ -16,16 +16,13 @@ export interface EntryTree {
   readonly leafId: string | null;
 }
 
-/**
- * So many entries below each other are 10,000 nested values of JSON, which is what common parsers take (Go's
- * `encoding/json`).
- */
+/** This many nested entries are 10,000 nested JSON values, the limit of common parsers (Go's `encoding/json`). */
 const maxTreeDepth = 5_000;
 
 /**
- * pi's tree, made of the data of `get_entries`: pi itself fails to write one of some 2,000 entries in a row. Entries below a
- * missing parent are roots, and of entries with one id the last is meant, as in pi; what hangs on a cycle is left out. Gives the JSON as
- * well, since `JSON.stringify` fails in the same way. Throws `too_large`.
+ * Builds pi's tree from the data of `get_entries`: pi itself fails to write about 2,000 entries in a row. Entries
+ * with a missing parent are roots; of entries with the same id the last counts, as in pi; cycles are omitted. Also
+ * returns the JSON, because `JSON.stringify` fails in the same way. Throws `too_large`.
  */
 export function entryTree(data: unknown): { readonly value: EntryTree; readonly text: string } {
   const { entries: given, leafId } = isRecordObject(data) ? data : {};
@@ -51,7 +48,7 @@ export function entryTree(data: unknown): { readonly value: EntryTree; readonly 
   return { value, text: `{"tree":${textOf(roots)},"leafId":${JSON.stringify(value.leafId)}}` };
 }
 
-/** Writes the nodes, and puts the children of each in the order of their times. */
+/** Writes the nodes, and sorts the children of each by time. */
 function textOf(roots: readonly TreeNode[]): string {
   const parts: string[] = ["["];
   const levels = [{ nodes: roots, next: 0 }];
@@ -59,7 +56,7 @@ function textOf(roots: readonly TreeNode[]): string {
     const node = level.nodes[level.next];
     if (node === undefined) {
       levels.pop();
-      // What follows the children of a node, or the roots.
+      // Text after the children of a node, or after the roots.
       parts.push(levels.length > 0 ? "]}" : "]");
       continue;
     }
@@ -68,7 +65,7 @@ function textOf(roots: readonly TreeNode[]): string {
     parts.push(level.next === 0 ? "" : ",", JSON.stringify(own).slice(0, -1), ',"children":[');
     level.next += 1;
     if (levels.length >= maxTreeDepth) {
-      const why = `The session's tree has more than ${maxTreeDepth} entries below each other. session/getEntries has them in a list.`;
+      const why = `The session's tree has more than ${maxTreeDepth} nested entries. session/getEntries returns them as a list.`;
       throw new WireError("too_large", why, { maxTreeDepth });
     }
     levels.push({ nodes: children, next: 0 });

@@ -3,18 +3,18 @@ import type { SessionInfo } from "../../protocol/session.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
-/** Whether the conversation was in the memory of a pi that has ended: the first of its session, and the only one. */
+/** Whether the conversation was in the memory of a pi that has ended: the only pi of its session. */
 function isLost(stored: Ephemeral, { kind }: SessionState): boolean {
   const hasHadPi = stored.generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
   return isInMemoryAlone(stored) && hasHadPi;
 }
 
-/** Whether nothing of it outlives its pi. With a context there is something that another pi can go on with. */
+/** Whether nothing survives its pi. With a context, another pi can continue. */
 export function isInMemoryAlone({ ephemeral, context }: Pick<StoredSession, "ephemeral" | "context">): boolean {
   return ephemeral === true && context === undefined;
 }
 
-/** What a caller is told who needs a pi, if there can be none. */
+/** The error for a caller that needs a pi, if none is possible. */
 export function lossOf(stored: StoredSession, state: SessionState): WireError | undefined {
   if (!isLost(stored, state)) return undefined;
   const { sessionId } = stored;
@@ -22,13 +22,13 @@ export function lossOf(stored: StoredSession, state: SessionState): WireError | 
   return new WireError("session_lost", `${why} Close it, and create another one.`, { sessionId });
 }
 
-/** Throws `session_file_unusable` for what only a session with a file can have done. */
+/** Throws `session_file_unusable` for operations that need a file. */
 export function requireFile<T extends { info(): SessionInfo }>(session: T): T {
   const { sessionId, ephemeral } = session.info();
   if (ephemeral === undefined) return session;
   throw new WireError(
     "session_file_unusable",
-    `The session ${sessionId} is kept in its pi's memory alone, without a file.`,
+    `The session ${sessionId} is kept only in its pi's memory, without a file.`,
     {
       sessionId,
       reason: "ephemeral",

@@ -11,31 +11,31 @@ import {
   noFile,
 } from "../pi/file-mark.ts";
 
-/** The file as the session's own children have left it. */
+/** The file as the session's own children left it. */
 export interface OwnMark extends FileMark {
-  /** Whether a child was there to write on: what has been added since may be its own. */
+  /** Whether a child was present and may have written the additions. */
   readonly isOpen: boolean;
 }
 
-/** A foreign write, and whether the file can be loaded again without leaving what is the session's own. */
+/** A foreign write, and whether the file can be reloaded without losing the session's own entries. */
 export interface Finding extends ForeignWrite {
-  /** Where the session's own branch ends. */
+  /** The last entry of the session's own branch. */
   readonly ownLeaf?: string;
   readonly canReload: boolean;
 }
 
 /**
- * Which entries the child has behind one of them. Nothing where it cannot be asked: its session is being replaced, or its
- * helper does not answer.
+ * The entries that the child has after one of them. Empty if it cannot be asked: its session is being replaced, or
+ * its helper does not answer.
  */
 export type AskForEntries = (since: string | undefined) => Promise<EntriesReply | undefined>;
 
-/** More ids than this are not told by a pi at once. */
+/** The maximum number of ids in one answer of pi. */
 const maxTold = 10_000;
 
 /**
- * Tells what others have written to a session's file from what its own child has: by size, inode and time at a glance,
- * and by the ids of the entries when those differ. pi itself says which entries are its own.
+ * Tells foreign writes to a session's file from its own child's: first by size, inode and time, and if those differ
+ * by the ids of the entries. pi itself reports its own entries.
  */
 export class FileWatch {
   #mark: OwnMark | undefined;
@@ -44,17 +44,20 @@ export class FileWatch {
     this.#mark = mark;
   }
 
-  /** To be kept, for the daemon that comes after this one. */
+  /** Stored for the next daemon. */
   get mark(): OwnMark | undefined {
     return this.#mark;
   }
 
-  /** The file is taken as it will be found next. */
+  /** Accepts the next state of the file. */
   forget(): void {
     this.#mark = undefined;
   }
 
-  /** Before a child is started: nothing of ours has written since the last one ended, unless its daemon ended with it. */
+  /**
+   * Before a child is started: our children have not written since the last one ended, unless its daemon was killed
+   * with it.
+   */
   async beforeStart(file: string): Promise<Finding | undefined> {
     const mark = this.#mark;
     const change = mark === undefined ? undefined : await changeSince(file, mark);
@@ -67,7 +70,7 @@ export class FileWatch {
       return undefined;
     }
     const finding = foreignFinding(change, mark, "asleep");
-    // A header alone is written anew.
+    // A header alone is written again.
     if (finding === undefined || (change.kind === "removed" && mark.lastId === undefined)) {
       this.#open(change.mark);
       return undefined;
@@ -75,31 +78,31 @@ export class FileWatch {
     return finding;
   }
 
-  /** What {@link beforeStart} found is accepted. */
+  /** Accepts the finding of {@link beforeStart}. */
   async accept(file: string): Promise<void> {
     this.#open(await markOf(file));
   }
 
-  /** While a child is there. `during` says whether a run may have been on since the last look. */
+  /** While a child is present. `during`: whether a run may have been active since the last check. */
   async look(file: string, ask: AskForEntries, during: "run" | "idle"): Promise<Finding | undefined> {
     const mark = this.#mark ?? noFile;
     const change = await changeSince(file, mark);
     if (change === undefined) return undefined;
-    // Behind the look at the file: pi knows at least what it had written by then.
+    // Asked after the file was checked: pi knows at least the entries that it had written by then.
     const known = await ask(change.kind === "rewritten" ? undefined : mark.lastId);
     const finding = known === undefined ? unasked(change, mark, during) : compared(change, known, mark, during);
-    // A file that is gone is missed at each look, until somebody decides.
+    // A missing file is reported at each check, until a decision.
     if (change.kind !== "removed") this.#open(change.mark);
     return finding;
   }
 
-  /** The child has ended: what it has written at last is its own, unless it makes a tree. */
+  /** The child has ended: its last entries are its own, unless they fork the tree. */
   async ended(file: string): Promise<Finding | undefined> {
     const mark = this.#mark;
     if (mark === undefined) return undefined;
     const change = await changeSince(file, mark);
     const finding = change === undefined ? undefined : unasked(change, mark, "run");
-    // What it does not account for is found before the next start.
+    // Other entries are found before the next start.
     const isLost = change?.kind === "removed" || (change?.kind === "rewritten" && finding !== undefined);
     this.#mark = { ...(isLost ? mark : (change?.mark ?? mark)), isOpen: false };
     return isLost ? undefined : finding;
@@ -110,7 +113,7 @@ export class FileWatch {
   }
 }
 
-/** Whether a child that nobody can ask any more may have written it. */
+/** Whether a child that can no longer be asked may have written it. */
 function isOwn(change: FileChange, mark: FileMark): boolean {
   if (change.kind === "grown") return isOneLine(change.entries, mark.lastId);
   if (change.kind === "rewritten") return mark.lastId === undefined || has(change.entries, mark.lastId);
@@ -121,7 +124,7 @@ function unasked(change: FileChange, mark: FileMark, during: ForeignWrite["durin
   return isOwn(change, mark) ? undefined : foreignFinding(change, mark, during);
 }
 
-/** Everything in the change is somebody else's. */
+/** The entire change is foreign. */
 function foreignFinding(change: FileChange, mark: FileMark, during: ForeignWrite["during"]): Finding | undefined {
   if (change.kind === "grown" && change.entries.length === 0) return undefined;
   return findingOf(change, change.entries.length, mark.lastId, mark, during);
@@ -159,7 +162,7 @@ function findingOf(
     divergent,
     during,
     ...(ownLeaf === undefined ? {} : { ownLeaf }),
-    // Without a pi there is nothing in memory that could be left.
+    // Without a pi, no entries exist only in memory.
     canReload: kind !== "removed" && isInIt && (during === "asleep" || !divergent),
   };
 }

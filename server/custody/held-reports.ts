@@ -2,7 +2,7 @@ import { questionOf } from "../dialogs/dialog-question.ts";
 import type { ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
 
-/** What is charged for a report beyond its bytes. */
+/** Cost of a report in addition to its bytes. */
 const reportBytes = 256;
 
 interface HeldReport {
@@ -13,13 +13,14 @@ interface HeldReport {
 export interface HeldReportsOptions {
   readonly sinks: ChildSinks;
   readonly maxBytes: number;
-  /** There is more than may be held. What follows is dropped. */
+  /** The limit is exceeded. Later reports are dropped. */
   readonly onFull: () => void;
 }
 
 /**
- * What a child reports from its `hello` for another session until pi has confirmed it. Passed on in its order then, or dropped:
- * any extension can send a `hello`, and what follows a false one is not that session's.
+ * A child's reports after its `hello` for another session, until pi has confirmed that session. They are then
+ * forwarded in order, or dropped, because any extension can send a `hello`, and the reports after a false one do not
+ * belong to that session.
  */
 export class HeldReports implements ChildSinks {
   readonly #options: HeldReportsOptions;
@@ -31,12 +32,12 @@ export class HeldReports implements ChildSinks {
   }
 
   readonly onEvent: ChildSinks["onEvent"] = (record, event, isDelta) => {
-    // pi confirms nothing while a start hook waits for the answer to its question.
+    // pi confirms nothing while a start hook waits for an answer.
     if (event !== undefined && questionOf(event) !== undefined) {
       this.#options.sinks.onEvent(record, event, isDelta);
       return;
     }
-    // The record may be a view of what was read.
+    // The record may be a view of the read buffer.
     const copy = Buffer.from(record);
     this.#hold(copy.length, (sinks) => sinks.onEvent(copy, event, isDelta));
   };
@@ -50,13 +51,16 @@ export class HeldReports implements ChildSinks {
     this.#hold(0, (sinks) => sinks.onDiagnostic(diagnostic));
   };
 
-  /** The first `hello` of another file than this. It and what was reported before it are dropped. */
+  /** The first `hello` for another file than this one. It and all earlier reports are dropped. */
   takeOther(own: string): Hello | undefined {
     const at = this.#held.findIndex(({ hello }) => hello?.sessionFile !== undefined && hello.sessionFile !== own);
     return at === -1 ? undefined : this.#held.splice(0, at + 1).at(-1)?.hello;
   }
 
-  /** Passes on what is held. A `hello` among it changes who hears the rest: `current` has the child's sinks by then. */
+  /**
+   * Forwards the held reports. A `hello` among them changes the receiver of the rest: `current` has the child's sinks
+   * by then.
+   */
   release(current: () => ChildSinks): void {
     const held = this.#held;
     this.#held = [];

@@ -10,21 +10,21 @@ export interface LeaseHoldOptions {
 }
 
 /**
- * The lease of one session's file, for as long as anything of ours may write the file. It has as many holders as there
- * are children that are not gone yet; who deletes the file is one too.
+ * The lease of one session's file, held while our processes may write the file. Holders are the children that have
+ * not ended, and deletions of the file.
  */
 export class LeaseHold {
   readonly #options: LeaseHoldOptions;
   #lease: Lease | undefined;
   #holders = 0;
-  /** Taking and giving up, one after the other. */
+  /** Serialises acquisition and release. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: LeaseHoldOptions) {
     this.#options = options;
   }
 
-  /** Throws `session_in_use` and `session_file_unusable`. Each hold is given up once, by {@link letGo}. */
+  /** Throws `session_in_use` and `session_file_unusable`. Each hold is released once, by {@link letGo}. */
   hold(file: string, generation: number): Promise<void> {
     return this.#next(async () => {
       this.#lease ??= await Lease.take({ ...this.#options.taker, file, generation });
@@ -32,43 +32,43 @@ export class LeaseHold {
     });
   }
 
-  /** As {@link hold}, where there is no file that could be another's. */
+  /** As {@link hold}, where no other process can have the file. */
   holdNothing(): Promise<void> {
     return this.#next(async () => {
       this.#holders += 1;
     });
   }
 
-  /** As {@link hold}, for a child that is about to be started; makes the file's directory if it is gone. */
+  /** As {@link hold}, for a child that is about to be started; creates the file's directory if it is missing. */
   async holdForChild(file: string, generation: number): Promise<void> {
     await mkdir(dirname(file), { recursive: true }).catch((error: NodeJS.ErrnoException) => {
-      throw unusable(file, "directory_unwritable", `has no directory, and none can be made (${error.code})`, error);
+      throw unusable(file, "directory_unwritable", `has no directory, and it cannot be created (${error.code})`, error);
     });
     await this.hold(file, generation);
   }
 
-  /** Before a run: whether the lease is still ours. One that was deleted is taken again; gives why it cannot be. */
+  /** Before a run: checks that the lease is still ours. A deleted one is taken again; returns why that fails. */
   confirm(): Promise<WireError | undefined> {
     return this.#next(async () => {
       const found = await this.#lease?.confirm();
       if (found?.kind === "retaken")
-        this.#options.log.warn("the lease of the session's file had vanished; it is taken again");
+        this.#options.log.warn("the lease of the session's file is missing; taking it again");
       return found?.kind === "lost" ? found.error : undefined;
     });
   }
 
-  /** A child has been started on the file. Its descendants are known by its id to whoever takes over after our death. */
+  /** A child was started on the file. Its id lets a later owner recognise its descendants after our death. */
   noteChild(childId: string, generation: number): Promise<void> {
     return this.#next(async () => {
       try {
         await this.#lease?.note(childId, generation);
       } catch (error) {
-        this.#options.log.warn({ err: error }, "the lease of the session's file could not be brought up to date");
+        this.#options.log.warn({ err: error }, "cannot update the lease of the session's file");
       }
     });
   }
 
-  /** Never rejects: a lease that cannot be deleted is one of a dead owner as soon as this daemon has ended. */
+  /** Never rejects: a lease that cannot be deleted expires with this daemon. */
   letGo(): Promise<void> {
     return this.#next(async () => {
       this.#holders -= 1;
@@ -76,7 +76,7 @@ export class LeaseHold {
     });
   }
 
-  /** Resolves when what was begun here is done. */
+  /** Resolves when all operations in progress have ended. */
   idle(): Promise<void> {
     return this.#next(async () => {});
   }
@@ -87,7 +87,7 @@ export class LeaseHold {
     try {
       await lease?.release();
     } catch (error) {
-      this.#options.log.warn({ err: error }, "the lease of the session's file could not be given up");
+      this.#options.log.warn({ err: error }, "cannot release the lease of the session's file");
     }
   }
 

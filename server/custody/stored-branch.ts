@@ -5,8 +5,8 @@ import type { StoredEntries, StoredEntry } from "./stored-entries.ts";
 type Message = Readonly<Record<string, unknown>>;
 
 /**
- * What pi has in its context when it has loaded the file (`buildSessionProjection` of pi, the same in all versions): the
- * newest compaction of the branch, what it keeps, and what follows it, each with its newest edit.
+ * The context of pi after loading the file (`buildSessionProjection` of pi, the same in all versions): the newest
+ * compaction of the branch, its kept entries, and the entries after it, each with its newest edit.
  */
 export function contextMessages(stored: StoredEntries): readonly Message[] {
   const path = branchOf(stored);
@@ -16,7 +16,7 @@ export function contextMessages(stored: StoredEntries): readonly Message[] {
   const edits = new Map<unknown, unknown>();
   for (const { type, targetId, replacement } of shown) if (type === "context_edit") edits.set(targetId, replacement);
   return shown.flatMap((entry, index) => {
-    // An older compaction can be among the entries that the newest one keeps.
+    // An older compaction can be among the kept entries of the newest one.
     if (entry["type"] === "compaction" && index > 0) return [];
     const messages = messagesOf(entry);
     if (!edits.has(entry["id"])) return messages;
@@ -25,7 +25,7 @@ export function contextMessages(stored: StoredEntries): readonly Message[] {
   });
 }
 
-/** The user's messages of all branches. */
+/** The user messages of all branches. */
 export function forkMessages({ entries }: StoredEntries): { readonly entryId: string; readonly text: string }[] {
   return entries.flatMap(({ type, id, message }) => {
     if (type !== "message" || !isRecordObject(message) || message["role"] !== "user") return [];
@@ -34,7 +34,7 @@ export function forkMessages({ entries }: StoredEntries): { readonly entryId: st
   });
 }
 
-/** The text of the last assistant message that says anything or was not aborted. */
+/** The text of the last assistant message that has text or was not aborted. */
 export function lastText(stored: StoredEntries): string | null {
   const last = contextMessages(stored).findLast(
     ({ role, stopReason, content }) =>
@@ -98,7 +98,7 @@ function isSystemMessage({ type, message }: StoredEntry): boolean {
   return type === "message" && isRecordObject(message) && message["role"] === "system";
 }
 
-/** An entry as messages, in pi's form. */
+/** An entry as messages in pi's format. */
 function messagesOf(entry: StoredEntry): readonly Message[] {
   const { type, message, summary, tokensBefore, fromId, customType, content, display, details, systemMessage } = entry;
   const timestamp = new Date(String(entry["timestamp"])).getTime();
@@ -143,7 +143,7 @@ function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }
 
-/** The labels that hold, as pi reads them: the newest of each entry, and none where that is empty. */
+/** The current labels, as pi reads them: the newest for each entry; an empty one removes the label. */
 export function labelsIn(entries: unknown): EntryLabel[] {
   const labels = new Map<string, EntryLabel>();
   for (const entry of Array.isArray(entries) ? entries : []) {

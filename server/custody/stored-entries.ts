@@ -9,24 +9,24 @@ import type { StoredSession } from "../store/sessions.ts";
 
 export type StoredEntry = Readonly<Record<string, unknown>>;
 
-/** The entries of a session file as pi loads them. */
+/** The entries of a session file, as pi loads them. */
 export interface StoredEntries {
   readonly entries: readonly StoredEntry[];
-  /** The last entry: where a pi that loads the file goes on. */
+  /** The last entry, at which a pi that loads the file continues. */
   readonly leafId: string | null;
   /** When the file was last written, in Unix milliseconds. */
   readonly at: number;
 }
 
-/** pi changes files of an older form when it loads them. */
+/** pi converts files of an older format when it loads them. */
 const currentVersion = 3;
 const chunkBytes = 256 * 1024;
 
-/** Why only pi can read a file: there is none or it is empty, it is of an older form, or it is too long. */
+/** Why only pi can read a file: it is missing or empty, has an older format, or is too long. */
 export type UnreadReason = "missing" | "file_older_form" | "file_too_large";
 
 /**
- * Reads a session's file in chunks, so that the event loop gets a turn between them. Returns the reason where pi itself must
+ * Reads a session's file in chunks, so that the event loop runs in between. Returns the reason where pi itself must
  * read it. Throws `session_file_unusable`.
  */
 export async function readStoredEntries(
@@ -48,7 +48,7 @@ export async function readStoredEntries(
 
 /**
  * The entries of a session whose file is missing: a file without messages is deleted when its pi ends. Throws
- * `session_file_unusable` where it had some.
+ * `session_file_unusable` if it had messages.
  */
 export function noEntries({ file, fileMark, updatedAt }: StoredSession): StoredEntries {
   if (fileMark?.lastId !== undefined) throw unusable(file, "missing", "was removed or emptied");
@@ -79,7 +79,7 @@ async function entriesIn(
       version ??= entry["version"] ?? 1;
       return;
     }
-    // Files of pi's first form have no ids.
+    // Files of pi's first format have no ids.
     if (version !== currentVersion) return;
     if (typeof id !== "string" || (typeof parentId !== "string" && parentId !== null)) {
       throw unusable(file, "entries_damaged", `has an entry without an id or a parent (line ${lines})`);
@@ -89,7 +89,7 @@ async function entriesIn(
     entries.push(entry);
   };
   const splitter = new JsonlSplitter({ maxRecordBytes: maxBytes, onRecord, onOversize: () => {} });
-  // What is appended meanwhile is left to the next call.
+  // Later additions are left to the next call.
   const stream = handle.createReadStream({ end: found.size - 1, autoClose: false, highWaterMark: chunkBytes });
   for await (const chunk of stream) splitter.push(chunk as Buffer);
   splitter.push(Buffer.from("\n"));

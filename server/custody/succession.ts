@@ -23,42 +23,42 @@ export interface SuccessionParts {
   };
   readonly custody: Custody;
   readonly scope: SerialQueue;
-  /** What pi may take to say what session is in it: it answers when its extensions' start hooks have ended. */
+  /** How long pi may take to report its session: it answers when its extensions' start hooks have ended. */
   readonly startTimeoutMs: number;
-  /** What a pi may report meanwhile, in bytes. */
+  /** Maximum bytes of reports in the meantime. */
   readonly maxHeldBytes: number;
-  /** Where a child of this generation reports. */
+  /** The sinks for a child of this generation. */
   readonly sinks: (generation: number) => ChildSinks;
-  /** Nothing is to be expected of the child any more, as far as this session goes. */
+  /** This session expects nothing more from the child. */
   readonly childEnded: (child: Child, exit: ChildExit) => void;
   /** Reads pi's state again. */
   readonly refresh: (child: Child) => Promise<void>;
-  /** Brings to the child what waits for it. */
+  /** Sends the child the messages that wait for it. */
   readonly resume: (child: Child) => void;
-  /** Has a child started where something waits for one. */
+  /** Starts a child if one is needed. */
   readonly wake: () => void;
   readonly log: Logger;
 }
 
-/** How a child goes from one session to another, when pi itself has gone from one session to another. */
+/** Transfers a child from one session to another, after pi itself switched. */
 export class Succession {
   readonly #parts: SuccessionParts;
   #successor: Promise<string> | undefined;
   #isConfirmed = false;
   #taken: Promise<void> = Promise.resolve();
-  /** Children that other sessions have, and when each has left this one's file. */
+  /** Children of other sessions, and when each has left this one's file. */
   readonly #given = new WeakMap<Child, Promise<void>>();
 
   constructor(parts: SuccessionParts) {
     this.#parts = parts;
   }
 
-  /** The session that was the last to take this one's child over, once pi has confirmed it. Rejects where none has. */
+  /** The session that last took over this one's child, once pi has confirmed it. Rejects if none has. */
   get successor(): Promise<string> | undefined {
     return this.#successor;
   }
 
-  /** Whether pi itself has said that this session is in a child that was taken over. */
+  /** Whether pi itself has confirmed this session for a child that was taken over. */
   get isConfirmed(): boolean {
     return this.#isConfirmed;
   }
@@ -68,8 +68,8 @@ export class Succession {
   }
 
   /**
-   * Another session is said to be in the child, and has it: this one goes on as one that has hibernated. Until the child
-   * has `left` this one's file, which never rejects, no other is started on it, and nobody else gets it.
+   * A hello names another session in the child, which takes it: this session continues as hibernated. Until the child
+   * has `left` this one's file, which never rejects, no other child is started on it, and the lease is kept.
    */
   giveAway(child: Child, left: Promise<void>): void {
     const { life, custody, childEnded, wake } = this.#parts;
@@ -80,7 +80,7 @@ export class Succession {
     wake();
   }
 
-  /** Tells the subscribers which session has this one's child, as soon as that is known. Where it rejects, none has. */
+  /** Reports the session that took over this one's child, once known. If it rejects, there is none. */
   replacedBy(successor: Promise<string>): void {
     this.#successor = successor;
     const { journal, record } = this.#parts;
@@ -98,8 +98,8 @@ export class Succession {
   }
 
   /**
-   * Takes over a child of another session, in which this one's session is by now. What it reports is held until pi has said
-   * so itself. Resolves then, or when nothing is left of it.
+   * Takes over a child that contains this session by now. Its reports are held until pi has confirmed the session.
+   * Resolves then, or when the child has been cleaned up.
    */
   takeOver(child: Child): Promise<void> {
     const { record, life, custody, sinks, resume, scope, maxHeldBytes } = this.#parts;
@@ -109,7 +109,7 @@ export class Succession {
     const held = new HeldReports({ sinks: own, maxBytes: maxHeldBytes, onFull: () => void child.stop() });
     child.rebind(held);
     life.take(child);
-    // Before the prompts that come now: they are for the session, and no other may have them.
+    // Before later prompts: these are for this session, and no other may receive them.
     const verified = scope.overtake(() => this.#verify(child, held, own));
     this.#taken = this.#takeFile(child, Promise.all([custody.tookOver(child, generation), verified]));
     this.#taken.catch(() => {});
@@ -117,14 +117,14 @@ export class Succession {
     return verified.catch(() => child.cleaned);
   }
 
-  /** Resolves when a session that has taken a child over has its file, too. Throws why it cannot have it. */
+  /** Resolves when a session that took over a child also has its file. Throws why it cannot have it. */
   get taken(): Promise<void> {
     return this.#taken;
   }
 
   /**
-   * Whoever runs in the pi could write a hello: pi itself is asked what session is in it. One that has another, or does
-   * not answer in the time of a start, is ended. Throws `link_failed`, and `child_exited`.
+   * Any code in the pi can write a hello, so pi itself is asked for its session. A pi with another session, or
+   * without an answer within the time of a start, is ended. Throws `link_failed`, and `child_exited`.
    */
   async #verify(child: Child, held: HeldReports, own: ChildSinks): Promise<void> {
     const { record, startTimeoutMs } = this.#parts;
@@ -140,7 +140,7 @@ export class Succession {
         return;
       }
     }
-    // It has gone on to another session, which asks, too, and hears the rest.
+    // It has switched to another session, which also asks, and gets the later reports.
     const next = held.takeOther(file);
     if (next !== undefined) own.onFrame(next);
     const given = this.#given.get(child);
@@ -151,10 +151,10 @@ export class Succession {
     await child.stop();
     if (asked.status === "rejected") throw asked.reason;
     if (asked.value.kind === "timeout") {
-      const message = `pi did not say within ${startTimeoutMs} ms that it has the session ${sessionId}; it is ended.`;
+      const message = `pi did not confirm the session ${sessionId} within ${startTimeoutMs} ms and was ended.`;
       throw new WireError("link_failed", message, { reason: "no_answer" });
     }
-    throw new WireError("link_failed", `pi was said to have the session ${sessionId}, and has not; it is ended.`, {
+    throw new WireError("link_failed", `A hello named the session ${sessionId}, but pi has another; pi was ended.`, {
       reason: "false_hello",
     });
   }
@@ -164,11 +164,11 @@ export class Succession {
     try {
       await taken;
     } catch (error) {
-      log.error({ err: error }, "a session that was put into a pi cannot have the pi or its file; the pi is ended");
+      log.error({ err: error }, "a session cannot take over the pi that contains it, or its file; ending the pi");
       void child.stop();
       throw error;
     }
     if (life.child !== child) return;
-    await refresh(child).catch((error: unknown) => log.warn({ err: error }, "pi's state could not be read"));
+    await refresh(child).catch((error: unknown) => log.warn({ err: error }, "cannot read pi's state"));
   }
 }

@@ -35,7 +35,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
   readonly configuration: SessionConfiguration;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
-  /** The daemon, as it takes leases of session files. */
+  /** The owner recorded in leases of session files. */
   readonly taker: LeaseTaker;
   readonly logs: Logs;
   readonly dialogs: DialogRegistry;
@@ -58,33 +58,33 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
   };
 }
 
-/** Who may name no file, and waits for ever. */
+/** Cannot name files, and waits without limit. */
 const nobody: ContextCaller = { mayReadAny: false, signal: new AbortController().signal };
 
-/** All sessions that are not closed. */
+/** All open sessions. */
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
   readonly children: ChildSource;
-  /** Who hears of all sessions. */
+  /** Subscribers to every session. */
   readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
   readonly #created: CreatedFiles;
   readonly #factory: SessionFactory;
   readonly #catalogue: ModelCatalogue;
-  /** What the pi of sessions answered last. Those of the sessions that were not asked about for longest go first. */
+  /** The last answers of sessions' pi, least recently used dropped first. */
   readonly #answers: LRUCache<string, KnownAnswers>;
-  /** Conversations that come from elsewhere, or are given away. */
+  /** Imported and exported conversations. */
   readonly contexts: Contexts;
-  /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
+  /** Sessions that are being created: not visible to clients yet, but their children may run. */
   readonly #creating = new Set<Session>();
-  /** The same, by their ids, from the first step of their creation on. */
+  /** The same by id, from the first step of their creation. */
   readonly #making = new Map<string, Promise<Session>>();
-  /** Sessions that are being closed, until nothing is kept of them. */
+  /** Sessions that are being closed, until their data are deleted. */
   readonly #ending = new Map<string, Promise<unknown>>();
-  /** Creations and closings that have not ended. */
+  /** Creations and closings in progress. */
   readonly #underWay = new Set<Promise<unknown>>();
   #shuttingDown: Promise<void> | undefined;
-  /** Sessions that are pi's already, and those that come of others. */
+  /** Sessions of existing session files, and derived ones. */
   readonly files: SessionFiles;
 
   constructor(options: RegistryOptions) {
@@ -133,7 +133,7 @@ export class Registry {
     }
   }
 
-  /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
+  /** Recovers from a killed daemon: its children ended with it, possibly during their work. */
   async recover(): Promise<void> {
     await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
     await this.#separateFiles();
@@ -141,28 +141,28 @@ export class Registry {
     await this.children.compaction.giveBack();
   }
 
-  /** Earlier versions could store a second session over a file: of those that share one the first keeps it. */
+  /** Earlier versions could store a second session for a file: the first one keeps it. */
   async #separateFiles(): Promise<void> {
     const owners = new Map<string, string>();
     for (const { sessionId, file } of [...this.#sessions.values()]) {
       const owner = owners.get(realPathOf(file));
       if (owner === undefined) owners.set(realPathOf(file), sessionId);
       else {
-        this.#options.log.error({ sessionId, owner, file }, "two sessions had one file; the later one is closed");
+        this.#options.log.error({ sessionId, owner, file }, "two sessions share one file; closing the later one");
         await this.close(sessionId);
       }
     }
   }
 
-  /** Wakes the sessions whose pushes a former daemon had accepted, as many at a time as may start. */
+  /** Wakes the sessions with pushes that a former daemon had accepted, limited by the number of parallel starts. */
   async resume(): Promise<void> {
     const waiting = this.all().filter(({ pushing }) => pushing.wantsChild);
     await Promise.all(waiting.map(({ pushing }) => pushing.handOver()));
   }
 
   /**
-   * `admit` throws where no session may be. Throws what starting a pi can throw, `cwd_invalid`, `overloaded`,
-   * `shutting_down`. Nothing is left behind then. A session that has the id already is given as it is.
+   * `admit` throws where no session may be created. Throws errors of starting pi, `cwd_invalid`, `overloaded`,
+   * `shutting_down`; then nothing remains. An existing session with the id is returned unchanged.
    */
   async create(
     params: Params<"session/create">,
@@ -174,7 +174,7 @@ export class Registry {
     if (isEnding) await this.#ended(sessionId);
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
-    // A second file of the same id would be a copy.
+    // A second file with the same id would be a copy.
     if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
       return await this.files.open({ sessionId });
     return await this.#make(sessionId, () => this.#factory.create({ params, sessionId, admit, caller }));
@@ -191,7 +191,7 @@ export class Registry {
     return this.#sessions.get(sessionId);
   }
 
-  /** A prompt of a session that is not closed. */
+  /** A prompt of an open session. */
   findPrompt(promptId: string): StoredPrompt | undefined {
     const stored = this.#options.prompts.get(promptId);
     // It may be on its way to the disk.
@@ -202,39 +202,41 @@ export class Registry {
     return session?.prompts.ledger.find(promptId);
   }
 
-  /** The newest first. */
+  /** Newest first. */
   all(): readonly Session[] {
     return [...this.#sessions.values()].reverse();
   }
 
-  /** The models that a session would have. Throws what starting a pi can throw. */
+  /** The models that a session would have. Throws errors of starting pi. */
   async models(refresh: boolean): Promise<Result<"model/list">> {
     this.#refuseWhenEnding();
     return await this.#catalogue.list(refresh);
   }
 
-  /** The models that a session has. */
+  /** The models of a session. */
   async modelsOf(sessionId: string, signal: AbortSignal): Promise<Result<"model/list">> {
     const data = await this.get(sessionId).calls.send({ type: "get_available_models" }, signal);
     return await modelList(data, this.#options.env);
   }
 
-  /** Whether a session is being made. */
+  /** Whether a session is being created. */
   get isMaking(): boolean {
     return this.#making.size > 0;
   }
 
-  /** Looks after every session's child, as the daemon does every so often. */
+  /** Checks every session's child; called periodically. */
   look(now?: number): Promise<void> {
     return this.children.occupancy.look(now);
   }
 
-  /** Ends a session's child, forgets the session, and deletes its file if it never got a message. */
+  /** Ends a session's child, removes the session, and deletes its file if it never got a message. */
   async close(sessionId: string): Promise<ChildExit | undefined> {
     return await this.#track(this.#close(this.get(sessionId)));
   }
 
-  /** Ends all children and keeps the sessions for the next daemon. Resolves when nothing of them is left. */
+  /**
+   * Ends all children and keeps the sessions for the next daemon. Resolves when the children have been cleaned up.
+   */
   shutdown(): Promise<void> {
     this.#shuttingDown ??= this.#shutDown();
     return this.#shuttingDown;
@@ -257,7 +259,7 @@ export class Registry {
     return work.finally(() => this.#underWay.delete(work));
   }
 
-  /** One id is that of one session: who wants it while it is being made gets that very one. */
+  /** An id belongs to one session: a concurrent call for it gets the session being created. */
   #make(sessionId: string, work: () => Promise<Session>): Promise<Session> {
     const making = this.#making.get(sessionId);
     if (making !== undefined) return making;
@@ -302,7 +304,7 @@ export class Registry {
     const { closed } = this.#options.sessions;
     const { sessionId } = session;
     const exit = await session.close(how);
-    // A write that fails is made again, and what it keeps can be read meanwhile.
+    // A failed write is retried, and its content can be read in the meantime.
     void (how === "delete" ? closed.delete(sessionId) : closed.put(session.stored)).catch(() => {});
     if (this.#sessions.delete(sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
@@ -311,10 +313,10 @@ export class Registry {
     return exit;
   }
 
-  /** Nothing is kept of a session that has ended for good, or that never came to be. */
+  /** Deletes the data of a session that was closed, or whose creation failed. */
   async #forget(session: Session): Promise<void> {
     const { sessions, prompts, dialogs, logs } = this.#options;
-    // The session has ended, whatever the store can note of it now; what fails is written again.
+    // The session has ended even if the store cannot record it now; failed writes are retried.
     session.journal.close();
     session.answers.forget();
     const { sessionId } = session;
@@ -366,7 +368,7 @@ export class Registry {
       ...limits,
       stored,
       start: (current, sinks) => this.children.start(current, sinks, log),
-      // What still happens to one that is over does not bring it back.
+      // Later changes do not restore a closed session.
       save: (current) => (session?.journal.isClosed === true ? Promise.resolve() : sessions.put(current)),
       flush: (upTo) => sessions.flush(stored.sessionId, upTo),
       prompts,

@@ -14,12 +14,12 @@ export interface SessionDialogsParts {
   readonly journal: Journal;
   readonly life: ChildLife;
   readonly control: Pick<Control, "allows">;
-  /** The client whose prompt or push has led to what extensions do now. */
+  /** The client whose prompt or push caused the current activity of extensions. */
   readonly owner: () => By | undefined;
   readonly onPending: () => void;
 }
 
-/** The dialogs of a session, among its other parts. */
+/** Connects a session's dialogs to its other parts. */
 export function dialogsOf(parts: SessionDialogsParts): Dialogs {
   const { options, record, journal, life, control, owner, onPending } = parts;
   const { subscriptions } = journal;
@@ -33,11 +33,11 @@ export function dialogsOf(parts: SessionDialogsParts): Dialogs {
     owner,
     isResponder: (clientId) => subscriptions.isAnswerer(clientId) && control.allows(clientId),
     announce: (child, dialog) => {
-      // A child that has gone to another session has other extensions by now.
+      // A child that belongs to another session has other extensions.
       if (life.child !== child) return undefined;
       return life.child.link.send({ kind: "dialog", ...dialog, reason: "no_responder" }).then(
         () => {},
-        (err: unknown) => options.log.warn({ err }, "extensions were not told that no client can answer a dialog"),
+        (err: unknown) => options.log.warn({ err }, "cannot tell extensions that no client can answer a dialog"),
       );
     },
     runId: () => life.runId,

@@ -18,20 +18,23 @@ import type { Session } from "./session.ts";
 export interface Creation {
   readonly params: Params<"session/create">;
   readonly sessionId: string;
-  /** Throws where no session may be. */
+  /** Throws where no session may be created. */
   readonly admit: (scope: SessionScope) => void;
   readonly caller: ContextCaller;
 }
 
 /** How a session begins. */
 export interface Beginning {
-  /** With a child that it starts (the default), without one, or with one that this gives it. */
+  /** With a child that it starts (the default), without one, or with the child that this function provides. */
   readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>);
-  /** What its file was created with, where that has messages. */
+  /** The messages with which its file was created. */
   readonly content?: Uint8Array | undefined;
-  /** Who began it does not want it any more. */
+  /** Aborted when the caller goes away. */
   readonly signal?: AbortSignal | undefined;
-  /** How whoever begins it wants it optimised: what pi then turns out to lack refuses it. Of others' wishes the parts tell. */
+  /**
+   * The caller's optimisation: requirements that pi turns out to lack refuse the session. For other layers the parts
+   * report them.
+   */
   readonly ownOptimisation?: OptimisationOptions | undefined;
 }
 
@@ -45,7 +48,7 @@ export interface SessionFactoryOptions {
   readonly begin: (stored: StoredSession, how: Beginning) => Promise<Session>;
 }
 
-/** Makes sessions of what clients want. */
+/** Creates sessions for clients. */
 export class SessionFactory {
   readonly #options: SessionFactoryOptions;
 
@@ -53,7 +56,7 @@ export class SessionFactory {
     this.#options = options;
   }
 
-  /** Nothing is left behind where it throws. A full disk is `store_failed`. */
+  /** Leaves nothing behind if it throws. A full disk is `store_failed`. */
   async create(creation: Creation): Promise<Session> {
     return await this.#create(creation).catch((error: unknown) => {
       throw diskFull(error) ?? error;
@@ -111,7 +114,7 @@ export class SessionFactory {
   }
 }
 
-/** Throws what keeps a session from beginning that its pi alone could tell: no prices for its budget, a tool that is not there. */
+/** Throws reasons against the session that only its pi can report: no prices for its budget, a missing tool. */
 export async function requireWanted(
   session: Pick<Session, "costs" | "parts">,
   { ownOptimisation: own }: Pick<Beginning, "ownOptimisation">,

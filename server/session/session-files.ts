@@ -27,7 +27,7 @@ import type { StoredSession } from "../store/sessions.ts";
 import type { Session } from "./session.ts";
 import type { Beginning } from "./session-factory.ts";
 
-/** What the registry lets be done with its sessions. */
+/** The registry's operations for session files. */
 export interface SessionDirectory {
   find(sessionId: string): Session | undefined;
   /** Throws `session_not_found`. */
@@ -36,31 +36,32 @@ export interface SessionDirectory {
   /** The session of that id that is being created or opened. */
   making(sessionId: string): Promise<Session> | undefined;
   /**
-   * A session that exists when its first child is ready, or, `asleep`, when it is stored. Otherwise it exists when `how` has
-   * given it a child: `how` is called before this returns, or never. Throws what starting can throw, `store_failed`, and
-   * `session_file_unusable` where the file is not the session's own; nothing is left then but a file that has messages.
+   * Creates a session that exists when its first child is ready, or, `asleep`, when it is stored. Otherwise it exists
+   * when `how` has provided a child: `how` is called before this returns, or never. Throws errors of starting,
+   * `store_failed`, and `session_file_unusable` if the file belongs to another session; then only a file with
+   * messages remains.
    */
   begin(stored: StoredSession, how?: Beginning["how"]): Promise<Session>;
-  /** Throws `overloaded` where there may be no further one, and `shutting_down`. */
+  /** Throws `overloaded` at the limit, and `shutting_down`. */
   requireRoom(): void;
-  /** Ends a session, and forgets it. */
+  /** Closes and removes a session. */
   end(session: Session, how: "close" | "delete"): Promise<ChildExit | undefined>;
   /** Resolves when no session of that id is being closed. */
   ended(sessionId: string): Promise<void>;
-  /** What a closed session is opened with again. */
+  /** The stored options of a closed session. */
   closed(sessionId: string): ClosedSession | undefined;
 }
 
 export interface SessionFilesOptions {
   readonly directory: SessionDirectory;
-  /** pi's environment: it says where pi's session directories are. */
+  /** pi's environment, which determines its session directories. */
   readonly env: NodeJS.ProcessEnv;
-  /** What the daemon's configuration says of all sessions. */
+  /** The session settings of the daemon's configuration. */
   readonly configuration: Pick<SessionConfiguration, "optimisation" | "pruning">;
   readonly log: Logger;
 }
 
-/** Which of pi's stored sessions are wanted. */
+/** Filters pi's stored sessions. */
 export interface StoredParams {
   readonly cwd: string | undefined;
   readonly after: string | undefined;
@@ -71,13 +72,13 @@ export interface StoredParams {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A new session that has taken over the pi of another. */
+/** A new session that took over the pi of another. */
 export interface Branched {
   readonly session: Session;
   readonly text?: string;
 }
 
-/** The sessions as pi's session files: which are taken in, and which come of others. */
+/** Sessions by pi's session files: adopted and derived ones. */
 export class SessionFiles {
   readonly #options: SessionFilesOptions;
 
@@ -86,8 +87,8 @@ export class SessionFiles {
   }
 
   /**
-   * What `covers` does not know is not there. A session that is being closed is waited for, and opened again with what it was
-   * created with. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what starting a pi can throw.
+   * Sessions outside `covers` count as missing. A session that is being closed is awaited, and opened again with its
+   * former options. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and errors of starting pi.
    */
   async open(params: Params<"session/open">, covers?: Covers): Promise<Session> {
     const { directory } = this.#options;
@@ -99,9 +100,9 @@ export class SessionFiles {
     }
     const { file, id, cwd, createdAt } = await this.#look(params, covers);
     if (params.sessionId !== undefined && params.sessionId !== id) {
-      throw unusable(file, "other_session", `is that of the session ${id}`);
+      throw unusable(file, "other_session", `belongs to the session ${id}`);
     }
-    // One that cannot be made leaves the file to this call.
+    // If that creation fails, this call can have the file.
     await directory.making(id)?.catch(() => {});
     await directory.ended(id);
     const same = directory.find(id);
@@ -134,15 +135,15 @@ export class SessionFiles {
     return await requireSameFile(session, file);
   }
 
-  /** pi's stored sessions that are none of the daemon's: a page of them. */
+  /** A page of pi's stored sessions that the daemon does not manage. */
   async stored({ cwd, after, limit = 100, covers, signal }: StoredParams): Promise<StoredPage> {
-    // Those that are none of the daemon's have no labels.
+    // Sessions that the daemon does not manage have no labels.
     const isListed = covers === undefined ? undefined : (directory: string) => covers({ cwd: directory });
     const held = await Promise.all(this.#options.directory.all().map(({ file }) => realpath(file).catch(() => file)));
     return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit, isListed, signal });
   }
 
-  /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and what waking can throw. */
+  /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and errors of waking. */
   async fork(sessionId: string, entryId: string): Promise<Branched> {
     return await this.#branched(this.#options.directory.get(sessionId), { type: "fork", entryId });
   }
@@ -152,10 +153,10 @@ export class SessionFiles {
     return await this.#branched(this.#options.directory.get(sessionId), { type: "clone" });
   }
 
-  /** Throws `session_in_use` and `session_file_unusable`; the session is as before then. */
+  /** Throws `session_in_use` and `session_file_unusable`; then the session is unchanged. */
   async delete(sessionId: string): Promise<ChildExit | undefined> {
     const session = this.#options.directory.get(sessionId);
-    // The file may be gone already; then there is nothing to protect.
+    // If the file is gone already, there is nothing to protect.
     if (existsSync(session.file)) {
       await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
       checkFile(session.file);
@@ -163,7 +164,10 @@ export class SessionFiles {
     return await this.#options.directory.end(session, "delete");
   }
 
-  /** Makes a session, without a pi, of a branch of another one. Gives its id. Nothing is left where that fails. */
+  /**
+   * Creates a session, without a pi, from a branch of another one. Returns its id. Leaves nothing behind if that
+   * fails.
+   */
   async branchOff(from: Session, leafId: string): Promise<string> {
     this.#options.directory.requireRoom();
     const now = new Date();
@@ -179,9 +183,9 @@ export class SessionFiles {
   }
 
   /**
-   * The session inside a pi is said to be another one. The child is the other one's from this very record on. A session that
-   * is new exists, and `from` is replaced, when pi itself has confirmed it: any extension can send a hello. Must not wait:
-   * the records that follow are those of the other session.
+   * A hello names another session inside a pi. The child belongs to that session from this record on. A new session
+   * becomes visible, and `from` is replaced, when pi itself has confirmed it, because any extension can send a hello.
+   * Must be synchronous: the following records belong to the other session.
    */
   succeed(from: Session, child: Child, hello: Hello, file: string): void {
     const left = Promise.withResolvers<void>();
@@ -203,10 +207,10 @@ export class SessionFiles {
       await to.succession.taken;
     };
     const replaced = this.#replaced(from, { sessionId: hello.sessionId, file }, take).catch(async (error: unknown) => {
-      // pi may have gone on from there, before it could confirm it.
+      // pi may have switched again before it could confirm.
       const next = taker?.succession.successor;
       if (next !== undefined) return await next;
-      this.#options.log.error({ err: error, from: from.sessionId, file }, "a pi was not given to another session");
+      this.#options.log.error({ err: error, from: from.sessionId, file }, "cannot assign a pi to another session");
       throw error;
     });
     if (taker === undefined) {
@@ -216,7 +220,7 @@ export class SessionFiles {
     from.succession.replacedBy(replaced);
   }
 
-  /** Has a session of that id, which may be new, `take` the child of another one. Gives the id. */
+  /** Has a session of that id, possibly a new one, `take` the child of another one. Returns the id. */
   async #replaced(
     from: Session,
     { sessionId, file }: SessionFileOwner,
@@ -230,7 +234,7 @@ export class SessionFiles {
     }
     requireOwnPath(file, [sessionRoot(env), dirname(from.file), from.stored.options.sessionDir]);
     if (directory.making(sessionId) !== undefined || !isSessionId(sessionId)) {
-      throw new WireError("link_failed", "A pi was said to have a session that cannot be.", { reason: "false_hello" });
+      throw new WireError("link_failed", "A hello named an invalid session.", { reason: "false_hello" });
     }
     const isOpened = existsSync(file);
     const stored = {
@@ -241,7 +245,7 @@ export class SessionFiles {
     };
     await directory.begin(stored, async (to) => {
       await take(to);
-      if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has gone on to yet another session.");
+      if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has switched to yet another session.");
     });
     return sessionId;
   }
@@ -263,7 +267,7 @@ export class SessionFiles {
     });
     const session = this.#options.directory.find((await from.succession.successor) ?? "");
     if (session === undefined) {
-      throw new WireError("link_failed", `pi has not said what session the ${command.type} has made.`);
+      throw new WireError("link_failed", `pi has not reported the session that the ${command.type} created.`);
     }
     await this.#settleIn(session, from);
     const text = isRecordObject(data) ? data["text"] : undefined;
@@ -271,8 +275,8 @@ export class SessionFiles {
   }
 
   /**
-   * pi makes the file of a session that has no conversation only with its first messages, and keeps those in memory until
-   * then. With a header in it, it writes each at once, as for every other session.
+   * pi creates the file of a session only with its first messages, and keeps entries in memory until then. With a
+   * header in the file, it writes each entry immediately, as for every other session.
    */
   async #settleIn(session: Session, from: Session): Promise<void> {
     const { sessionId, cwd, file } = session;
@@ -286,13 +290,15 @@ export class SessionFiles {
         const { child } = session.state;
         const response = await child.send({ type: "switch_session", sessionPath: file });
         if (response.success && !(isRecordObject(response.data) && response.data["cancelled"] === true)) return;
-        // pi would stumble over a file that it did not make.
+        // pi would fail on a file that it did not create.
         await unlink(file);
       })
-      .catch((error: unknown) => this.#options.log.warn({ err: error, file }, "a new session has no file yet"));
+      .catch((error: unknown) =>
+        this.#options.log.warn({ err: error, file }, "cannot create the file of a new session yet"),
+      );
   }
 
-  /** The file that is meant, and its header. */
+  /** The requested file and its header. */
   async #look(
     params: Params<"session/open">,
     covers: Covers | undefined,
@@ -308,10 +314,10 @@ export class SessionFiles {
     } catch (error) {
       if (covers === undefined || (error instanceof WireError && error.kind === "invalid_params")) throw error;
     }
-    // Whatever else is wrong with it would say that there is something.
+    // Any other error would reveal that the file exists.
     throw params.file === undefined
       ? noSession(params.sessionId ?? "")
-      : unusable(params.file, "missing", "is not there");
+      : unusable(params.file, "missing", "does not exist");
   }
 
   async #fileOf({ sessionId, file }: Params<"session/open">): Promise<string> {
@@ -319,31 +325,31 @@ export class SessionFiles {
       const found = sessionId === undefined ? undefined : findSessionFile(sessionId, this.#options.env);
       if (found !== undefined) return await realpath(found.file);
       throw sessionId === undefined
-        ? new WireError("invalid_params", "session/open needs a sessionId or a file.", {
+        ? new WireError("invalid_params", "session/open requires a sessionId or a file.", {
             findings: [{ path: "", message: "must have sessionId or file" }],
           })
         : noSession(sessionId);
     }
     if (!isAbsolute(file) || file.includes("\0")) throw unusable(file, "not_absolute", "is not an absolute path");
     const resolved = await realpath(file).catch((error: NodeJS.ErrnoException) => {
-      throw unusable(file, "missing", "is not there", error);
+      throw unusable(file, "missing", "does not exist", error);
     });
     await this.#requireInside(resolved);
-    if (!resolved.endsWith(".jsonl")) throw unusable(file, "not_a_session", "is none by its name");
+    if (!resolved.endsWith(".jsonl")) throw unusable(file, "not_a_session", "does not end in .jsonl");
     return resolved;
   }
 
-  /** Only what lies in pi's session directories is anybody's to open or to delete. */
+  /** Clients may only open and delete files in pi's session directories. */
   async #requireInside(file: string, chosen?: string): Promise<void> {
     const directories = [sessionRoot(this.#options.env), ...(chosen === undefined ? [] : [chosen])];
     const roots = await Promise.all(directories.map((directory) => realpath(directory).catch(() => undefined)));
     if (!roots.some((root) => root !== undefined && file.startsWith(`${root}${sep}`))) {
-      throw unusable(file, "outside", "is in none of pi's session directories");
+      throw unusable(file, "outside", "is outside pi's session directories");
     }
   }
 }
 
-/** Gives the session. Throws `session_file_unusable` where the file is a copy of its own. */
+/** Returns the session. Throws `session_file_unusable` where the file is a copy of its own. */
 async function requireSameFile(session: Session, file: string): Promise<Session> {
   if ((await realpath(session.file).catch(() => session.file)) === file) return session;
   const { sessionId, file: own } = session;
@@ -354,7 +360,7 @@ function noSession(sessionId: string): WireError {
   return new WireError("session_not_found", `pi has no session "${sessionId}".`, { sessionId });
 }
 
-/** What only a start of pi can give a session: all options but those that its pi is told later. */
+/** The options that require a start of pi: all except those that pi is told later. */
 function rightsOf(stored: StoredSession): object {
   const {
     optimisation: _optimisation,
@@ -365,7 +371,7 @@ function rightsOf(stored: StoredSession): object {
   return options;
 }
 
-/** What a session hands down to one that comes of it. */
+/** The properties that a derived session inherits. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
   const { name: _name, ...options } = from.stored.options;
   const at = now.getTime();
@@ -375,12 +381,12 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
   };
 }
 
-/** Throws `session_busy`: pi would abort what it does. */
+/** Throws `session_busy`, because pi would abort its work. */
 async function requireIdle(session: Session, child: Child): Promise<void> {
   const busy = (why: string): WireError => new WireError("session_busy", `The session is busy (${why}).`);
-  if (session.state.kind !== "idle") throw busy("a run is on");
+  if (session.state.kind !== "idle") throw busy("a run is active");
   const { data } = await child.send({ type: "get_state" });
   const { isStreaming, isCompacting } = isRecordObject(data) ? data : {};
-  if (isStreaming === true || session.runId !== undefined) throw busy("a run is on");
-  if (isCompacting === true) throw busy("it is being compacted");
+  if (isStreaming === true || session.runId !== undefined) throw busy("a run is active");
+  if (isCompacting === true) throw busy("a compaction is in progress");
 }

@@ -23,45 +23,47 @@ export interface SessionOptions {
     stored: StoredSession,
     sinks: StartSinks,
   ) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
-  /** Keeps what has changed of the session's record. */
+  /** Stores changes of the session's record. */
   readonly save: (stored: StoredSession) => Promise<void>;
-  /** Brings to disk, now, what was saved. Gives whether it is there. */
+  /** Writes and syncs now. Returns whether that succeeded. */
   readonly flush: (upTo: number) => boolean;
   readonly prompts: PromptStore;
-  /** The daemon, as it takes leases of session files. */
+  /** The owner recorded in leases of session files. */
   readonly taker: LeaseTaker;
-  /** Makes a session of the branch of this one that ends with the entry, and gives its id. */
+  /** Creates a session from the branch of this one that ends with the entry, and returns its id. */
   readonly branchOff: (from: Session, leafId: string) => Promise<string>;
-  /** The session inside the child is another one, with this file: finds it, and gives it the child. Must not wait. */
+  /**
+   * A hello names another session with this file in the child: finds it, and gives it the child. Must be synchronous.
+   */
   readonly succeed: (from: Session, child: Child, hello: Hello, file: string) => void;
-  /** Brings the session's context to a child that has just started. Throws `context_transport_failed`. */
+  /** Sends the session's context to a child that has just started. Throws `context_transport_failed`. */
   readonly giveContext: (child: Child, stored: StoredSession, signal: AbortSignal) => Promise<void>;
-  /** Closes a session that cannot have its context any more. Must not wait. */
+  /** Closes a session whose context is lost. Must not wait. */
   readonly abandon: (session: Session) => void;
   readonly tracker: DeliveryTracker;
   readonly logs: Logs;
-  /** What is read of the end of pi's session file for what the log lacks. */
+  /** Bytes read from the end of pi's session file for a backfill. */
   readonly maxRefillBytes: number;
   /** The messages of a snapshot. */
   readonly maxSnapshotBytes: number;
   readonly dialogs: DialogRegistry;
-  /** One message list or payload that subscribers are told of. */
+  /** Maximum size of one reported message list or payload. */
   readonly maxProviderBodyBytes: number;
-  /** Calls that may wait for their turn. */
+  /** Maximum number of waiting calls. */
   readonly maxWaitingCalls: number;
   readonly calls: Omit<PiCallsOptions, "refresh">;
-  /** What pi answered last, of all sessions. */
+  /** pi's last answers, of all sessions. */
   readonly answers: Pick<CachedAnswersOptions, "cache" | "store" | "maxBytes">;
   readonly parts: Omit<PartsConfiguringOptions, "record" | "journal">;
-  /** For sessions that say nothing of it. */
+  /** For sessions that do not set it. */
   readonly idleAfterMs: number;
   readonly child: Pick<ChildLimits, "startTimeoutMs" | "maxRecordBytes">;
   readonly responsiveness: ResponsivenessLimits;
-  /** Of the starts of its pi. */
+  /** Limits on starts of its pi. */
   readonly rates: StartRateLimits;
-  /** Milliseconds until a start may be made that no client asks for; 0: now. */
+  /** Milliseconds until an automatic start is allowed; 0: now. */
   readonly admitStart: () => number;
-  /** The session is not as it was. */
+  /** The session has changed. */
   readonly onChange: () => void;
   readonly log: Logger;
 }

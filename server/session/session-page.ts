@@ -5,7 +5,7 @@ import type { Registry } from "./registry.ts";
 
 const defaultLimit = 1_000;
 
-/** A page of the sessions that `covers` knows, the newest first. `cwd` has no links in it: sessions know theirs so. */
+/** A page of the sessions in `covers`, newest first. `cwd` is resolved, as in sessions. */
 export function sessionPage(
   registry: Registry,
   { cwd, state, label, limit = defaultLimit, after }: Params<"session/list">,
@@ -29,7 +29,7 @@ interface Place {
   readonly sessionId: string;
 }
 
-/** Where a session stands in the list, whatever becomes of the others. */
+/** A session's position in the list, which does not depend on other sessions. */
 function placeOf({ createdAt, sessionId }: SessionInfo): Place {
   return { createdAt, sessionId };
 }

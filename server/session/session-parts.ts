@@ -13,9 +13,9 @@ import type { Child } from "../pi/child.ts";
 import type { Session } from "./session.ts";
 import type { SessionOptions } from "./session-options.ts";
 
-// How a session makes those of its parts that need little of it.
+// Constructors of session parts with few dependencies.
 
-/** The queue of what writes to the session's pi. */
+/** The queue of writes to the session's pi. */
 export function queueOf({ maxWaitingCalls: maxWaiting }: SessionOptions, onEmpty: () => void): SerialQueue {
   const onFull = (): WireError =>
     new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 });
@@ -28,7 +28,6 @@ interface Made {
   readonly journal: Journal;
 }
 
-/** Who may act in the session. */
 export function controlOf({ options: { stored }, record, journal }: Made, onChange: () => void): Control {
   return new Control({
     sessionId: stored.sessionId,
@@ -43,21 +42,21 @@ export function controlOf({ options: { stored }, record, journal }: Made, onChan
 }
 
 /**
- * The past that the session was given. `onLost` is called while the start is under way that has failed for it: who waits for
- * that start hears first why.
+ * The context of the session. `onLost` is called during the failed start, so that its callers receive the reason
+ * first.
  */
 export function contextOf(made: Made, onRestored: () => void, onLost: () => void): SessionContext {
   return new SessionContext({ ...made, onRestored, onLost });
 }
 
-/** Brings to a child what is held for it. */
+/** Sends a child its held pushes. */
 export function resumeIn({ scope, pushing }: Pick<Session, "scope" | "pushing">, child: Child, log: Logger): void {
   scope
     .run(() => pushing.resume(child, "now"))
-    .catch((error: unknown) => log.warn({ err: error }, "held pushes could not be brought to the helper"));
+    .catch((error: unknown) => log.warn({ err: error }, "cannot send held pushes to the helper"));
 }
 
-/** What keeps the session's child alive, and ends it. */
+/** Keeps the session's child running, and ends it. */
 export function supervisorOf(
   { options, record, journal }: Made,
   session: Pick<Session, "sessionId" | "scope" | "pushing" | "dialogs" | "awake">,
@@ -79,7 +78,7 @@ export function supervisorOf(
   });
 }
 
-/** Counts what a child that has ended leaves undecided: its deliveries and its prompts. */
+/** Decides the deliveries and prompts that an ended child left open. */
 export async function recount(
   { sessionId, prompts }: Pick<Session, "sessionId" | "prompts">,
   { stored }: SessionRecord,
@@ -90,6 +89,6 @@ export async function recount(
     tracker.applyToAll(sessionId, { kind: isInMemoryAlone(stored) ? "sessionLost" : "childEnded", at });
     await prompts.childEnded();
   } catch (error) {
-    log.error({ err: error }, "what an ended child has left could not be counted");
+    log.error({ err: error }, "cannot account for the prompts and deliveries of an ended child");
   }
 }

@@ -12,12 +12,12 @@ interface Watcher {
   readonly covers: Covers | undefined;
 }
 
-/** Changes of one session that come closer together than this are told as one. */
+/** Changes of a session within this time are sent as one. */
 const tellEveryMs = 50;
 
 /**
- * Tells those who keep a list of all sessions of what becomes of them. What one session goes through at once is one
- * notification with how it is then, so that a list costs little however busy its sessions are.
+ * Notifies clients that keep a list of all sessions. Simultaneous changes of a session are one notification with its
+ * final state, so that a list is cheap even for busy sessions.
  */
 export class SessionWatch {
   readonly #subscribers = new Map<string, Watcher>();
@@ -25,12 +25,12 @@ export class SessionWatch {
   readonly #info: (sessionId: string) => SessionInfo | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `info` gives a session as it is now, if it is not closed. */
+  /** `info` returns an open session's current state. */
   constructor(info: (sessionId: string) => SessionInfo | undefined) {
     this.#info = info;
   }
 
-  /** `covers` says which sessions it hears of. Default: all. */
+  /** `covers`: the visible sessions. Default: all. */
   add(subscriber: Subscriber, covers?: Covers): void {
     if (subscriber.gone.aborted || this.#subscribers.has(subscriber.id)) return;
     const onGone = (): void => void this.remove(subscriber.id);
@@ -38,7 +38,7 @@ export class SessionWatch {
     this.#subscribers.set(subscriber.id, { subscriber, onGone, covers });
   }
 
-  /** Gives whether there was one to remove. */
+  /** Returns whether there was a subscription. */
   remove(subscriberId: string): boolean {
     const found = this.#subscribers.get(subscriberId);
     found?.subscriber.gone.removeEventListener("abort", found.onGone);

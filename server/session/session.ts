@@ -38,7 +38,8 @@ import type { SessionOptions } from "./session-options.ts";
 import { contextOf, controlOf, queueOf, recount, resumeIn, supervisorOf } from "./session-parts.ts";
 
 /**
- * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
+ * A durable conversation: one pi session file for its lifetime. It survives its children; the next prompt or push
+ * starts one.
  */
 export class Session implements SessionCore {
   readonly scope: SerialQueue;
@@ -65,7 +66,7 @@ export class Session implements SessionCore {
   readonly #custody: Custody;
   readonly #reports: ChildReports;
   readonly #shutdown: ChildShutdown;
-  /** Resolves when all is told of the last child's end. */
+  /** Resolves when the end of the last child has been reported in full. */
   #lastEnded: Promise<void> = Promise.resolve();
 
   constructor(options: SessionOptions) {
@@ -76,7 +77,7 @@ export class Session implements SessionCore {
     const { epoch } = this.#record;
     const eventLog = options.logs.open(sessionId, epoch, this.#record.numbers(options.flush));
     const onFault = (err: unknown, subscriberId: string): void =>
-      options.log.error({ err, subscriberId }, "a subscriber has failed, and gets nothing more");
+      options.log.error({ err, subscriberId }, "a subscriber failed and was removed");
     this.#journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
     const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
     const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
@@ -116,7 +117,7 @@ export class Session implements SessionCore {
       },
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
       leave: (end) => {
-        // From here on an answer would reach nobody.
+        // From here on pi cannot receive answers.
         this.dialogs.endAll("hibernate");
         return this.#shutdown.leave(end);
       },
@@ -196,7 +197,7 @@ export class Session implements SessionCore {
     return this.#life.state;
   }
 
-  /** `session_lost`, once it has lost its pi and cannot have another. */
+  /** `session_lost`, once its pi is lost and cannot be replaced. */
   get loss(): WireError | undefined {
     return lossOf(this.#record.stored, this.state);
   }
@@ -224,7 +225,7 @@ export class Session implements SessionCore {
     });
   }
 
-  /** What the session tells, and who hears it. */
+  /** The session's notifications and subscribers. */
   get journal(): Journal {
     return this.#journal;
   }
@@ -234,7 +235,7 @@ export class Session implements SessionCore {
     return this.#journal.subscribe(subscriber, options);
   }
 
-  /** A subscriber has said which client it is. Its dialogs of before, under another id, are open to all clients. */
+  /** Assigns a subscriber to its client. Dialogs for its former id become open to all clients. */
   subscriberNamed(subscriberId: string, clientId: string): void {
     if (this.#journal.subscriptions.named(subscriberId, clientId)) this.dialogs.ownersChanged();
   }
@@ -244,7 +245,7 @@ export class Session implements SessionCore {
     return this.#journal.unsubscribe(subscriberId);
   }
 
-  /** The session as it is, with the cursor of that moment. Throws `child_exited`. */
+  /** The session's current state, with the matching cursor. Throws `child_exited`. */
   snapshot(): Promise<SessionSnapshot> {
     return takeSnapshot({
       child: this.#life.child,
@@ -254,7 +255,7 @@ export class Session implements SessionCore {
     });
   }
 
-  /** Tells the session's subscribers of a delivery. */
+  /** Reports a delivery to the session's subscribers. */
   deliveryChanged(delivery: Delivery): void {
     this.#journal.say("delivery/updated", { ...attributionOf(changedBy(delivery)), delivery });
     this.prompts.idleness.changed();
@@ -298,13 +299,13 @@ export class Session implements SessionCore {
     return this.#life.cleaned();
   }
 
-  /** Reads pi's state again after something that may have changed it. */
+  /** Reads pi's state again after a possible change. */
   async refresh(child: Child): Promise<void> {
     this.#record.take(readyState((await child.send({ type: "get_state" })).data));
     this.#publish();
   }
 
-  /** A daemon has ended and another began: what the child of the former had not written is lost. */
+  /** Recovers after another daemon: entries that its child had not written are lost. */
   async recover(): Promise<void> {
     this.prompts.recover();
     this.dialogs.recover();
@@ -324,22 +325,23 @@ export class Session implements SessionCore {
   }
 
   /**
-   * Ends the child and keeps the session for a later daemon. A run that is on may come to its end within `drainMs`.
-   * Resolves when nothing of the child is left.
+   * Ends the child and keeps the session for a later daemon. An active run may finish within `drainMs`. Resolves when
+   * the child has been cleaned up.
    */
   shutDown(drainMs: number): Promise<void> {
     return this.#shutdown.shutDown(drainMs);
   }
 
   /**
-   * Ends the child and the session; its file is deleted with it, or only if it never got a message. Always the same
-   * promise. Before it deletes it throws `session_in_use` and `session_file_unusable`; the session is as before then.
+   * Ends the child and the session; its file is deleted if requested, or if it never got a message. Always returns
+   * the same promise. Before a deletion it throws `session_in_use` and `session_file_unusable`; then the session is
+   * unchanged.
    */
   close(how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     return this.#shutdown.close(how);
   }
 
-  /** Goes on with the file as it is now. Throws `session_busy`. */
+  /** Reloads the current file. Throws `session_busy`. */
   reload(): Promise<void> {
     return this.#shutdown.reload();
   }
@@ -354,7 +356,7 @@ export class Session implements SessionCore {
       await this.context.give(child, generation, signal);
       this.#custody.started(child, generation);
       this.#record.take(ready);
-      // The child of a daemon that was killed may have written to the very last.
+      // The child of a killed daemon may have written until the end.
       if (this.#journal.lost !== undefined && generation === this.#firstGeneration) await this.#backfill.run(this.file);
       return child;
     } catch (error) {
@@ -375,7 +377,7 @@ export class Session implements SessionCore {
   }
 
   #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
-    // The frame's own seq is the cursor behind it.
+    // The cursor after the frame is the frame's own seq.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
     this.#journal.say("session/updated", { ...attributionOf(this.attribution.by), session, ...more });
     this.#options.onChange();

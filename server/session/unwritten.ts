@@ -4,8 +4,8 @@ import type { Registry } from "./registry.ts";
 const quiet: ReadonlySet<string> = new Set(["hibernated", "idle", "crashed", "closed"]);
 
 /**
- * Whether some session with parts may have put texts aside of which its file says nothing yet: a run is on, it is in its pi's
- * memory alone, or it is being made.
+ * Whether a session may have moved texts out that its file does not mention yet: a run is active, it exists only in
+ * its pi's memory, or it is being created.
  */
 export function isAnyUnwritten(registry: Registry): boolean {
   if (registry.isMaking) return true;

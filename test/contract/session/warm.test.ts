@@ -52,7 +52,7 @@ test("a warm pi that falls silent while it takes a session is ended, and the ses
   await vi.waitFor(() => expect(source.warm).toBe(1), { timeout: 60_000 });
   patience.push(20);
   children.push(await started("three"));
-  expect(logged.filter((line) => line.includes("did not take the session in time"))).toHaveLength(1);
+  expect(logged.filter((line) => line.includes("did not switch to the session in time"))).toHaveLength(1);
   expect(children.at(-1)?.child.state.kind).toBe("ready");
   await Promise.all(children.map(async (one) => [await one.child.stop(), await one.child.cleaned]));
   await source.close();
