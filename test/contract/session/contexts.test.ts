@@ -163,7 +163,7 @@ test("a kept context that was changed is refused by its hash, and the session is
     data: { reason: "hash_mismatch" },
   });
   await expect.poll(() => core.registry.find(session.sessionId)).toBeUndefined();
-  expect(leftovers(core)).toEqual([]);
+  await expect.poll(() => leftovers(core)).toEqual([]);
 });
 
 test.each([
