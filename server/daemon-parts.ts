@@ -14,7 +14,7 @@ import type { StateDirectory } from "./state-directory.ts";
 import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
 
-// What the composition root makes beside what it puts together.
+// Parts that the composition root creates.
 
 /** Throws a {@link StartError} `store_too_new` or `store_unusable`. */
 export function storeOf(state: StateDirectory, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
@@ -37,7 +37,7 @@ export function storeOf(state: StateDirectory, env: NodeJS.ProcessEnv, log: Logg
 /** SQLite's result code for a full disk. */
 const sqliteFull = 13;
 
-/** Names a full disk, which each part of a start reports in another way. Gives other errors as they are. */
+/** Detects a full disk, which each part of a start reports differently. Returns other errors unchanged. */
 export function namedStartError(error: unknown, stateDir: string): unknown {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code, errcode } = cause as NodeJS.ErrnoException & { readonly errcode?: number };
@@ -48,7 +48,7 @@ export function namedStartError(error: unknown, stateDir: string): unknown {
   return error;
 }
 
-/** Who removes texts that no session refers to. `sessions` is asked later: it need not be there yet. */
+/** Removes texts that no session refers to. `sessions` is called later, when it exists. */
 export function spillOf(
   state: StateDirectory,
   env: NodeJS.ProcessEnv,
@@ -75,12 +75,12 @@ export function spillOf(
   });
 }
 
-/** Throws a StartError `config_invalid` where the daemon's own configuration directory of pi is the user's. */
+/** Throws a StartError `config_invalid` if the daemon's own pi configuration directory is the user's. */
 export function requireOwnAgentDirectory(directory: string, env: NodeJS.ProcessEnv): void {
   const { PI_CODING_AGENT_DIR: _chosen, ...others } = env;
   const theirs = [agentDirectoryOf(env), agentDirectoryOf(others)].map(whole);
   if (!theirs.includes(whole(directory))) return;
-  const why = "is pi's own configuration directory, which the daemon never writes. Leave it out, or name another one";
+  const why = "is pi's own configuration directory, which the daemon never writes. Omit it, or choose another directory";
   throw new StartError("config_invalid", `agentDirectory ${JSON.stringify(directory)} ${why}.`);
 }
 
@@ -92,7 +92,7 @@ function whole(path: string): string {
   }
 }
 
-/** The helper as this very package has it: TypeScript in a checkout, JavaScript in what is published. */
+/** The helper of this package: TypeScript in a checkout, JavaScript in the published package. */
 export function helperPath(): string {
   const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
   return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));

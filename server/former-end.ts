@@ -3,25 +3,28 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeCaches } from "./pi/code-caches.ts";
 
-/** Why the daemon of a state directory has ended, where its log was lost with that directory. */
+/** Why the daemon of a state directory ended, if its log was lost with that directory. */
 export interface FormerEnd {
   /** Unix milliseconds. */
   readonly at: number;
   readonly message: string;
 }
 
-/** Keeps the end for the next start on this state directory, in a private directory of the user's cache. Never throws. */
+/**
+ * Stores the reason for the next start on this state directory, in a private directory of the user's cache. Never
+ * throws.
+ */
 export function keepEnd(stateDir: string, env: NodeJS.ProcessEnv, end: FormerEnd): void {
   const file = fileOf(stateDir, env);
   if (file === undefined) return;
   try {
     writeFileSync(file, JSON.stringify(end), { mode: 0o600 });
   } catch {
-    // The daemon's stderr and exit code still tell.
+    // The daemon's stderr and exit code still report it.
   }
 }
 
-/** Returns the end that was kept, once. */
+/** Returns the stored reason, once. */
 export function takeEnd(stateDir: string, env: NodeJS.ProcessEnv): FormerEnd | undefined {
   const file = fileOf(stateDir, env);
   if (file === undefined) return undefined;

@@ -2,23 +2,23 @@ import { type Logger, pino } from "pino";
 import { limits } from "./configuration/limits.ts";
 import { RotatingFile } from "./lib/rotating-file.ts";
 
-/** How many lines of a log its file has not taken. */
+/** Number of lines that a log file has not accepted. */
 const losses = new WeakMap<Logger, () => number>();
 
 export interface LogOptions {
   readonly level: string;
   /** Default: stderr. */
   readonly file?: string | undefined;
-  /** Takes each line in the place of stderr, where no file is named: for people who look at it. */
+  /** Receives each line instead of stderr if no file is set, for display. */
   readonly lines?: { write(line: string): void } | undefined;
 }
 
-/** Where the calls are logged that have changed something, beside a log: nothing else that happens can push them out. */
+/** File for changing calls, separate from the log so that other events cannot displace them. */
 function callLogFile(logFile: string): string {
   return `${logFile.replace(/\.log$/, "")}.calls.log`;
 }
 
-/** The log of these calls. Its file is made by the first of them. */
+/** The log of changing calls. The first of them creates its file. */
 export function createCallLog(logFile: string): Logger {
   let file: RotatingFile | undefined;
   let lostBefore = 0;
@@ -56,7 +56,7 @@ export function createLog({ level, file, lines }: LogOptions): Logger {
   return log;
 }
 
-/** How many lines of these logs their files have not taken. */
+/** Number of lines that these logs' files have not accepted. */
 export function lostLines(...logs: readonly Logger[]): number {
   return logs.reduce((sum, log) => sum + (losses.get(log)?.() ?? 0), 0);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** The version in this package's own manifest, which lies one folder up in a checkout and two in what is published. */
+/** The version in this package's own manifest, one folder up in a checkout and two in the published package. */
 export function packageVersion(): string {
   for (let directory = import.meta.dirname; directory !== dirname(directory); directory = dirname(directory)) {
     try {
@@ -11,7 +11,7 @@ export function packageVersion(): string {
       };
       if (manifest.name === "pi-rpcd" && manifest.version !== undefined) return manifest.version;
     } catch {
-      // Not here; one up.
+      // Not here; try one folder up.
     }
   }
   throw new Error("pi-rpcd's own package.json is missing. Install the package again.");

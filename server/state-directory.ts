@@ -18,12 +18,12 @@ import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { readPrivate, writePrivate } from "./lib/private-file.ts";
 import { StartError } from "./lib/start-error.ts";
 
-/** What a Unix socket's path may have, without its final NUL (sun_path is 108 bytes on Linux, 104 on macOS). */
+/** Maximum length of a Unix socket's path, without its final NUL (sun_path is 108 bytes on Linux, 104 on macOS). */
 const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
 
 /**
- * The daemon's directory (0700): its store, its token, its socket, and who is there. Held by one daemon at a time; the
- * kernel gives it free when that daemon ends, however it ends.
+ * The daemon's directory (0700): its store, token, socket and discovery file. One daemon holds it at a time; the
+ * kernel releases it when that daemon ends in any way.
  */
 export class StateDirectory {
   readonly path: string;
@@ -56,8 +56,8 @@ export class StateDirectory {
   }
 
   /**
-   * Whether this directory is still the one that is locked. It may have been deleted or moved away, and another daemon may
-   * have begun at its path: nothing there is this daemon's then.
+   * Whether this directory is still the locked one. It may have been deleted or moved, and another daemon may have
+   * started at its path: then its files are not this daemon's.
    */
   get isHeld(): boolean {
     return fileId(lockFile(this.path)) === this.#lockId;
@@ -71,17 +71,17 @@ export class StateDirectory {
     return join(this.path, "store.db");
   }
 
-  /** For files that live as long as a child's start or a frame. Empty when the daemon starts. */
+  /** For files that live as long as a child's start or a frame. Emptied when the daemon starts. */
   get runDirectory(): string {
     return join(this.path, "run");
   }
 
-  /** Texts that parts inside pi have taken out of transcripts, by their SHA-256. */
+  /** Texts that parts inside pi moved out of transcripts, by their SHA-256. */
   get spillDirectory(): string {
     return join(this.path, "spill");
   }
 
-  /** In which directories sessions lie that may refer to them. */
+  /** The list of directories of sessions that may refer to them. */
   get spillNotes(): string {
     return join(this.path, "spill.json");
   }
@@ -90,7 +90,7 @@ export class StateDirectory {
     return join(this.path, DAEMON_FILE_NAME);
   }
 
-  /** The token of this state directory: 256 bits, made at the first start, kept in a file of mode 0600. */
+  /** The token of this state directory: 256 bits, created at the first start, in a file of mode 0600. */
   token(): string {
     const file = join(this.path, "token");
     try {
@@ -101,13 +101,13 @@ export class StateDirectory {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new StartError(
         "token_unusable",
-        `The token ${file} cannot be used: ${why}. Delete it; the next start makes another.`,
+        `The token ${file} cannot be used: ${why}. Delete it; the next start creates another.`,
         { cause },
       );
     }
   }
 
-  /** Puts another token in the place of {@link token}. */
+  /** Replaces {@link token}. */
   setToken(token: string): void {
     writePrivate(join(this.path, "token"), `${token}\n`);
   }
@@ -117,7 +117,7 @@ export class StateDirectory {
     return join(this.path, "tokens.json");
   }
 
-  /** Tells clients where the daemon is. Whole or not at all. */
+  /** Tells clients the daemon's address. Writes completely or not at all. */
   announce(daemon: DaemonFile): void {
     const temporary = `${this.daemonFile}.${process.pid}`;
     writeFileSync(temporary, `${JSON.stringify(daemon, null, 2)}\n`, { mode: 0o600 });
@@ -169,12 +169,12 @@ function fileId(file: string): string | undefined {
   }
 }
 
-/** Makes the file with mode 0600 if it is not there. */
+/** Creates the file with mode 0600 if it is missing. */
 function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
 }
 
-/** A lock that the kernel releases with the process: no file that a killed daemon leaves can keep the next one out. */
+/** A lock that the kernel releases with the process, so that a killed daemon cannot block the next one. */
 function takeLock(path: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
   try {
@@ -190,7 +190,7 @@ function takeLock(path: string): DatabaseSync {
     }
     throw new StartError(
       "daemon_already_running",
-      `A daemon runs on ${path} already${whoIsThere(path)}. Stop it with: pi-rpcd stop`,
+      `A daemon is already running on ${path}${whoIsThere(path)}. Stop it with: pi-rpcd stop`,
       { cause },
     );
   }

@@ -1,6 +1,6 @@
 import type { Frame } from "./frame.ts";
 
-/** The envelope of a delta, as far as merging looks into it. */
+/** The fields of a delta's envelope that merging reads. */
 interface DeltaEnvelope {
   readonly jsonrpc: unknown;
   readonly method: unknown;
@@ -25,11 +25,9 @@ const mergedTypes: ReadonlySet<unknown> = new Set(["text_delta", "thinking_delta
 
 /**
  * Merges consecutive deltas of the same content block: of the same session and child, without a number between them,
- * with the same `assistantMessageEvent.type` and `contentIndex`. Frames that are no such deltas, and those that have
- * nothing to be merged with, come back as the very objects that they were, in the order in which they were.
- *
- * A merged frame is the newest record of the block (its `usage` counts up) with the deltas of all joined, in an envelope
- * with `firstSeq..seq`.
+ * with the same `assistantMessageEvent.type` and `contentIndex`. Other frames, and deltas without a neighbour to
+ * merge with, are returned as the same objects in the same order. A merged frame is the newest record of the block
+ * (its `usage` is cumulative) with all deltas joined, in an envelope with `firstSeq..seq`.
  */
 export function mergeDeltas(frames: readonly Frame[]): Frame[] {
   const merged: Frame[] = [];
@@ -45,7 +43,7 @@ export function mergeDeltas(frames: readonly Frame[]): Frame[] {
   return merged;
 }
 
-/** Deltas of one block, one behind the other. */
+/** Consecutive deltas of one block. */
 class Run {
   readonly #first: Frame;
   readonly #deltas: string[];
@@ -86,7 +84,7 @@ class Run {
 }
 
 function deltaOf({ bytes }: Frame): DeltaEnvelope | undefined {
-  // Most that are no deltas of a block are told by their bytes.
+  // Most other frames are recognised by their bytes.
   if (!bytes.includes('"delta":')) return undefined;
   const envelope = parsed(bytes);
   if (envelope === undefined) return undefined;
@@ -101,7 +99,7 @@ function deltaOf({ bytes }: Frame): DeltaEnvelope | undefined {
   return isDelta ? envelope : undefined;
 }
 
-/** High-rate records are passed on without being parsed: one may have the structure of JSON and be none. */
+/** High-rate records are forwarded without parsing, so one may look like JSON and be invalid. */
 function parsed(bytes: Buffer): DeltaEnvelope | undefined {
   try {
     return JSON.parse(bytes.toString("utf8")) as DeltaEnvelope;

@@ -1,15 +1,15 @@
-// How a message of a server's begins on the wire (RFC 6455, 5.2): not masked, not compressed. It is the same for all
-// clients, so it can be built once for all of them.
+// The head of an unmasked, uncompressed server message (RFC 6455, 5.2). It is the same for all clients, so it is
+// built once for all of them.
 
 export const opcodes = { continuation: 0, text: 1 } as const;
 const finalBit = 0x80;
-/** Payloads from here on, up to {@link mediumEnd}, have a head of {@link mediumHeadBytes}. */
+/** Payloads from this size, up to {@link mediumEnd}, have a head of {@link mediumHeadBytes}. */
 const mediumStart = 126;
 const mediumEnd = 0x1_00_00;
 export const mediumHeadBytes = 4;
 export const maxHeadBytes = 10;
 
-/** Whether the head of a whole text message with so many bytes takes {@link mediumHeadBytes}. */
+/** Whether the head of a complete text message of this size takes {@link mediumHeadBytes}. */
 export function isMedium(payloadBytes: number): boolean {
   return payloadBytes >= mediumStart && payloadBytes < mediumEnd;
 }
@@ -19,7 +19,7 @@ export function headLength(payloadBytes: number): number {
   return payloadBytes < mediumEnd ? mediumHeadBytes : maxHeadBytes;
 }
 
-/** Writes a head at `at` and gives where the payload begins. */
+/** Writes a head at `at` and returns the start of the payload. */
 export function writeHead(
   into: Buffer,
   at: number,
@@ -43,5 +43,5 @@ export function writeHead(
   return at + maxHeadBytes;
 }
 
-/** The head of a whole message. */
+/** The head of a complete message. */
 export const wholeText = { opcode: opcodes.text, isLast: true } as const;

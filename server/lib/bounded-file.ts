@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /**
- * The bytes of a small file that others may change meanwhile: never more than `maxBytes` are read, and nobody waits for a
- * pipe. Throws what opening and reading throw, but for a file that is absent.
+ * Reads a small file that others may change at the same time: at most `maxBytes`, and without waiting for a pipe.
+ * Throws the errors of opening and reading, except for a missing file.
  */
 export function readBounded(path: string, maxBytes: number): Buffer | "absent" | "no file" | "too long" {
   let file: number;

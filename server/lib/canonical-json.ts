@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** JSON with the keys of every object in order: equal values give equal texts. Takes JSON values only. */
+/** JSON with the keys of every object sorted: equal values result in equal texts. Takes JSON values only. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === "object" && part !== null && !Array.isArray(part)

@@ -1,7 +1,7 @@
-/** The outcome of {@link within}: what the promise gave, or that the time was up first. */
+/** The outcome of {@link within}: the promise's value, or a timeout. */
 export type Within<T> = { readonly kind: "done"; readonly value: T } | { readonly kind: "timeout" };
 
-/** Waits for a promise at most `timeoutMs`. The promise is not cancelled, and its later rejection is nobody's. */
+/** Waits for a promise at most `timeoutMs`. The promise is not cancelled, and its later rejection is ignored. */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<Within<T>> {
   promise.catch(() => {});
   const { promise: timeUp, resolve } = Promise.withResolvers<Within<T>>();
@@ -15,7 +15,7 @@ export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise
 
 /** Waits for a promise until the signal is aborted; then it throws the signal's reason. The promise is not cancelled. */
 export async function unlessAborted<T>(promise: Promise<T> | T, signal: AbortSignal): Promise<T> {
-  // Where nobody waits for it, its rejection is nobody's.
+  // A rejection after the abort is ignored.
   if (promise instanceof Promise) promise.catch(() => {});
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();

@@ -1,7 +1,7 @@
 export interface PassOptions {
   /** A job whose signal is aborted before its turn leaves the queue, and is rejected with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Waits behind all that do not say so. */
+  /** Waits until all other jobs have started. */
   readonly isSpare?: boolean;
 }
 
@@ -10,13 +10,15 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** Lets so many jobs run at a time; further ones wait in the order of their arrival. */
+/** Limits the number of parallel jobs; further ones wait in order of arrival. */
 export class Gate {
   readonly #waiting: Waiting[] = [];
   readonly #maxHoldMs: number;
   #free: number;
 
-  /** A job that takes longer than `maxHoldMs` goes on, but gives its place to the next: it waits for something itself. */
+  /**
+   * A job that takes longer than `maxHoldMs` continues, but frees its place, because it is probably waiting itself.
+   */
   constructor(places: number, maxHoldMs: number) {
     this.#free = places;
     this.#maxHoldMs = maxHoldMs;

@@ -1,6 +1,6 @@
-/** Counts durations by how long they were, for as long as the daemon lives. */
+/** Counts durations in buckets, for the lifetime of the daemon. */
 export class Histogram {
-  /** Upper bounds, in seconds, smallest first. What is longer is in `count` alone. */
+  /** Upper bounds in seconds, ascending. Longer durations are in `count` only. */
   readonly bounds: readonly number[];
   readonly #counts: number[];
   #count = 0;
@@ -18,7 +18,7 @@ export class Histogram {
     if (index !== -1) this.#counts[index] = (this.#counts[index] ?? 0) + 1;
   }
 
-  /** How many were no longer than each bound, and of all: how many, and how long together. */
+  /** Cumulative counts per bound, the total count, and the sum. */
   get state(): HistogramState {
     let sum = 0;
     const buckets = this.#counts.map((count, index) => {

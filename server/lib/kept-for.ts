@@ -1,4 +1,4 @@
-/** A value that is made anew when it is asked for and older than so many milliseconds. */
+/** Caches a value, and recomputes it when it is older than this many milliseconds. */
 export function keptFor<T>(ms: number, make: () => T): () => T {
   let kept: { readonly value: T; readonly at: number } | undefined;
   return () => {

@@ -1,12 +1,12 @@
-/** Time that only grows, whatever is done to the system's clock, and timers in it. */
+/** Time that only grows, independently of the system clock, with timers. */
 export interface MonotonicClock {
   /** Milliseconds since some moment in the past. */
   now(): number;
-  /** Calls `run` once, so many milliseconds later. The function that it gives takes that back. */
+  /** Calls `run` once after the delay. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 
-/** Longer waits do not fit into a timer. */
+/** Longer delays do not fit into a timer. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export const systemClock: MonotonicClock = {

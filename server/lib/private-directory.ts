@@ -13,13 +13,13 @@ export function makePrivateDirectory(path: string): string {
   const found = lstatSync(real);
   if (!found.isDirectory()) throw new Error(`${real} is not a directory`);
   if (found.uid !== own) throw new Error(`${real} belongs to another user`);
-  // What is in it may be another user's.
+  // Its contents may belong to another user.
   if ((found.mode & 0o022) !== 0) throw new Error(`other users can write to ${real}: delete it`);
   for (let above = dirname(real), below = real; above !== below; below = above, above = dirname(above)) {
     const { uid, gid, mode } = lstatSync(above);
     if (uid !== own && uid !== 0) throw new Error(`${above} belongs to another user`);
     const isSticky = (mode & 0o1000) !== 0;
-    // Many systems give each user a group of the same number, which has no other member.
+    // Many systems give each user a private group with the same id.
     const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== own);
     if (isWritable && !isSticky) throw new Error(`other users can write to ${above}`);
   }

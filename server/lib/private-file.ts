@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 
-/** Reads a file that its user alone may read or write, and that is no link. Throws an Error that says what is wrong. */
+/** Reads a file that only its user may read or write, and that is not a link. Throws an Error with the reason. */
 export function readPrivate(path: string): string {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
@@ -23,7 +23,7 @@ export function readPrivate(path: string): string {
   }
 }
 
-/** Writes such a file, whole or not at all, on the disk when it returns. */
+/** Writes such a file completely or not at all; it is on disk when this returns. */
 export function writePrivate(path: string, text: string): void {
   const temporary = `${path}.${randomBytes(6).toString("hex")}`;
   try {

@@ -3,7 +3,7 @@ export interface RateWindowOptions {
   readonly windowMs: number;
 }
 
-/** Counts what happens in fixed windows of time. Two numbers, however much happens. */
+/** Counts events in fixed windows of time, with constant memory. */
 export class RateWindow {
   readonly #options: RateWindowOptions;
   #startedAt = Number.NEGATIVE_INFINITY;
@@ -13,7 +13,7 @@ export class RateWindow {
     this.#options = options;
   }
 
-  /** Counts one. Whether it is within the bound. */
+  /** Counts one event. Returns whether it is within the limit. */
   add(nowMs: number): boolean {
     if (this.#isOver(nowMs)) {
       this.#startedAt = nowMs;
@@ -23,12 +23,12 @@ export class RateWindow {
     return this.#count <= this.#options.max;
   }
 
-  /** Whether one more would be over the bound. */
+  /** Whether one more event would exceed the limit. */
   isFull(nowMs: number): boolean {
     return !this.#isOver(nowMs) && this.#count >= this.#options.max;
   }
 
-  /** Until the next window can begin. */
+  /** Time until the next window. */
   restMs(nowMs: number): number {
     return Math.max(0, this.#startedAt + this.#options.windowMs - nowMs);
   }

@@ -2,13 +2,13 @@ import { deferred } from "./deferred.ts";
 
 type Release = () => void | Promise<void>;
 
-/** What was acquired, released in reverse order and once. A release that fails does not keep the others from theirs. */
+/** Releases resources once, in reverse order. A failing release does not prevent the others. */
 export class ResourceStack {
   readonly #releases: Release[] = [];
   readonly #released = deferred<void>();
   #releasing = false;
 
-  /** Registers how to release what was just acquired, and gives it back. */
+  /** Registers the release of a new resource, and returns the resource. */
   add<T>(resource: T, release: (resource: T) => void | Promise<void>): T {
     this.defer(() => release(resource));
     return resource;

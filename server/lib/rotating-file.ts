@@ -1,17 +1,17 @@
 import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 
 /**
- * A file that is appended to and, when it has reached its bound, renamed to `<path>.1` and begun anew. Where that cannot
- * be, the old file goes on, up to twice the bound; beyond, and on a full disk, lines are lost and counted.
+ * An append-only file that is renamed to `<path>.1` at its size limit, and started again. If that fails, the old file
+ * grows up to twice the limit; beyond that, and on a full disk, lines are lost and counted.
  */
 export class RotatingFile {
   readonly #path: string;
   readonly #maxBytes: number;
   #descriptor: number;
   #bytes: number;
-  /** From how many bytes on another file is tried. */
+  /** Size at which the next rotation is tried. */
   #rotateAt: number;
-  /** A part of a line stands at the end, and could not be taken back. */
+  /** The file ends with an incomplete line that could not be removed. */
   #isTorn = false;
   #lost = 0;
 
@@ -23,12 +23,12 @@ export class RotatingFile {
     this.#bytes = fstatSync(this.#descriptor).size;
   }
 
-  /** How many lines could not be written. */
+  /** Number of lost lines. */
   get lost(): number {
     return this.#lost;
   }
 
-  /** Never throws: a log that cannot be written ends nothing. */
+  /** Never throws: a failing log must not end the daemon. */
   write(line: string): void {
     if (this.#bytes >= this.#rotateAt) this.#rotate();
     if (this.#bytes >= 2 * this.#maxBytes || !this.#append(Buffer.from(this.#isTorn ? `\n${line}` : line))) {
@@ -36,7 +36,7 @@ export class RotatingFile {
     }
   }
 
-  /** Whether the whole line is in the file. What is there of another is taken back: half a line would spoil the next. */
+  /** Whether the complete line is in the file. A partial line is removed, because it would corrupt the next one. */
   #append(line: Buffer): boolean {
     let written = 0;
     try {
@@ -61,15 +61,15 @@ export class RotatingFile {
     }
   }
 
-  /** The new file is there before the old one is let go. */
+  /** The new file is created before the old one is closed. */
   #rotate(): void {
     const next = `${this.#path}.next`;
     let opened: number | undefined;
     try {
       rmSync(next, { force: true });
-      // Never another's file, whatever stands in its place.
+      // Never follows a link, or opens another user's file.
       opened = openSync(next, "ax", 0o600);
-      // Somebody may have taken it away.
+      // Another process may have removed it.
       if (existsSync(this.#path)) renameSync(this.#path, `${this.#path}.1`);
       renameSync(next, this.#path);
     } catch {
@@ -100,6 +100,6 @@ function close(descriptor: number): void {
   try {
     closeSync(descriptor);
   } catch {
-    // It is closed all the same.
+    // It is closed in any case.
   }
 }

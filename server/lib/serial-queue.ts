@@ -1,9 +1,9 @@
 export interface SerialQueueOptions {
-  /** How many jobs may wait. */
+  /** Maximum number of waiting jobs. */
   readonly maxWaiting: number;
-  /** What a job that finds no place is rejected with. */
+  /** The error for a job when the queue is full. */
   readonly onFull: () => Error;
-  /** Called whenever the last job has ended. */
+  /** Called when the queue becomes empty. */
   readonly onEmpty?: () => void;
 }
 
@@ -11,7 +11,7 @@ interface Job {
   readonly begin: () => Promise<void>;
 }
 
-/** Runs jobs one after the other, in the order of their arrival. A job that fails does not stop the next. */
+/** Runs jobs one at a time, in order of arrival. A failing job does not stop the next. */
 export class SerialQueue {
   readonly #options: SerialQueueOptions;
   readonly #waiting: Job[] = [];
@@ -22,30 +22,30 @@ export class SerialQueue {
   }
 
   /**
-   * Runs the job behind all that wait, and gives its outcome. A job whose signal is aborted before its turn never begins:
-   * it is rejected with the signal's reason.
+   * Runs the job after all waiting ones, and returns its outcome. If the signal aborts before its turn, the job never
+   * begins and is rejected with the signal's reason.
    */
   run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#waiting.length >= this.#options.maxWaiting) return Promise.reject(this.#options.onFull());
     return this.#enqueue({ job, place: "last", signal });
   }
 
-  /** Runs the job before all that wait, but never beside the one that runs. The signal is as with {@link run}. */
+  /** Runs the job before all waiting ones, but after the current one. The signal is as with {@link run}. */
   overtake<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     return this.#enqueue({ job, place: "first", signal });
   }
 
-  /** Whether no job runs, and none waits. */
+  /** Whether no job is running or waiting. */
   get isEmpty(): boolean {
     return !this.#active && this.#waiting.length === 0;
   }
 
-  /** How many jobs wait. */
+  /** Number of waiting jobs. */
   get length(): number {
     return this.#waiting.length;
   }
 
-  /** Whether one runs. */
+  /** Whether a job is running. */
   get isBusy(): boolean {
     return this.#active;
   }

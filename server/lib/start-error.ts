@@ -12,7 +12,7 @@ export type StartErrorKind =
   | "tls_unusable"
   | "platform_unsupported";
 
-/** Why the daemon did not start. It never crosses the wire: there is nobody to tell but the one who started it. */
+/** Why the daemon did not start. It never crosses the wire: only the process that started the daemon receives it. */
 export class StartError extends Error {
   override readonly name = "StartError";
   readonly kind: StartErrorKind;

@@ -1,14 +1,16 @@
 export interface TallyOptions<Details> {
   readonly everyMs: number;
-  /** How many of a kind are told of one by one in that time. Default: 1. */
+  /** Number of events of a kind that are reported individually in a window. Default: 1. */
   readonly atOnce?: number;
-  /** Something that has not happened so often in that time. */
+  /** An event below the limit. */
   readonly first: (details: Details) => void;
-  /** How often it has happened since it was last told, and the last of these. */
+  /** The number of events since the last report, and the newest of them. */
   readonly further: (details: Details, count: number) => void;
 }
 
-/** Tells what may happen very often only so often in a time, and then how often it did, by kinds of which there are few. */
+/**
+ * Limits reports of frequent events: a few per window and kind, then their number. The number of kinds must be small.
+ */
 export class Tally<Details> {
   readonly #options: TallyOptions<Details>;
   readonly #kinds = new Map<string, { told: number; count: number; last: Details }>();

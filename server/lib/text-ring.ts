@@ -12,7 +12,7 @@ export class TextRing {
 
   push(chunk: Buffer): void {
     this.#text += this.#decoder.write(chunk.length > this.#maxBytes ? chunk.subarray(-this.#maxBytes) : chunk);
-    // A UTF-16 unit takes at most three bytes of UTF-8: cut only when the bound could be passed, and then by half.
+    // A UTF-16 unit takes at most three bytes of UTF-8: cut only when the limit could be exceeded, and then by half.
     if (this.#text.length > this.#maxBytes) this.#text = this.#text.slice(-Math.floor(this.#maxBytes / 2));
   }
 

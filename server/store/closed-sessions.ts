@@ -4,7 +4,7 @@ import type { Database } from "./database.ts";
 import type { StoredSession } from "./sessions.ts";
 import { isSound, sumOf } from "./sums.ts";
 
-/** What a session is opened with again: what it may do, who knows of it, and who may act in it. */
+/** The stored options of a closed session: its rights, visibility and control policy. */
 export type ClosedSession = Pick<
   StoredSession,
   | "options"
@@ -18,12 +18,12 @@ export type ClosedSession = Pick<
   | "idleAfterMs"
 >;
 
-/** Of more sessions that were closed the oldest are forgotten. */
+/** Maximum number of closed sessions; the oldest are deleted. */
 const maxClosedSessions = 10_000;
 
 /**
- * What closed sessions were created with, by their ids: pi's session files say nothing of tools, system prompts or trust,
- * and a session must not come back with more rights.
+ * The creation options of closed sessions by id: pi's session files do not contain tools, system prompts or trust,
+ * and a reopened session must not gain rights.
  */
 export class ClosedSessions {
   readonly #database: Database;
@@ -32,7 +32,7 @@ export class ClosedSessions {
   readonly #delete;
   readonly #get;
   readonly #maxClosed: number;
-  /** What the database may not have yet. */
+  /** Records that the database may not have yet. */
   readonly #unwritten = new Map<string, ClosedSession>();
 
   constructor(database: Database, maxClosed = maxClosedSessions) {
@@ -41,7 +41,7 @@ export class ClosedSessions {
     this.#put = database.prepare(
       "INSERT OR REPLACE INTO closed_sessions (session_id, record, record_sum, closed_at) VALUES (?, ?, ?, ?)",
     );
-    // By the order in which they were closed, not by a clock, which can be set: each gets the next rowid.
+    // Ordered by closing, not by a clock, which can be set: each gets the next rowid.
     this.#limit = database.prepare(
       `DELETE FROM closed_sessions WHERE rowid <=
          (SELECT rowid FROM closed_sessions ORDER BY rowid DESC LIMIT 1 OFFSET ?)`,
@@ -50,7 +50,7 @@ export class ClosedSessions {
     this.#get = database.prepare("SELECT record, record_sum AS sum FROM closed_sessions WHERE session_id = ?");
   }
 
-  /** Resolves when it is on disk. What fails is written again. A session whose file is gone cannot be opened again. */
+  /** Resolves when it is on disk. Failed writes are retried. A session whose file is missing cannot be reopened. */
   async put({ sessionId, file, ephemeral, ...session }: StoredSession): Promise<void> {
     if (ephemeral === true || !existsSync(file)) return;
     const closed = closedSession(session);

@@ -4,21 +4,19 @@ const width = 20;
 const openFlags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW;
 
 /**
- * The number of the newest commit, in a file of its own beside the database. SQLite ends a WAL at the first frame that is
- * torn, and says nothing of what stood behind it; a database that is behind this number has lost commits.
- *
- * It is written after each commit and not synced: the database can never be behind it because of a power failure, and
- * what it costs is a few microseconds.
+ * The number of the newest commit, in a file next to the database. SQLite ends a WAL at the first torn frame without
+ * reporting later ones; a database with a lower number than this has lost commits. It is written after each commit
+ * and not synced: a power failure can never make the database older than this file, and it costs a few microseconds.
  */
 export class CommitMark {
-  /** The open file, which another thread of this process may write, too. */
+  /** The open file, which another thread of this process may also write. */
   readonly descriptor: number;
 
   private constructor(descriptor: number) {
     this.descriptor = descriptor;
   }
 
-  /** The file is made, with mode 0600, if it is not there. */
+  /** Creates the file with mode 0600 if it is missing. */
   static open(file: string): CommitMark {
     return new CommitMark(openSync(file, openFlags, 0o600));
   }
@@ -28,7 +26,7 @@ export class CommitMark {
     return new CommitMark(descriptor);
   }
 
-  /** Undefined where none was written, or where it cannot be read. */
+  /** Undefined if it was never written, or cannot be read. */
   read(): number | undefined {
     const bytes = Buffer.alloc(width);
     const length = readSync(this.descriptor, bytes, 0, width, 0);
@@ -36,7 +34,7 @@ export class CommitMark {
     return /^\d{19}\n$/.test(text) ? Number(text) : undefined;
   }
 
-  /** Throws what the system says. */
+  /** Throws errors of the system. */
   write(commits: number): void {
     writeSync(this.descriptor, `${String(commits).padStart(width - 1, "0")}\n`, 0, "latin1");
   }

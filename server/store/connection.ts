@@ -1,18 +1,18 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { addPacking } from "./packing.ts";
 
-/** What is bound to a statement. */
+/** A parameter of a statement. */
 export type Parameters = readonly (string | number | null | Uint8Array)[];
 
-/** Opens a connection. Throws what SQLite throws. */
+/** Opens a connection. Throws errors of SQLite. */
 export type Connect = (path: string) => DatabaseSync;
 
-/** The bound of the WAL's file once its frames are in the database: it is cut to this after a larger transaction. */
+/** The WAL file is truncated to this size after a larger transaction, once its frames are in the database. */
 const maxIdleWalBytes = 16 * 1024 * 1024;
 
 /**
- * WAL mode with a sync at every commit. Pages that were freed can be given back to the file system, which SQLite takes only
- * for a database that is still empty.
+ * WAL mode with a sync at every commit. Incremental vacuum returns freed pages to the file system; SQLite accepts
+ * that setting only for an empty database.
  */
 export const connect: Connect = (path) => {
   const database = new DatabaseSync(path);
@@ -27,7 +27,7 @@ export const connect: Connect = (path) => {
   }
 };
 
-/** A statement that outlives the connection on which it was compiled. It is compiled when it is first asked. */
+/** A statement that survives its connection. It is compiled on first use. */
 export class Statement {
   readonly sql: string;
   readonly #connection: () => DatabaseSync;
@@ -57,13 +57,13 @@ export class Statement {
   }
 }
 
-/** Why a transaction failed, as far as it decides what is done next. */
+/** Why a transaction failed, as the next step depends on it. */
 export type FailureKind =
-  /** There is no room, or another process holds the database. It was taken back, and the connection is good. */
+  /** The disk is full, or another process holds the database. It was rolled back, and the connection is usable. */
   | "unready"
-  /** The system could not read, write or sync, or what was read is damaged: the connection is not to be trusted. */
+  /** The system failed to read, write or sync, or the data are damaged: the connection must not be used any more. */
   | "broken"
-  /** The statement itself was wrong. */
+  /** The statement itself was invalid. */
   | "statement";
 
 const codes: Readonly<Record<number, FailureKind>> = {

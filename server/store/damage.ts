@@ -4,17 +4,17 @@ import { failureKind } from "./connection.ts";
 import { knownShape } from "./migrations.ts";
 import { type Row, rowsSql, tables } from "./rows.ts";
 
-/** What is wrong with a store, in words. */
+/** A description of the damage. */
 export interface Damage {
   readonly why: string;
-  /** Whether its newest transactions are missing, or may be: then what it says of a delivery may be out of date. */
+  /** Whether its newest transactions may be missing, so that delivery states may be out of date. */
   readonly isStale: boolean;
 }
 
 /**
- * Looks a store over, and changes nothing of it: SQLite's own check, each row against its sum, and the number of the newest
- * commit against what was noted outside. Takes some 0.3 s for 100 MB. Throws where it cannot be read at all for another
- * reason than damage (permissions, a locked or failing disk).
+ * Checks a store without changing it: SQLite's own check, each row against its checksum, and the newest commit
+ * against the mark. Takes about 0.3 s for 100 MB. Throws if the store cannot be read for another reason than damage
+ * (permissions, a locked or failing disk).
  */
 export function findDamage(path: string, noted: number | undefined): Damage | undefined {
   const isThere = existsSync(path) && statSync(path).size > 0;
@@ -23,7 +23,7 @@ export function findDamage(path: string, noted: number | undefined): Damage | un
   }
   let database: DatabaseSync | undefined;
   try {
-    // A connection that may write would move the WAL into the database when it is closed.
+    // A writable connection would checkpoint the WAL when it is closed.
     database = new DatabaseSync(path, { readOnly: true });
     return lookOver(database, noted);
   } catch (error) {
@@ -36,7 +36,7 @@ export function findDamage(path: string, noted: number | undefined): Damage | un
 
 function lookOver(database: DatabaseSync, noted: number | undefined): Damage | undefined {
   const shape = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
-  // A newer version's store is not damaged; opening it says what it is.
+  // A newer version's store is not damaged; opening it reports the version.
   if (shape > knownShape) return undefined;
   if (shape === 0) {
     return noted === undefined ? undefined : { why: "The database is empty.", isStale: true };
@@ -54,7 +54,7 @@ function lookOver(database: DatabaseSync, noted: number | undefined): Damage | u
   return { why: `The newest ${missing} transactions are missing: the end of the WAL is gone or torn.`, isStale };
 }
 
-/** The shape that has the table `commits`. */
+/** The first shape with the table `commits`. */
 const firstCountedShape = 3;
 
 function newestCommit(database: DatabaseSync): number {
@@ -67,6 +67,6 @@ function isDamage(error: unknown): boolean {
   if (!(error instanceof Error) || !("errcode" in error)) return false;
   const code = Number(error.errcode);
   const primary = code & 0xff;
-  // SQLITE_ERROR: a table or column that must be there is not. IOERR and CANTOPEN are the system's, and may pass.
+  // SQLITE_ERROR: a required table or column is missing. IOERR and CANTOPEN are errors of the system, and may pass.
   return code === shortRead || primary === 1 || (failureKind(error) === "broken" && primary !== 10 && primary !== 14);
 }

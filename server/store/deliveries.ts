@@ -4,14 +4,14 @@ import { type Database, maxCloseMs } from "./database.ts";
 import { steadyNow } from "./retention-clock.ts";
 import { isSound, sumOf } from "./sums.ts";
 
-/** What is kept of a push: what the helper needs, and what the daemon itself sees to. */
+/** The stored part of a push: for the helper and for the daemon. */
 export interface StoredPush extends HeldPush {
   /** Absent: it is kept. */
   readonly onClearQueue?: "drop";
   readonly expiresAfterMs?: number;
 }
 
-/** A delivery and the push that it is about. */
+/** A delivery and its push. */
 export interface StoredDelivery {
   readonly push: StoredPush;
   readonly delivery: Delivery;
@@ -24,13 +24,13 @@ export interface DeliveryQuery {
   readonly behind?: Delivery | undefined;
 }
 
-/** What is kept of settled deliveries. */
+/** Limits on stored settled deliveries. */
 export interface SettledBounds {
   readonly maxSettled: number;
   readonly maxSettledBytes: number;
 }
 
-/** The bounds are looked at when a part of them as large as this was added. */
+/** The limits are checked each time this fraction of them was added. */
 const share = 16;
 
 export class DeliveryStore {
@@ -50,7 +50,7 @@ export class DeliveryStore {
   #addedSince = 0;
   #bytesSince = 0;
 
-  /** `now` is the time that the age of a settled delivery is counted from. */
+  /** `now`: the time from which the age of settled deliveries is counted. */
   constructor(database: Database, bounds: Partial<SettledBounds> = {}, now = steadyNow) {
     this.#database = database;
     this.#now = now;
@@ -87,7 +87,7 @@ export class DeliveryStore {
     this.#open = database.prepare(`SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY number`);
   }
 
-  /** Those on disk, the one that was accepted last first, from behind the given one on. */
+  /** The stored ones, newest accepted first, after the given one. */
   list({ sessionIds, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
     const inThese = sessionIds === undefined ? [] : [JSON.stringify(sessionIds)];
     const rows = (sessionIds === undefined ? this.#list : this.#listOf).all(
@@ -99,12 +99,12 @@ export class DeliveryStore {
     return rows.map((row) => parse(row).delivery);
   }
 
-  /** Forgets what was settled before the given time, in Unix milliseconds. */
+  /** Deletes deliveries that were settled before the given time, in Unix milliseconds. */
   expire(before: number): Promise<void> {
     return this.#database.write(this.#expire, before);
   }
 
-  /** Forgets the oldest of those that are settled, beyond the bounds. */
+  /** Deletes the oldest settled ones beyond the limits. */
   limit(): Promise<void> {
     this.#addedSince = 0;
     this.#bytesSince = 0;
@@ -114,7 +114,7 @@ export class DeliveryStore {
     return this.#database.write(this.#excess, maxSettled, maxSettledBytes);
   }
 
-  /** Resolves when it is on disk. Rejects with `store_failed`: then nothing of it is stored. */
+  /** Resolves when it is on disk. Rejects with `store_failed`; then nothing is stored. */
   add({ push, delivery }: StoredDelivery): Promise<void> {
     const pushText = JSON.stringify(push);
     const record = JSON.stringify(delivery);
@@ -132,7 +132,7 @@ export class DeliveryStore {
     );
   }
 
-  /** Resolves when it is on disk. When it rejects it is written again as soon as the store is back. */
+  /** Resolves when it is on disk. When it rejects, it is retried as soon as the store works again. */
   update(delivery: Delivery, settled: boolean): Promise<void> {
     const record = JSON.stringify(delivery);
     const { deliveryId } = delivery;
@@ -147,17 +147,17 @@ export class DeliveryStore {
     );
   }
 
-  /** Has what was added and updated brought to disk at the end of this turn of the event loop. */
+  /** Commits additions and updates at the end of this turn of the event loop. */
   hurry(): void {
     this.#database.hurry();
   }
 
-  /** Resolves when what was added and updated until now is on disk, or has failed. */
+  /** Resolves when additions and updates so far are on disk, or have failed. */
   written(): Promise<void> {
     return this.#database.written();
   }
 
-  /** Brings to disk, now, what was added and updated, while everybody waits: for the end of a daemon. */
+  /** Writes and syncs now, blocking the event loop: for the end of a daemon. */
   flush(): void {
     this.#database.flush(maxCloseMs);
   }
@@ -174,7 +174,7 @@ export class DeliveryStore {
     return row === undefined ? undefined : parse(row);
   }
 
-  /** Those that may still change, in the order of their acceptance. */
+  /** The open ones, in order of acceptance. */
   open(): readonly StoredDelivery[] {
     return this.#open.all().map(parse);
   }
@@ -190,7 +190,7 @@ function page(condition: string): string {
     ORDER BY number DESC LIMIT ?3`;
 }
 
-/** Throws where the row does not say what was written into it. */
+/** Throws if the row differs from what was written. */
 function parse(row: Readonly<Record<string, unknown>>): StoredDelivery {
   const { push, record, pushSum, recordSum } = row;
   if (!isSound(push, pushSum) || !isSound(record, recordSum)) throw new Error("A delivery in the store is damaged.");

@@ -2,7 +2,7 @@ import type { Dialog } from "../../protocol/dialog.ts";
 import type { Database } from "./database.ts";
 import { isSound, sumOf } from "./sums.ts";
 
-/** Open dialogs, and the newest of those that have ended. */
+/** Open dialogs, and the newest ended ones. */
 export class DialogStore {
   readonly #database: Database;
   readonly #put;
@@ -29,7 +29,7 @@ export class DialogStore {
     );
   }
 
-  /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
+  /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
   put(dialog: Dialog): Promise<void> {
     const { dialogId, sessionId, state, openedAt } = dialog;
     const record = JSON.stringify(dialog);
@@ -43,7 +43,7 @@ export class DialogStore {
     return row === undefined ? undefined : parse(row);
   }
 
-  /** What a daemon that has ended without a word has left open, the oldest first. */
+  /** Dialogs that a killed daemon left open, oldest first. */
   open(): readonly Dialog[] {
     return this.#open.all().flatMap((row) => parse(row) ?? []);
   }
@@ -52,13 +52,13 @@ export class DialogStore {
     return this.#database.clear(`dialogs of ${sessionId}`, this.#deleteOf, sessionId);
   }
 
-  /** Keeps so many of those that have ended. */
+  /** Limits the number of ended dialogs. */
   limit(maxResolved: number): Promise<void> {
     return this.#database.keep("ended dialogs", this.#limit, maxResolved);
   }
 }
 
-/** A damaged record is as one that was forgotten: nobody waits for the dialog any more. */
+/** A damaged record counts as deleted: no client waits for the dialog any more. */
 function parse({ record, sum }: Readonly<Record<string, unknown>>): Dialog | undefined {
   return isSound(record, sum) ? (JSON.parse(record) as Dialog) : undefined;
 }

@@ -1,19 +1,19 @@
 import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, writevSync } from "node:fs";
 import { join } from "node:path";
 
-/** An event that was told and may not be stored. All numbers from `from` to its own are covered by it. */
+/** An event that was sent and may not be stored. It covers all numbers from `from` to its own. */
 export interface TailedEvent {
   readonly sessionId: string;
-  /** The log that it is of: a session of the same id can have had another. */
+  /** The epoch of its log: an earlier session with the same id had another. */
   readonly epoch: string;
   readonly from: number;
   readonly seq: number;
   readonly frame: Buffer;
 }
 
-/** What was written up to a moment. */
+/** The part written up to a moment. */
 export interface SealedTail {
-  /** All of it is in the store. Never throws: what cannot be removed is passed over by the next daemon. */
+  /** All of it is in the store. Never throws: the next daemon ignores files that cannot be removed. */
   remove(): void;
 }
 
@@ -22,8 +22,8 @@ const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | 
 const lineFeed = Buffer.from("\n");
 
 /**
- * What is told and not stored yet, in files that are written before anybody is told and never synced: the system keeps
- * them when the daemon is killed.
+ * Events that were sent and are not stored yet, in files that are written before the events are sent, and never
+ * synced: the system keeps them when the daemon is killed.
  */
 export class EventTail {
   readonly #directory: string;
@@ -33,12 +33,14 @@ export class EventTail {
   #number: number;
   #hasFailed = false;
   readonly #maxBytes: number;
-  /** What lies in files of this daemon, and what of it is in the newest. */
+  /** Bytes in this daemon's files, and in the newest of them. */
   #bytes = 0;
   #fileBytes = 0;
   #isFull = false;
 
-  /** Beyond `maxBytes` nothing more is written before something is removed: a killed daemon loses it, as a gap. */
+  /**
+   * Beyond `maxBytes` nothing is written until something is removed: a killed daemon loses these events, as a gap.
+   */
   constructor(directory: string, onFailure: (error: unknown) => void, maxBytes: number) {
     this.#directory = directory;
     this.#onFailure = onFailure;
@@ -46,7 +48,7 @@ export class EventTail {
     this.#number = Math.max(0, ...numbersIn(directory)) + 1;
   }
 
-  /** What an earlier daemon has left, in order. Bytes that are no such events, as a torn end, are passed over. */
+  /** The events of an earlier daemon, in order. Other bytes, such as a torn end, are skipped. */
   static *left(directory: string): Generator<TailedEvent, void> {
     for (const number of numbersIn(directory)) {
       const bytes = readFileSync(fileOf(directory, number));
@@ -59,12 +61,15 @@ export class EventTail {
     }
   }
 
-  /** Forgets what an earlier daemon has left. */
+  /** Deletes the files of an earlier daemon. */
   static clear(directory: string): void {
     for (const number of numbersIn(directory)) rmSync(fileOf(directory, number), { force: true });
   }
 
-  /** Writes a frame of the log of that name. Never throws: what cannot be written is lost only if the daemon is killed before it is stored. */
+  /**
+   * Writes a frame of a log. Never throws: an unwritten frame is lost only if the daemon is killed before it is
+   * stored.
+   */
   append(epoch: string, from: number, frame: Buffer): void {
     if (this.#bytes + frame.length > this.#maxBytes) {
       const message = `The tail of the logs holds ${this.#bytes} bytes: what a store that fails has not taken fills it.`;
@@ -74,7 +79,7 @@ export class EventTail {
     }
     try {
       this.#descriptor ??= this.#open();
-      // What a failure has left of a line is ended by its own.
+      // Ends a partial line of a failed write.
       const head = Buffer.from(`${this.#hasFailed ? "\n" : ""}${epoch} ${from} `, "latin1");
       const length = head.length + frame.length + lineFeed.length;
       const written = writevSync(this.#descriptor, [head, frame, lineFeed]);
@@ -88,7 +93,7 @@ export class EventTail {
     }
   }
 
-  /** Begins another file; undefined where nothing was written since the last time. */
+  /** Begins another file; undefined if nothing was written since the last call. */
   seal(): SealedTail | undefined {
     if (this.#descriptor === undefined) return undefined;
     const file = this.#file;
@@ -114,7 +119,7 @@ export class EventTail {
   /** Never throws. */
   close(): void {
     const descriptor = this.#descriptor;
-    // Whatever comes of its closing: its number may be another file's then.
+    // Errors of closing are ignored, because its number may already be another file's.
     this.#descriptor = undefined;
     this.#attempt(() => descriptor !== undefined && closeSync(descriptor));
   }
