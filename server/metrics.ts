@@ -25,18 +25,18 @@ type Labels = Readonly<Record<string, string>>;
 
 const deliveryBounds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 3_600];
 const sessionStates = ["starting", "idle", "running", "hibernated", "crashed"];
-/** How often a timer looks how late it is. */
+/** The resolution of the timer that measures event loop delay. */
 const loopResolutionMs = 20;
 
-/** The system is not asked more often. */
+/** Cached, because each query is a system call. */
 const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
-/** What the daemon measures of itself. What is counted anyway is only read here, when somebody asks. */
+/** The daemon's metrics. Existing counters are read only on request. */
 export class Metrics {
   readonly #untilDelivered = new Histogram(deliveryBounds);
   #loopDelay: ReturnType<typeof monitorEventLoopDelay> | undefined;
 
-  /** Every change of every delivery. */
+  /** Receives every change of every delivery. */
   deliveryChanged({ state, history }: Delivery): void {
     if (state !== "delivered") return;
     const accepted = history[0]?.at;
@@ -56,35 +56,35 @@ export class Metrics {
     const { occupancy, warm } = registry.children;
     const edge = sources.edge();
     return [
-      gauge("pi_rpcd_uptime_seconds", "Since the daemon has started.", (Date.now() - sources.startedAt) / 1_000),
+      gauge("pi_rpcd_uptime_seconds", "Time since the daemon started.", (Date.now() - sources.startedAt) / 1_000),
       byLabel("pi_rpcd_sessions", "Sessions, by state.", "state", states),
       gauge("pi_rpcd_children", "pi processes of sessions.", occupancy.size),
-      gauge("pi_rpcd_warm_children", "pi processes that wait for a session.", warm),
+      gauge("pi_rpcd_warm_children", "Warm pi processes without a session.", warm),
       gauge(
         "pi_rpcd_children_private_bytes",
-        "Their memory that they do not share, when it was last weighed.",
+        "Unshared memory of the pi processes at the last measurement.",
         occupancy.bytes,
       ),
-      counter("pi_rpcd_child_starts_total", "pi processes that were started for sessions.", occupancy.started),
-      counter("pi_rpcd_child_crashes_total", "pi processes of sessions that ended unasked.", occupancy.crashed),
-      counter("pi_rpcd_events_total", "Notifications of all sessions that got a number.", logs.appended),
-      gauge("pi_rpcd_retained_event_bytes", "Notifications in memory, for those who come back.", logs.retainedBytes),
+      counter("pi_rpcd_child_starts_total", "pi processes started for sessions.", occupancy.started),
+      counter("pi_rpcd_child_crashes_total", "pi processes of sessions that ended unexpectedly.", occupancy.crashed),
+      counter("pi_rpcd_events_total", "Numbered notifications of all sessions.", logs.appended),
+      gauge("pi_rpcd_retained_event_bytes", "Notifications in memory for reconnecting clients.", logs.retainedBytes),
       gauge("pi_rpcd_waiting_calls", "Calls that wait for their turn at a session.", waiting),
-      byLabel("pi_rpcd_open_deliveries", "Deliveries that are on their way, by state.", "state", tracker.openByState()),
-      histogram("pi_rpcd_delivery_seconds", "From a push's acceptance to its delivery.", this.#untilDelivered),
-      gauge("pi_rpcd_open_dialogs", "Questions of extensions that wait for an answer.", dialogs.openCount),
+      byLabel("pi_rpcd_open_deliveries", "Open deliveries, by state.", "state", tracker.openByState()),
+      histogram("pi_rpcd_delivery_seconds", "Time from a push's acceptance to its delivery.", this.#untilDelivered),
+      gauge("pi_rpcd_open_dialogs", "Open dialogs of extensions.", dialogs.openCount),
       gauge("pi_rpcd_connections", "WebSocket connections.", edge?.connections ?? 0),
-      counter("pi_rpcd_dropped_deltas_total", "Deltas that slow readers did not get.", edge?.droppedDeltas ?? 0),
-      counter("pi_rpcd_store_commits_total", "Transactions of the store, over all daemons.", database.commits),
-      histogram("pi_rpcd_store_commit_seconds", "From a transaction's begin to its sync.", database.commitTimes),
-      gauge("pi_rpcd_store_unwritten", "Changes that wait until the store can be written again.", database.unwritten),
+      counter("pi_rpcd_dropped_deltas_total", "Deltas that were dropped for slow readers.", edge?.droppedDeltas ?? 0),
+      counter("pi_rpcd_store_commits_total", "Transactions of the store since it was created.", database.commits),
+      histogram("pi_rpcd_store_commit_seconds", "Time from a transaction's begin to its sync.", database.commitTimes),
+      gauge("pi_rpcd_store_unwritten", "Changes that wait for a failing store.", database.unwritten),
       gauge("pi_rpcd_resident_bytes", "The daemon's own memory.", residentBytes()),
-      counter("pi_rpcd_lost_log_lines_total", "Lines that the log's file has not taken.", sources.lostLogLines()),
+      counter("pi_rpcd_lost_log_lines_total", "Log lines that could not be written.", sources.lostLogLines()),
       this.#loop(),
     ];
   }
 
-  /** Measured from the first time that somebody asks: the timer for it costs a little. */
+  /** Measured from the first request on, because the timer has a small cost. */
   #loop(): Metric {
     if (this.#loopDelay === undefined) {
       this.#loopDelay = monitorEventLoopDelay({ resolution: loopResolutionMs });
@@ -101,7 +101,7 @@ export class Metrics {
     delay.reset();
     return {
       name: "pi_rpcd_event_loop_delay_seconds",
-      help: "How late a timer was, since this was last asked for.",
+      help: "Delay of the event loop since the previous request.",
       type: "gauge",
       samples,
     };

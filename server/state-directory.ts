@@ -135,7 +135,7 @@ export class StateDirectory {
 
 function readToken(file: string): string {
   const token = readPrivate(file).trim();
-  if (!/^[\w-]{43,}$/.test(token)) throw new Error("it holds no token");
+  if (!/^[\w-]{43,}$/.test(token)) throw new Error("it does not contain a token");
   return token;
 }
 

@@ -4,7 +4,7 @@ import { StartError } from "../lib/start-error.ts";
 import { readFile, usualPath } from "./file.ts";
 import { type SettingName, settings, type Values } from "./settings.ts";
 
-/** Where a setting's value comes from. */
+/** The source of a setting's value. */
 export type Origin =
   | { readonly kind: "default" }
   | { readonly kind: "file"; readonly path: string; readonly line: number }
@@ -12,10 +12,10 @@ export type Origin =
   | { readonly kind: "option"; readonly name: string };
 
 export interface Sources {
-  /** The configuration file, which must be there. Default: the usual one, if there is one. */
+  /** The configuration file, which must exist. Default: the file at the usual path, if it exists. */
   readonly file?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** What options of a command line, or a program, say. Undefined counts as absent. */
+  /** Options from a command line or a program. Undefined counts as absent. */
   readonly options?: { readonly [K in SettingName]?: unknown };
 }
 
@@ -23,7 +23,7 @@ export interface Sources {
 export interface Configuration {
   readonly values: Values;
   readonly origins: Readonly<Record<SettingName, Origin>>;
-  /** The file that was looked for, and whether it is there. */
+  /** The path of the file, and whether the file exists. */
   readonly file: { readonly path: string; readonly exists: boolean };
 }
 
@@ -33,8 +33,8 @@ const paths: ReadonlySet<SettingName> = new Set(["pi", "logFile", "tlsCert", "tl
 const names = Object.keys(settings) as readonly SettingName[];
 
 /**
- * Puts the configuration together: defaults, then the file, then the environment, then options; whoever comes later
- * goes before. Throws a {@link StartError} `config_invalid` that names the place of what is wrong.
+ * Merges the configuration: defaults, then the file, then the environment, then options; later sources win. Throws a
+ * {@link StartError} `config_invalid` that names the place of each mistake.
  */
 export function configure({ file, env, options = {} }: Sources, validator: Validator): Configuration {
   const found = readFile({ file, env }, validator);
@@ -66,7 +66,10 @@ export function configure({ file, env, options = {} }: Sources, validator: Valid
   };
 }
 
-/** A variable's text as what its setting is. What it cannot be stays text, and is refused by the schema. */
+/**
+ * Converts a variable's text to the type of its setting. Text that cannot be converted stays text, and the schema
+ * refuses it.
+ */
 function fromText(text: string, schema: object): unknown {
   const { type } = schema as { readonly type?: string };
   if (type === "integer" && /^\d{1,15}$/.test(text)) return Number(text);
@@ -78,5 +81,5 @@ function checked(value: unknown, place: string, schema: object, validator: Valid
   const [finding] = validator.schema(schema, value);
   if (finding === undefined) return value;
   const where = finding.path === "" ? place : `${place} (${finding.path})`;
-  throw new StartError("config_invalid", `${where} ${finding.message}, and is ${JSON.stringify(value)}.`);
+  throw new StartError("config_invalid", `${where} ${finding.message}, but is ${JSON.stringify(value)}.`);
 }

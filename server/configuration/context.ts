@@ -3,7 +3,7 @@ import type { Values } from "./settings.ts";
 
 type Given = Pick<Values, Extract<keyof Values, `context.${string}`>>;
 
-/** What is configured of contexts. */
+/** The configuration of contexts. */
 export function contextConfiguration(values: Given): {
   readonly readRoots: readonly string[];
   readonly ackTimeoutMs: number;

@@ -7,10 +7,10 @@ import { Jsonc, JsoncError } from "./jsonc.ts";
 import { configurationsIn, mistakesOfFile, mistakesOfLayers } from "./part-files.ts";
 import { ConfigurationFile, type SettingName, settings } from "./settings.ts";
 
-/** A larger file is none of ours. */
+/** A larger file is not a configuration file. */
 const maxBytes = 4 * 1024 * 1024;
 
-/** What a configuration file says. */
+/** The content of a configuration file. */
 export interface FoundFile {
   readonly path: string;
   /** Each has been checked against its schema. */
@@ -18,7 +18,7 @@ export interface FoundFile {
 }
 
 export interface FileChoice {
-  /** Must be there. Default: the file at its usual place, if there is one. */
+  /** Must exist. Default: the file at its usual path, if it exists. */
   readonly file: string | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
@@ -26,14 +26,14 @@ export interface FileChoice {
 /** `$XDG_CONFIG_HOME/pi-rpcd/config.json`, else `~/.config/pi-rpcd/config.json`. */
 export function usualPath(env: NodeJS.ProcessEnv): string {
   const home = env["XDG_CONFIG_HOME"];
-  // The specification of XDG says that a relative path is to be ignored.
+  // The XDG specification says to ignore a relative path.
   const configHome = home !== undefined && isAbsolute(home) ? home : join(env["HOME"] || homedir(), ".config");
   return join(configHome, "pi-rpcd", "config.json");
 }
 
 /**
- * Reads the configuration file: JSON with comments. Undefined where there is none and none was named. Throws a
- * {@link StartError} `config_invalid` that names each place.
+ * Reads the configuration file: JSON with comments. Undefined if no file was named and the usual one is missing.
+ * Throws a {@link StartError} `config_invalid` that names each mistake.
  */
 export function readFile({ file, env }: FileChoice, validator: Validator): FoundFile | undefined {
   const path = file === undefined ? usualPath(env) : resolve(file);

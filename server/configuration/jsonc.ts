@@ -7,12 +7,12 @@ import {
   printParseErrorCode,
 } from "jsonc-parser";
 
-/** Why a text is no JSON with comments, or none that says each thing once. */
+/** Why a text is not valid JSON with comments, or repeats a key. */
 export class JsoncError extends Error {
   override readonly name = "JsoncError";
 }
 
-/** JSON with comments, and where in it everything stands. */
+/** JSON with comments, with the position of every value. */
 export class Jsonc {
   readonly value: unknown;
   readonly #text: string;
@@ -30,7 +30,7 @@ export class Jsonc {
     const tree = parseTree(text, errors, { allowTrailingComma: true, disallowComments: false });
     const [error] = errors;
     if (error !== undefined || tree === undefined) {
-      const what = error === undefined ? "it is empty" : printParseErrorCode(error.error);
+      const what = error === undefined ? "The file is empty" : printParseErrorCode(error.error);
       throw new JsoncError(`is not JSON: line ${lineAt(text, error?.offset ?? 0)}: ${what}`);
     }
     const doubled = repeatedKey(tree);
@@ -42,19 +42,22 @@ export class Jsonc {
     return new Jsonc(text, tree);
   }
 
-  /** What stands at a path of keys, and in which line. */
+  /** The value at a path of keys, and its line. */
   at(path: readonly string[]): { readonly value: unknown; readonly line: number } | undefined {
     const node = findNodeAtLocation(this.#tree, [...path]);
     return node === undefined ? undefined : { value: getNodeValue(node), line: lineAt(this.#text, node.offset) };
   }
 
-  /** The line of what a JSON pointer names, else of the last thing on the way to it. */
+  /** The line of a JSON pointer's target, or of the last existing node on the path to it. */
   lineOf(pointer: string): number {
     return lineAt(this.#text, nodeAt(this.#tree, pointer).offset);
   }
 }
 
-/** A key that stands twice in one object, or that names no property: one of them would be lost without a word. */
+/**
+ * A key that is repeated in one object, or that is not an ordinary property: one of the values would be lost
+ * silently.
+ */
 function repeatedKey(
   node: Node,
 ): { readonly value: unknown; readonly offset: number; readonly why: string } | undefined {
@@ -63,7 +66,7 @@ function repeatedKey(
     for (const { children: [key] = [] } of node.children ?? []) {
       if (key === undefined) continue;
       if (key.value === "__proto__") return { value: key.value, offset: key.offset, why: "is not a known parameter" };
-      if (seen.has(key.value)) return { value: key.value, offset: key.offset, why: "is there twice" };
+      if (seen.has(key.value)) return { value: key.value, offset: key.offset, why: "is repeated" };
       seen.add(key.value);
     }
   }
@@ -74,7 +77,7 @@ function repeatedKey(
   return undefined;
 }
 
-/** The node that a JSON pointer names, else the last one on the way to it. */
+/** The node at a JSON pointer, or the last existing one on the path to it. */
 function nodeAt(tree: Node, pointer: string): Node {
   const words = pointer
     .split("/")
@@ -83,7 +86,7 @@ function nodeAt(tree: Node, pointer: string): Node {
   for (let end = words.length; end > 0; end -= 1) {
     const path = words.slice(0, end);
     const node = findNodeAtLocation(tree, path) ?? findNodeAtLocation(tree, path.map(asIndex));
-    // What a person looks for is the line of the key.
+    // People look for the line of the key.
     if (node !== undefined) return node.parent?.type === "property" ? node.parent : node;
   }
   return tree;

@@ -1,143 +1,156 @@
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 
-/** Every bound of the daemon beyond those of the edge, with its unit in its name. */
+/** All limits of the daemon except those of the edge, with their units in their names. */
 export const limits = {
-  /** Sessions that are not closed, children or not. */
+  /** Sessions that are not closed, with or without a child. */
   maxSessions: 1_000,
-  /** pi reads a session file as one string, of which V8 takes no more. */
+  /** pi reads a session file as one string, which V8 limits to this size. */
   maxSessionFileBytes: 512 * 1024 * 1024,
-  /** How often a daemon looks whether its state directory is still there. */
+  /** Interval at which a daemon checks that its state directory still exists. */
   lookAtStateDirectoryEveryMs: 1_000,
   /** Named tokens. */
   maxTokens: 256,
   /** Calls that wait for their turn at one session. */
   maxWaitingCalls: 256,
-  /** The last answers of the pi of all sessions that are in memory. */
+  /** The last answers of pi, of all sessions in memory. */
   maxCachedAnswersBytes: 16 * 1024 * 1024,
-  /** One answer that is kept. */
+  /** One cached answer. */
   maxCachedAnswerBytes: 256 * 1024,
-  /** A session file that the daemon reads to answer in place of a pi. */
+  /** A session file that the daemon reads to answer instead of a pi. */
   maxAnsweringFileBytes: 64 * 1024 * 1024,
-  /** How long pi's list of models is kept while nothing changes that it is made of. */
+  /** How long pi's list of models is cached while its sources do not change. */
   keepModelsMs: 5 * 60 * 1_000,
   context: {
     /** How long a helper may take to confirm the context of an ephemeral session. */
     ackTimeoutMs: 10_000,
-    /** Larger documents are prepared by another thread, of which there are so many at a time; further ones wait. */
+    /** Larger documents are prepared in worker threads, of which this many run at a time; further documents wait. */
     maxOwnBytes: 128 * 1024,
     maxThreads: 2,
     maxWaiting: 64,
-    /** Of all documents and session files that are held for them at a time; further ones wait, as many and as long. */
+    /** All documents and session files in memory for these threads; further ones wait, with the same bounds. */
     maxHeldBytes: 256 * 1024 * 1024,
-    /** One thread's work, with its wait for a place. */
+    /** One thread's work, including its wait for a place. */
     workTimeoutMs: 60_000,
-    /** Memory of one thread. */
+    /** The heap of one thread. */
     maxThreadMiB: 4_096,
-    /** What is given in an answer: the items of an inspection, and an export. */
+    /** The inline content of an answer: the items of an inspection, or an export. */
     maxInlineBytes: 8 * 1024 * 1024,
-    /** Exports as files: how long they are kept, and how many. */
+    /** Exports as files: how long they are kept, and their number. */
     keepExportsMs: 60 * 60 * 1_000,
     maxExports: 32,
-    /** Which model pi takes for which options, while nothing changes that this follows from. */
+    /** Cached results of which model pi selects for which options, valid while the inputs do not change. */
     maxKnownTargets: 256,
   },
   calls: {
-    /** Clients' commands to one session's pi that it has not answered. */
+    /** Unanswered commands of clients to one session's pi. */
     maxUnansweredCommands: 256,
-    /** Shell commands of one session that wait for the one that runs. */
+    /** Shell commands of one session that wait for the running one. */
     maxWaitingBash: 16,
     /** A session as an HTML page. */
     maxExportBytes: 16 * 1024 * 1024,
   },
-  /** How many pi start at a time; further ones wait. */
+  /** How many pi processes start at a time; further starts wait. */
   maxParallelStarts: availableParallelism(),
-  /** A start that takes longer gives its place to the next: its extensions wait for something. */
+  /**
+   * A start that takes longer frees its place for the next one: its extensions are probably waiting for something.
+   */
   startPlaceMs: 10_000,
-  /** An idle pi is ended after so long, and started again when it is needed. */
+  /** An idle pi is stopped after this time, and started again when it is needed. */
   idleAfterMs: 15 * 60_000,
-  /** How long runs may go on when the daemon is told to end. */
+  /** How long runs may continue during a shutdown. */
   drainMs: 5_000,
   occupancy: {
-    /** Of sessions, warm ones and those that start, together. Idle ones end for others; else the start waits. */
+    /**
+     * Children of sessions, warm children and starting ones together. Idle children are stopped to make room;
+     * otherwise the start waits.
+     */
     maxChildren: 256,
-    /** Their memory, without what they share, of the machine's. Idle ones end over it. */
+    /** Their unshared memory, as a share of the machine's. Beyond it idle children are stopped. */
     maxMemoryPercent: 50,
     /** How long a start may wait for a place. */
     placeTimeoutMs: 30_000,
-    /** A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. */
+    /** If a child takes longer to stop, the next idle one is stopped in parallel. */
     endPatienceMs: 1_000,
-    /** How often sessions are looked at, and their memory. */
+    /** Interval at which sessions and their memory are checked. */
     lookEveryMs: 1_000,
     weighEveryMs: 10_000,
   },
   responsiveness: {
-    /** A pi is asked whether it is there behind a call that waits, or a run that is silent, for so long. */
+    /** A pi is probed if a call has waited, or a run has been silent, for this long. */
     probeAfterMs: 5_000,
     quietRunMs: 15_000,
-    /** One that answers nothing for so long is told to be unresponsive. */
+    /** A pi that does not answer the probe for this long is reported as unresponsive. */
     unresponsiveAfterMs: 5_000,
   },
-  /** Children that are ready before a session wants them. Each costs what an idle pi costs: 60 to 80 MiB. */
+  /** Children that are started before a session needs them. Each takes 60 to 80 MiB, like an idle pi. */
   warm: { perKind: 1, maxWarm: 4, recentMs: 5 * 60 * 1_000, minFreeBytes: 1024 * 1024 * 1024 },
-  /** What is kept of each session's notifications for those who come back. */
+  /** Notifications of one session that are kept in memory for reconnecting clients. */
   maxRetainedEventBytes: 8 * 1024 * 1024,
   log: {
-    /** The same of all sessions; whoever has most forgets first. */
+    /** The same for all sessions; the session with the most forgets first. */
     maxRetainedBytesInAll: 256 * 1024 * 1024,
-    /** How long an event waits to be stored, together with others, and how many bytes of one session wait at most. */
+    /**
+     * How long an event waits so that it is stored together with others, and the bytes of one session that may wait.
+     */
     storeAfterMs: 200,
     maxUnstoredBytes: 1024 * 1024,
-    /** A larger event is kept in memory alone. */
+    /** A larger event is kept in memory only. */
     maxStoredEventBytes: 8 * 1024 * 1024,
-    /** What is told and not stored yet, in files that a killed daemon leaves to the next. Beyond, it would be a gap. */
+    /**
+     * Events that were sent and are not stored yet, in files that survive a killed daemon. Beyond this size they
+     * become a gap.
+     */
     maxTailBytes: 64 * 1024 * 1024,
   },
-  /** The notifications in the store, compressed: of one session, of all, and for how long: 30 days. */
+  /** Stored notifications, compressed: of one session, of all sessions, and their age: 30 days. */
   storedEvents: { maxSessionBytes: 16 * 1024 * 1024, maxTotalBytes: 128 * 1024 * 1024 },
-  /** Events of the feed of all sessions in the store, and their bytes. */
+  /** Stored events of the feed of all sessions, and their bytes. */
   feed: { maxFeedEvents: 100_000, maxFeedBytes: 64 * 1024 * 1024 },
   keepEventsMs: 30 * 24 * 60 * 60 * 1_000,
-  /** Texts that parts inside pi have put aside: what is looked through to find those that nobody refers to any more. */
+  /** Texts that parts inside pi moved out of transcripts: bounds of the search for texts without references. */
   spill: {
     maxFiles: 100_000,
     maxScanBytes: 8 * 1024 * 1024 * 1024,
-    /** A younger one is left alone: what refers to it may not be on disk yet. */
+    /** A younger text is kept: its reference may not be on disk yet. */
     graceMs: 10 * 60 * 1_000,
-    /** Directories in which sessions lie. One that is away for so long, 30 days, is taken for gone. */
+    /** Directories that contain sessions. A directory that is missing for 30 days is considered deleted. */
     maxDirectories: 4_096,
     keepAwayMs: 30 * 24 * 60 * 60 * 1_000,
   },
-  /** What is read of the end of pi's session file, for what the log lacks of it. */
+  /** How much of the end of pi's session file is read to fill in entries that are missing in the log. */
   maxRefillBytes: 16 * 1024 * 1024,
   /** The messages of a snapshot, as JSON. */
   maxSnapshotBytes: 16 * 1024 * 1024,
-  /** A request's message list or payload, as JSON, that subscribers are told of; a larger one is left out. */
+  /** A request's message list or payload, as JSON, that subscribers receive; larger ones are omitted. */
   maxProviderBodyBytes: 4 * 1024 * 1024,
-  /** How long deliveries are kept in the store after they were settled, and prompts after they were lost: 30 days. */
+  /** How long settled deliveries and lost prompts are stored: 30 days. */
   keepSettledDeliveriesMs: 30 * 24 * 60 * 60 * 1_000,
   keepLostPromptsMs: 30 * 24 * 60 * 60 * 1_000,
-  /** How often the store is looked through for what is to be forgotten: when a daemon starts, and every hour. */
+  /** How often expired rows of the store are deleted: at each start, and every hour. */
   sweepStoreEveryMs: 60 * 60 * 1_000,
-  /** Free pages of 4 KiB that are given back to the file system each time. */
+  /** Free pages of 4 KiB that are returned to the file system each time. */
   maxShrinkPages: 2_560,
-  /** Settled deliveries in the store, and their bytes as JSON. Looked at whenever a sixteenth of it was added. */
+  /** Settled deliveries in the store, and their bytes as JSON. Checked each time a sixteenth was added. */
   settled: { maxSettled: 100_000, maxSettledBytes: 128 * 1024 * 1024 },
   /** How long a client may be without a connection before its control of sessions ends. */
   controlGraceMs: 10_000,
-  /** Of connections to sessions: of all tokens, and of one named token. */
+  /** Subscriptions of connections to sessions: of all tokens, and of one named token. */
   subscriptions: { maxSubscriptions: 32_768, maxSubscriptionsPerToken: 8_192 },
-  /** Ids of clients: of one token, connected or gone; and of those that have gone, of all tokens. */
+  /** Client ids: of one token, connected or not; and disconnected ones of all tokens. */
   clients: { maxClientsPerToken: 2_048, maxGoneClients: 10_000 },
-  /** Prompts of one session that pi has and that are not over, and the characters of their texts. */
+  /** Open prompts of one session that pi has received, and the characters of their texts. */
   prompts: { maxOpen: 256, maxOpenChars: 64 * 1024 * 1024 },
-  /** Prompts whose fate is known and that are not lost: how long they can be asked for, and how many of all sessions. */
+  /**
+   * Prompts whose outcome is known and that are not lost: how long they can be queried, and their number over all
+   * sessions.
+   */
   keepSettledPromptsMs: 24 * 60 * 60 * 1_000,
   maxSettledPrompts: 10_000,
   delivery: {
     /** One push as JSON. */
     maxPushBytes: 8 * 1024 * 1024,
-    /** Pushes of one session that are on their way, and their bytes. */
+    /** Open pushes of one session, and their bytes. */
     maxOpenPerSession: 1_000,
     maxOpenBytesPerSession: 64 * 1024 * 1024,
     /** Settled deliveries held in memory; others are read from the store. */
@@ -145,64 +158,66 @@ export const limits = {
     maxSettledBytesInMemory: 16 * 1024 * 1024,
   },
   dialogs: {
-    /** Open at a time: of one session, and of all. */
+    /** Open dialogs: of one session, and of all sessions. */
     maxDialogsPerSession: 64,
     maxDialogs: 1_000,
-    /** One dialog as JSON, and all that are open. */
+    /** One dialog as JSON, and all open dialogs. */
     maxDialogBytes: 1024 * 1024,
     maxDialogsBytes: 32 * 1024 * 1024,
-    /** Of a `select`. */
+    /** Options of a `select`. */
     maxDialogOptions: 1_000,
     maxAnswerBytes: 1024 * 1024,
-    /** Of one answer to `dialog/list`, beside its first dialog. */
+    /** One page of `dialog/list`, in addition to its first dialog. */
     maxDialogPageBytes: 4 * 1024 * 1024,
-    /** Dialogs that have ended, in the store and in memory. */
+    /** Ended dialogs, in the store and in memory. */
     maxEndedDialogs: 10_000,
     maxEndedDialogsInMemory: 1_000,
-    /** Before pi's own timeout. */
+    /** How long before pi's own timeout a dialog ends. */
     beforePiTimeoutMs: 500,
-    /** The longest that any is open, where the session's policy says nothing else: a day. */
+    /** The longest life of a dialog if the session's policy does not limit it: a day. */
     maxDialogMs: 24 * 60 * 60 * 1_000,
-    /** How long the last one who can answer may be away. */
+    /** How long a dialog stays open after its last responder has gone. */
     maxAwayMs: 30_000,
-    /** How long a dialog is open to its owner alone, where the owner can answer. */
+    /** How long only its owner may answer a dialog, if the owner can answer. */
     dialogDelayMs: 5_000,
-    /** How long pi waits for its answer until the extensions have been told that no client can answer. */
+    /** How long pi waits for its answer while extensions are told that no client can answer. */
     announceMs: 1_000,
   },
   store: {
-    /** Writes that wait for the disk, and their bytes. The bytes do not count for changes of what exists already. */
+    /** Writes that wait for the disk, and their bytes. Updates of existing rows do not count towards the bytes. */
     maxQueued: 100_000,
     maxQueuedBytes: 32 * 1024 * 1024,
-    /** Changes that a failing store owes, and their bytes. From the half on nothing new is taken. */
+    /**
+     * Updates that a failing store has not written yet, and their bytes. New work is refused from half of this on.
+     */
     maxUnwritten: 100_000,
     maxUnwrittenBytes: 256 * 1024 * 1024,
   },
-  /** How late the daemon's event loop may be before it says that it is not ready. */
+  /** How late the daemon's event loop may be before it reports that it is not ready. */
   maxLoopDelayMs: 1_000,
   /**
-   * In a window of time. Calls of one token: those that may start a pi of their own, those that give a model something to
-   * do, and pushes. And the starts of one session's pi, whoever wants it.
+   * Within one window. Calls of one token: calls that may start a pi, calls that give a model work, and pushes. And
+   * starts of one session's pi, by all tokens.
    */
   rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000, maxPushes: 200_000, maxWakes: 100 },
-  /** The daemon's log; one older file of this size is kept beside it. */
+  /** The daemon's log; one older file of this size is kept. */
   maxLogBytes: 16 * 1024 * 1024,
-  /** The same of the file of the calls that have changed something. */
+  /** The same for the log of changing calls. */
   maxCallLogBytes: 128 * 1024 * 1024,
   child: {
     /** A longer record of pi is skipped and reported. */
     maxRecordBytes: 64 * 1024 * 1024,
-    /** What may wait in front of a pi that does not read. */
+    /** Bytes that may wait for a pi that does not read. */
     maxStdinBacklogBytes: 64 * 1024 * 1024,
     /** The end of pi's stderr. */
     maxStderrBytes: 8 * 1024,
-    /** pi answers only when its extensions' start hooks have ended. */
+    /** pi answers only after its extensions' start hooks have ended. */
     startTimeoutMs: 120_000,
-    /** What dialogs with a timeout of their own may add to that, in all. */
+    /** Time that dialogs with their own timeout may add to it, in total. */
     maxStartupDialogMs: 300_000,
-    /** From a dialog without a timeout to the first answer: some extensions do not wait for theirs. */
+    /** From a dialog without a timeout to the first answer: some extensions do not wait for the answer. */
     startupDialogGraceMs: 1_000,
-    /** The end of stdin to SIGTERM, and SIGTERM to SIGKILL: 15 s in all. */
+    /** From the end of stdin to SIGTERM, and from SIGTERM to SIGKILL: 15 s in total. */
     afterEofMs: 10_000,
     afterTermMs: 5_000,
   },
@@ -213,7 +228,7 @@ export function stateDirectory(option: string | undefined, env: NodeJS.ProcessEn
   const chosen = option ?? nonEmpty(env["PI_RPCD_STATE_DIR"]);
   if (chosen !== undefined) return resolve(chosen);
   const stateHome = nonEmpty(env["XDG_STATE_HOME"]);
-  // The specification of XDG says that a relative path is to be ignored.
+  // The XDG specification says to ignore a relative path.
   if (stateHome !== undefined && isAbsolute(stateHome)) return join(stateHome, "pi-rpcd");
   return join(env["HOME"] ?? homedir(), ".local", "state", "pi-rpcd");
 }
@@ -234,7 +249,7 @@ interface LifeLimits {
   };
 }
 
-/** With what is configured of it. */
+/** With the configured values. */
 export function lifeLimits(configured: {
   readonly idleAfterMs?: number;
   readonly maxChildren?: number;

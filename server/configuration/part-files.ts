@@ -7,23 +7,23 @@ import type { Validator } from "../../protocol/validation.ts";
 import { unusablePrompts } from "./prompts-directory.ts";
 import { settings } from "./settings.ts";
 
-/** A larger file is no prompt and no list of words. */
+/** A larger file is neither a prompt nor a word list. */
 const maxKnobFileBytes = 1024 * 1024;
-/** Of these, that of a directory of texts. */
+/** The one of these that is a directory of texts. */
 export const promptsPlace = ["pruning", "prompts", "dir"];
-/** Where paths stand. */
+/** Positions of paths. */
 export const pathPlaces: readonly (readonly string[])[] = [
   ["optimisation", "compaction", "prompt"],
   ["optimisation", "dynamicTools", "synonyms"],
   promptsPlace,
 ];
 
-/** Of what a configuration file says, what is a configuration of sessions. */
+/** The parts of a configuration file that configure sessions. */
 interface SessionParts extends PartOptions {
   readonly profiles?: Readonly<Record<string, Profile>>;
 }
 
-/** Where in a configuration file configurations of sessions may lie. */
+/** The positions in a configuration file that can have a configuration of sessions. */
 export function configurationsIn(value: unknown): readonly Place[] {
   const { profiles } = isFields(value) ? value : {};
   const names = isFields(profiles) ? Object.keys(profiles) : [];
@@ -33,7 +33,7 @@ export function configurationsIn(value: unknown): readonly Place[] {
   ];
 }
 
-/** What each layer of a file that is as its schema says has against itself, and which files it names that are none. */
+/** The mistakes of each layer of a file that matches its schema, including named files that cannot be used. */
 export function mistakesOfLayers({ optimisation, pruning, profiles = {} }: SessionParts): Mistake[] {
   const below: PartOptions = { optimisation, pruning };
   const own = saysNothing(below) ? [] : mistakesOf([], below, {}, []);
@@ -60,7 +60,7 @@ export function filesIn(layer: PartOptions): readonly { place: Place; path: stri
   });
 }
 
-/** Files that a layer names and that cannot be read as such. */
+/** Files that a layer names and that cannot be read. */
 export function unusableFiles(layer: PartOptions): Mistake[] {
   return filesIn(layer).flatMap(({ place, path }) => {
     if (place === promptsPlace) return unusablePrompts(path).map((why) => ({ place, why }));
@@ -80,13 +80,13 @@ function whyUnusable(path: string): string | undefined {
   }
 }
 
-/** A mistake of a file: where, as a JSON pointer, and what. */
+/** A mistake in a file: its JSON pointer, and a description. */
 export interface FileMistake {
   readonly place: string;
   readonly words: string;
 }
 
-/** What is wrong with what a file says: of its schema, and if it has nothing against that, of its layers. */
+/** All mistakes of a file: those against its schema or, if there are none, those of its layers. */
 export function mistakesOfFile(
   value: unknown,
   schema: object,
@@ -100,7 +100,7 @@ export function mistakesOfFile(
   return [
     ...findings.map(({ path, message }) => ({
       place: path,
-      words: `${path === "" ? "the whole" : named(path)} ${message}`,
+      words: `${path === "" ? "the file" : named(path)} ${message}`,
     })),
     ...mistakes.map(({ at, mistake: { place, why } }) => told({ place: [...at, ...place.slice(1)], why })),
   ];
@@ -110,7 +110,7 @@ function told({ place, why }: Mistake): FileMistake {
   return { place: pointerTo(place), words: `${placeName(place)}: ${why}` };
 }
 
-/** A part of an object is called as its setting is: `context.maxNodes`. */
+/** A part of an object is named like its setting: `context.maxNodes`. */
 function named(pointer: string): string {
   const [, group = "", part = ""] = pointer.split("/");
   const name = `${group}.${part}`;

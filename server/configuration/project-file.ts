@@ -9,10 +9,10 @@ import type { Validator } from "../../protocol/validation.ts";
 import { Jsonc, JsoncError } from "./jsonc.ts";
 import { configurationsIn, mistakesOfFile, mistakesOfLayers, pathPlaces } from "./part-files.ts";
 
-/** Where a project says how its sessions are configured. */
+/** The file with which a project configures its sessions. */
 export const PROJECT_FILE = join(".pi", "pi-rpcd.jsonc");
 
-/** A larger file is none of ours. */
+/** A larger file is not a project file. */
 const maxProjectFileBytes = 256 * 1024;
 
 /** The file of a project: JSON with comments. */
@@ -27,13 +27,14 @@ const ProjectFile = Type.Object(
 
 export interface FoundProject extends PartOptions {
   readonly file: string;
-  /** Why nothing of it is used: file, line, key. */
+  /** Why none of it is used: file, line, key. */
   readonly problem?: string;
 }
 
 /**
- * Reads the file of a project that is trusted. Undefined: it has none. One that cannot be used says why, and never throws:
- * what a project has in its tree keeps no session from starting. Relative paths in it are relative to the project.
+ * Reads the file of a trusted project. Undefined if the project has none. A file that cannot be used is reported as a
+ * problem, without an exception: a project's files must not prevent a session from starting. Relative paths in it are
+ * relative to the project.
  */
 export async function readProjectFile(cwd: string, validator: Validator): Promise<FoundProject | undefined> {
   const file = join(cwd, PROJECT_FILE);
@@ -60,7 +61,7 @@ export async function readProjectFile(cwd: string, validator: Validator): Promis
   }
 }
 
-/** Undefined: there is none. What is no plain file is not waited for. */
+/** Undefined if it is missing. Only a regular file is read, because others could block. */
 async function textOf(file: string): Promise<string | undefined> {
   const opened = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
@@ -79,7 +80,7 @@ async function textOf(file: string): Promise<string | undefined> {
   }
 }
 
-/** What is none of ours is left for the schema to find. */
+/** Values of the wrong type stay unchanged; the schema refuses them. */
 function withWholePaths(value: unknown, cwd: string): unknown {
   if (!isFields(value)) return value;
   const given = structuredClone(value);

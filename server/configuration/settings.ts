@@ -8,14 +8,14 @@ import { CustomUi, Profile } from "../../protocol/session-options.ts";
 import { limits } from "./limits.ts";
 
 interface SettingRow<S extends TSchema = TSchema> {
-  /** What its value is in the configuration file. Its description is the setting's. */
+  /** The value's schema in the configuration file. Its description is the setting's description. */
   readonly schema: S;
-  /** Undefined: there is none, and `defaultInWords` says what happens then. */
+  /** Undefined: no default; `defaultInWords` describes the behaviour. */
   readonly default: Static<S> | undefined;
   readonly defaultInWords?: string;
-  /** The environment variable that has it too. */
+  /** The environment variable for it. */
   readonly env?: string;
-  /** The option of `pi-rpcd start` that has it too. */
+  /** The option of `pi-rpcd start` for it. */
   readonly flag?: string;
 }
 
@@ -27,21 +27,24 @@ function row<S extends TSchema>(
   return { schema, default: value, ...more };
 }
 
-/** A limit that no configuration may exceed. */
+/** A limit that a configuration can only lower. */
 function contextLimit(name: keyof typeof hardContextLimits, description: string) {
   const schema = Type.Integer({ minimum: 1, maximum: hardContextLimits[name], description });
   return row(schema, defaultContextLimits[name] as number);
 }
 
-/** Everything that can be configured, once. A name with a dot is that of a part: `context.maxNodes` is `maxNodes` in the object `context`. The file, the variables, the options, the schema and the help derive from it. */
+/**
+ * Every setting, declared once. A name with a dot belongs to a part: `context.maxNodes` is `maxNodes` in the object
+ * `context`. The file, the variables, the options, the schema and the help are derived from it.
+ */
 export const settings = {
   port: row(
-    Type.Integer({ minimum: 0, maximum: 65_535, description: "TCP port on loopback. 0: one that is free." }),
+    Type.Integer({ minimum: 0, maximum: 65_535, description: "TCP port on loopback. 0: any free port." }),
     0,
     { env: "PI_RPCD_PORT", flag: "port" },
   ),
   pi: row(Type.String({ minLength: 1, description: "Which pi: its cli.js or executable." }), undefined, {
-    defaultInWords: "pi on PATH, else the bundled one",
+    defaultInWords: "pi on PATH, otherwise the bundled one",
     env: "PI_RPCD_PI",
     flag: "pi",
   }),
@@ -49,7 +52,7 @@ export const settings = {
     Type.String({
       pattern: "^/[^\\u0000]{0,4095}$",
       description:
-        "pi's configuration directory for this daemon's sessions alone, as `PI_CODING_AGENT_DIR`. The daemon writes into its `settings.json` where `optimisation.compaction.route` is `settings`.",
+        "pi's configuration directory for this daemon's sessions alone, as `PI_CODING_AGENT_DIR`. The daemon writes to its `settings.json` if `optimisation.compaction.route` is `settings`.",
     }),
     undefined,
     { defaultInWords: "pi's own, which the daemon never writes", env: "PI_RPCD_AGENT_DIR" },
@@ -66,22 +69,22 @@ export const settings = {
     Type.String({
       minLength: 1,
       maxLength: 64,
-      description: "An address beyond loopback to listen at too, with TLS: `192.168.1.5:8443`, `[::]:8443`.",
+      description: "An additional address to listen on, with TLS: `192.168.1.5:8443`, `[::]:8443`.",
     }),
     undefined,
     { defaultInWords: "none", env: "PI_RPCD_LISTEN", flag: "listen" },
   ),
   tlsCert: row(
-    Type.String({ minLength: 1, description: "Its certificate, with the chain: a file in PEM." }),
+    Type.String({ minLength: 1, description: "The TLS certificate with its chain: a PEM file." }),
     undefined,
     {
-      defaultInWords: "none; `listen` needs one",
+      defaultInWords: "none; required by `listen`",
       env: "PI_RPCD_TLS_CERT",
       flag: "tls-cert",
     },
   ),
-  tlsKey: row(Type.String({ minLength: 1, description: "The certificate's key: a file in PEM." }), undefined, {
-    defaultInWords: "none; `listen` needs one",
+  tlsKey: row(Type.String({ minLength: 1, description: "The certificate's private key: a PEM file." }), undefined, {
+    defaultInWords: "none; required by `listen`",
     env: "PI_RPCD_TLS_KEY",
     flag: "tls-key",
   }),
@@ -89,18 +92,18 @@ export const settings = {
     Type.Array(Type.String({ pattern: "^[^/?#@\\s,]{1,255}$" }), {
       maxItems: 64,
       description:
-        "Further names by which the daemon may be called, as `Host` has them: with the port, compared exactly.",
+        "Additional accepted values of the `Host` header: with the port, compared exactly.",
     }),
     [],
     { env: "PI_RPCD_ALLOWED_HOSTS", flag: "allow-hosts" },
   ),
   logLevel: row(
-    Type.Enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], { description: "What is logged." }),
+    Type.Enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], { description: "The lowest level that is logged." }),
     "info",
     { env: "PI_RPCD_LOG_LEVEL", flag: "log-level" },
   ),
-  logFile: row(Type.String({ minLength: 1, description: "Where the log goes." }), undefined, {
-    defaultInWords: "daemon.log in the state directory; in the foreground stderr",
+  logFile: row(Type.String({ minLength: 1, description: "The log file." }), undefined, {
+    defaultInWords: "daemon.log in the state directory; stderr in the foreground",
     env: "PI_RPCD_LOG_FILE",
     flag: "log-file",
   }),
@@ -108,7 +111,7 @@ export const settings = {
     Type.Integer({
       minimum: 0,
       maximum: 2_592_000_000,
-      description: "An idle session's pi is ended after so long, and started again when it is needed. 0: never.",
+      description: "How long a session's pi may be idle before it is stopped. It is started again when needed. 0: never stopped.",
     }),
     limits.idleAfterMs,
     { env: "PI_RPCD_IDLE_AFTER_MS" },
@@ -118,7 +121,7 @@ export const settings = {
       minimum: 0,
       maximum: 86_400_000,
       description:
-        "How long only the client whose prompt led to a question of an extension may answer it, where it can. 0: all may at once.",
+        "How long only the client whose prompt caused an extension's question may answer it, if it can. 0: all clients may answer immediately.",
     }),
     limits.dialogs.dialogDelayMs,
     { env: "PI_RPCD_DIALOG_DELAY_MS" },
@@ -127,23 +130,23 @@ export const settings = {
     Type.Integer({
       minimum: 0,
       maximum: 600_000,
-      description: "How long runs may go on when the daemon is told to end.",
+      description: "How long runs may continue during a shutdown.",
     }),
     limits.drainMs,
     { env: "PI_RPCD_DRAIN_MS" },
   ),
   maxChildren: row(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: "pi processes at a time; idle ones end for others." }),
+    Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum number of pi processes; idle ones are stopped to make room." }),
     limits.occupancy.maxChildren,
     { env: "PI_RPCD_MAX_CHILDREN" },
   ),
   maxChildrenMiB: row(
-    Type.Integer({ minimum: 1, maximum: 16_777_216, description: "Their memory; idle ones end over it." }),
+    Type.Integer({ minimum: 1, maximum: 16_777_216, description: "Maximum memory of all pi processes; beyond it idle ones are stopped." }),
     undefined,
     { defaultInWords: `${limits.occupancy.maxMemoryPercent} % of the machine's`, env: "PI_RPCD_MAX_CHILDREN_MIB" },
   ),
   maxParallelStarts: row(
-    Type.Integer({ minimum: 1, maximum: 1_024, description: "How many pi start at a time; further ones wait." }),
+    Type.Integer({ minimum: 1, maximum: 1_024, description: "How many pi processes start at a time; further starts wait." }),
     availableParallelism(),
     { defaultInWords: "one for each core", env: "PI_RPCD_MAX_PARALLEL_STARTS" },
   ),
@@ -151,7 +154,7 @@ export const settings = {
     Type.Integer({
       minimum: 0,
       maximum: 9,
-      description: "How many pi of each kind in use are kept ready. Each costs what an idle pi costs: 60 to 80 MiB.",
+      description: "How many warm pi processes are kept for each combination of directory and options in use. Each takes 60 to 80 MiB, like an idle pi.",
     }),
     limits.warm.perKind,
     { env: "PI_RPCD_WARM_CHILDREN" },
@@ -160,7 +163,7 @@ export const settings = {
     Type.Array(Type.String({ pattern: "^/[^\\u0000]{0,4095}$" }), {
       maxItems: 64,
       description:
-        "Directories below which the working directories and files must lie that clients name, links resolved. Empty: anywhere.",
+        "Working directories and files that clients name must be inside one of these directories, with links resolved. Empty: anywhere.",
     }),
     [],
     { env: "PI_RPCD_ROOTS" },
@@ -169,7 +172,7 @@ export const settings = {
     Type.Array(Type.String({ pattern: "^/[^\\u0000]{0,4095}$" }), {
       maxItems: 64,
       description:
-        "Directories below which the documents and session files must lie that clients name for contexts, links resolved. Who has `admin` over the Unix socket may name any.",
+        "Documents and session files that clients name for contexts must be inside one of these directories, with links resolved. A client with `admin` on the Unix socket may name any file.",
     }),
     [],
   ),
@@ -183,21 +186,21 @@ export const settings = {
   ),
   "context.maxDocumentBytes": contextLimit(
     "maxDocumentBytes",
-    "The bytes of a document of a context, or of a session file that one is made of.",
+    "Maximum bytes of a context document, or of a session file from which one is created.",
   ),
-  "context.maxNodes": contextLimit("maxNodes", "The nodes of a document."),
-  "context.maxItems": contextLimit("maxItems", "What is left of them after selection."),
-  "context.maxBlockBytes": contextLimit("maxBlockBytes", "The bytes of one text of it."),
+  "context.maxNodes": contextLimit("maxNodes", "Maximum nodes of a document."),
+  "context.maxItems": contextLimit("maxItems", "Maximum nodes after selection."),
+  "context.maxBlockBytes": contextLimit("maxBlockBytes", "Maximum bytes of one text in a document."),
   sessionEnv: row(
     Type.Array(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$" }), {
-      description: "Variables that a client may set for its session's pi; `*` at the end stands for any rest.",
+      description: "Environment variables that a client may set for its session's pi. A final `*` matches any suffix.",
     }),
     [],
   ),
   profiles: row(
     Type.Record(Type.String(), Profile, {
       propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" },
-      description: "Sets of options for sessions, by name.",
+      description: "Named sets of session options.",
     }),
     {},
   ),
@@ -205,7 +208,7 @@ export const settings = {
     {
       ...CustomUi,
       description:
-        "What becomes of an extension's `ctx.ui.custom()`, where a session says nothing of it: `undefined`: it resolves with `undefined`. `throw`: it rejects with a `CustomUiUnsupportedError`.",
+        "The result of an extension's `ctx.ui.custom()`, unless a session sets it: `undefined` resolves with `undefined`, `throw` rejects with a `CustomUiUnsupportedError`.",
     },
     "undefined",
     { env: "PI_RPCD_CUSTOM_UI" },
@@ -213,14 +216,14 @@ export const settings = {
   optimisation: row(
     {
       ...OptimisationOptions,
-      description: "How sessions spend fewer tokens, below what projects, profiles and calls say.",
+      description: "Options that save tokens, for all sessions. Projects, profiles and calls override them.",
     },
     {},
   ),
   pruning: row(
     {
       ...PruningOptions,
-      description: "How sessions keep their context small, below what projects, profiles and calls say.",
+      description: "Pruning options for all sessions. Projects, profiles and calls override them.",
     },
     {},
   ),
@@ -228,7 +231,7 @@ export const settings = {
 
 export type SettingName = keyof typeof settings;
 
-/** What each setting is. Those without a default can be undefined. */
+/** The value of each setting. Settings without a default can be undefined. */
 export type Values = {
   readonly [K in SettingName]:
     | Static<(typeof settings)[K]["schema"]>
@@ -237,8 +240,8 @@ export type Values = {
         : never);
 };
 
-/** What the objects are that have parts. */
-const groups: Readonly<Record<string, string>> = { context: "Conversations that come from elsewhere." };
+/** Descriptions of the objects that contain settings. */
+const groups: Readonly<Record<string, string>> = { context: "Imported conversations." };
 
 /** The configuration file's schema: every part is optional. */
 export const ConfigurationFile = Type.Object(
@@ -249,7 +252,7 @@ export const ConfigurationFile = Type.Object(
   { additionalProperties: false },
 );
 
-/** Puts what has a dot in its name into the object that is named before it. */
+/** Puts settings with a dot in their names into the object that the part before the dot names. */
 function parts(rows: readonly (readonly [string, TSchema])[]): Record<string, TSchema> {
   const found: Record<string, TSchema> = {};
   const nested = new Map<string, Record<string, TSchema>>();
@@ -268,7 +271,7 @@ function parts(rows: readonly (readonly [string, TSchema])[]): Record<string, TS
   return found;
 }
 
-/** The same as a document, for editors. */
+/** The same as a JSON document, for editors. */
 export function configurationSchema(): object {
   const { $schema } = ConfigurationFile.properties as Readonly<Record<string, TSchema>>;
   const rows = Object.entries<SettingRow>(settings).map(([name, { schema }]) => withDefault([name, schema]));

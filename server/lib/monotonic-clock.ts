@@ -1,6 +1,6 @@
 /** Time that only grows, independently of the system clock, with timers. */
 export interface MonotonicClock {
-  /** Milliseconds since some moment in the past. */
+  /** Milliseconds since an arbitrary moment in the past. */
   now(): number;
   /** Calls `run` once after the delay. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;

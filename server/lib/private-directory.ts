@@ -2,9 +2,9 @@ import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes a directory that only this user can write (0700) and returns its path without links. Throws if the directory
- * belongs to another user or others can write to it, or if another user could replace it: a directory above it belongs to another user or can be
- * written by others. The sticky bit (as on /tmp) protects what is in a directory.
+ * Creates a directory that only this user can write (0700), and returns its path without links. Throws if another
+ * user owns it, can write to it, or could replace it because a directory above it is owned or writable by another
+ * user. The sticky bit (as on /tmp) prevents replacement.
  */
 export function makePrivateDirectory(path: string): string {
   mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -23,12 +23,12 @@ export function makePrivateDirectory(path: string): string {
     const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== own);
     if (isWritable && !isSticky) throw new Error(`other users can write to ${above}`);
   }
-  // Only after the directories above are checked: another user could have put a link to any directory of this one there.
+  // Only after the directories above are checked: another user could have put a link to any directory here.
   if ((found.mode & 0o077) !== 0) chmodSync(real, 0o700);
   return real;
 }
 
-/** The path of the program's directory for caches; undefined if the environment names no absolute path for it. */
+/** The path of the program's cache directory; undefined if the environment has no absolute path for it. */
 export function cacheDirectory({ XDG_CACHE_HOME: cacheHome, HOME: home }: NodeJS.ProcessEnv): string | undefined {
   if (cacheHome?.startsWith("/") === true) return `${cacheHome}/pi-rpcd`;
   return home?.startsWith("/") === true ? `${home}/.cache/pi-rpcd` : undefined;

@@ -16,7 +16,7 @@ export function readPrivate(path: string): string {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const { uid, mode } = fstatSync(descriptor);
-    if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw new Error("somebody else owns it or can read it");
+    if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw new Error("another user owns it or can read it");
     return readFileSync(descriptor, "utf8");
   } finally {
     closeSync(descriptor);

@@ -18,7 +18,7 @@ export class ResourceStack {
     this.#releases.push(release);
   }
 
-  /** Resolves when all is released; rejects with the first failure then. */
+  /** Resolves when everything is released; rejects with the first failure then. */
   get released(): Promise<void> {
     return this.#released.promise;
   }

@@ -16,7 +16,7 @@ export class TextRing {
     if (this.#text.length > this.#maxBytes) this.#text = this.#text.slice(-Math.floor(this.#maxBytes / 2));
   }
 
-  /** The last `maxBytes` of what was pushed. */
+  /** The last `maxBytes` of the stream. */
   toString(): string {
     const bytes = Buffer.from(this.#text);
     if (bytes.length <= this.#maxBytes) return this.#text;

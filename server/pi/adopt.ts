@@ -5,38 +5,38 @@ import { type ReadyState, readyState } from "./ready-state.ts";
 import { isRecordObject, type PiCommand } from "./records.ts";
 import { isEndlessDialog } from "./startup-dialogs.ts";
 
-/** What a warm child is to become. */
+/** The session that a warm child gets. */
 export interface Adoption {
-  /** Exists, with its header at least. */
+  /** Exists, and has at least its header. */
   readonly sessionFile: string;
-  /** As `provider/id`. Default: what the file, or pi's settings, say. */
+  /** As `provider/id`. Default: the model in the file, or in pi's settings. */
   readonly model?: string | undefined;
   readonly thinking?: string | undefined;
-  /** Only for a file that has none yet. */
+  /** Only for a file without a name. */
   readonly name?: string | undefined;
-  /** What the parts inside pi go by. Default: none is on. */
+  /** Configuration of the parts inside pi. Default: all parts are off. */
   readonly parts?: PartsConfig | undefined;
-  /** Get what the child reports from now on. */
+  /** Receive the child's reports from now on. */
   readonly sinks: ChildSinks;
 }
 
-/** Why a warm child cannot be used. The session gets a cold one, which says what is wrong in pi's own words. */
+/** Why a warm child cannot be used. The session then gets a cold one, which reports the error in pi's own words. */
 class NotAdopted extends Error {
   override readonly name = "NotAdopted";
 }
 
 /**
- * Brings a child that runs without a session file into one. pi loads the extensions anew with the file, so that the child
- * is then as one that was started with it. Throws {@link NotAdopted} or what a command can throw; the child is then of
- * no use.
+ * Switches a child without a session file to one. pi reloads its extensions with the file, so the child is then like
+ * one that was started with it. Throws {@link NotAdopted}, or the errors of commands; the child must not be used
+ * after that.
  */
 export async function adopt(child: Child, { sinks, ...adoption }: Adoption): Promise<ReadyState> {
   const asked = deferred<never>();
   child.rebind({
     ...sinks,
     onEvent: (record, event, isDelta) => {
-      // At a cold start nobody could answer it: the session gets one, which says so.
-      if (event !== undefined && isEndlessDialog(event)) asked.reject(new NotAdopted("An extension asks something."));
+      // At a cold start no client could answer it: the session gets a cold child, which reports it.
+      if (event !== undefined && isEndlessDialog(event)) asked.reject(new NotAdopted("An extension opened a dialog without a timeout."));
       else sinks.onEvent(record, event, isDelta);
     },
   });
@@ -49,10 +49,10 @@ async function take(
   child: Child,
   { sessionFile, model, thinking, name, parts }: Omit<Adoption, "sinks">,
 ): Promise<ReadyState> {
-  // Its helper has it then before the session begins.
+  // So the helper has it before the session begins.
   if (parts !== undefined) await child.link.send({ kind: "configure", parts, isForNext: true });
   const switched = await ask(child, { type: "switch_session", sessionPath: sessionFile });
-  if (isRecordObject(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension forbids it.");
+  if (isRecordObject(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension cancelled the switch.");
   await child.verify();
   let { file, state } = await stateOf(child);
   if (file !== sessionFile) throw new NotAdopted("pi has another session.");
@@ -61,7 +61,7 @@ async function take(
     const [provider, modelId] = split(model);
     wanted.push({ type: "set_model", provider, modelId });
   }
-  // Behind the model, which may bring a level of its own.
+  // After the model, which may have its own level.
   if (thinking !== undefined && (wanted.length > 0 || thinking !== state.thinkingLevel)) {
     wanted.push({ type: "set_thinking_level", level: thinking });
   }
@@ -72,7 +72,7 @@ async function take(
   return state;
 }
 
-/** Whether a model is named in the way that {@link adopt} can set: in full, as pi itself does. */
+/** Whether {@link adopt} can set this model: its name must be complete, as pi itself requires. */
 export function isExactModel(model: string | undefined): boolean {
   return model === undefined || /^[^/\s*:]+\/[^\s*:]+$/.test(model);
 }

@@ -4,9 +4,8 @@ import { basename, dirname, join } from "node:path";
 import { isOneObject } from "./structure.ts";
 
 /**
- * Takes the JSON that the helper has left in a file: its bytes as they are, or nothing if the file is not what it must
- * be. The file is gone afterwards. It is read at once, so that what is told of it stays in order with pi's records: it is
- * bounded, and was written a moment ago.
+ * Reads the JSON that the helper wrote to a file: unchanged bytes, or nothing if the file is invalid. Deletes the
+ * file. Reads synchronously, to keep the order of pi's records; the file is small and was written a moment ago.
  */
 export function takeBody(path: string, kind: "array" | "object", maxBytes: number): Buffer | undefined {
   try {
@@ -19,23 +18,23 @@ export function takeBody(path: string, kind: "array" | "object", maxBytes: numbe
   }
 }
 
-/** Deletes a file that nobody wants. */
+/** Deletes a file that is not needed. */
 export function dropBody(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // It is no file, and not the helper's.
+    // It is not a regular file, so not the helper's.
   }
 }
 
-/** Deletes what a child has left and nobody has taken. */
+/** Deletes files of a child that were never read. */
 export async function dropBodies(prefix: string): Promise<void> {
   try {
     const names = await readdir(dirname(prefix));
     const left = names.filter((name) => name.startsWith(basename(prefix)));
     await Promise.all(left.map((name) => rm(join(dirname(prefix), name), { force: true })));
   } catch {
-    // The daemon ends, and its directory is gone.
+    // The daemon is shutting down, and its directory was deleted.
   }
 }
 
@@ -44,7 +43,7 @@ function readOwn(path: string, maxBytes: number): Buffer {
   try {
     const stat = fstatSync(descriptor);
     if (!stat.isFile() || stat.uid !== process.getuid?.() || (stat.mode & 0o077) !== 0 || stat.size > maxBytes) {
-      throw new Error("The file is not the helper's, or too large.");
+      throw new Error("The file does not belong to the helper, or is too large.");
     }
     return readFileSync(descriptor);
   } finally {
@@ -52,7 +51,7 @@ function readOwn(path: string, maxBytes: number): Buffer {
   }
 }
 
-/** It becomes a part of a notification: what is no JSON, or nested too deep, would spoil the whole. */
+/** It becomes a part of a notification, which invalid or too deeply nested JSON would corrupt. */
 function isJson(bytes: Buffer, kind: "array" | "object"): boolean {
   if (!isOneObject(Buffer.concat([Buffer.from('{"body":'), bytes, Buffer.from("}")]))) return false;
   const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));

@@ -9,7 +9,7 @@ export interface BranchRequest {
   readonly file: string;
   /** The branch's last entry. */
   readonly leafId: string;
-  /** Of the new session. */
+  /** The id of the new session. */
   readonly sessionId: string;
   readonly cwd: string;
   readonly now: Date;
@@ -18,14 +18,15 @@ export interface BranchRequest {
 const maxEntryBytes = 64 * 1024 * 1024;
 const writeBytes = 1024 * 1024;
 
-/** Where a new session's file lies: beside another, under a name as pi gives it. */
+/** The path of a new session's file: in the same directory, with a name in pi's format. */
 function fileBeside(file: string, sessionId: string, now: Date): string {
   return join(dirname(file), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
 /**
- * Writes the branch of a session that ends with an entry into a file of its own, as pi's `clone` does, and gives that
- * file. pi is not asked: it may have another branch in hand. Throws when the branch is not whole; nothing is left then.
+ * Writes the branch of a session that ends with an entry to a new file, like pi's `clone`, and returns its path. pi
+ * is not involved, because it may have loaded another branch. Throws if the branch is incomplete; then nothing
+ * remains.
  */
 export async function writeBranch({ file, leafId, sessionId, cwd, now }: BranchRequest): Promise<string> {
   const path = await pathTo(file, leafId);
@@ -58,7 +59,7 @@ async function pathTo(file: string, leafId: string): Promise<ReadonlySet<string>
   const path = new Set<string>();
   for (let id: string | null = leafId; id !== null; ) {
     const parent = parents.get(id);
-    if (parent === undefined || path.has(id)) throw new Error(`The entry ${id} has no place in the session's tree.`);
+    if (parent === undefined || path.has(id)) throw new Error(`The entry ${id} is not part of the session's tree.`);
     path.add(id);
     id = parent;
   }
@@ -91,5 +92,5 @@ async function copyEntries(file: string, path: ReadonlySet<string>, target: File
     if (bytes > writeBytes) await flush();
   }
   await flush();
-  if (left.size > 0) throw new Error("The session's branch is not whole.");
+  if (left.size > 0) throw new Error("The session's branch is incomplete.");
 }

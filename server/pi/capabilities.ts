@@ -1,10 +1,10 @@
 import type { PiCapabilities } from "../../protocol/daemon.ts";
 import { isAtLeast, type Version } from "./version.ts";
 
-/** The oldest pi that this is tested with. Receipts rest on `context_with_system`, which came with 0.87. */
+/** The oldest tested pi. Receipts depend on `context_with_system`, which pi has since 0.87. */
 export const oldestSupportedPi: Version = [0, 87, 1];
 
-/** What a pi can do. The one place where versions are compared. */
+/** The capabilities of a version of pi. Versions are compared only here. */
 export function capabilitiesOf(version: Version): PiCapabilities {
   return {
     promptDisposition: isAtLeast(version, [0, 99, 0]),

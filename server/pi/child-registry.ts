@@ -4,32 +4,32 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { descendants, endMarked, isStill, marked, type ProcessIdentity, signal } from "./processes.ts";
 
-/** A child that may still live, as the book has it. */
+/** A child that may still be running. */
 interface Entry {
   readonly id: string;
-  /** Absent where its daemon ended before it could note it. */
+  /** Absent if its daemon ended before it could record it. */
   readonly pid?: number;
 }
 
-/** After so many lines beyond one for each living child the file is written anew. */
+/** The file is rewritten after this many lines in addition to one for each living child. */
 const maxSpareLines = 1_000;
 
-/** A pi whose daemon has been killed reads the end of its stdin and ends; it may do so in order for so long. */
+/** A pi whose daemon was killed reads the end of its stdin and ends; this is the time for its regular shutdown. */
 const endsByItselfMs = 3_000;
 const afterTermMs = 2_000;
 const pollMs = 20;
 
 /**
- * Which children may live, in a file of the state directory, so that a daemon that was killed leaves no process behind:
- * the next one ends what it finds. A child's marker is written down before the child exists. Nothing is synced: what a
- * killed process has written is there, and a system that went down has no children left.
+ * The children that may be running, in a file of the state directory, so that the next daemon can end those of a
+ * killed one. A child's marker is written before the child exists. Writes are not synced: they survive a killed
+ * process, and after a system crash there are no children.
  */
 export class ChildRegistry {
   readonly #file: string;
   readonly #log: Logger;
   readonly #isHeld: () => boolean;
   readonly #living = new Map<string, Entry>();
-  /** The ids of the children that a former daemon has left. */
+  /** Ids of children that the previous daemon left. */
   readonly leftovers: readonly string[];
   #lines = 0;
 
@@ -41,33 +41,35 @@ export class ChildRegistry {
   }
 
   /**
-   * Ends what a former daemon has left, and begins a new book. The directory must be held by this daemon alone; once it
-   * is not, nothing is written there.
+   * Ends the children that a previous daemon left, and starts a new file. This daemon must hold the directory; when
+   * it no longer does, nothing is written there.
    */
   static async open(stateDir: string, log: Logger, isHeld: () => boolean = () => true): Promise<ChildRegistry> {
     const file = join(stateDir, "children.jsonl");
     const entries = entriesIn(file);
     const ended = await endLeftovers(entries);
-    if (ended > 0) log.warn({ ended }, "ended what a former daemon's children had left behind");
+    if (ended > 0) log.warn({ ended }, "ended processes that a previous daemon's children left");
     rmSync(file, { force: true });
     const leftovers = entries.map(({ id }) => id);
     return new ChildRegistry(file, log, isHeld, leftovers);
   }
 
-  /** A child is about to be started. Throws what writing can throw: an unnoted child could outlive a killed daemon. */
+  /**
+   * Called before a child is started. Throws errors of writing: an unrecorded child could outlive a killed daemon.
+   */
   begin(id: string): void {
     this.#living.set(id, { id });
     this.#append({ id });
   }
 
-  /** It runs. */
+  /** The child runs. */
   started(id: string, pid: number): void {
     const entry = { id, pid };
     this.#living.set(id, entry);
     this.#attempt(() => this.#append(entry));
   }
 
-  /** Nothing of it is left. */
+  /** All processes of the child have ended. */
   ended(id: string): void {
     if (!this.#living.delete(id)) return;
     this.#attempt(() => {
@@ -76,7 +78,7 @@ export class ChildRegistry {
     });
   }
 
-  /** The daemon ends, in order: where nothing is left of any child the next one has nothing to look for. */
+  /** At a regular shutdown: if no child has left a process, the next daemon has nothing to search for. */
   close(): void {
     if (this.#living.size === 0 && this.#isHeld()) rmSync(this.#file, { force: true });
   }
@@ -97,17 +99,17 @@ export class ChildRegistry {
     this.#lines = this.#living.size;
   }
 
-  /** What is not written costs the next daemon a look at a child that has ended, or the number of one that lives. */
+  /** A missing line only makes the next daemon search for an ended child, or lack the pid of a running one. */
   #attempt(work: () => void): void {
     try {
       work();
     } catch (error) {
-      this.#log.warn({ err: error }, "the list of children could not be written");
+      this.#log.warn({ err: error }, "cannot write the list of children");
     }
   }
 }
 
-/** A line that is none is passed over: its daemon was killed while it wrote. */
+/** Invalid lines are skipped: the daemon was killed while writing. */
 function entriesIn(file: string): readonly Entry[] {
   let text: string;
   try {
@@ -134,7 +136,7 @@ function entryOf(line: string): (Entry & { readonly ended?: boolean }) | undefin
   }
 }
 
-/** Gives each pi its time to end, and ends what is left: what carries a marker, which no process of others can. */
+/** Waits for each pi to end, then kills the rest: processes with a marker, which other processes cannot have. */
 async function endLeftovers(entries: readonly Entry[]): Promise<number> {
   const ids = entries.map(({ id }) => id);
   const left = ids.length === 0 ? [] : await marked(ids);
@@ -149,7 +151,7 @@ async function endLeftovers(entries: readonly Entry[]): Promise<number> {
   return await endMarked(ids, { known: below });
 }
 
-/** Waits until none of them is there, for at most `timeoutMs`. Gives whether that is so. */
+/** Waits until all have ended, for at most `timeoutMs`. Returns whether they have. */
 async function gone(processes: readonly ProcessIdentity[], timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

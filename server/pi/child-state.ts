@@ -1,6 +1,6 @@
 import type { ChildExit } from "../../protocol/session.ts";
 
-/** Where a child is in its life. It only goes forward. */
+/** The state of a child. Transitions only go forward. */
 export type ChildState =
   | { readonly kind: "starting" }
   | { readonly kind: "ready" }
@@ -9,7 +9,7 @@ export type ChildState =
 
 const order: readonly ChildState["kind"][] = ["starting", "ready", "stopping", "exited"];
 
-/** The later of two states: a child that was told to stop while it started does not become ready. */
+/** The later of two states: a child that was stopped during its start does not become ready. */
 export function advance(from: ChildState, to: ChildState): ChildState {
   return order.indexOf(to.kind) > order.indexOf(from.kind) ? to : from;
 }

@@ -23,18 +23,18 @@ import { type StopTimes, stopGracefully } from "./stop-ladder.ts";
 
 export interface ChildLimits extends StopTimes {
   readonly maxRecordBytes: number;
-  /** What may wait in front of pi's stdin. */
+  /** Bytes that may wait for pi to read its stdin. */
   readonly maxStdinBacklogBytes: number;
   readonly maxStderrBytes: number;
-  /** pi reads its stdin only when the extensions' `session_start` hooks have ended: some take their time. */
+  /** pi reads its stdin only after the extensions' `session_start` hooks have ended, which can take time. */
   readonly startTimeoutMs: number;
-  /** What dialogs of these hooks that have a timeout may add to it, in all. */
+  /** Time that dialogs of these hooks with a timeout may add to it, in total. */
   readonly maxStartupDialogMs: number;
-  /** Between a dialog without a timeout and the first answer: an extension need not wait for its dialog. */
+  /** From a dialog without a timeout to the first answer: an extension need not wait for its dialog. */
   readonly startupDialogGraceMs: number;
 }
 
-/** Who hears what a child reports, in the exact order in which pi reported. */
+/** Receivers of a child's reports, in the exact order in which pi wrote them. */
 export interface ChildSinks {
   readonly onEvent: (record: Buffer, event: PiEvent | undefined, isDelta: boolean) => void;
   readonly onFrame: (frame: OutwardFrame) => void;
@@ -46,30 +46,30 @@ export interface ChildOptions extends ChildSinks {
   readonly helper: string;
   /** For the helper's configuration and large frames; 0700. */
   readonly runDirectory: string;
-  /** Default: none; the child is to be adopted by a session later. */
+  /** Default: none; a session adopts the child later. */
   readonly sessionFile?: string | undefined;
-  /** How long its first request waits for a context. Default: none is promised. */
+  /** How long its first request waits for a context. Default: it does not wait. */
   readonly contextWithinMs?: number | undefined;
-  /** Whether it is to make no requests, whatever its extensions start. Default: it may make them. */
+  /** Whether it must not make model requests, even if extensions start runs. Default: requests are allowed. */
   readonly isOnlyAsked?: boolean | undefined;
-  /** What the parts inside pi go by. Default: none is on. */
+  /** Configuration of the parts inside pi. Default: all parts are off. */
   readonly parts?: PartsConfig | undefined;
   readonly cwd: string;
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;
   readonly limits: ChildLimits;
-  /** Where it is written down while it lives, for the next daemon. Default: nowhere. */
+  /** Records it while it runs, for the next daemon. Default: not recorded. */
   readonly childRegistry?: ChildRegistry | undefined;
-  /** Ends the start when nobody wants the child any more. */
+  /** Aborts the start when the child is no longer needed. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
 
 const notedRecentlyMs = 1_000;
 
-/** One running `pi --mode rpc` with its helper. Made by `startPi`; ends once, and says how. */
+/** One running `pi --mode rpc` with its helper. Created by `startPi`; ends once, with a reason. */
 export class Child {
-  /** Marks all processes that descend from it. */
+  /** Marks all its descendants, in their environment. */
   readonly id: string;
   readonly link: Link;
   readonly #options: ChildOptions;
@@ -83,7 +83,7 @@ export class Child {
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
   #extensionCommands: ReadonlySet<string> = new Set();
-  /** What was seen to descend from it when it was told to end. */
+  /** Its descendants, as seen during its shutdown. */
   readonly #below: ProcessIdentity[] = [];
   #notedAt = Number.NEGATIVE_INFINITY;
   #heard = 0;
@@ -116,12 +116,12 @@ export class Child {
     return this.#stdio.pid;
   }
 
-  /** Resolves with how the child ended, when the process has ended and its last record was looked at. */
+  /** Resolves with the reason when the process has ended and its last record was handled. */
   get exited(): Promise<ChildExit> {
     return this.#exited.promise;
   }
 
-  /** Resolves when nothing that the child started is left. */
+  /** Resolves when all processes that the child started have ended. */
   get cleaned(): Promise<void> {
     return this.#cleaned;
   }
@@ -130,27 +130,27 @@ export class Child {
     return this.#stderr.toString();
   }
 
-  /** How many pieces of output there have been: it changes with each sign of life. */
+  /** Number of output chunks: it changes with each sign of life. */
   get heard(): number {
     return this.#heard;
   }
 
-  /** How many commands wait for their answer. */
+  /** Number of commands without an answer. */
   get pending(): number {
     return this.#commands.pending;
   }
 
-  /** Since when the oldest of them waits, by the clock of `performance.now`. */
+  /** When the oldest of them was sent, by the clock of `performance.now`. */
   get waitingSince(): number | undefined {
     return this.#commands.waitingSince;
   }
 
-  /** pi's answer. Rejects with `child_exited` when the child ends before it, with `overloaded` when stdin is full. */
+  /** pi's answer. Rejects with `child_exited` if the child ends before it, and with `overloaded` if stdin is full. */
   send(command: PiCommand, options?: SendOptions): Promise<PiResponse> {
     return this.#commands.send(command, options);
   }
 
-  /** Writes a record that has no answer. A child that does not read what it asked for is ended. */
+  /** Writes a record that has no answer. A child that does not read the answer to its own question is ended. */
   post(record: PiCommand): void {
     try {
       this.#commands.post(record);
@@ -160,45 +160,45 @@ export class Child {
     }
   }
 
-  /** Whether a text runs a command of an extension, which pi does at once and in every state. */
+  /** Whether a text runs an extension's command, which pi does immediately and in every state. */
   isExtensionCommand(text: string): boolean {
     return text.startsWith("/") && this.#extensionCommands.has(text.slice(1).split(" ", 1)[0] ?? "");
   }
 
-  /** Ends the child in order. Always the same promise. */
+  /** Ends the child in order. Always returns the same promise. */
   stop(): Promise<ChildExit> {
-    // A child that has ended by itself was not asked to.
+    // A child that has already ended was not stopped on request.
     if (this.#state.kind !== "exited" && this.#stopped === undefined) this.#wanted = true;
     return this.#end();
   }
 
   /**
-   * Notes what descends from it, to be ended with it: a tool that has cleared its environment can only be found while its
-   * parents live. Done before each step of its end, unless it was done a moment ago. Never rejects.
+   * Records its descendants, to end them with it: a tool that cleared its environment can be found only while its
+   * parents live. Called before each step of the shutdown, unless it was called a moment ago. Never rejects.
    */
   async noteDescendants(): Promise<void> {
     if (performance.now() - this.#notedAt < notedRecentlyMs) return;
     try {
       const found = await descendants(this.#stdio.pid);
-      // Its number may be another's by now.
+      // Otherwise its pid may already belong to another process.
       if (this.#state.kind !== "exited") this.#below.push(...found);
       this.#notedAt = performance.now();
     } catch (error) {
-      this.#options.log.warn({ err: error }, "what descends from pi could not be looked for");
+      this.#options.log.warn({ err: error }, "cannot list the descendants of pi");
     }
   }
 
-  /** Who hears what it reports. */
+  /** The receivers of its reports. */
   get sinks(): ChildSinks {
     return this.#sinks;
   }
 
-  /** From now on others hear what it reports. */
+  /** Replaces the receivers of its reports. */
   rebind(sinks: ChildSinks): void {
     this.#sinks = sinks;
   }
 
-  /** Waits for the first answer and checks what must be true of a child before anybody uses it. */
+  /** Waits for the first answer, and checks the child before it is used. */
   async becomeReady(): Promise<ReadyState> {
     const ready = await this.#startup.within(this.#checks());
     if (ready.kind === "timeout") {
@@ -213,7 +213,7 @@ export class Child {
 
   async #checks(): Promise<ReadyState> {
     const first = await this.#commands.send({ type: "get_state" }, { onResponse: () => this.#startup.answered() });
-    // The helper announces itself in session_start, which lies before pi's first answer.
+    // The helper sends hello in session_start, before pi's first answer.
     if (this.link.command === undefined) await this.#requireHello();
     await this.verify();
     if (this.#options.pi.model !== undefined) await this.#verifyModel(this.#options.pi.model);
@@ -221,14 +221,14 @@ export class Child {
   }
 
   async #requireHello(): Promise<void> {
-    // A refused hello (another version of the link) has its own error; none at all means that it did not load.
+    // A refused hello (another version of the link) has its own error; without any hello the helper did not load.
     const hello = await within(this.link.hello, 0);
     if (hello.kind === "timeout") throw helperMissing(this.stderrTail);
   }
 
   /**
-   * That the helper's command is there, and its own: were the name taken by another extension too, frames would go to the
-   * model as text. Throws `link_failed`.
+   * Checks that the helper's command exists and is unique: if another extension had the same name, frames would go to
+   * the model as text. Throws `link_failed`.
    */
   async verify(): Promise<void> {
     const response = await this.#commands.send({ type: "get_commands" });
@@ -243,7 +243,7 @@ export class Child {
     }
   }
 
-  /** pi goes on with a model that it made up from an unknown id; the session would fail at its first request. */
+  /** pi continues with a model that it made up from an unknown id; the first request of the session would fail. */
   async #verifyModel(model: string): Promise<void> {
     if (!modelIsMadeUp(this.stderrTail)) return;
     const response = await this.#commands.send({ type: "get_available_models" });
@@ -268,7 +268,7 @@ export class Child {
         if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#startup.look(event);
         this.#sinks.onEvent(record, event, isDelta);
       },
-      unread: (head) => this.#commands.refuse(head, "is no JSON, is nested too deep or has too many parts"),
+      unread: (head) => this.#commands.refuse(head, "is not valid JSON, is nested too deeply or has too many parts"),
       diagnostic: onDiagnostic,
     });
     const splitter = new JsonlSplitter({
@@ -277,8 +277,8 @@ export class Child {
         try {
           router.route(record);
         } catch (error) {
-          // Whatever a child writes, the daemon and its other sessions go on.
-          log.error({ err: error }, "a record of pi could not be taken in");
+          // An unreadable record must not affect the daemon and its other sessions.
+          log.error({ err: error }, "cannot handle a record of pi");
           onDiagnostic({ kind: "unparsable", bytes: record.length, excerpt: "" });
         }
       },
@@ -295,13 +295,13 @@ export class Child {
     stdout.on("end", () => {
       const rest = splitter.rest();
       if (rest !== undefined) onDiagnostic({ kind: "cut_off", bytes: rest.length, excerpt: rest.toString("utf8") });
-      // A pi that has closed its stdout can report nothing any more.
+      // A pi that closed its stdout cannot report anything.
       void this.#end();
     });
     stdout.on("error", (error) => log.warn({ err: error }, "pi's stdout failed"));
     stderr.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
     stderr.on("error", (error) => log.warn({ err: error }, "pi's stderr failed"));
-    // A pi that has closed its stdin hears nothing any more.
+    // A pi that closed its stdin cannot receive anything.
     stdin.on("error", () => void this.#end());
   }
 
@@ -316,13 +316,13 @@ export class Child {
   }
 
   #frame(frame: OutwardFrame): void {
-    // pi aborts its run when it is told to end, which is no abort of a user's and drops no push.
+    // pi aborts its run during a shutdown. That is not an abort by a user, and drops no push.
     if (this.#state.kind === "stopping" && (frame.kind === "dropped" || frame.kind === "settled")) return;
     this.#sinks.onFrame(frame);
     if (frame.kind !== "hello" || this.#state.kind !== "ready") return;
-    // The session inside pi was replaced or reloaded, and its extensions with it.
+    // The session inside pi was replaced or reloaded, with its extensions.
     this.verify().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "the helper extension was lost with a replaced session");
+      this.#options.log.error({ err: error }, "the helper extension is missing after a session replacement");
       void this.#end();
     });
   }
@@ -359,9 +359,9 @@ export class Child {
     // Tools live in process groups of their own, and survive a pi that is killed or crashes.
     try {
       const killed = await endMarked([this.id], { known: this.#below, leader: this.#stdio.pid });
-      if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
+      if (killed > 0) this.#options.log.info({ killed }, "ended processes that pi left");
     } catch (error) {
-      this.#options.log.error({ err: error }, "what pi may have left behind could not be looked for");
+      this.#options.log.error({ err: error }, "cannot search for processes that pi left");
     }
     this.#options.childRegistry?.ended(this.id);
   }

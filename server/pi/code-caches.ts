@@ -2,26 +2,26 @@ import { isAbsolute, join } from "node:path";
 import { makePrivateDirectory } from "../lib/private-directory.ts";
 
 /**
- * Where a pi keeps compiled code. Node and jiti, with which pi loads TypeScript extensions, put it into the directory for
- * temporary files, and execute what they find there without checking who wrote it.
+ * Where a pi caches compiled code. Node and jiti, which pi uses to load TypeScript extensions, put it into the
+ * directory for temporary files, and execute what they find there without checking its owner.
  */
 export interface CodeCaches {
-  /** A directory that only this user can write. Undefined: there is none, so no code is cached. */
+  /** A directory that only this user can write. Undefined: there is none, and no code is cached. */
   readonly directory: string | undefined;
-  /** What the environment of a pi must have while it loads its extensions. */
+  /** Variables that the environment of a pi must have while it loads its extensions. */
   readonly env: Readonly<Record<string, string>>;
   /** Why there is no directory. */
   readonly problem?: string;
 }
 
-/** Checked for each start of a pi: the directory may be deleted, and made again, while the daemon runs. */
+/** Checked at each start of a pi: the directory may be deleted and recreated while the daemon runs. */
 export function codeCaches(env: NodeJS.ProcessEnv): CodeCaches {
   try {
     const directory = makePrivateDirectory(join(cacheHome(env), "pi-rpcd", "pi"));
     return {
       directory,
-      // jiti takes no path: its cache is in the directory for temporary files, and by the third variable also where that is
-      // the working directory.
+      // jiti has no option for the path: its cache is in the directory for temporary files, and with the third
+      // variable also if that is the working directory.
       env: { TMPDIR: directory, NODE_COMPILE_CACHE: join(directory, "node"), JITI_RESPECT_TMPDIR_ENV: "1" },
     };
   } catch (error) {
@@ -36,5 +36,5 @@ export function codeCaches(env: NodeJS.ProcessEnv): CodeCaches {
 function cacheHome({ XDG_CACHE_HOME: cacheHome, HOME: home }: NodeJS.ProcessEnv): string {
   if (cacheHome !== undefined && isAbsolute(cacheHome)) return cacheHome;
   if (home !== undefined && isAbsolute(home)) return join(home, ".cache");
-  throw new Error("neither XDG_CACHE_HOME nor HOME names a directory");
+  throw new Error("neither XDG_CACHE_HOME nor HOME is an absolute path");
 }

@@ -10,16 +10,18 @@ interface Pending {
 }
 
 export interface SendOptions {
-  /** The command's id, which pi repeats in its events. Not one of a command that waits. Default: a number of our own. */
+  /**
+   * The command's id, which pi repeats in its events. Must differ from those of pending commands. Default: a number.
+   */
   readonly id?: string;
   /**
-   * Called in the very place of the response in the order of pi's records, before any later record is looked at.
-   * The promise resolves only after the whole chunk was read.
+   * Called at the response's position in the order of pi's records, before any later record is handled. The promise
+   * resolves only after the whole chunk was read.
    */
   readonly onResponse?: (response: PiResponse) => void;
 }
 
-/** Writes commands and finds their answers by id. pi answers in any order. */
+/** Writes commands and matches their answers by id. pi answers in any order. */
 export class Commands {
   readonly #write: (line: string) => void;
   readonly #pending = new Map<string, Pending>();
@@ -31,7 +33,7 @@ export class Commands {
     this.#write = write;
   }
 
-  /** pi's answer, also one with `success: false`. Rejects with `child_exited` when the child ends before it. */
+  /** pi's answer, including one with `success: false`. Rejects with `child_exited` if the child ends before it. */
   send(command: PiCommand, options: SendOptions = {}): Promise<PiResponse> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     this.#count += 1;
@@ -53,7 +55,7 @@ export class Commands {
     if (this.#ended === undefined) this.#write(`${JSON.stringify(record)}\n`);
   }
 
-  /** Whether the response belonged to a command that waits. */
+  /** Returns whether the response belonged to a pending command. */
   settle(response: PiResponse): boolean {
     const pending = response.id === undefined ? undefined : this.#pending.get(response.id);
     if (pending === undefined) return false;
@@ -63,7 +65,7 @@ export class Commands {
     return true;
   }
 
-  /** What begins as a response and cannot be taken in is the end of its command. */
+  /** An unreadable response ends its command. */
   refuse(head: string, why: string): void {
     const id = /^\{"id":"([^"\\]+)","type":"response"/.exec(head)?.[1];
     const pending = id === undefined ? undefined : this.#pending.get(id);
@@ -72,7 +74,7 @@ export class Commands {
     pending.answer.reject(new WireError("too_large", `pi's answer to "${pending.command}" ${why}.`));
   }
 
-  /** Rejects all that wait, and all that comes. */
+  /** Rejects all pending and all later commands. */
   end(error: WireError): void {
     this.#ended ??= error;
     const waiting = [...this.#pending.values()];
@@ -86,7 +88,7 @@ export class Commands {
     return this.#pending.size;
   }
 
-  /** Since when the oldest that waits does so, by the clock of `performance.now`. */
+  /** When the oldest pending command was sent, by the clock of `performance.now`. */
   get waitingSince(): number | undefined {
     return this.#pending.values().next().value?.since;
   }

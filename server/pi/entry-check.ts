@@ -4,12 +4,12 @@ import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { isBounded, MAX_DEPTH, MAX_PARTS } from "./structure.ts";
 
-/** A longer line is not looked at. */
+/** A longer line is skipped. */
 const maxEntryBytes = 64 * 1024 * 1024;
 
 /**
- * Looks at the entries of a file that another program may have written, before a pi loads it: pi follows parents without
- * end where they form a cycle. One line at a time is in memory. Throws `session_file_unusable`.
+ * Checks the entries of a file that another program may have written, before a pi loads it: pi follows parents
+ * without end if they form a cycle. Keeps one line at a time in memory. Throws `session_file_unusable`.
  */
 export async function checkEntries(file: string): Promise<void> {
   const parents = new Map<unknown, unknown>();
@@ -18,7 +18,7 @@ export async function checkEntries(file: string): Promise<void> {
     line += 1;
     requireBounded(file, record, line);
     const { type, id, parentId } = entryIn(record);
-    // pi follows ids of every type. Files of its first form have none.
+    // pi follows ids of every type. Files of its first version have none.
     if (type === "session" || id === undefined || id === null) return;
     if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${shown(id)} twice (line ${line})`);
     parents.set(id, parentId);
@@ -33,14 +33,16 @@ export async function checkEntries(file: string): Promise<void> {
   requireNoCycle(file, parents);
 }
 
-/** Throws `session_file_unusable` for an entry that takes too long to parse, or is too deep to be written again. */
+/**
+ * Throws `session_file_unusable` for an entry that takes too long to parse, or is nested too deeply to be serialised.
+ */
 export function requireBounded(file: string, record: Buffer, line: number): void {
   if (isBounded(record)) return;
   const limits = `deeper than ${MAX_DEPTH} levels or of more than ${MAX_PARTS} parts`;
   throw unusable(file, "entries_damaged", `has an entry that is ${limits} (line ${line})`);
 }
 
-/** Throws `session_file_unusable` where parents form a cycle. */
+/** Throws `session_file_unusable` if parents form a cycle. */
 export function requireNoCycle(file: string, parents: ReadonlyMap<unknown, unknown>): void {
   const known = new Set<unknown>();
   for (const start of parents.keys()) {
@@ -55,7 +57,7 @@ export function requireNoCycle(file: string, parents: ReadonlyMap<unknown, unkno
   }
 }
 
-/** A line that is not an object is passed over, as pi does. */
+/** A line that is not an object is skipped, as by pi. */
 function entryIn(record: Buffer): Readonly<Record<string, unknown>> {
   try {
     const entry: unknown = JSON.parse(record.toString("utf8"));

@@ -2,7 +2,7 @@ import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { parseBounded } from "./structure.ts";
 
-/** An entry of a session file, and the very line. */
+/** An entry of a session file, and its unchanged line. */
 export interface EntryLine {
   readonly entry: Readonly<Record<string, unknown>>;
   readonly line: Buffer;
@@ -11,8 +11,8 @@ export interface EntryLine {
 const firstBytes = 64 * 1024;
 
 /**
- * The entries of a session file behind a place, in the file's order; where there is none (-1), all of them, as
- * far as they lie in the last `maxBytes`. Torn lines are left out, as pi does. Without a file there are none.
+ * The entries of a session file after an offset, in the file's order; for -1, all entries in the last `maxBytes`.
+ * Torn lines are skipped, as by pi. Empty if the file is missing.
  */
 export async function entriesBehind(
   file: string,
@@ -29,7 +29,7 @@ export async function entriesBehind(
     for (let length = Math.min(size, firstBytes); ; length = Math.min(size, length * 8)) {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
       const lines = linesOf(buffer.subarray(0, bytesRead));
-      // The first may be the end of a longer one.
+      // The first line may be the end of a longer one.
       const entries = (length < size ? lines.slice(1) : lines).flatMap(entryLine);
       const known = place(entries.map(({ entry }) => entry));
       if (known !== -1 || length === size || length >= maxBytes) return entries.slice(known + 1);
@@ -46,7 +46,7 @@ function linesOf(bytes: Buffer): Buffer[] {
     lines.push(bytes.subarray(start, end));
     start = end + 1;
   }
-  // pi takes a last line without its end for one.
+  // pi accepts a last line without a line feed.
   if (start < bytes.length) lines.push(bytes.subarray(start));
   return lines;
 }

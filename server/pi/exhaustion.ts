@@ -1,18 +1,18 @@
 import { WireError } from "../../protocol/errors.ts";
 
 const advice: Readonly<Record<string, string>> = {
-  EAGAIN: "this user may have no more processes",
-  EMFILE: "the daemon may open no more files (ulimit -n)",
+  EAGAIN: "this user's limit of processes is reached",
+  EMFILE: "the daemon's limit of open files is reached (ulimit -n)",
   ENFILE: "the system has no more file descriptors",
-  ENOMEM: "the system has no memory left",
+  ENOMEM: "the system is out of memory",
 };
 
-/** Whether something could not be written since the disk, or the user's part of it, is full. */
+/** Whether a write failed because the disk, or the user's quota, is full. */
 export function diskFull(error: unknown): WireError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code, path } = cause as NodeJS.ErrnoException;
     if (code !== "ENOSPC" && code !== "EDQUOT") continue;
-    const where = path === undefined ? "" : ` ${path} could not be written.`;
+    const where = path === undefined ? "" : ` Cannot write ${path}.`;
     return new WireError(
       "store_failed",
       `The disk is full (${code}).${where} Free some space, then try again.`,
@@ -23,13 +23,13 @@ export function diskFull(error: unknown): WireError | undefined {
   return undefined;
 }
 
-/** Whether a start failed because the system has run out of something, and not because of what was asked for. */
+/** Whether a start failed because the system lacks a resource, not because of the request. */
 export function exhaustion(error: unknown): WireError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code } = cause as NodeJS.ErrnoException;
     const why = typeof code === "string" && Object.hasOwn(advice, code) ? advice[code] : undefined;
     if (why === undefined) continue;
-    const message = `pi cannot be started now: ${why} (${code}). Close sessions, or try again later.`;
+    const message = `Cannot start pi now: ${why} (${code}). Close sessions, or try again later.`;
     return new WireError("overloaded", message, { code, retryAfterMs: 5_000 }, { cause: error });
   }
   return undefined;

@@ -6,53 +6,53 @@ import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { parseBounded } from "./structure.ts";
 
-/** A session file as it was when it was last looked at, to see at a glance whether it is another by now. */
+/** The state of a session file when it was last read, to detect changes cheaply. */
 export interface FileMark {
-  /** Bytes; 0 also where there is no file. */
+  /** Bytes; also 0 without a file. */
   readonly size: number;
   readonly inode: number;
   readonly mtimeMs: number;
-  /** Up to here whole lines were read. */
+  /** Complete lines were read up to this offset. */
   readonly read: number;
-  /** CRC-32 of the last bytes before that. */
+  /** CRC-32 of the last bytes before that offset. */
   readonly tailSum: number;
   /** The last entry, if there was one. */
   readonly lastId?: string;
 }
 
-/** What of an entry says where it stands. */
+/** The part of an entry that defines its place in the tree. */
 export interface EntryHead {
   readonly id: string;
   /** Null at the root of the tree. */
   readonly parentId: string | null;
-  /** pi has moved within the tree: the entry does not follow the one before it. */
+  /** pi has moved within the tree: the entry does not follow the previous one. */
   readonly isMove?: boolean;
 }
 
-/** A file that is another than its mark says. */
+/** A difference between a file and its mark. */
 export interface FileChange {
-  /** As it is now. */
+  /** The file's current mark. */
   readonly mark: FileMark;
   /**
-   * `grown`: the entries are those behind the mark. `rewritten`: what stood before the mark is another, and the entries
-   * are all that there are. `removed`: the file is gone, or empty.
+   * `grown`: the entries are those after the mark. `rewritten`: the content before the mark has changed, and the
+   * entries are all of the file. `removed`: the file is missing or empty.
    */
   readonly kind: "grown" | "rewritten" | "removed";
   readonly entries: readonly EntryHead[];
 }
 
-/** There was nothing. */
+/** The mark of a missing file. */
 export const noFile: FileMark = { size: 0, inode: 0, mtimeMs: 0, read: 0, tailSum: 0 };
 
-/** So many bytes before the mark are compared. */
+/** Bytes before the mark that are compared. */
 const tailBytes = 256;
-/** As much of the end is looked at for the last entry. */
+/** Bytes at the end that are searched for the last entry. */
 const endBytes = 64 * 1024;
 const chunkBytes = 256 * 1024;
-/** A longer entry's place in the tree is not known; it is passed over, and its child is taken for a branch. */
+/** A longer entry is skipped, and the entry after it counts as a branch. */
 const maxEntryBytes = 64 * 1024 * 1024;
 
-/** What has changed in the file since the mark was made; one call of the system while that is nothing. */
+/** The change of the file since the mark was made. Takes one system call if nothing changed. */
 export async function changeSince(file: string, mark: FileMark): Promise<FileChange | undefined> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
@@ -64,7 +64,7 @@ export async function changeSince(file: string, mark: FileMark): Promise<FileCha
   if (found.size === mark.size && found.ino === mark.inode && found.mtimeMs === mark.mtimeMs) return undefined;
   const handle = await openSessionFile(file);
   try {
-    // What is read now belongs to what the handle says, whatever the name has become meanwhile.
+    // The handle's file is read, even if the name refers to another file meanwhile.
     const { size, ino: inode, mtimeMs } = await handle.stat();
     const isGrown = mark.size === 0 || (inode === mark.inode && size >= mark.read && (await hasTail(handle, mark)));
     const from = isGrown ? mark.read : 0;
@@ -81,7 +81,7 @@ export async function changeSince(file: string, mark: FileMark): Promise<FileCha
   }
 }
 
-/** The file as it is now. Only its end is read, unless the last entry is a very large one. */
+/** The current mark of a file. Only its end is read, unless the last entry is very large. */
 export async function markOf(file: string): Promise<FileMark> {
   const handle = await openSessionFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
@@ -110,7 +110,7 @@ export async function markOf(file: string): Promise<FileMark> {
   }
 }
 
-/** All entries of a file that are there, in their order. */
+/** All entries of a file, in their order. */
 export async function allHeads(file: string): Promise<readonly EntryHead[]> {
   return (await changeSince(file, noFile))?.entries ?? [];
 }
@@ -154,7 +154,7 @@ async function headsFrom(
 }
 
 /**
- * How pi writes most entries: its place in the tree comes first, so that the rest need not be parsed. Entries that can be a
+ * pi writes the place in the tree first in most entries, so that the rest need not be parsed. Entries that can be a
  * move are parsed.
  */
 const headPattern =
@@ -172,12 +172,12 @@ export function headOf(line: Buffer): EntryHead | undefined {
     const isMove = type === "branch_summary" || (type === "custom" && customType === NAVIGATED_TYPE);
     return { id, parentId, ...(isMove ? { isMove } : {}) };
   } catch {
-    // pi passes over a line that is none, too.
+    // pi skips invalid lines, too.
     return undefined;
   }
 }
 
-/** Whether the newest of the entries descends from `ancestor`, which may stand before them or among them. */
+/** Whether the newest of the entries descends from `ancestor`, which may be before or among them. */
 export function descends(entries: readonly EntryHead[], ancestor: string | undefined): boolean {
   if (ancestor === undefined) return true;
   const parents = new Map(entries.map(({ id, parentId }) => [id, parentId]));
@@ -189,7 +189,7 @@ export function descends(entries: readonly EntryHead[], ancestor: string | undef
   return false;
 }
 
-/** Whether each entry follows the one before it, the first one `lastId`, or says that pi has moved in the tree. */
+/** Whether each entry follows the previous one, the first one `lastId`, or reports a move in the tree. */
 export function isOneLine(entries: readonly EntryHead[], lastId: string | undefined): boolean {
   let before = lastId ?? null;
   for (const { id, parentId, isMove } of entries) {

@@ -1,10 +1,10 @@
-/** What the fields of a frame may be. A frame is an outsider's input: each of its fields is looked at before it is used. */
+/** Checks of a frame's fields. A frame is untrusted input: each field is checked before it is used. */
 
 export type Fields = Readonly<Record<string, unknown>>;
-/** The words that a field may have, as own keys. */
+/** The allowed values of a field, as own keys. */
 export type Words<T extends string> = Readonly<Record<T, true>>;
 
-/** A session holds fewer pushes by far. */
+/** A session holds far fewer pushes. */
 export const maxIds = 10_000;
 const maxErrorLength = 1_024;
 const idPattern = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
@@ -13,7 +13,7 @@ export function isIds(value: unknown): value is readonly string[] {
   return isListOf(value, isId);
 }
 
-/** By index: `every` passes over holes. */
+/** By index, because `every` skips holes. */
 export function isListOf(value: unknown, is: (item: unknown) => boolean): boolean {
   if (!Array.isArray(value) || value.length > maxIds) return false;
   for (let i = 0; i < value.length; i += 1) if (!is(value[i])) return false;
@@ -46,7 +46,7 @@ export function isBoolean(value: unknown): value is boolean {
   return typeof value === "boolean";
 }
 
-/** A cut may part a pair of surrogates: half of one is no text to write on. */
+/** A cut can split a surrogate pair, which would make the text invalid. */
 export function cut(text: string): string {
   return text.length <= maxErrorLength ? text : text.slice(0, maxErrorLength).toWellFormed();
 }

@@ -4,22 +4,22 @@ import { hostname } from "node:os";
 import { promisify } from "node:util";
 import { exists, startTimeOf } from "./processes.ts";
 
-/** The process that holds a lease, so that it can be told from any other: on this machine, later, and elsewhere. */
+/** The process that holds a lease, distinguishable from any other on this machine, later, or on other machines. */
 export interface LeaseHolder {
   readonly host: string;
-  /** Of this start of the machine; empty where the system does not tell it. */
+  /** The id of this boot of the machine; empty if the system does not report it. */
   readonly bootId: string;
-  /** The space in which `pid` counts; empty where the system has but one. */
+  /** The namespace of `pid`; empty if the system has only one. */
   readonly pidSpace: string;
   readonly pid: number;
-  /** In the kernel's own unit; empty where the system does not tell it. */
+  /** In the kernel's own unit; empty if the system does not report it. */
   readonly startTime: string;
 }
 
-/** `elsewhere`: it cannot be known from here. */
+/** `elsewhere`: cannot be determined on this machine. */
 export type HolderLife = "alive" | "dead" | "elsewhere";
 
-/** This very process. Always the same promise. */
+/** The current process. Always returns the same promise. */
 export function thisHolder(): Promise<LeaseHolder> {
   known ??= holderOf(process.pid);
   return known;
@@ -33,13 +33,13 @@ async function holderOf(pid: number): Promise<LeaseHolder> {
   return { host: hostname(), bootId, pidSpace, pid, startTime };
 }
 
-/** Whether the process that took a lease is still there. */
+/** Whether the process that took a lease still exists. */
 export async function lifeOf(holder: LeaseHolder): Promise<HolderLife> {
   const own = await thisHolder();
   if (holder.bootId !== own.bootId) return holder.host === own.host ? "dead" : "elsewhere";
-  // Without an id of the boot the name of the host is all there is; with one, a host may well have changed its name.
+  // Without a boot id the host name is the only criterion; with one, the host may have been renamed.
   if (own.bootId === "" && holder.host !== own.host) return "elsewhere";
-  // A container has numbers of its own.
+  // A container has its own pids.
   if (holder.pidSpace !== own.pidSpace) return "elsewhere";
   if (!exists(holder.pid)) return "dead";
   return (await startOf(holder.pid)) === holder.startTime ? "alive" : "dead";

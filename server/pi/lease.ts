@@ -11,62 +11,67 @@ import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } 
 import { endMarked, marked } from "./processes.ts";
 import { isRecordObject } from "./records.ts";
 
-/** What a lease file says, as JSON. */
+/** The JSON content of a lease file. */
 export interface LeaseFacts {
-  /** The version of the file's form. */
+  /** The version of the file's format. */
   readonly lease: 1;
-  /** Of this very lease; no other ever has it. */
+  /** The id of this lease; never reused. */
   readonly id: string;
   readonly holder: LeaseHolder;
-  /** Of the daemon: a process can have several. */
+  /** The id of the daemon: a process can have several. */
   readonly daemonId: string;
   readonly stateDir: string;
-  /** Which directory that is, as device and inode: containers have others of the same path, and the same by another. */
+  /**
+   * Device and inode of that directory: containers have other directories at the same path, and the same one at other
+   * paths.
+   */
   readonly stateDirId?: string;
   readonly generation: number;
-  /** Marks the processes that descend from the child, once there is one. */
+  /** Marks the child's descendants; absent without a child. */
   readonly childId?: string;
   /** Unix milliseconds. */
   readonly at: number;
 }
 
-/** The daemon that takes leases. */
+/** A daemon that takes leases. */
 export interface LeaseTaker {
   readonly daemonId: string;
   readonly stateDir: string;
 }
 
 export interface LeaseRequest extends LeaseTaker {
-  /** pi's session file. It need not be there yet; its directory must. */
+  /** pi's session file. It may be missing; its directory must exist. */
   readonly file: string;
   readonly generation: number;
 }
 
-/** Beside pi's session file. pi lists names that end in `.jsonl` and passes over all others (measured on both versions). */
+/**
+ * Next to pi's session file. pi lists names that end in `.jsonl` and ignores all others (measured on both versions).
+ */
 export function leasePath(file: string): string {
   return `${file}.lease`;
 }
 
-/** How often a lease is tried for that changes hands meanwhile. */
+/** Attempts to take a lease that changes its owner meanwhile. */
 const maxTries = 300;
 const triesEveryMs = 10;
-/** How many takers in a row may have died in the middle of taking over. */
+/** How many successive daemons may have died during a takeover. */
 const maxGuards = 4;
-/** What the last child of a dead daemon is given to end by itself: its stdin has ended with its daemon. */
+/** How long the last child of a dead daemon may take to end by itself: its stdin ended with its daemon. */
 const childEndsWithinMs = 2_000;
 const withoutLinks: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
-/** No lease is as long as this. */
+/** A lease file is always shorter. */
 const maxLeaseBytes = 64 * 1024;
 
 /**
- * The right to have a pi write a session file. pi itself has no such thing: two that write the same file make a tree of
- * it, and one loses its branch (measured). Held by one daemon at a time; that of a daemon which has died is taken over.
+ * The right to have a pi write a session file. pi has no lock: two writers of the same file create two branches, and
+ * one of them is lost (measured). One daemon at a time holds it; another takes over the lease of a dead one.
  */
 export class Lease {
   readonly file: string;
   readonly #path: string;
   #facts: LeaseFacts;
-  /** Of the file as we have written it: while that is the same, the lease need not be read. */
+  /** Identifies the file that we wrote: while it is unchanged, the lease need not be read. */
   #stamp: string;
 
   private constructor(file: string, facts: LeaseFacts, stamp: string) {
@@ -94,7 +99,10 @@ export class Lease {
     }
   }
 
-  /** Whether the lease is still there. One that was deleted is taken again; gives who holds it when it is another's. */
+  /**
+   * Checks that the lease still exists. A deleted one is taken again; if another daemon holds it, returns that
+   * holder.
+   */
   async confirm(): Promise<
     { readonly kind: "held" | "retaken" } | { readonly kind: "lost"; readonly error: WireError }
   > {
@@ -110,7 +118,7 @@ export class Lease {
     }
   }
 
-  /** Writes down what child writes the file. A failure is the caller's to log: the lease is held all the same. */
+  /** Records the child that writes the file. The caller logs a failure: the lease is held anyway. */
   async note(childId: string, generation: number): Promise<void> {
     this.#facts = { ...this.#facts, childId, generation };
     const found = await read(this.#path);
@@ -119,7 +127,7 @@ export class Lease {
     this.#stamp = await stampOf(this.#path);
   }
 
-  /** Gives it up. A lease that is another's by now stays. */
+  /** Releases it. A lease that another daemon holds stays. */
   async release(): Promise<void> {
     await release(this.#path, this.#facts.id);
   }
@@ -128,7 +136,7 @@ export class Lease {
 type Found =
   | { readonly kind: "none" }
   | { readonly kind: "lease"; readonly facts: LeaseFacts }
-  /** `mtimeMs`: of the file that says nothing. */
+  /** `mtimeMs`: of the unreadable file. */
   | { readonly kind: "unreadable"; readonly mtimeMs: number };
 
 async function take(path: string, facts: LeaseFacts, guards: number): Promise<void> {
@@ -150,12 +158,15 @@ async function take(path: string, facts: LeaseFacts, guards: number): Promise<vo
   }
 }
 
-/** Whether the file is there under the second name now: the first to link a name has it, and it is never half written. */
+/**
+ * Whether the file now has the second name: the first process to link a name owns it, and its content is never
+ * partial.
+ */
 async function isLinked(draft: string, path: string, facts: LeaseFacts): Promise<boolean> {
   try {
     await link(draft, path).catch((error: NodeJS.ErrnoException) => {
       if (!withoutLinks.has(error.code)) throw error;
-      // Some file systems have no second names. A lease that is being written is one that cannot be read, and stays.
+      // Some file systems do not support links. A partially written lease is unreadable, and stays.
       return writeFile(path, JSON.stringify(facts), { mode: 0o600, flag: "wx" });
     });
     return true;
@@ -166,8 +177,8 @@ async function isLinked(draft: string, path: string, facts: LeaseFacts): Promise
 }
 
 /**
- * Puts our lease in the place of a dead one. The guard is a lease on that very one, named after it: whoever has it is
- * alone in replacing it, and a guard whose taker has died is taken over in the same way.
+ * Replaces a dead lease by ours. The guard is a lease on the dead one, named after it: only its holder may replace
+ * the dead lease, and a guard of a dead process is taken over in the same way.
  */
 async function takeOver(path: string, dead: Found, own: { facts: LeaseFacts; guards: number }): Promise<boolean> {
   const name = dead.kind === "lease" ? dead.facts.id.slice(0, 8) : "unreadable";
@@ -190,14 +201,14 @@ async function takeOver(path: string, dead: Found, own: { facts: LeaseFacts; gua
   }
 }
 
-/** pi ends by itself when its daemon does, and writes down what it has; what is left behind it is ended. */
+/** pi ends by itself with its daemon, after writing its data; remaining processes are killed. */
 async function endChildOf(childId: string): Promise<void> {
   const deadline = Date.now() + childEndsWithinMs;
   while ((await marked([childId])).length > 0 && Date.now() < deadline) await delay(triesEveryMs);
   await endMarked([childId]);
 }
 
-/** Tells a file from any other of the same name; the number of a deleted one is soon used again. */
+/** Identifies a file among others of the same name; the inode of a deleted one is soon reused. */
 async function stampOf(path: string): Promise<string> {
   return await stat(path).then(
     ({ ino, mtimeMs }) => `${ino} ${mtimeMs}`,
@@ -224,7 +235,7 @@ async function release(path: string, id: string): Promise<void> {
 
 async function read(path: string): Promise<Found> {
   try {
-    // A pipe or a device in the lease's place must not be waited for.
+    // Opening a pipe or a device at the lease's path must not block.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const found = await handle.stat();
@@ -240,17 +251,18 @@ async function read(path: string): Promise<Found> {
   }
 }
 
-/** One that cannot be read was torn by a fall of the machine, if it is from before its start. */
+/** An unreadable lease is dead if it is older than the boot: a system crash tore it. */
 async function isDead(found: Found, own: LeaseFacts): Promise<boolean> {
   if (found.kind === "unreadable") return found.mtimeMs < Date.now() - uptime() * 1_000;
   if (found.kind === "none") return false;
   const { holder, daemonId } = found.facts;
   const life = await lifeOf(holder);
-  // The lock of a state directory lets one daemon in at a time: whoever else had it has ended, whatever its number is now.
+  // The lock of a state directory admits one daemon at a time: another daemon with that directory has ended, whatever
+  // its pid is now.
   return life === "dead" || (daemonId !== own.daemonId && hadSameDirectory(found.facts, own, life));
 }
 
-/** A daemon in a container that is gone cannot be looked for, but its state directory is known on the same machine. */
+/** A daemon in another container cannot be checked, but on the same machine its state directory can be identified. */
 function hadSameDirectory(found: LeaseFacts, own: LeaseFacts, life: HolderLife): boolean {
   if (found.stateDirId === undefined || own.stateDirId === undefined) {
     return life === "alive" && found.stateDir === own.stateDir;
@@ -274,7 +286,7 @@ function isSame(one: Found, other: Found): boolean {
 
 function inUse(found: Found): WireError {
   if (found.kind !== "lease") {
-    return new WireError("session_in_use", "The session's file is held by a lease that cannot be read.", {
+    return new WireError("session_in_use", "The lease of the session's file cannot be read.", {
       reason: "unreadable_lease",
     });
   }
@@ -287,7 +299,10 @@ function inUse(found: Found): WireError {
   );
 }
 
-/** Throws `session_file_unusable` for a file that one lease could not protect, that is not the user's own, or too large for pi. */
+/**
+ * Throws `session_file_unusable` for a file that a single lease cannot protect, that another user owns, or that is
+ * too large for pi.
+ */
 export function checkFile(file: string): void {
   let found: Stats | undefined;
   try {
@@ -297,28 +312,28 @@ export function checkFile(file: string): void {
   }
   if (found === undefined) return;
   if (found.isSymbolicLink()) throw unusable(file, "symbolic_link", "is a symbolic link");
-  if (!found.isFile()) throw unusable(file, "not_a_file", "is no file");
+  if (!found.isFile()) throw unusable(file, "not_a_file", "is not a regular file");
   const { maxSessionFileBytes } = limits;
   if (found.size > maxSessionFileBytes) {
     throw unusable(file, "too_large", `has ${found.size} bytes; pi can load ${maxSessionFileBytes}`);
   }
   if (found.uid !== process.getuid?.()) throw unusable(file, "foreign_owner", "belongs to another user");
-  if (found.nlink > 1) throw unusable(file, "hard_link", `has ${found.nlink} names, of which a lease protects one`);
+  if (found.nlink > 1) throw unusable(file, "hard_link", `has ${found.nlink} hard links, and a lease protects only one`);
 }
 
 export function unusable(file: string, reason: SessionFileReason, words: string, cause?: unknown): WireError {
   const message = `pi's session file ${file} ${words}.`;
-  // A daemon that may open no more files says so: nothing is wrong with this one.
+  // If the daemon cannot open more files, the file itself is not the problem.
   return exhaustion(cause) ?? new WireError("session_file_unusable", message, { file, reason }, { cause });
 }
 
 const reasons: Readonly<Record<string, readonly [reason: SessionFileReason, words: string]>> = {
   ENOSPC: ["disk_full", "cannot be leased: the disk is full"],
-  EDQUOT: ["disk_full", "cannot be leased: the quota of the disk is used up"],
-  EACCES: ["directory_unwritable", "cannot be leased: its directory may not be written"],
-  EPERM: ["directory_unwritable", "cannot be leased: its directory may not be written"],
+  EDQUOT: ["disk_full", "cannot be leased: the disk quota is exceeded"],
+  EACCES: ["directory_unwritable", "cannot be leased: its directory is not writable"],
+  EPERM: ["directory_unwritable", "cannot be leased: its directory is not writable"],
   EROFS: ["directory_unwritable", "cannot be leased: its file system is read-only"],
-  ENOENT: ["directory_missing", "cannot be leased: its directory is not there"],
+  ENOENT: ["directory_missing", "cannot be leased: its directory does not exist"],
   ENAMETOOLONG: ["name_too_long", "cannot be leased: its name is too long"],
 };
 

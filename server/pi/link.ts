@@ -10,7 +10,7 @@ import type { PiResponse } from "./records.ts";
 
 export type Hello = Extract<OutwardFrame, { kind: "hello" }>;
 
-/** A frame without what the link adds by itself. */
+/** A frame without the fields that the link adds. */
 export type FrameBody = InwardFrame extends infer F
   ? F extends { kind: "file" }
     ? never
@@ -21,15 +21,15 @@ export type FrameBody = InwardFrame extends infer F
 
 export interface LinkOptions {
   readonly statusKey: string;
-  /** Where large frames are put (0700). */
+  /** The directory for large frames (0700). */
   readonly directory: string;
   readonly commands: Commands;
-  /** Every frame but `reply`, in its place in the order of pi's records. */
+  /** Receives every frame except `reply`, in the order of pi's records. */
   readonly onFrame: (frame: OutwardFrame) => void;
 }
 
 export interface LinkSendOptions<T> {
-  /** Called in the place of the reply in the order of pi's records. */
+  /** Called at the reply's position in the order of pi's records. */
   readonly onReply?: (reply: T) => void;
 }
 
@@ -40,7 +40,7 @@ interface Waiting {
 
 /** The control channel to the helper extension inside one child. */
 export class Link {
-  /** How the paths begin where the helper leaves bodies of requests. */
+  /** The beginning of the paths at which the helper leaves bodies of requests. */
   readonly bodyPrefix: string;
   readonly #options: LinkOptions;
   readonly #waiting = new Map<string, Waiting>();
@@ -59,12 +59,12 @@ export class Link {
     return this.#hello.promise;
   }
 
-  /** Name of the helper's command once it has said hello. No client may see it or send text that begins with it. */
+  /** Name of the helper's command after its hello. No client may see it or send text that begins with it. */
   get command(): string | undefined {
     return this.#command;
   }
 
-  /** Takes the text of a status record. Returns whether it was a frame. */
+  /** Handles the text of a status record. Returns whether it was a frame. */
   receive(statusKey: string, text: string): boolean {
     if (statusKey !== this.#options.statusKey) return false;
     let frame: unknown;
@@ -73,21 +73,21 @@ export class Link {
     } catch {
       frame = undefined;
     }
-    // Whatever runs in the same pi can write here: only a whole frame is acted on.
+    // Other extensions in the same pi can write here: only a complete, valid frame is accepted.
     const checked = parseOutwardFrame(frame);
     if (checked !== undefined) this.#dispatch(checked);
     return true;
   }
 
   /**
-   * Sends a frame and gives the data of the helper's reply. The reply is the acknowledgement, never pi's response to
-   * the record that carries the frame: pi answers success even when the command's handler threw.
+   * Sends a frame and returns the data of the helper's reply. Only the reply acknowledges it, not pi's response to
+   * the record with the frame: pi reports success even if the command's handler threw.
    */
   async send<T>(body: FrameBody, options: LinkSendOptions<T> = {}): Promise<T> {
     return await this.#post((head) => Buffer.from(JSON.stringify({ ...body, ...head })), options);
   }
 
-  /** Sends the frame `context`; it is JSON already, and may be large. */
+  /** Sends the frame `context`; it is already JSON, and may be large. */
   async sendContext(json: Buffer): Promise<{ readonly hash: unknown }> {
     const frame = (head: object): Buffer => {
       const before = JSON.stringify({ kind: "context", ...head }).slice(0, -1);
@@ -99,7 +99,7 @@ export class Link {
 
   async #post<T>(frame: (head: { readonly rid: string }) => Buffer, options: LinkSendOptions<T>): Promise<T> {
     const command = this.#command;
-    if (command === undefined) throw new WireError("link_failed", "The helper extension has not said hello.");
+    if (command === undefined) throw new WireError("link_failed", "The helper extension has not sent its hello.");
     const rid = randomUUID();
     const answer = deferred<unknown>();
     this.#waiting.set(rid, { answer, onReply: options.onReply as Waiting["onReply"] });
@@ -123,14 +123,14 @@ export class Link {
     }
   }
 
-  /** Rejects all that wait. */
+  /** Rejects all pending sends. */
   end(error: WireError): void {
     this.#hello.reject(error);
     for (const { answer } of this.#waiting.values()) answer.reject(error);
     this.#waiting.clear();
   }
 
-  /** pi's response comes behind everything that the handler emitted: a reply that is not there by now never comes. */
+  /** pi's response follows everything that the handler emitted: a reply that is missing now never comes. */
   #responded(rid: string, response: PiResponse): void {
     const why = response.success ? "the command ended without a reply" : (response.error ?? "pi refused the command");
     this.#waiting

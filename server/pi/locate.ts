@@ -16,7 +16,7 @@ import { isAtLeast, parseVersion } from "./version.ts";
 
 /** A pi that can be started. */
 export interface PiProgram extends PiInfo {
-  /** `script`: run by the daemon's own Node, whatever Node the system has. `executable`: run as it is. */
+  /** `script`: run with the daemon's own Node, regardless of the system's. `executable`: run directly. */
   readonly kind: "script" | "executable";
 }
 
@@ -27,20 +27,20 @@ const maxSaidChars = 64 * 1024;
 export interface LocateOptions {
   /** `--pi`. */
   readonly option?: string | undefined;
-  /** What the configuration file says; an absolute path. */
+  /** From the configuration file; an absolute path. */
   readonly configured?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 
 /**
- * Finds pi: the option, then `PI_RPCD_PI`, then the configuration file, then `pi` on PATH, then the package's own dependency.
- * Throws `pi_not_found` or `pi_too_old`. What was named and is not there is an error, never passed over.
+ * Finds pi: the option, then `PI_RPCD_PI`, then the configuration file, then `pi` on PATH, then the package's own
+ * dependency. Throws `pi_not_found` or `pi_too_old`. A configured pi that is missing is an error, never skipped.
  */
 export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const { path, source } = candidate(options);
   const named = namedBy[source](path);
   if (!existsSync(path) || !statSync(path).isFile()) {
-    throw new WireError("pi_not_found", `There is no file at ${named}. Give the path of pi's cli.js or executable.`, {
+    throw new WireError("pi_not_found", `${named} does not exist. Set the path of pi's cli.js or executable.`, {
       path,
       source,
     });
@@ -53,21 +53,21 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   if (parsed === undefined) {
     throw new WireError(
       "pi_not_found",
-      `${named} is no pi: asked for its version it said ${JSON.stringify(version.slice(0, 80))}.`,
+      `${named} is not pi: for --version it printed ${JSON.stringify(version.slice(0, 80))}.`,
       { path, source },
     );
   }
   if (!isAtLeast(parsed, oldestSupportedPi)) {
     throw new WireError(
       "pi_too_old",
-      `${named} is pi ${version}; pi-rpcd needs ${oldestSupportedPi.join(".")} or newer. Update pi, or name another with --pi.`,
+      `${named} is pi ${version}; pi-rpcd needs ${oldestSupportedPi.join(".")} or newer. Update pi, or choose another with --pi.`,
       { path, source, version, needs: oldestSupportedPi.join(".") },
     );
   }
   return { kind, path: real, version, source, capabilities: capabilitiesOf(parsed) };
 }
 
-/** How each source names a path, in messages. */
+/** How messages describe each source of a path. */
 const namedBy: Readonly<Record<PiInfo["source"], (path: string) => string>> = {
   option: (path) => `--pi ${path}`,
   environment: (path) => `PI_RPCD_PI=${path}`,
@@ -84,13 +84,13 @@ function candidate({ option, configured, env }: LocateOptions): { path: string; 
   const bundled = bundledCli();
   for (const directory of (env["PATH"] ?? "").split(delimiter)) {
     const path = join(directory, "pi");
-    // npm puts the bundled one first on PATH for its scripts; that is not the user's choice of a pi.
+    // npm puts the bundled one first on PATH for its scripts; the user did not choose that pi.
     if (directory !== "" && existsSync(path) && realpathSync(path) !== bundled) return { path, source: "path" };
   }
   if (bundled !== undefined) return { path: bundled, source: "bundled" };
   throw new WireError(
     "pi_not_found",
-    `There is no pi on PATH. Install it (npm install -g ${packageName}), or name one with --pi.`,
+    `pi is not on PATH. Install it (npm install -g ${packageName}), or choose one with --pi.`,
   );
 }
 
@@ -112,27 +112,27 @@ function assertExecutable(path: string, named: string): void {
   try {
     accessSync(path, constants.X_OK);
   } catch (cause) {
-    throw new WireError("pi_not_found", `${named} may not be executed. Check its permissions.`, { path }, { cause });
+    throw new WireError("pi_not_found", `${named} is not executable. Check its permissions.`, { path }, { cause });
   }
 }
 
-/** The version in the package that the file belongs to: it spares a start of pi. */
+/** The version in the package of the file, which avoids starting pi. */
 function bundledVersion(path: string): string | undefined {
   for (let directory = dirname(path), up = 0; up < 4; up += 1, directory = dirname(directory)) {
     try {
       const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Record<string, unknown>;
       if (manifest["name"] === packageName && typeof manifest["version"] === "string") return manifest["version"];
     } catch {
-      // Not here; one up.
+      // Not here; try one folder up.
     }
   }
   return undefined;
 }
 
-/** What programs have said, by their paths: starting one costs a large daemon a quarter of a second each time. */
+/** Reported versions by path: starting a process costs a large daemon a quarter of a second each time. */
 const said = new Map<string, { readonly inode: string; readonly at: number; readonly version: Promise<string> }>();
 const maxSaid = 16;
-/** A script around another pi stays as it is when that is updated. */
+/** A wrapper script does not change when the pi that it runs is updated. */
 const keepVersionMs = 60_000;
 
 async function saidVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
@@ -148,13 +148,13 @@ async function saidVersion(kind: PiProgram["kind"], path: string, named: string)
   try {
     return await version;
   } catch (error) {
-    // It may be there the next time.
+    // The file may exist the next time.
     if (said.get(path)?.version === version) said.delete(path);
     throw error;
   }
 }
 
-/** Runs a foreign program: it may leave processes, whose marker is then all that tells that they are its own. */
+/** Runs an unknown program: processes that it leaves are found only by their marker. */
 async function askVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
   const id = randomUUID();
   const flags = ["--version"];
@@ -181,13 +181,13 @@ async function askVersion(kind: PiProgram["kind"], path: string, named: string):
     return said().trim();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
-    throw new WireError("pi_not_found", `${named} could not be asked for its version: ${why}.`, { path }, { cause });
+    throw new WireError("pi_not_found", `Cannot read the version of ${named}: ${why}.`, { path }, { cause });
   } finally {
     await endMarked([id], leader === undefined ? {} : { leader });
   }
 }
 
-/** Reads a stream to its end and keeps what it begins with. */
+/** Reads a stream to its end and keeps its beginning. */
 function beginningOf(stream: Readable): () => string {
   let text = "";
   stream.on("error", () => {});

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { isRecordObject } from "./records.ts";
 import { agentDirectoryOf } from "./session-file.ts";
 
-/** What pi has stored for each provider. The credentials themselves are looked at by nobody. */
+/** The kind of credentials that pi has stored for each provider, never the credentials themselves. */
 export async function storedLogins(env: NodeJS.ProcessEnv): Promise<ReadonlyMap<string, "oauth" | "api_key">> {
   const text = await readFile(join(agentDirectoryOf(env), "auth.json"), "utf8").catch(() => "{}");
   let stored: unknown;
   try {
     stored = JSON.parse(text);
   } catch {
-    // pi says what is wrong with it; without it nobody is logged in by it.
+    // pi reports its errors; without it there are no stored logins.
   }
   const entries = Object.entries(isRecordObject(stored) ? stored : {});
   return new Map(

@@ -7,7 +7,9 @@ type Notice = Extract<OutwardFrame, { kind: "notice" }>;
 
 let validator: Validator | undefined;
 
-/** What a part tells, if it is as its notification must be. The value was made of a text, so that nobody else has it. */
+/**
+ * A part's notification, if it matches its schema. The value was parsed for this call, so no other code shares it.
+ */
 export function readNotice({ name, data }: Fields, at: number): Notice | undefined {
   if (!isString(name) || !Object.hasOwn(notices, name)) return undefined;
   validator ??= createValidator();

@@ -6,8 +6,9 @@ import { unusable } from "./lease.ts";
 const readFlags = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
- * Opens a session file to read it. The caller closes it. Throws `ENOENT` as it is, and `session_file_unusable` for what is not a
- * regular file: reading a pipe or a device could take for ever, and a few such reads would hold up all others of the daemon.
+ * Opens a session file for reading. The caller closes it. Throws `ENOENT` unchanged, and `session_file_unusable` for
+ * anything but a regular file: reading a pipe or a device could block, and a few such reads would block all others of
+ * the daemon.
  */
 export async function openSessionFile(file: string): Promise<FileHandle> {
   const handle = await open(file, readFlags).catch((error: unknown) => {
@@ -18,7 +19,7 @@ export async function openSessionFile(file: string): Promise<FileHandle> {
   throw unusable(file, "not_a_file", "is not a regular file");
 }
 
-/** As {@link openSessionFile}, at once. */
+/** Like {@link openSessionFile}, synchronously. */
 export function openSessionFileSync(file: string): number {
   let descriptor: number;
   try {

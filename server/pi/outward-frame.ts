@@ -28,19 +28,19 @@ import { evidences, outcomes, readRequest, readRequestEnd } from "./request-fram
 type Kind = OutwardFrame["kind"];
 type Frame<K extends Kind> = Extract<OutwardFrame, { kind: K }>;
 
-/** A push that pi did not take, in the reply to a `hold`. */
+/** A push that pi refused, in the reply to a `hold`. */
 interface Refusal {
   readonly deliveryId: string;
   readonly why: string;
 }
 
-/** The latest moment that a `Date` can hold: a later one would throw where it is shown. */
+/** The latest moment that a `Date` can hold: a later one would throw when it is formatted. */
 const maxTime = 8_640_000_000_000_000;
 /** Ids of entries in one reply. */
 const maxEntryIds = 10_000;
 /** UTF-16 units of a line for the log. */
 const maxFacts = 8 * 1_024;
-/** The daemon sends `/<command> <frame>` as a prompt: any other text here would be what the user is made to say. */
+/** The daemon sends `/<command> <frame>` as a prompt: any other text here would be sent as a message of the user. */
 const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
 
 const checks: Words<PayloadCheck> = { confirmed: true, unverified: true, unchecked: true };
@@ -91,9 +91,9 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
 };
 
 /**
- * The frame in a status text, given what `JSON.parse` made of the text: a fresh one of the known fields, or undefined
- * if any of them is not as it must be. The helper shares its pi with other extensions, and each of these can write
- * anything under the same status key: a frame is an outsider's input, and no more to be trusted than a client's.
+ * Validates the frame in a status text, given the result of `JSON.parse`: returns a new object with the known fields,
+ * or undefined if any of them is invalid. Other extensions in the same pi can write anything under the same status
+ * key, so a frame is untrusted input, like a client's.
  */
 export function parseOutwardFrame(value: unknown): OutwardFrame | undefined {
   if (!isPlain(value)) return undefined;
@@ -178,7 +178,7 @@ function readVerdict(fields: Fields, at: number): Frame<"verdict"> | undefined {
   };
 }
 
-/** Ids begin with a letter or digit, so `__proto__`, an own key in what `JSON.parse` makes, is refused. */
+/** Ids begin with a letter or digit, so `__proto__`, which can be an own key after `JSON.parse`, is refused. */
 function readPayload(value: unknown): Record<string, PayloadCheck> | undefined {
   if (!isPlain(value)) return undefined;
   const ids = Object.keys(value);

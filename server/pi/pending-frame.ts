@@ -8,11 +8,11 @@ const maxLabelLength = 200;
 const maxTime = 8_640_000_000_000_000;
 const states: Words<PendingItem["state"]> = { running: true, delivering: true, failed: true };
 
-/** Text for people: what is too long is cut, and an item that is none voids the frame. */
+/** Text for people: long text is cut, and an invalid item makes the frame invalid. */
 export function readPending({ pending }: Fields, at: number): Extract<OutwardFrame, { kind: "pending" }> | undefined {
   if (!Array.isArray(pending) || pending.length > maxPending) return undefined;
   const items: PendingItem[] = [];
-  // By index: `map` passes over holes.
+  // By index, because `map` skips holes.
   for (let i = 0; i < pending.length; i += 1) {
     const item = readItem(pending[i]);
     if (item === undefined) return undefined;

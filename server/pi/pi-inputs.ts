@@ -2,7 +2,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { agentDirectoryOf } from "./session-file.ts";
 
-/** What pi reads at its start, in its own directory and in the project's. */
+/** Files that pi reads at its start, in its own directory and in the project's. */
 const inAgentDirectory = [
   "settings.json",
   "models.json",
@@ -20,13 +20,13 @@ const maxDepth = 4;
 export interface PiInputsOf {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Further files and directories, such as extensions that were named. */
+  /** Further files and directories, such as configured extensions. */
   readonly further: readonly string[];
 }
 
 /**
- * What pi's start depends on beside its arguments, as a text that changes with it: names, sizes and times of its settings
- * and extensions. `undefined` where there is too much to look at.
+ * A text that changes with the files on which pi's start depends, in addition to its arguments: names, sizes and
+ * times of its settings and extensions. `undefined` if there are too many.
  */
 export async function inputsOf({ cwd, env, further }: PiInputsOf): Promise<string | undefined> {
   const agentDirectory = agentDirectoryOf(env);
@@ -47,7 +47,7 @@ async function look(path: string, depth: number, found: string[]): Promise<void>
   if (!facts.isDirectory() || depth >= maxDepth) return;
   const names = await readdir(path).catch(() => []);
   for (const name of names.toSorted()) {
-    // What is installed there changes with the manifest beside it.
+    // Installed packages change together with the manifest next to them.
     if (name !== "node_modules" && name !== ".git") await look(join(path, name), depth + 1, found);
   }
 }

@@ -4,14 +4,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { CHILD_MARKER_ENV } from "../../protocol/link.ts";
 
-/** A process, so that its number cannot be mistaken for that of a later one. */
+/** A process, distinguishable from a later one with the same pid. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Start time in the kernel's own unit; absent where the system does not tell it. */
+  /** Start time in the kernel's own unit; absent if the system does not report it. */
   readonly startTime?: string;
 }
 
-/** Whether a process with this number exists (also one of another user). */
+/** Whether a process with this pid exists (including other users' processes). */
 export function exists(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -21,7 +21,7 @@ export function exists(pid: number): boolean {
   }
 }
 
-/** Sends a signal to a process or, with a negative number, to a group. One that is gone already is no error. */
+/** Sends a signal to a process or, with a negative number, to a group. An ended process is not an error. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -31,8 +31,8 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /**
- * The processes whose environment carries the marker of one of these children: the child itself, its tools and what they
- * started, also those that moved to a session of their own. Found by what they inherited, never by name.
+ * Processes whose environment has the marker of one of these children: the child, its tools and their descendants,
+ * including those in a session of their own. Found by inheritance, never by name.
  */
 export async function marked(childIds: readonly string[]): Promise<ProcessIdentity[]> {
   const entries = new Set(childIds.map((id) => `${CHILD_MARKER_ENV}=${id}`));
@@ -40,8 +40,8 @@ export async function marked(childIds: readonly string[]): Promise<ProcessIdenti
 }
 
 /**
- * What descends from a process at this moment. A tool that has cleared its environment carries no marker: it can only be
- * found while its line of parents still stands.
+ * The current descendants of a process. A tool that cleared its environment has no marker: it can be found only while
+ * its parents live.
  */
 export async function descendants(root: number): Promise<ProcessIdentity[]> {
   const all = process.platform === "linux" ? await parentsOnLinux() : await parentsByPs();
@@ -59,9 +59,9 @@ export async function descendants(root: number): Promise<ProcessIdentity[]> {
 }
 
 /**
- * What is left in the session of a process that led it and has ended (outside Linux: in its group). A tool that has cleared its
- * environment and left its line of parents is still found there, unless it has begun a session of its own. The system gives the
- * number to no other process while anything is left; a process that has it all the same is another, which leads its own.
+ * The remaining processes in the session of an ended leader (outside Linux: in its group). This finds tools that
+ * cleared their environment and lost their parents, unless they began a session of their own. The system does not
+ * reuse the pid while any of them is left; a process that has it anyway leads its own session.
  */
 async function leftInSession(leader: number): Promise<ProcessIdentity[]> {
   const all = process.platform === "linux" ? await parentsOnLinux() : await parentsByPs();
@@ -69,34 +69,34 @@ async function leftInSession(leader: number): Promise<ProcessIdentity[]> {
   return all.filter(({ session }) => session === leader);
 }
 
-/** Whether the process is still the one that it was. */
+/** Whether it is still the same process. */
 export async function isStill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
   if (!exists(pid)) return false;
   return startTime === undefined || (await startTimeOf(pid)) === startTime;
 }
 
-/** How often what is left is looked for again: one that is killed takes a moment to go, and may have started another. */
+/** How often the search is repeated: a killed process takes a moment to end, and may have started another. */
 const maxRounds = 100;
 const roundMs = 10;
 
-/** How processes that carry no marker are known. */
+/** How processes without a marker are found. */
 export interface Unmarked {
-  /** They were seen to descend from a child. */
+  /** Former descendants of a child. */
   readonly known?: readonly ProcessIdentity[];
-  /** The number of a child that has ended, and led a session. */
+  /** The pid of an ended child that led a session. */
   readonly leader?: number;
 }
 
 /**
- * Ends with SIGKILL all processes that carry one of these children's markers, and those that are known in another way.
- * Resolves, with how many there were, when none is left.
+ * Kills all processes with one of these children's markers, and those found in another way. Resolves, with their
+ * number, when none is left.
  */
 export async function endMarked(childIds: readonly string[], { known = [], leader }: Unmarked = {}): Promise<number> {
   const ended = new Set<number>();
   for (const identity of known) if (await kill(identity)) ended.add(identity.pid);
   for (let round = 0; round < maxRounds; round += 1) {
     const left = await remaining(childIds, leader).catch((error: NodeJS.ErrnoException) => {
-      // No descriptor is free for a moment.
+      // No file descriptor is free at the moment.
       if (error.code === "EMFILE" || error.code === "ENFILE") return undefined;
       throw error;
     });
@@ -115,19 +115,19 @@ async function remaining(childIds: readonly string[], leader: number | undefined
   return [...(await marked(childIds)), ...(leader === undefined ? [] : await leftInSession(leader))];
 }
 
-/** Ends a process that still is the one that it was when it was found. */
+/** Kills a process if it is still the one that was found. */
 async function kill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
   if (startTime !== undefined && (await startTimeOf(pid)) !== startTime) return false;
   try {
     process.kill(pid, "SIGKILL");
     return true;
   } catch {
-    // Gone by itself, or not ours to end.
+    // It has ended, or belongs to another user.
     return false;
   }
 }
 
-/** When a process was started, in whatever form the system tells it. */
+/** When a process was started, in the system's own format. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
   return process.platform === "linux" ? (await statOf(pid))?.startTime : await startTimeByPs(pid);
 }
@@ -140,7 +140,7 @@ interface Descent {
   readonly startTime: string;
 }
 
-/** Fields 4, 6 and 22 of a process's stat on Linux, counted from behind the name, which may hold blanks. */
+/** Fields 4, 6 and 22 of a process's stat on Linux, counted after the name, which may contain spaces. */
 async function statOf(pid: number): Promise<Descent | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
@@ -187,7 +187,7 @@ async function markedOnLinux(entries: ReadonlySet<string>): Promise<ProcessIdent
       const startTime = await startTimeOf(pid);
       if (startTime !== undefined) found.push({ pid, startTime });
     } catch {
-      // Ended meanwhile, or another user's.
+      // Ended meanwhile, or owned by another user.
     }
   }
   return found;
@@ -202,7 +202,9 @@ async function markedByPs(entries: ReadonlySet<string>): Promise<ProcessIdentity
     .filter(({ pid }) => Number.isInteger(pid) && pid !== process.pid);
 }
 
-/** Memory that these processes do not share with others, as far as the system tells; resident memory where it does not. */
+/**
+ * Memory that these processes do not share with others, if the system reports it; otherwise their resident memory.
+ */
 export async function privateBytes(pids: readonly number[]): Promise<number> {
   if (pids.length === 0) return 0;
   if (process.platform !== "linux") return await residentByPs(pids);

@@ -2,7 +2,7 @@ import { hasAnyPrice } from "../../protocol/prices.ts";
 import type { ModelRef } from "../../protocol/session.ts";
 import { isRecordObject } from "./records.ts";
 
-/** What pi said of itself when it was ready. */
+/** What pi reported about itself when it was ready. */
 export interface ReadyState {
   readonly model: ModelRef | undefined;
   /** Whether the model has any price. */
@@ -11,7 +11,7 @@ export interface ReadyState {
   readonly sessionName: string | undefined;
 }
 
-/** What pi's answer to `get_state` says of what a session keeps. A pi without any model calls it "unknown". */
+/** The session's settings from pi's answer to `get_state`. Without any model pi reports "unknown". */
 export function readyState(data: unknown): ReadyState {
   const state = isRecordObject(data) ? data : {};
   const model = state["model"];

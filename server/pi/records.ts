@@ -14,31 +14,34 @@ export interface PiResponse {
   readonly error?: string;
 }
 
-/** Something pi reports by itself. */
+/** An event that pi reports. */
 export interface PiEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
 
 /**
- * How records begin that come in great numbers. They are passed on as the bytes that pi wrote, without being parsed;
- * pi writes `type` first in each of them.
+ * The beginnings of high-rate records. They are forwarded as the bytes that pi wrote, without parsing; pi writes
+ * `type` first in each of them.
  */
 const highRateHeads = ["message_update", "tool_execution_update", "bash_execution_update"].map((type) =>
   Buffer.from(`{"type":"${type}"`, "latin1"),
 );
 
-/** The same of records that may be long, and of which the daemon needs to know nothing. */
+/** The beginnings of records that may be long, and of which the daemon needs no field. */
 const unreadHeads = ["message_start", "turn_end", "tool_execution_start", "tool_execution_end"].map((type) =>
   Buffer.from(`{"type":"${type}"`, "latin1"),
 );
 
-/** Whether a record is of the high-rate kind, from its first bytes and its last. Makes no string: it runs for each record. */
+/**
+ * Whether a record is a high-rate one, from its first bytes and its last. Creates no string, because it runs for each
+ * record.
+ */
 export function isHighRate(record: Buffer): boolean {
   return record[record.length - 1] === 0x7d && highRateHeads.some((head) => beginsWith(record, head));
 }
 
-/** As {@link isHighRate} for the other records that need not be parsed. */
+/** Like {@link isHighRate}, for the other records that need not be parsed. */
 export function isUnread(record: Buffer): boolean {
   return record[record.length - 1] === 0x7d && unreadHeads.some((head) => beginsWith(record, head));
 }
@@ -53,7 +56,7 @@ export function isRecordObject(value: unknown): value is Readonly<Record<string,
 }
 
 /**
- * The fields that pi's commands need. Without one pi throws inside (a raw TypeError in its answer, measured), so the
+ * Required fields of pi's commands. Without one pi throws inside (its answer has a raw TypeError, measured), so the
  * daemon checks first.
  */
 export const requiredFields: ReadonlyMap<string, Readonly<Record<string, "string" | "boolean">>> = new Map([
@@ -67,7 +70,7 @@ export const requiredFields: ReadonlyMap<string, Readonly<Record<string, "string
   ["set_session_name", { name: "string" }],
 ]);
 
-/** After these pi says something else of its model or thinking level. */
+/** Commands after which pi reports another model or thinking level. */
 export const changesState: ReadonlySet<string> = new Set([
   "set_model",
   "cycle_model",
@@ -75,7 +78,7 @@ export const changesState: ReadonlySet<string> = new Set([
   "cycle_thinking_level",
 ]);
 
-/** The only values that pi's documents know. pi takes others too, and keeps them (measured on both versions). */
+/** The only documented values. pi accepts others, too, and keeps them (measured on both versions). */
 export const knownValues: ReadonlyMap<string, { readonly field: string; readonly values: readonly string[] }> = new Map(
   [
     ["set_thinking_level", { field: "level", values: ["off", "minimal", "low", "medium", "high", "xhigh", "max"] }],

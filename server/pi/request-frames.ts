@@ -19,7 +19,7 @@ type RequestEnd = Extract<OutwardFrame, { kind: "requestEnd" }>;
 export const evidences: Words<Evidence> = { headers: true, start: true, content: true, message: true };
 export const outcomes: Words<RequestEnd["outcome"]> = { delivered: true, failed: true, aborted: true };
 
-/** It begins with a letter or digit, so `__proto__` is none. */
+/** It begins with a letter or digit, which excludes `__proto__`. */
 const headerName = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]{0,127}$/;
 const sha256 = /^[0-9a-f]{64}$/;
 const maxModelLength = 256;
@@ -79,7 +79,7 @@ function readPayloadFacts({
   return { payloadBytes, payloadSha256 };
 }
 
-/** `null`: it is there and wrong. */
+/** `null`: present but invalid. */
 function readBody(value: unknown): BodyFacts | undefined | null {
   if (value === undefined) return undefined;
   if (!isPlain(value)) return null;
@@ -87,7 +87,7 @@ function readBody(value: unknown): BodyFacts | undefined | null {
   return isCount(bytes) && isBoolean(isLeft) ? { bytes, isLeft } : null;
 }
 
-/** `null`: they are there and wrong, or too many. */
+/** `null`: present but invalid, or too many. */
 function readHeaders(value: unknown): Readonly<Record<string, string>> | undefined | null {
   if (value === undefined) return undefined;
   if (!isPlain(value)) return null;

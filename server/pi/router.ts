@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { isHighRate, isRecordObject, isUnread, type PiEvent, type PiResponse } from "./records.ts";
 import { isOneObject, parseBounded } from "./structure.ts";
 
-/** A record that could not be passed on as pi wrote it. */
+/** A record that could not be forwarded unchanged. */
 export interface RecordDiagnostic {
   readonly kind: "unparsable" | "not_an_object" | "record_too_large" | "invalid_utf8" | "unknown_response" | "cut_off";
   readonly bytes: number;
@@ -11,15 +11,18 @@ export interface RecordDiagnostic {
 }
 
 export interface RouterSinks {
-  /** A response that carries an id. Returns whether somebody waited for it. */
+  /** A response with an id. Returns whether its command was pending. */
   readonly response: (response: PiResponse) => boolean;
-  /** A status text under any key. Returns whether it was a frame of the link, which is no event for anybody. */
+  /** A status text under any key. Returns whether it was a frame of the link, which is not forwarded. */
   readonly status: (key: string, text: string) => boolean;
-  /** The first bytes of a record that is no JSON, or that takes too long to parse: somebody may wait for a response. */
+  /**
+   * The first bytes of a record that is not valid JSON, or takes too long to parse: it may have been a pending
+   * response.
+   */
   readonly unread: (head: string) => void;
   /**
-   * Everything else. `record` holds the very bytes of pi, valid UTF-8 with the structure of one JSON object; `event` is
-   * its parsed form, absent for high-rate records (`isDelta`) and for those of which nobody needs a field.
+   * Everything else. `record` has pi's own bytes, valid UTF-8 with the structure of one JSON object; `event` is its
+   * parsed form, absent for high-rate records (`isDelta`) and for those of which no field is needed.
    */
   readonly event: (record: Buffer, event: PiEvent | undefined, isDelta: boolean) => void;
   readonly diagnostic: (diagnostic: RecordDiagnostic) => void;
@@ -27,7 +30,7 @@ export interface RouterSinks {
 
 const excerptBytes = 120;
 
-/** Looks at each record of pi once and hands it to the one it is for. */
+/** Examines each record of pi once and passes it to its receiver. */
 export class Router {
   readonly #sinks: RouterSinks;
 
@@ -80,7 +83,7 @@ export class Router {
     this.#sinks.event(record, value as PiEvent, false);
   }
 
-  /** Invalid UTF-8 would make a conforming WebSocket client close: replace what is invalid, as pi itself does on its stdin. */
+  /** Invalid UTF-8 would make a conforming WebSocket client close: it is replaced, as pi itself does on its stdin. */
   #mended(bytes: Buffer): Buffer {
     this.#report("invalid_utf8", bytes);
     return Buffer.from(bytes.toString("utf8"));

@@ -8,25 +8,25 @@ import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { parseBounded } from "./structure.ts";
 
-/** Session files are pi's: they lie where a terminal pi looks for them. */
+/** Session files belong to pi: they are where a terminal pi searches for them. */
 export interface SessionFileRequest {
   readonly sessionId: string;
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
   readonly now: Date;
-  /** Where it is to lie. Default: where pi keeps those of the working directory. */
+  /** Its directory. Default: pi's directory for the working directory. */
   readonly directory?: string | undefined;
 }
 
-/** Where a session's file is to lie. */
+/** The path of a new session's file. */
 export function sessionFilePath(request: SessionFileRequest): string {
   const { sessionId, cwd, env, now, directory = sessionDirectory(cwd, env) } = request;
   return join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
 /**
- * Creates a session's file with its header alone. pi then writes every entry at once; left to create the file itself it
- * keeps the first messages in memory only (measured on both versions).
+ * Creates a session's file with only its header. Then pi writes every entry immediately; if pi creates the file
+ * itself, it keeps the first messages in memory only (measured on both versions).
  */
 export async function createSessionFile(request: SessionFileRequest): Promise<string> {
   const { sessionId, cwd, now } = request;
@@ -37,8 +37,8 @@ export async function createSessionFile(request: SessionFileRequest): Promise<st
 }
 
 /**
- * Writes the header again if the file is gone or empty: pi would begin another session there, under another id. Resolves
- * with whether it had to.
+ * Writes the header again if the file is missing or empty: otherwise pi would begin a session with another id there.
+ * Resolves with whether that was necessary.
  */
 export async function ensureSessionFile(
   file: string,
@@ -58,7 +58,7 @@ function header(id: string, cwd: string, now: Date): string {
   return `${JSON.stringify({ type: "session", version: 3, id, timestamp: now.toISOString(), cwd })}\n`;
 }
 
-/** Deletes the file if it never got a message: pi would list it as "(no messages)". */
+/** Deletes a file without messages: pi would list it as "(no messages)". */
 export async function removeIfEmpty(file: string): Promise<boolean> {
   try {
     if (!(await hasNoMessage(file))) return false;
@@ -69,7 +69,7 @@ export async function removeIfEmpty(file: string): Promise<boolean> {
   }
 }
 
-/** Only the start of the file is looked at: the entries that pi writes before any message are few and small. */
+/** Reads only the start of the file: the entries that pi writes before any message are few and small. */
 async function hasNoMessage(file: string): Promise<boolean> {
   const handle = await openSessionFile(file);
   try {
@@ -87,10 +87,10 @@ async function hasNoMessage(file: string): Promise<boolean> {
   }
 }
 
-/** As much of a session file's end as is looked at for what a child has written last. */
+/** How much of a session file's end is read to find a child's last entries. */
 const maxTailBytes = 16 * 1024 * 1024;
 
-/** The newest entries of a session file. A torn line is left out, as pi does, and so is what is no object. */
+/** The newest entries of a session file. Torn lines and lines that are not objects are skipped, as by pi. */
 export async function readEntries(
   file: string,
   maxBytes: number = maxTailBytes,
@@ -107,12 +107,12 @@ export async function readEntries(
   return entries;
 }
 
-/** A longer entry is no push's: their content is bounded to less. */
+/** A longer entry is not a push: the content of pushes is smaller. */
 const maxEntryBytes = 64 * 1024 * 1024;
 
 /**
- * Which of these deliveries have an entry in the file. Without a file there are none. The whole file is read, since many
- * large pushes may have been written at once; one line of it is in memory at a time.
+ * Which of these deliveries have an entry in the file. Empty if the file is missing. The whole file is read, since
+ * many large pushes may have been written at once; one line at a time is in memory.
  */
 export async function deliveriesIn(file: string, deliveryIds: readonly string[]): Promise<ReadonlySet<string>> {
   const wanted = new Set(deliveryIds);
@@ -125,7 +125,7 @@ export async function deliveriesIn(file: string, deliveryIds: readonly string[])
     const splitter = new JsonlSplitter({ maxRecordBytes: maxEntryBytes, onRecord: look, onOversize: () => {} });
     const handle = await openSessionFile(file);
     for await (const chunk of handle.createReadStream()) splitter.push(chunk as Buffer);
-    // An entry whose last byte alone is lacking is one for pi too.
+    // pi also accepts an entry that only lacks its line feed.
     splitter.push(Buffer.from("\n"));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
@@ -133,7 +133,7 @@ export async function deliveriesIn(file: string, deliveryIds: readonly string[])
   return found;
 }
 
-/** The delivery whose entry a line is. A torn line is none's, as for pi. */
+/** The delivery of a line's entry. Torn lines are skipped, as by pi. */
 function deliveryIn(line: Buffer): string | undefined {
   try {
     const entry = parseBounded(line);
@@ -159,7 +159,7 @@ async function tailOf(file: string, maxBytes: number): Promise<string> {
   }
 }
 
-/** Where pi keeps the sessions of a working directory. */
+/** pi's directory for the sessions of a working directory. */
 function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {
   const agentDirectory = agentDirectoryOf(env);
   const chosen = env["PI_CODING_AGENT_SESSION_DIR"] || settingsSessionDir(agentDirectory);
@@ -168,7 +168,7 @@ function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {
   return join(agentDirectory, "sessions", name);
 }
 
-/** The directory that was chosen for all sessions, or the one that has a directory for each working directory. */
+/** The configured directory for all sessions, or the directory that contains one for each working directory. */
 export function sessionRoot(env: NodeJS.ProcessEnv): string {
   const agentDirectory = agentDirectoryOf(env);
   const chosen = env["PI_CODING_AGENT_SESSION_DIR"] || settingsSessionDir(agentDirectory);

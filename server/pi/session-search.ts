@@ -4,18 +4,18 @@ import { openSessionFileSync } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { sessionRoot } from "./session-file.ts";
 
-/** What pi's own file says of a session. */
+/** A session according to pi's own file. */
 export interface FoundSessionFile {
   readonly file: string;
   readonly cwd: string;
   readonly createdAt: number;
 }
 
-/** A header longer than this is not looked at. */
+/** A longer header is ignored. */
 const maxHeaderBytes = 64 * 1024;
 const chunkBytes = 1024 * 1024;
 
-/** The file of a session in pi's directories: by its name, and by the id in its header. */
+/** Finds a session's file in pi's directories by its name and the id in its header. */
 export function findSessionFile(sessionId: string, env: NodeJS.ProcessEnv): FoundSessionFile | undefined {
   const root = sessionRoot(env);
   const ending = `_${sessionId}.jsonl`;
@@ -28,7 +28,7 @@ export function findSessionFile(sessionId: string, env: NodeJS.ProcessEnv): Foun
   return undefined;
 }
 
-/** Which of these texts stand anywhere in a file. A file that cannot be read has none. */
+/** Which of these texts occur in a file. An unreadable file contains none. */
 export function textsIn(file: string, texts: ReadonlySet<string>): ReadonlySet<string> {
   const found = new Set<string>();
   const overlap = Math.max(0, ...Array.from(texts, (text) => text.length));
@@ -46,7 +46,7 @@ export function textsIn(file: string, texts: ReadonlySet<string>): ReadonlySet<s
       closeSync(descriptor);
     }
   } catch {
-    // There is nothing to be found in it.
+    // It contains none of them.
   }
   return found;
 }

@@ -3,7 +3,7 @@ import type { OptimisationOptions } from "../../protocol/optimisation/options.ts
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { PiProgram } from "./locate.ts";
 
-/** What a client may choose about its session's pi. Every value was checked against the wire's schema. */
+/** Options of a session's pi that a client may set. Every value was checked against the wire's schema. */
 export interface PiOptions {
   readonly model?: string;
   readonly thinking?: string;
@@ -11,7 +11,7 @@ export interface PiOptions {
   readonly tools?: readonly string[];
   readonly excludeTools?: readonly string[];
   readonly noTools?: "all" | "builtin";
-  /** Absolute paths, as all that follow. */
+  /** Absolute paths, like the following ones. */
   readonly extensions?: readonly string[];
   readonly skills?: readonly string[];
   readonly promptTemplates?: readonly string[];
@@ -19,22 +19,22 @@ export interface PiOptions {
   readonly noSkills?: boolean;
   readonly noPromptTemplates?: boolean;
   readonly noContextFiles?: boolean;
-  /** Texts, which reach pi in files: it would take one that names a file for that file. */
+  /** Texts, which reach pi in files: pi would treat a text that is a file's path as that file. */
   readonly systemPrompt?: string;
   readonly appendSystemPrompt?: string;
   readonly sessionDir?: string;
   readonly approve?: boolean;
-  /** Beside what is inherited, of names that are allowed. */
+  /** In addition to inherited variables; only allowed names. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Goes to the helper, as all that follow. */
+  /** For the helper, like the following ones. */
   readonly customUi?: "undefined" | "throw";
-  /** Goes to the helper, which has it before the session begins. */
+  /** For the helper, which gets it before the session begins. */
   readonly optimisation?: OptimisationOptions;
   /** The same. */
   readonly pruning?: PruningOptions;
 }
 
-/** Files that hold the texts of {@link PiOptions}. */
+/** Files that contain the texts of {@link PiOptions}. */
 export interface PromptFiles {
   readonly systemPrompt?: string;
   readonly appendSystemPrompt?: string;
@@ -46,7 +46,7 @@ export interface SpawnRequest {
   readonly helper: string;
   readonly helperConfig: string;
   readonly childId: string;
-  /** Default: a session in memory alone. */
+  /** Default: a session in memory only. */
   readonly sessionFile?: string | undefined;
   readonly cwd: string;
   readonly options: PiOptions;
@@ -61,25 +61,25 @@ export interface SpawnPlan {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** What the helper puts back when pi has loaded its extensions. */
+  /** Variables that the helper restores after pi has loaded its extensions. */
   readonly startEnvironment: StartEnvironment;
 }
 
 /**
- * Halves of the new-space measured to save some 8 MiB in each idle child at no cost in time. SIGUSR1 would open Node's
- * inspector to all users of the machine.
+ * The young generation's semi-space size was measured to save about 8 MiB in each idle child without a cost in time.
+ * SIGUSR1 would open Node's inspector to all users of the machine.
  */
 const noInspector = "--disable-sigusr1";
 export const nodeFlags: readonly string[] = ["--max-semi-space-size=1", noInspector];
 
-/** What each option is on pi's command line. Both supported ends of pi's versions know all of these flags. */
+/** Each option's flags on pi's command line. The oldest and newest supported pi have all of them. */
 const flags: Readonly<
   Record<
     Exclude<keyof PiOptions, "env" | "customUi" | "optimisation" | "pruning">,
     (options: PiOptions, files: PromptFiles) => string[]
   >
 > = {
-  // Before the helper, whose hooks are then behind theirs.
+  // Before the helper, so that the helper's hooks run after theirs.
   extensions: ({ extensions }) => each("--extension", extensions),
   skills: ({ skills }) => each("--skill", skills),
   promptTemplates: ({ promptTemplates }) => each("--prompt-template", promptTemplates),
@@ -102,11 +102,11 @@ const flags: Readonly<
   approve: ({ approve }) => [...on("--approve", approve), ...on("--no-approve", approve === false)],
 };
 
-/** The command line and environment of a child, from a table: no client string can become an option. */
+/** The command line and environment of a child, from a table: no client's text can become an option. */
 export function planSpawn(request: SpawnRequest): SpawnPlan {
   const { program, options, promptFiles = {} } = request;
   const usual: NodeJS.ProcessEnv = { ...inherited(request.env), ...options.env };
-  // An executable takes no flags of Node's. The helper, which listens to the signal, is loaded half a second later.
+  // An executable does not take Node's flags. The helper, which handles the signal, is loaded half a second later.
   const nodeOptions = [usual["NODE_OPTIONS"] ?? "", noInspector].join(" ").trim();
   const startEnv = { ...request.startEnv, ...(program.kind === "script" ? {} : { NODE_OPTIONS: nodeOptions }) };
   const args = [
@@ -144,7 +144,7 @@ function on(name: string, isOn: boolean | undefined): string[] {
   return isOn === true ? [name] : [];
 }
 
-/** The schema lets no value begin with a dash; this holds should a schema ever fail to. */
+/** The schema already refuses a leading dash; this is a second check. */
 function flag(name: string, value: string | undefined): string[] {
   if (value === undefined || value === "") return [];
   if (value.startsWith("-") || value.includes("\0"))
@@ -153,8 +153,8 @@ function flag(name: string, value: string | undefined): string[] {
 }
 
 /**
- * The daemon's environment (it is the user's pi: keys, proxies, tool chains) without what belongs to the daemon's own
- * process or to the npm that may have started it.
+ * The daemon's environment (keys, proxies, tool chains: it is the user's pi) without variables of the daemon's own
+ * process or of the npm that started it.
  */
 function inherited(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(

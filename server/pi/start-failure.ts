@@ -2,10 +2,10 @@ import { WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { PiOptions } from "./spawn-options.ts";
 
-/** pi says this of a model id that it does not know, and goes on with one made up from it (measured on both versions). */
+/** pi prints this for an unknown model id, and continues with a model made up from it (measured on both versions). */
 const madeUpModel = "Using custom model id";
 
-/** Why pi ended while it started, from how it ended and what it said. */
+/** Why pi ended during its start, from its exit and its output. */
 export function startFailure(exit: ChildExit, options: PiOptions, helper: string): WireError {
   const words = lastLines(exit.stderrTail);
   const details = { exit };
@@ -17,28 +17,28 @@ export function startFailure(exit: ChildExit, options: PiOptions, helper: string
   ) {
     return new WireError(
       "model_not_found",
-      `pi does not know the model "${options.model}". It said: ${words}`,
+      `pi does not know the model "${options.model}". Its output: ${words}`,
       details,
     );
   }
   const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`;
   return new WireError(
     "start_failed",
-    `pi ended ${how} while it started.${words === "" ? "" : ` It said: ${words}`}`,
+    `pi ended ${how} while it started.${words === "" ? "" : ` Its output: ${words}`}`,
     details,
   );
 }
 
-/** Why the system did not start pi at all. */
+/** Why the system could not start pi. */
 export function spawnFailure(cause: NodeJS.ErrnoException, path: string): WireError {
   const advice: Readonly<Record<string, string>> = {
-    ENOENT: "Check that the file is there, and the interpreter that it names.",
-    EACCES: "Check that it may be executed.",
+    ENOENT: "Check that the file and its interpreter exist.",
+    EACCES: "Check that it is executable.",
   };
   const code = cause.code ?? "unknown";
   return new WireError(
     "start_failed",
-    `${path} could not be started (${code}). ${advice[code] ?? ""}`.trim(),
+    `Cannot start ${path} (${code}). ${advice[code] ?? ""}`.trim(),
     { code },
     { cause },
   );
@@ -57,12 +57,12 @@ export function helperMissing(stderrTail: string): WireError {
   const words = lastLines(stderrTail);
   return new WireError(
     "link_failed",
-    `pi started, but the helper extension did not load.${words === "" ? "" : ` pi said: ${words}`}`,
+    `pi started, but the helper extension did not load.${words === "" ? "" : ` Output of pi: ${words}`}`,
     { stderrTail },
   );
 }
 
-/** Whether pi made up a model from an id that it does not know. */
+/** Whether pi made up a model from an unknown id. */
 export function modelIsMadeUp(stderrTail: string): boolean {
   return stderrTail.includes(madeUpModel);
 }

@@ -10,14 +10,14 @@ import { type PromptFiles, planSpawn } from "./spawn-options.ts";
 import { spawnFailure } from "./start-failure.ts";
 import { startChild } from "./stdio.ts";
 
-/** Starts a pi with its helper. Throws `start_failed`, `link_failed` or `model_not_found`; nothing is left behind then. */
+/** Starts a pi with its helper. Throws `start_failed`, `link_failed` or `model_not_found`; then nothing remains. */
 export async function startPi(options: ChildOptions): Promise<{ readonly child: Child; readonly ready: ReadyState }> {
   const id = randomUUID();
   const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
   const caches = codeCaches(options.env);
   if (caches.problem !== undefined) {
     options.log.warn(
-      `pi starts slowly, because its compiled code cannot be kept in a private directory: ${caches.problem}`,
+      `pi starts slowly, because its compiled code cannot be cached in a private directory: ${caches.problem}`,
     );
   }
   // The path is in pi's environment, which must not name the state directory.
@@ -47,7 +47,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     ...(parts === undefined ? {} : { parts }),
   };
   let isStarted = false;
-  // Before the first file: the next daemon removes what a killed one has left of this start.
+  // Before the first file: the next daemon removes the files that a killed one left of this start.
   options.childRegistry?.begin(id);
   try {
     await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
@@ -85,11 +85,11 @@ function helperConfigFile(directory: string, childId: string): string {
   return join(directory, `helper-${childId}.json`);
 }
 
-/** Removes the files with which a killed daemon was starting these children. */
+/** Removes the files of starts that a killed daemon did not complete. */
 export function removeHelperConfigs(childIds: readonly string[], env: NodeJS.ProcessEnv): void {
   if (childIds.length === 0) return;
   const { directory } = codeCaches(env);
-  // Without one they are in the run directory, which each daemon begins anew.
+  // Then they are in the run directory, which each daemon empties.
   if (directory === undefined) return;
   for (const id of childIds) rmSync(helperConfigFile(directory, id), { force: true });
 }

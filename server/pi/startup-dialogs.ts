@@ -16,21 +16,22 @@ export type Started<T> =
 
 const dialogMethods: ReadonlySet<unknown> = new Set(["select", "confirm", "input", "editor"]);
 
-/** Whether an extension asks, and waits for an answer as long as it takes. */
+/** Whether an extension opens a dialog without a timeout. */
 export function isEndlessDialog({ type, method, timeout }: PiEvent): boolean {
   return type === "extension_ui_request" && dialogMethods.has(method) && !isTimeout(timeout);
 }
 
 /**
- * Questions of extensions while pi starts. pi reads its stdin only when its `session_start` hooks have ended, so nobody can
- * answer one that such a hook waits for (measured): one with a timeout is waited out, one without ends the start.
+ * Dialogs of extensions while pi starts. pi reads its stdin only after its `session_start` hooks have ended, so no
+ * client can answer a dialog that such a hook waits for (measured): one with a timeout is waited for, one without
+ * ends the start.
  */
 export class StartupDialogs {
   readonly #limits: StartupLimits;
   readonly #problem = deferred<never>();
   readonly #reads = deferred<void>();
   #timeoutMs: number;
-  /** What ends the start if pi does not read its stdin. */
+  /** The error of the start if pi does not read its stdin. */
   #asked: WireError | undefined;
 
   constructor(limits: StartupLimits) {
@@ -38,7 +39,7 @@ export class StartupDialogs {
     this.#timeoutMs = limits.startTimeoutMs;
   }
 
-  /** Looks at an event while pi starts. */
+  /** Examines an event during the start. */
   look(event: PiEvent): void {
     const { type, method, timeout, title } = event;
     if (type !== "extension_ui_request" || !dialogMethods.has(method)) return;
@@ -63,13 +64,13 @@ export class StartupDialogs {
     this.#reads.resolve();
   }
 
-  /** The child has ended. A pi that waits for an answer and for nothing else ends by itself, with code 0 (measured). */
+  /** The child has ended. A pi that only waits for an answer ends by itself, with code 0 (measured). */
   end(error: WireError): void {
     this.#problem.reject(this.#asked ?? error);
     this.#reads.reject(error);
   }
 
-  /** Waits for the start as long as it may take. Throws `startup_dialog`, and what the start throws. */
+  /** Waits for the start within its time. Throws `startup_dialog`, and the errors of the start. */
   async within<T>(start: Promise<T>): Promise<Started<T>> {
     const either = Promise.race([start, this.#problem.promise]);
     const startedAt = performance.now();

@@ -8,20 +8,20 @@ export interface ProcessExit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A started process. This file alone knows what a child's stdio is made of. */
+/** A started process. Only this file knows how a child's stdio is connected. */
 export interface ChildStdio {
   readonly pid: number;
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves when the process has ended and what it wrote was read. */
+  /** Resolves when the process has ended and its output was read. */
   readonly exited: Promise<ProcessExit>;
 }
 
-/** How long the pipes of an ended process may stay open: a process that it left behind can hold them. */
+/** How long the pipes of an ended process may stay open: one of its descendants can hold them. */
 const pipesCloseWithinMs = 1_000;
 
-/** Starts the process. Rejects when the system could not (no such file, no more processes or descriptors). */
+/** Starts the process. Rejects if the system cannot (missing file, no more processes or descriptors). */
 export async function startChild(plan: Omit<SpawnPlan, "startEnvironment">): Promise<ChildStdio> {
   const child = spawn(plan.file, plan.args, {
     cwd: plan.cwd,
@@ -45,7 +45,7 @@ function started(child: ChildProcess): Promise<void> {
   child.once("error", reject);
   child.once("spawn", () => {
     child.off("error", reject);
-    // A later error (a signal that could not be sent) is no end.
+    // A later error (a signal that could not be sent) does not mean that it ended.
     child.on("error", () => {});
     resolve();
   });

@@ -9,17 +9,17 @@ export interface StopTimes {
 }
 
 export interface Stoppable {
-  /** The child leads a group of its own. */
+  /** The child leads a process group. */
   readonly pid: number;
   readonly exited: Promise<unknown>;
   endInput(): void;
-  /** Called before each step: a tool that has cleared its environment can only be found while its parents live. */
+  /** Called before each step: a tool that cleared its environment can be found only while its parents live. */
   beforeStep(): Promise<void>;
 }
 
 /**
- * Ends a child as pi documents it: end of stdin, then SIGTERM, then SIGKILL to its group. pi needs time to finish what
- * it does (killing it while it refreshes a login has lost logins). Resolves when the child has exited.
+ * Ends a child as pi documents it: end of stdin, then SIGTERM, then SIGKILL to its group. pi needs time for its
+ * shutdown (killing it during a token refresh has lost logins). Resolves when the child has exited.
  */
 export async function stopGracefully(child: Stoppable, times: StopTimes): Promise<"eof" | "sigterm" | "sigkill"> {
   await child.beforeStep();

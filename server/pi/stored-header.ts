@@ -3,16 +3,16 @@ import { unusable } from "./lease.ts";
 import { openSessionFileSync } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 
-/** What the first line of a session file says. */
+/** The first line of a session file. */
 export interface StoredHeader {
   readonly id: string;
   readonly cwd: string;
-  /** Unix milliseconds; 0 where the file does not say it. */
+  /** Unix milliseconds; 0 if the file does not have it. */
   readonly createdAt: number;
 }
 
 const maxHeaderBytes = 64 * 1024;
-/** The newest form of pi's session files that is known. pi brings older ones to it by itself. */
+/** The newest known version of pi's session files. pi migrates older ones by itself. */
 const newestVersion = 3;
 const idPattern = /^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/;
 
@@ -21,8 +21,8 @@ export function isSessionId(id: unknown): id is string {
 }
 
 /**
- * Throws `session_file_unusable` with what is wrong with the file. Synchronous, since a `hello` must be decided at once; a
- * pipe in place of the file does not block it.
+ * Throws `session_file_unusable` with the reason. Synchronous, because a `hello` must be decided immediately; a pipe
+ * at the file's path does not block it.
  */
 export function readStoredHeader(file: string): StoredHeader {
   const descriptor = opened(file);
@@ -41,7 +41,7 @@ function opened(file: string): number {
     return openSessionFileSync(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw unusable(file, "missing", "is not there", error);
+    throw unusable(file, "missing", "does not exist", error);
   }
 }
 
@@ -52,7 +52,7 @@ function headerIn(file: string, line: string): StoredHeader {
   }
   const { id, cwd, timestamp, version = 1 } = header;
   if (!Number.isInteger(version) || Number(version) > newestVersion) {
-    throw unusable(file, "version_unknown", `is of version ${JSON.stringify(version)}, which is not known here`);
+    throw unusable(file, "version_unknown", `is of version ${JSON.stringify(version)}, which is not supported`);
   }
   if (!isSessionId(id)) throw unusable(file, "header_damaged", "has no id in its header");
   if (typeof cwd !== "string" || cwd === "") throw unusable(file, "header_damaged", "has no directory in its header");

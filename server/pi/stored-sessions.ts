@@ -7,30 +7,33 @@ import { isRecordObject } from "./records.ts";
 import { sessionRoot } from "./session-file.ts";
 
 export interface StoredRequest {
-  /** pi's environment: it says where its session directories are. */
+  /** pi's environment, which determines its session directories. */
   readonly env: NodeJS.ProcessEnv;
   /** Only sessions of this directory. */
   readonly cwd: string | undefined;
-  /** Files that are not listed. */
+  /** Files to omit. */
   readonly held: ReadonlySet<string>;
-  /** Behind this place, as an earlier page has named it. */
+  /** Continues after this cursor of an earlier page. */
   readonly after: string | undefined;
   readonly limit: number;
-  /** Whether those of a directory, without links, are listed. Default: all are, and a page's end names the file there. */
+  /**
+   * Whether sessions of a directory, without links, are listed. Default: all are, and the cursor contains the file's
+   * path.
+   */
   readonly isListed?: ((cwd: string) => boolean) | undefined;
-  /** Aborted when nobody waits for the page any more: no further file is read then. */
+  /** Aborted when the page is no longer needed: no further file is read then. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface StoredPage {
   readonly sessions: readonly StoredSessionInfo[];
-  /** Where the next page begins; absent on the last one. */
+  /** The cursor of the next page; absent on the last one. */
   readonly next?: string;
 }
 
-/** As many files are looked at; the names begin with the time, so that these are the newest. */
+/** Maximum number of files; names begin with the time, so these are the newest. */
 const maxFiles = 10_000;
-/** As many files are read for one page, also where few of them are of the wanted directory. */
+/** Maximum number of files read for one page, even if few of them match the directory. */
 const maxRead = 1_000;
 const headBytes = 32 * 1024;
 const tailBytes = 16 * 1024;
@@ -43,7 +46,7 @@ interface Found {
   readonly mtimeMs: number;
 }
 
-/** pi's stored sessions, the last written first. Of each file no more is read than its beginning and its end. */
+/** pi's stored sessions, most recently written first. Only the beginning and the end of each file are read. */
 export async function listStored(request: StoredRequest): Promise<StoredPage> {
   const { env, cwd, held, after, limit, isListed, signal } = request;
   const all = (await filesIn(sessionRoot(env), signal)).filter(({ file }) => !held.has(file));
@@ -64,7 +67,7 @@ export async function listStored(request: StoredRequest): Promise<StoredPage> {
   return { sessions };
 }
 
-/** What is not there any more is in no directory. */
+/** A deleted file has no directory. */
 async function isListedAt(cwd: string, isListed: (cwd: string) => boolean): Promise<boolean> {
   const directory = await realpath(cwd).catch(() => undefined);
   return directory !== undefined && isListed(directory);
@@ -134,7 +137,7 @@ async function textAt(handle: FileHandle, position: number, length: number): Pro
   return buffer.toString("utf8", 0, bytesRead);
 }
 
-/** What is cut off is none. */
+/** Incomplete lines are skipped. */
 function linesOf(text: string): Readonly<Record<string, unknown>>[] {
   return text.split("\n").flatMap((line) => {
     try {
@@ -164,7 +167,10 @@ function cursorOf({ file, mtimeMs }: Found): string {
   return Buffer.from(JSON.stringify([mtimeMs, file])).toString("base64url");
 }
 
-/** A page may end at a file that is not listed, which nobody is to learn of. Opens as long as the daemon runs. */
+/**
+ * A page may end at a file that is not listed, whose path no client may learn. Can be decrypted while the daemon
+ * runs.
+ */
 const seal = randomBytes(32);
 
 function sealed(cursor: string): string {
@@ -174,7 +180,7 @@ function sealed(cursor: string): string {
   return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64url");
 }
 
-/** Empty where it was not sealed here. */
+/** Empty for a cursor that was not encrypted here. */
 function opened(cursor: string): string {
   try {
     const bytes = Buffer.from(cursor, "base64url");
@@ -186,7 +192,7 @@ function opened(cursor: string): string {
   }
 }
 
-/** A cursor that is none begins at the beginning. */
+/** An invalid cursor starts from the beginning. */
 function placeOf(cursor: string): Pick<Found, "file" | "mtimeMs"> | undefined {
   try {
     const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));

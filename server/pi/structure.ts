@@ -1,31 +1,31 @@
 /**
- * Whether bytes have the structure of one JSON object, without parsing them. A record of the high-rate kind is spliced
- * into a notification as pi wrote it: one that closes its object early would write fields of the notification itself.
+ * Whether bytes have the structure of one JSON object, without parsing them. A high-rate record is spliced into a
+ * notification unchanged: one that closes its object early could write fields of the notification itself.
  */
 
 const quote = 0x22;
 const backslash = 0x5c;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
-/** Sets this bit in `[` and `]` and they become `{` and `}`. No other two bytes do. */
+/** Setting this bit turns `[` and `]` into `{` and `}`. No other two bytes become these. */
 const braceBit = 0x20;
 
 /** Deeper records are refused: pi writes none, and some clients' parsers recurse. */
 export const MAX_DEPTH = 512;
 
-/** The brackets that are open, outermost first. Kept between calls, so that a call allocates nothing. */
+/** The open brackets, outermost first. Kept between calls, so that a call allocates nothing. */
 const open = new Uint8Array(MAX_DEPTH);
 
 /**
- * A string is read byte by byte for so long, and then by `indexOf`: many times faster in long text, and slower where
+ * A string is scanned byte by byte for this many bytes, then with `indexOf`: much faster in long text, and slower if
  * quotes are near (measured: 32 and 64 cost a fifth and a tenth more in escaped source code, 256 gains nothing).
  */
 const nearBytes = 128;
 
 /**
- * Whether strings are closed and brackets are balanced, each by its own kind, and the outermost pair is an object's and
- * holds all bytes from the first to the last. What stands between is not looked at: whatever it is, a parser that
- * accepts the whole finds its end at the last byte. One pass; it runs for each streamed delta.
+ * Whether strings are closed, brackets are balanced and match, and the outermost pair is an object's and encloses all
+ * bytes. Other syntax is not checked: a parser that accepts the bytes finds the end at the last byte. One pass; it
+ * runs for each streamed delta.
  */
 export function isOneObject(record: Buffer): boolean {
   const last = record.length - 1;
@@ -56,8 +56,8 @@ const comma = 0x2c;
 const colon = 0x3a;
 
 /**
- * Whether `JSON.parse` may be given these bytes: not nested too deep to be written again, nor of so many parts that nothing
- * else is served for seconds (60 MB of empty objects take six, 60 MB of brackets twelve). One pass.
+ * Whether `JSON.parse` may be given these bytes: not nested too deeply to be serialised, and not of so many parts
+ * that the daemon would block for seconds (60 MB of empty objects take six, 60 MB of brackets twelve). One pass.
  */
 export function isBounded(json: Buffer): boolean {
   const { length } = json;
@@ -80,13 +80,16 @@ export function isBounded(json: Buffer): boolean {
   return true;
 }
 
-/** As `JSON.parse`, which throws for what is no JSON; this throws for what is not {@link isBounded}, too. */
+/** Like `JSON.parse`, and also throws for bytes that are not {@link isBounded}. */
 export function parseBounded(json: Buffer): unknown {
-  if (!isBounded(json)) throw new RangeError("The JSON is nested too deep, or has too many parts.");
+  if (!isBounded(json)) throw new RangeError("The JSON is nested too deeply, or has too many parts.");
   return JSON.parse(json.toString("utf8"));
 }
 
-/** Where the string that begins at `from` has its closing quote. Without one: at or behind the end of the record. */
+/**
+ * The position of the closing quote of the string that begins at `from`. Without one: at or after the end of the
+ * record.
+ */
 function endOfString(record: Buffer, from: number): number {
   const { length } = record;
   let i = from;

@@ -6,7 +6,7 @@ import type { PiProgram } from "./locate.ts";
 import { inputsOf } from "./pi-inputs.ts";
 import type { PiOptions } from "./spawn-options.ts";
 
-/** What only a start can set. A warm child is for sessions that want exactly this. */
+/** Options that only a start can set. A warm child fits sessions with exactly these options. */
 export interface WarmKind {
   readonly program: PiProgram;
   readonly cwd: string;
@@ -14,13 +14,13 @@ export interface WarmKind {
 }
 
 export interface WarmPoolLimits {
-  /** Children of one kind that wait; 0: none ever. */
+  /** Warm children of one kind; 0: none. */
   readonly perKind: number;
   /** Of all kinds together. */
   readonly maxWarm: number;
-  /** A kind is kept warm when it was wanted twice within this time, and until it was not wanted for so long. */
+  /** A kind is kept warm after two requests within this time, until there was no request for this time. */
   readonly recentMs: number;
-  /** With less memory free nothing is kept warm. */
+  /** With less free memory no child is kept warm. */
   readonly minFreeBytes: number;
 }
 
@@ -30,7 +30,7 @@ export interface WarmPoolOptions {
   /** Starts a child of this kind without a session file. */
   readonly start: (kind: WarmKind, signal: AbortSignal) => Promise<Child>;
   readonly log: Logger;
-  /** For tests. Default: what the system has. */
+  /** For tests. Default: the system's free memory. */
   readonly freeBytes?: () => number;
 }
 
@@ -43,18 +43,18 @@ interface Kind {
   readonly kind: WarmKind;
   readonly ready: Warm[];
   starting: number;
-  /** When it was wanted last; the time before only counts as recent once. */
+  /** Time of the last request; the time before only counts as recent once. */
   wanted: number;
   isRecent: boolean;
 }
 
-/** Kinds that are known at a time; the one that was wanted longest ago is forgotten for another. */
+/** Maximum number of known kinds; the least recently requested one is dropped first. */
 const maxKinds = 256;
 
 /**
- * Children that are ready before a session wants them, which saves most of a start. They have no session file; the session
- * that takes one has it switch to its own. Only kinds are kept that are wanted again and again, since each costs what an
- * idle pi costs.
+ * Children that are ready before a session needs them, which saves most of a start. They have no session file; a
+ * session that takes one switches it to its own. Only repeatedly requested kinds are kept, since each child takes as
+ * much memory as an idle pi.
  */
 export class WarmPool {
   readonly #options: WarmPoolOptions;
@@ -68,14 +68,14 @@ export class WarmPool {
     this.#sweep = setInterval(() => this.#forgetOld(), Math.max(1_000, options.limits.recentMs / 4)).unref();
   }
 
-  /** How many wait. */
+  /** Number of warm children. */
   get size(): number {
     let size = 0;
     for (const { ready } of this.#kinds.values()) size += ready.length;
     return size;
   }
 
-  /** A child that is ready and as a start would make it now, if there is one. It is the caller's then. */
+  /** Returns a ready and current child of this kind, if there is one. The caller owns it then. */
   async take(kind: WarmKind): Promise<Child | undefined> {
     const known = this.#kinds.get(keyOf(kind));
     if (known === undefined || known.ready.length === 0) return undefined;
@@ -87,7 +87,10 @@ export class WarmPool {
     return undefined;
   }
 
-  /** A session has such a child now. If it was not the first one lately, the next finds one ready. */
+  /**
+   * A session has started or taken such a child. If it was not the first one recently, a child is started for the
+   * next.
+   */
   wanted(kind: WarmKind): void {
     const { perKind, recentMs } = this.#options.limits;
     if (perKind === 0 || this.#abandon.signal.aborted) return;
@@ -104,7 +107,7 @@ export class WarmPool {
     if (known.isRecent) this.#warm(known);
   }
 
-  /** Ends all that wait and refuses to keep more. Resolves when nothing of them is left. */
+  /** Ends all warm children and keeps no more. Resolves when all their processes have ended. */
   async close(): Promise<void> {
     this.#abandon.abort();
     clearInterval(this.#sweep);
@@ -112,7 +115,7 @@ export class WarmPool {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 
-  /** Ends the one that has waited longest for a session, to give its memory to a child that is needed. */
+  /** Ends the child that has been warm for the longest time, to free memory for one that is needed. */
   shrink(): boolean {
     const oldest = [...this.#kinds.values()]
       .filter(({ ready }) => ready.length > 0)
@@ -138,7 +141,7 @@ export class WarmPool {
 
   async #start(known: Kind): Promise<void> {
     try {
-      // Looked at before the start: what changes meanwhile makes the child stale.
+      // Checked before the start: a later change makes the child stale.
       const inputs = await this.#inputs(known.kind);
       if (inputs === undefined) return;
       const child = await this.#options.start(known.kind, this.#abandon.signal);
@@ -152,10 +155,11 @@ export class WarmPool {
         if (at !== -1) known.ready.splice(at, 1);
       });
     } catch (error) {
-      // A session that wants such a child starts one itself, and hears why it fails. This kind has to prove itself again.
+      // A session that needs such a child starts one itself, and gets the error. This kind must be requested twice
+      // again.
       known.isRecent = false;
       this.#kinds.delete(keyOf(known.kind));
-      if (!this.#abandon.signal.aborted) this.#options.log.warn({ err: error }, "no child could be kept warm");
+      if (!this.#abandon.signal.aborted) this.#options.log.warn({ err: error }, "cannot start a warm child");
     }
   }
 
@@ -190,13 +194,13 @@ export class WarmPool {
   }
 }
 
-/** What can be set in a child that runs is no part of its kind. */
+/** Options that can be set in a running child are not part of its kind. */
 function keyOf({ program, cwd, options }: WarmKind): string {
   const { model: _model, thinking: _thinking, name: _name, ...rest } = options;
   return canonicalJson([program.path, program.version, cwd, rest]);
 }
 
-/** Options that name files, whatever they are called: a child that has read them is stale when they change. */
+/** Files named in options: a child that has read them is stale when they change. */
 function pathsIn(options: PiOptions): string[] {
   return Object.values(options)
     .flat()

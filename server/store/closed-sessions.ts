@@ -61,7 +61,7 @@ export class ClosedSessions {
     void this.#database.note(this.#limit, this.#maxClosed).catch(() => {});
   }
 
-  /** Throws `store_failed` where the record is damaged. */
+  /** Throws `store_failed` if the record is damaged. */
   get(sessionId: string): ClosedSession | undefined {
     const unwritten = this.#unwritten.get(sessionId);
     if (unwritten !== undefined) return unwritten;

@@ -83,7 +83,7 @@ const codes: Readonly<Record<number, FailureKind>> = {
   26: "broken",
 };
 
-/** By SQLite's result code, whose low byte is the primary one (https://sqlite.org/rescode.html). */
+/** By SQLite's primary result code, the low byte (https://sqlite.org/rescode.html). */
 export function failureKind(error: unknown): FailureKind {
   const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : -1;
   return codes[code] ?? "statement";

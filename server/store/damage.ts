@@ -19,7 +19,7 @@ export interface Damage {
 export function findDamage(path: string, noted: number | undefined): Damage | undefined {
   const isThere = existsSync(path) && statSync(path).size > 0;
   if (!isThere) {
-    return noted === undefined ? undefined : { why: "The database is missing, or empty.", isStale: true };
+    return noted === undefined ? undefined : { why: "The database is missing or empty.", isStale: true };
   }
   let database: DatabaseSync | undefined;
   try {
@@ -51,7 +51,7 @@ function lookOver(database: DatabaseSync, noted: number | undefined): Damage | u
     }
   }
   if (!isStale) return undefined;
-  return { why: `The newest ${missing} transactions are missing: the end of the WAL is gone or torn.`, isStale };
+  return { why: `The newest ${missing} transactions are missing: the end of the WAL is missing or torn.`, isStale };
 }
 
 /** The first shape with the table `commits`. */

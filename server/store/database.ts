@@ -12,45 +12,46 @@ import { type StartThread, Writers } from "./writers.ts";
 import { WritingThread } from "./writing-thread.ts";
 
 export interface DatabaseOptions {
-  /** Where the number of the newest commit is kept; without it a lost end of the WAL goes unnoticed. */
+  /** The file with the number of the newest commit; without it a lost end of the WAL is not detected. */
   readonly mark?: CommitMark;
-  /** The store can be written again. */
+  /** Called when the store works again. */
   readonly onRecovered?: () => void;
-  /** Whether the file is still at its path. Otherwise nothing is stored: no later daemon could find it. Default: always. */
+  /**
+   * Whether the file is still at its path. Otherwise nothing is stored, because no later daemon could find it.
+   * Default: always.
+   */
   readonly isHeld?: (() => boolean) | undefined;
-  /** A thread of its own writes as soon as writing has taken so much of 5 s of this one. Default: 100. */
+  /** A separate thread writes as soon as writing has taken this much of 5 s of the main thread. Default: 100. */
   readonly maxLocalMs?: number;
-  /** That thread ends when nothing was written for so long. Default: 60,000. */
+  /** That thread ends after this time without a write. Default: 60,000. */
   readonly maxIdleThreadMs?: number;
-  /** Default: those of the configuration. */
+  /** Default: the limits of the configuration. */
   readonly limits?: QueueLimits & UnwrittenLimits;
-  /** For tests. There is no other thread then. */
+  /** For tests. Disables the writing thread. */
   readonly connect?: Connect;
   /** For tests. */
   readonly startThread?: StartThread;
 }
 
-/** How long a change that has happened waits for a transaction that is made anyway. */
+/** How long a kept change waits for another write's transaction. */
 const maxKeepDelayMs = 1;
 
 const maxFlushMs = 1_000;
 const tellAgainMs = 1_000;
 
-/** How long the end of a daemon waits for a disk that does not answer. */
+/** How long a shutdown waits for a disk that does not respond. */
 export const maxCloseMs = 30_000;
 const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];
 
 /**
  * The embedded store: SQLite in WAL mode with `synchronous=FULL`. Writes of one turn of the event loop share one
- * transaction and one sync, and so do those that come while another transaction is under way. A write's promise resolves
- * when it is on disk, and rejects when it is not stored: where the store failed with the error `store_failed`, and with
- * its own where the statement was wrong. What shared a transaction with such a statement is stored without it. Only so
- * much waits for a disk: then writes are refused as `overloaded`. Promises settle in the order of the writes.
- *
- * Reads find what is committed, and not what is queued: see {@link written}.
- *
- * After an error of the system nothing more is written by the connection that met it: another one is opened, verified,
- * and takes its place. Until that succeeds writes are refused, while the old connection still reads.
+ * transaction and one sync, and so do writes that arrive during another transaction. A write's promise resolves when
+ * it is on disk, and rejects when it is not stored: with `store_failed` if the store failed, or with SQLite's error
+ * if the statement is invalid. Other writes of that transaction are stored without the invalid one. The queue is
+ * bounded: beyond it writes are refused as `overloaded`. Promises settle in the order of the writes.
+ * Reads return committed rows, not queued ones: see {@link written}.
+ * After a system error the connection writes nothing more: a new one is opened, verified, and replaces it. Until then
+ * writes are refused, while the old connection still reads.
  */
 export class Database {
   readonly #onFailure: (error: unknown) => void;
@@ -59,29 +60,29 @@ export class Database {
   #onCommitted: () => void = () => {};
   readonly #writers: Writers;
   readonly #queued: WriteQueue;
-  /** How long transactions take, from being sent to being on disk. */
+  /** Durations of transactions, from sending to the sync. */
   readonly commitTimes = new Histogram(commitBounds);
-  /** What a transaction is made of that is under way. */
+  /** The writes of the running transaction. */
   #inFlight: readonly Write[] = [];
   #isBusy = false;
-  /** Whether somebody has waited for what is under way, and in vain. */
+  /** Whether a flush timed out while waiting for the running transaction. */
   #isHung = false;
   #isOverloaded = false;
-  /** Whether the batch is sent as soon as nothing is under way. */
+  /** Whether the batch is sent as soon as no transaction is running. */
   #isDue = false;
   #wantsRecovery = false;
   #wantsRewrite = false;
-  /** How many of the unwritten changes are made again in one transaction. */
+  /** How many unwritten changes are retried in one transaction. */
   #rewriteSize = Number.POSITIVE_INFINITY;
   #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
   #toldAgain: NodeJS.Timeout | undefined;
   readonly #unwritten: Unwritten;
-  /** The connection has met an error of the system, or what comes first could not be written: so until it is tried again. */
+  /** Set after a system error, or if a write that must be first failed: writes are refused until a retry. */
   #refuses = false;
 
-  /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
+  /** `path` is a file or `:memory:`. `onFailure` receives the error of every failed transaction. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
     const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000, isHeld = () => true } = options;
     this.#isHeld = isHeld;
@@ -112,7 +113,7 @@ export class Database {
     return this.#unwritten.health;
   }
 
-  /** How many changes wait to be written again. */
+  /** Number of changes that wait for a retry. */
   get unwritten(): number {
     return this.#unwritten.size;
   }
@@ -122,12 +123,12 @@ export class Database {
     return this.#writers.commits;
   }
 
-  /** Whether a thread of its own writes. */
+  /** Whether the writing thread is used. */
   get isThreaded(): boolean {
     return this.#writers.isThreaded;
   }
 
-  /** Calls `listener` after each transaction of changes, when reads find them. There is one listener. */
+  /** Calls the listener after each transaction with changes, when reads find them. There is one listener. */
   onCommitted(listener: () => void): void {
     this.#onCommitted = listener;
   }
@@ -136,29 +137,32 @@ export class Database {
     return new Statement(sql, () => this.#writers.connection);
   }
 
-  /** Queues a statement for the next transaction. If that fails it is forgotten. */
+  /** Queues a statement for the next transaction. It is not retried if that fails. */
   write(statement: Statement, ...parameters: Parameters): Promise<void> {
     this.hurry();
     return this.#queue(statement, parameters);
   }
 
-  /** As {@link write}; of what has the same `group` all is stored or nothing, in one transaction where it can be. */
+  /**
+   * Like {@link write}. Statements with the same `group` are stored all or not at all, in one transaction if
+   * possible.
+   */
   together(group: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     const former = this.#inFlight.find((write) => write.group === group) ?? this.#queued.inParts(group);
     if (former === undefined) {
       this.hurry();
       return this.#queue(statement, parameters, { group });
     }
-    // That one is on its way without this one, which follows only where it was stored.
+    // The other write is already in progress; this one follows if that is stored.
     const written = former.done.promise.then(() => this.together(group, statement, ...parameters));
     written.catch(() => {});
     return written;
   }
 
   /**
-   * Queues a statement that has happened in any case, and is only noted. If it fails, the promise rejects, and the newest
-   * statement of each key is made again when the store is back. Nobody is answered by it, so it waits for a moment for
-   * the next transaction to take it along.
+   * Queues a statement that records an event that has already happened. If it fails, the promise rejects, and the
+   * newest statement of each key is retried when the store works again. No answer depends on it, so it briefly waits
+   * for another transaction to join.
    */
   keep(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
@@ -166,27 +170,27 @@ export class Database {
   }
 
   /**
-   * As {@link keep} for what takes away rows that a later write may add again, as those of a session that is closed: as
-   * long as it is owed nothing newer is written, and what was owed before it is written with it.
+   * Like {@link keep} for deletions of rows that a later write may add again, such as those of a closed session:
+   * until it is written, no newer write is, and older unwritten changes are written together with it.
    */
   clear(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
     return this.#queue(statement, parameters, { key, isFirst: true });
   }
 
-  /** As {@link keep} for what may be missing: if it fails it is forgotten. */
+  /** Like {@link keep} for rows that may be missing: not retried if it fails. */
   note(statement: Statement, ...parameters: Parameters): Promise<void> {
     this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
     return this.#queue(statement, parameters);
   }
 
-  /** Has what is queued committed at the end of this turn of the event loop. */
+  /** Commits queued writes at the end of this turn of the event loop. */
   hurry(): void {
     if (this.#isBusy) this.#isDue = true;
     else this.#urgent ??= setImmediate(() => this.#due());
   }
 
-  /** Resolves when all that is queued now is on disk, or has failed: reads find it. */
+  /** Resolves when all queued writes are on disk, or have failed: reads find them. */
   async written(): Promise<void> {
     const last = this.#queued.newest ?? this.#inFlight.at(-1);
     if (last === undefined) return;
@@ -195,16 +199,16 @@ export class Database {
   }
 
   /**
-   * Commits what is queued, now, while everybody waits: {@link written} is the better choice wherever it can be awaited.
-   * Never throws. A disk that does not answer for so long, 1 s by default, is not waited for, and not again before it has
-   * answered: gives whether everything came to an end.
+   * Commits queued writes now, blocking the event loop; prefer {@link written}. Never throws. Waits at most this long
+   * (default: 1 s) for a disk that does not respond, and not again before it has responded. Returns whether all
+   * writes have settled.
    */
   flush(maxMs = maxFlushMs): boolean {
     this.#due();
     return (!this.#isHung || maxMs > maxFlushMs) && this.#finish(maxMs);
   }
 
-  /** Gives at most so many free pages back to the file system. Resolves also when it could not. */
+  /** Returns at most this many free pages to the file system. Also resolves if that failed. */
   async shrink(pages: number): Promise<void> {
     this.#shrinking ??= { pages, done: deferred() };
     const { done } = this.#shrinking;
@@ -227,10 +231,10 @@ export class Database {
 
   #queue({ sql }: Statement, parameters: Parameters, of: Pick<Write, "key" | "group" | "isFirst"> = {}): Promise<void> {
     const bytes = sizeOf(parameters);
-    // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
+    // Handled from the beginning: an ignored outcome must not end the daemon.
     const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
     if (!this.#isHeld()) {
-      write.done.reject(new WireError("store_failed", "The state directory was removed or replaced; the daemon ends."));
+      write.done.reject(new WireError("store_failed", "The state directory was removed or replaced; the daemon is shutting down."));
       return write.done.promise;
     }
     if (!this.#queued.hasRoom(bytes)) this.#due();
@@ -240,13 +244,13 @@ export class Database {
     return write.done.promise;
   }
 
-  /** The newest change of what a change waits of has room in any case, and new work has none where the store owes much. */
+  /** A newer change of a queued one always has room; new work has none while many changes are unwritten. */
   #hasRoom({ key, bytes }: Write): boolean {
     if (key === undefined) return this.#queued.hasRoom(bytes) && !this.#unwritten.isCrowded;
     return !this.#queued.isFull || this.#queued.has(key) || this.#unwritten.has(key);
   }
 
-  /** Too much waits for the disk already. */
+  /** Too much is queued already. */
   #refuse({ done }: Write): void {
     const error = tooMuchWaits();
     if (!this.#isOverloaded) this.#onFailure(error);
@@ -270,7 +274,7 @@ export class Database {
     this.#next();
   }
 
-  /** Begins what is to be done next, if nothing is under way. */
+  /** Starts the next transaction if none is running. */
   #next(): void {
     if (this.#isBusy) return;
     if (this.#wantsRecovery) {
@@ -306,7 +310,7 @@ export class Database {
     });
   }
 
-  /** A listener that cannot read is called again, a moment later or after the next transaction. */
+  /** A listener that cannot read is called again, after a delay or after the next transaction. */
   #tellCommitted(): void {
     clearTimeout(this.#toldAgain);
     try {
@@ -349,7 +353,7 @@ export class Database {
     if (kind === "statement") {
       if (this.#queued.split(batch)) return;
       this.#onFailure(error);
-      // What is wrong must not be tried for ever.
+      // An invalid statement must not be retried forever.
       for (const { done } of batch) done.reject(error);
       return;
     }
@@ -389,7 +393,7 @@ export class Database {
   #rewritten(again: readonly Write[], failure: WriterFailure | undefined): void {
     if (failure === undefined || failure.kind === "statement") {
       if (failure !== undefined) this.#onFailure(failure.error);
-      // One that SQLite does not take would keep all the others away: it is looked for among fewer, and forgotten.
+      // A statement that SQLite refuses would block the others: it is searched by halving the batch, and dropped.
       const isFound = failure === undefined || again.length === 1;
       if (isFound) this.#unwritten.forget(again);
       this.#rewriteSize = isFound ? Number.POSITIVE_INFINITY : again.length >> 1;
@@ -407,7 +411,7 @@ export class Database {
   }
 }
 
-/** What parameters take in memory, about. */
+/** Approximate memory of parameters. */
 function sizeOf(parameters: Parameters): number {
   let size = 64;
   for (const parameter of parameters)

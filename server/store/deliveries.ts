@@ -87,7 +87,7 @@ export class DeliveryStore {
     this.#open = database.prepare(`SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY number`);
   }
 
-  /** The stored ones, newest accepted first, after the given one. */
+  /** Newest first, accepted before the delivery `behind`. */
   list({ sessionIds, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
     const inThese = sessionIds === undefined ? [] : [JSON.stringify(sessionIds)];
     const rows = (sessionIds === undefined ? this.#list : this.#listOf).all(

@@ -72,7 +72,7 @@ export class EventTail {
    */
   append(epoch: string, from: number, frame: Buffer): void {
     if (this.#bytes + frame.length > this.#maxBytes) {
-      const message = `The tail of the logs holds ${this.#bytes} bytes: what a store that fails has not taken fills it.`;
+      const message = `The tail of the logs is full (${this.#bytes} bytes), because the store is failing.`;
       if (!this.#isFull) this.#onFailure(new Error(message));
       this.#isFull = true;
       return;

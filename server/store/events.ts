@@ -4,17 +4,17 @@ import { packed, unpacked } from "./packing.ts";
 import { steadyNow } from "./retention-clock.ts";
 
 export interface EventLimits {
-  /** What is kept of one session, compressed. */
+  /** Compressed bytes that are kept of one session. */
   readonly maxSessionBytes: number;
-  /** What is kept of all together, compressed. */
+  /** Compressed bytes that are kept of all sessions. */
   readonly maxTotalBytes: number;
 }
 
-/** A stretch of a session's log: all numbers from the first to the last, of which the deltas are not kept. */
+/** A contiguous part of a session's log, from the first number to the last. Its deltas are not stored. */
 export interface StoredSpan {
   readonly firstSeq: number;
   readonly lastSeq: number;
-  /** Nothing is kept of it, for this reason. */
+  /** Why nothing is stored of it. */
   readonly gap?: Gap["reason"];
   /** The frames, in order. */
   readonly frames: readonly Buffer[];
@@ -22,7 +22,7 @@ export interface StoredSpan {
 
 export interface StoredSpans {
   readonly spans: readonly StoredSpan[];
-  /** Whether nothing is stored behind them. */
+  /** Whether nothing newer is stored. */
   readonly isEnd: boolean;
 }
 
@@ -31,16 +31,16 @@ interface Kept {
   newest: number;
 }
 
-/** A row's own bytes, beside its frames. */
+/** A row's own size, without its frames. */
 const rowBytes = 128;
-/** A row of so much is compressed by whoever writes it. */
+/** A row of this size is compressed by the writing thread. */
 const largeRowBytes = 64 * 1024;
 const lineFeed = 0x0a;
 
 /**
- * The sessions' logs on disk: rows of many frames each, compressed, with the numbers that they cover. A row that is lost
- * or damaged is a hole, and a log that is lost altogether can be begun again from pi's session files, so nobody waits for
- * these writes.
+ * The sessions' logs on disk: rows of many frames, compressed, with the numbers that they cover. A lost or damaged
+ * row is a gap, and a completely lost log can be rebuilt from pi's session files; so no caller waits for these
+ * writes.
  */
 export class EventStore {
   readonly #database: Database;
@@ -90,7 +90,7 @@ export class EventStore {
     this.#newestUpTo = database.prepare(
       "SELECT max(last_seq) AS newest FROM events WHERE session_id = ? AND last_seq <= ?",
     );
-    // The newest row stays: it says how far the log had come.
+    // The newest row stays: it holds the last number of the log.
     this.#expire = database.prepare(
       `DELETE FROM events WHERE at < ? AND last_seq <
          (SELECT max(last_seq) FROM events AS newer WHERE newer.session_id = events.session_id)`,
@@ -99,12 +99,12 @@ export class EventStore {
     this.#recount();
   }
 
-  /** What is stored of all sessions, compressed. */
+  /** Compressed bytes stored of all sessions. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The newest number that is stored of a session, of those up to `upTo`. */
+  /** The newest stored number of a session, up to `upTo`. */
   newest(sessionId: string, upTo = Number.MAX_SAFE_INTEGER): number | undefined {
     const newest = this.#kept.get(sessionId)?.newest;
     if (newest === undefined || newest <= upTo) return newest;
@@ -112,23 +112,23 @@ export class EventStore {
     return typeof found === "number" ? found : undefined;
   }
 
-  /** Stores a stretch with those of its frames that are kept. Rejects where it was not written. */
+  /** Stores a span with the frames to keep. Rejects if it was not written. */
   async put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void> {
     const joined = Buffer.concat(frames.flatMap((frame) => [frame, newline]));
     const head = [sessionId, lastSeq, firstSeq, this.#now()] as const;
-    // Little is no reason to have another thread write.
+    // Small rows do not justify the writing thread.
     if (joined.length < largeRowBytes) await this.#database.note(this.#putAsItIs, ...head, null, packed(joined));
     else await this.#database.note(this.#put, ...head, joined);
     await this.#added(sessionId, lastSeq);
   }
 
-  /** Stores that there is nothing of a stretch, and why. */
+  /** Stores that a span is a gap, and the reason. */
   async putGap(sessionId: string, { from, to, reason }: Gap): Promise<void> {
     await this.#database.note(this.#putAsItIs, sessionId, to, from, this.#now(), reason, emptyBytes);
     await this.#added(sessionId, to);
   }
 
-  /** What is stored behind a number: at least one stretch if there is one, and no more than about `maxBytes`. */
+  /** Spans after a number: at least one if there is any, and about `maxBytes` at most. */
   read(sessionId: string, after: number, maxBytes: number): StoredSpans {
     const spans: StoredSpan[] = [];
     let size = 0;
@@ -145,7 +145,7 @@ export class EventStore {
     return { spans, isEnd: false };
   }
 
-  /** What begins before a number, from the newest on. */
+  /** Spans that begin before a number, newest first. */
   *readBack(sessionId: string, before: number): Generator<StoredSpan, void> {
     let last = before;
     while (true) {
@@ -157,7 +157,7 @@ export class EventStore {
     }
   }
 
-  /** Forgets what is stored above a number, which nobody had reserved. Rejects where that was not written. */
+  /** Deletes rows above a number: their numbers were not reserved. Rejects if that was not written. */
   async cut(sessionId: string, upTo: number): Promise<void> {
     if ((this.newest(sessionId) ?? 0) <= upTo) return;
     await this.#database.write(this.#cut, sessionId, upTo);
@@ -165,14 +165,14 @@ export class EventStore {
     this.#recount();
   }
 
-  /** Forgets a session's log. */
+  /** Deletes a session's log. */
   async delete(sessionId: string): Promise<void> {
     this.#bytes -= this.#kept.get(sessionId)?.bytes ?? 0;
     this.#kept.delete(sessionId);
     await this.#database.clear(`events ${sessionId}`, this.#delete, sessionId);
   }
 
-  /** Forgets what was stored before a time, in Unix milliseconds, and the oldest where all exceed their bound. */
+  /** Deletes rows stored before a time, in Unix milliseconds, and the oldest beyond the total limit. */
   async expire(before: number): Promise<void> {
     await this.#database.note(this.#expire, before);
     this.#recount();
@@ -188,7 +188,7 @@ export class EventStore {
     this.#recount();
   }
 
-  /** Counts a row that was written, and forgets others where there is too much. */
+  /** Counts a written row, and deletes old ones beyond the limits. */
   async #added(sessionId: string, lastSeq: number): Promise<void> {
     const { maxSessionBytes, maxTotalBytes } = this.#limits;
     const bytes = Number(this.#size.get(sessionId, lastSeq)?.["bytes"] ?? 0);
@@ -201,7 +201,7 @@ export class EventStore {
     if (this.#bytes > maxTotalBytes) await this.expire(0);
   }
 
-  /** Forgets a session's oldest rows, somewhat more than it has to. */
+  /** Deletes a session's oldest rows, somewhat more than necessary. */
   async #limit(sessionId: string, kept: Kept): Promise<void> {
     let excess = kept.bytes - lowered(this.#limits.maxSessionBytes);
     let freed = 0;
@@ -236,12 +236,12 @@ export class EventStore {
 const emptyBytes = new Uint8Array(0);
 const newline = Buffer.from([lineFeed]);
 
-/** Whoever has to forget something forgets a sixteenth of the bound, so that it is not done for each row. */
+/** Deletions free a sixteenth of the limit more than needed, so that they are not repeated for each row. */
 function lowered(maxBytes: number): number {
   return maxBytes - (maxBytes >> 4);
 }
 
-/** Undefined where its bytes are not what was written: then it is a hole. */
+/** Undefined if the bytes are damaged: a gap. */
 function spanOf(row: Readonly<Record<string, unknown>>): StoredSpan | undefined {
   const { first_seq: firstSeq, last_seq: lastSeq, gap, frames } = row;
   if (typeof firstSeq !== "number" || typeof lastSeq !== "number" || firstSeq > lastSeq) return undefined;

@@ -3,30 +3,30 @@ import type { Labels } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
 
 export interface FeedLimits {
-  /** Events that are kept, and their bytes. */
+  /** Number of kept events, and their bytes. */
   readonly maxFeedEvents: number;
   readonly maxFeedBytes: number;
 }
 
-/** An event, with what decides who may read it. */
+/** An event, and the facts that decide who may read it. */
 export interface FeedRow {
   readonly event: Omit<DaemonEvent, "after">;
-  /** Absent where its session was not known when it was written. */
+  /** Absent if its session was unknown when it was written. */
   readonly scope?: { readonly cwd: string; readonly labels?: Labels };
 }
 
-/** What a row counts for, in addition to what decides who may read it. */
+/** The size of a row without the facts that decide who may read it. */
 const rowBytes = 256;
 const size = `${rowBytes} + ifnull(octet_length(cwd), 0) + ifnull(octet_length(labels), 0)`;
-/** Rows that are looked at in one step of forgetting. */
+/** Rows that are examined in one step of deletion. */
 const maxForgotten = 10_000;
 
 /**
- * The feed: references to what has happened in all sessions, numbered without holes. Triggers write the rows (see
- * `migrations.ts`); here they are read, once they are on disk, and forgotten from the oldest on.
+ * The feed: references to the events of all sessions, numbered without gaps. Triggers write the rows (see
+ * `migrations.ts`); this class reads them once they are on disk, and deletes the oldest.
  */
 export class FeedStore {
-  /** The name of the feed. A store that is begun again has another. */
+  /** The name of the feed. A rebuilt store has a new one. */
   readonly epoch: string;
   readonly #database: Database;
   readonly #limits: FeedLimits;
@@ -59,7 +59,7 @@ export class FeedStore {
     return this.#cursor;
   }
 
-  /** Calls `listener` after each transaction that has added events. There is one listener. */
+  /** Calls `listener` after each transaction that added events. There is one listener. */
   onAdded(listener: () => void): void {
     this.#onAdded = listener;
   }
@@ -80,7 +80,7 @@ export class FeedStore {
     this.#onAdded();
   }
 
-  /** Forgets the oldest. */
+  /** Deletes the oldest events beyond the limits. */
   async #shorten(): Promise<void> {
     if (this.#isForgetting) return;
     this.#isForgetting = true;
@@ -101,14 +101,14 @@ export class FeedStore {
       this.#rows -= rows;
       this.#bytes -= bytes;
     } catch {
-      // The store has logged it. The next event tries it again.
+      // The store has logged it. The next event triggers a retry.
     } finally {
       this.#isForgetting = false;
     }
   }
 }
 
-/** A sixteenth more than necessary is forgotten, so that it is not done for each event. */
+/** A sixteenth more than necessary is deleted, so that it is not repeated for each event. */
 function lowered(bound: number): number {
   return bound - (bound >> 4);
 }
@@ -122,7 +122,7 @@ function rowOf(row: Readonly<Record<string, unknown>>): FeedRow {
   try {
     return { event, scope: { cwd, labels: JSON.parse(labels) as Labels } };
   } catch {
-    // A damaged row is for those alone who may know of all, and keeps nobody from the next one.
+    // Only readers of all sessions receive a damaged row; it does not block later ones.
     return { event };
   }
 }

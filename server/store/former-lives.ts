@@ -1,9 +1,9 @@
 import type { Database } from "./database.ts";
 
-/** What hangs on a session beside its deliveries, which outlive it. */
+/** Rows of a session, except its deliveries, which outlive it. */
 const tables = ["prompts", "runs", "dialogs", "events", "last_answers"] as const;
 
-/** Forgets what hangs on a session that was closed. What fails is made again, as where the session itself forgets it. */
+/** Deletes the rows of a closed session. Failures are retried, like deletions by the session itself. */
 export function forgetLife(database: Database, sessionId: string): readonly Promise<void>[] {
   return tables.map((table) => {
     const statement = database.prepare(`DELETE FROM ${table} WHERE session_id = ?`);
@@ -11,7 +11,7 @@ export function forgetLife(database: Database, sessionId: string): readonly Prom
   });
 }
 
-/** Forgets what hangs on sessions that there are not: nobody can ask for it. */
+/** Deletes rows of sessions that do not exist: no client can query them. */
 export function forgetStrangers(database: Database): void {
   for (const table of tables) {
     const strangers = `DELETE FROM ${table} WHERE session_id NOT IN (SELECT session_id FROM sessions)`;

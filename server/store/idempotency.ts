@@ -4,17 +4,17 @@ import { steadyNow } from "./retention-clock.ts";
 /** A call with an idempotency key. */
 export interface StoredCall {
   readonly paramsHash: string;
-  /** The id under which its effect is known, where it has one. */
+  /** The id of its effect, if it has one. */
   readonly subject: string;
-  /** JSON; undefined as long as the call is under way. */
+  /** JSON; undefined while the call is running. */
   readonly result?: string;
 }
 
 const keepMs = 24 * 60 * 60 * 1_000;
 
 /**
- * Calls with an idempotency key, kept for 24 hours, across restarts. A key is there before the effect of its call is,
- * and the result behind it.
+ * Calls with an idempotency key, kept for 24 hours, across restarts. A key is stored before the call's effect, the
+ * result after it.
  */
 export class IdempotencyStore {
   readonly #database: Database;
@@ -42,13 +42,13 @@ export class IdempotencyStore {
     return this.#database.together(subject, this.#put, method, key, paramsHash, subject, "", this.#now());
   }
 
-  /** Notes the result of a call that has had its effect. */
+  /** Stores the result of a completed call. */
   finish(method: string, key: string, { paramsHash, subject, result = "" }: StoredCall): Promise<void> {
     const values = [method, key, paramsHash, subject, result, this.#now()];
     return this.#database.keep(`result ${method} ${key}`, this.#put, ...values);
   }
 
-  /** For a call that has failed, and has had no effect: it may be made again. */
+  /** For a failed call without an effect: it may be repeated. */
   forget(method: string, key: string): Promise<void> {
     return this.#database.keep(`result ${method} ${key}`, this.#delete, method, key);
   }
@@ -61,7 +61,7 @@ export class IdempotencyStore {
     return result === "" ? call : { ...call, result: String(result) };
   }
 
-  /** Forgets what is older than that at `now`, in Unix milliseconds. */
+  /** Deletes keys that are older than 24 hours at `now`, in Unix milliseconds. */
   expire(now: number): Promise<void> {
     return this.#database.write(this.#expire, now - keepMs);
   }

@@ -2,7 +2,7 @@ import type { Database } from "./database.ts";
 import { Queued } from "./queued.ts";
 import { isSound, sumOf } from "./sums.ts";
 
-/** What the pi of each session answered last, as one JSON text for each session. */
+/** The last answers of each session's pi, as one JSON text per session. */
 export class LastAnswersStore {
   readonly #database: Database;
   readonly #queued = new Queued();
@@ -19,13 +19,13 @@ export class LastAnswersStore {
     this.#delete = database.prepare("DELETE FROM last_answers WHERE session_id = ?");
   }
 
-  /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
+  /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
   put(sessionId: string, record: string): Promise<void> {
     const key = keyOf(sessionId);
     return this.#queued.until(this.#database.keep(key, this.#put, sessionId, record, sumOf(record)), key);
   }
 
-  /** A damaged record is as one that was never written. Throws `store_failed` where the disk does not answer. */
+  /** A damaged record counts as missing. Throws `store_failed` if the disk does not respond. */
   get(sessionId: string): string | undefined {
     this.#queued.settle(this.#database, keyOf(sessionId));
     const row = this.#get.get(sessionId);

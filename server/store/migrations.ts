@@ -1,6 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
 
-/** Each step once, in order; the database's `user_version` counts those that were taken. Never change one: add one. */
+/**
+ * Each step runs once, in order; the database's `user_version` counts the completed ones. Never change a step: add
+ * one.
+ */
 const steps: readonly string[] = [
   `CREATE TABLE sessions (
      session_id TEXT PRIMARY KEY,
@@ -38,7 +41,7 @@ const steps: readonly string[] = [
    CREATE INDEX idempotency_at ON idempotency (at);`,
   `CREATE INDEX deliveries_by_age ON deliveries (created_at, delivery_id);
    CREATE INDEX deliveries_by_session ON deliveries (session_id, created_at, delivery_id);`,
-  // The sums are CRC-32 of the text beside them; NULL where an older version has written it.
+  // The sums are CRC-32 of the text column; NULL in rows of older versions.
   `CREATE TABLE commits (id INTEGER PRIMARY KEY, newest INTEGER NOT NULL) STRICT;
    INSERT INTO commits VALUES (1, 0);
    ALTER TABLE sessions ADD COLUMN record_sum INTEGER;
@@ -49,7 +52,7 @@ const steps: readonly string[] = [
    ALTER TABLE deliveries ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
    UPDATE deliveries SET bytes = length(push) + length(record), settled_at = iif(settled, created_at, NULL);
    CREATE INDEX deliveries_settled ON deliveries (settled_at, bytes) WHERE settled = 1;`,
-  // What is known of a prompt beside its text. A key's result is empty as long as its call is under way.
+  // Further facts about a prompt. A key's result is empty while its call is running.
   `ALTER TABLE prompts ADD COLUMN record TEXT;
    ALTER TABLE prompts ADD COLUMN record_sum INTEGER;
    ALTER TABLE prompts ADD COLUMN settled_at INTEGER;
@@ -62,7 +65,7 @@ const steps: readonly string[] = [
    ) STRICT;
    CREATE INDEX runs_by_session ON runs (session_id);
    ALTER TABLE idempotency ADD COLUMN subject TEXT;`,
-  // `frames` is compressed; `bytes` is what the row counts for. The indexes spare reading it.
+  // `frames` is compressed; `bytes` is the row's size in the limits. The indexes avoid reading `frames`.
   `CREATE TABLE events (
      session_id TEXT NOT NULL,
      last_seq INTEGER NOT NULL,
@@ -92,7 +95,8 @@ const steps: readonly string[] = [
    ) STRICT;
    CREATE INDEX closed_sessions_by_age ON closed_sessions (closed_at);`,
   feedStep(),
-  // The order of acceptance, which no clock and no id decides. A prompt's row is written again, so its rowid says nothing.
+  // The order of acceptance, independent of clocks and ids. A prompt's row is rewritten, so its rowid is not an
+  // order.
   `ALTER TABLE deliveries ADD COLUMN number INTEGER;
    ALTER TABLE prompts ADD COLUMN number INTEGER;
    ${numbered("deliveries", "created_at, rowid")};
@@ -112,8 +116,9 @@ const steps: readonly string[] = [
 ];
 
 /**
- * The feed. Triggers write its rows, so that each is in the transaction of what it refers to, however that is written. A row
- * has what decides who may read it, since it outlives its session. The newest row is never deleted: numbers are not reused.
+ * The feed. Triggers write its rows, so that each is in the transaction of the change it refers to. A row contains
+ * the facts that decide who may read it, since it outlives its session. The newest row is never deleted, so that
+ * numbers are not reused.
  */
 function feedStep(): string {
   const now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
@@ -166,32 +171,32 @@ export function numbered(table: "deliveries" | "prompts", order: string): string
     WHERE ${table}.rowid = ordered.id`;
 }
 
-/** The newest shape. */
+/** The newest schema version. */
 export const knownShape = steps.length;
 
-/** A newer version has written the store: what stands there may mean what this one does not know. */
+/** A newer version wrote the store: this one might misread its content. */
 export class NewerStoreError extends Error {
   override readonly name = "NewerStoreError";
 
   constructor(shape: number) {
     super(
-      `The store was written by a newer pi-rpcd (shape ${shape}, this one knows ${knownShape}). Use the newer version, or another state directory.`,
+      `The store was written by a newer pi-rpcd (schema version ${shape}; this version supports ${knownShape}). Use the newer version, or another state directory.`,
     );
   }
 }
 
-/** Throws a {@link NewerStoreError}, and an error for what no version of this program has written. */
+/** Throws a {@link NewerStoreError}, or an error for a number that no version of this program writes. */
 export function requireKnownShape(shape: number): number {
   if (shape > knownShape) throw new NewerStoreError(shape);
   if (shape >= 0) return shape;
   throw new Error(
-    `Its user_version is ${shape}, which no pi-rpcd writes: the database is damaged, or another program's. Move it away, or use another state directory.`,
+    `Its user_version is ${shape}, which no version of pi-rpcd writes: the database is damaged, or belongs to another program. Move it away, or use another state directory.`,
   );
 }
 
 /**
- * Brings a database to the newest shape, or for tests to an older one. Throws a {@link NewerStoreError} when a newer daemon
- * has written it.
+ * Migrates a database to the newest schema version, or for tests to an older one. Throws a {@link NewerStoreError} if
+ * a newer daemon has written it.
  */
 export function migrate(database: DatabaseSync, shape = knownShape): void {
   const row = database.prepare("PRAGMA user_version").get() as { user_version: number };

@@ -13,14 +13,14 @@ import { asidePath, damagedStores, replaceStore } from "./set-aside.ts";
 import { backUpOlder } from "./upgrade.ts";
 
 export interface OpenStoreOptions extends Pick<RebuildOptions, "findSession" | "textsIn"> {
-  /** The database's file; what belongs to it lies beside it. */
+  /** The database's file; its other files are next to it. */
   readonly path: string;
-  /** Whether the directory is still this daemon's. */
+  /** Whether this daemon still holds the directory. */
   readonly isHeld?: () => boolean;
   readonly log: Logger;
 }
 
-/** The store of a daemon, looked over and rebuilt where it was damaged. */
+/** The store of a daemon, checked, and rebuilt if it was damaged. */
 export interface OpenStore {
   readonly database: Database;
   readonly sessions: SessionStore;
@@ -29,9 +29,9 @@ export interface OpenStore {
 }
 
 /**
- * Opens the store. A damaged one is set aside beside it under a name of its own, and another is begun with what can still
- * be read; that is logged as an error, and stays visible in {@link StoreInfo}. One of an older version is copied beside it
- * first. Throws a `NewerStoreError`, and where the store can be neither opened, copied nor rebuilt.
+ * Opens the store. A damaged one is renamed, and a new one is built from the readable content; that is logged as an
+ * error and reported in {@link StoreInfo}. A store of an older version is copied first. Throws a `NewerStoreError`,
+ * or an error if the store cannot be opened, copied or rebuilt.
  */
 export function openStore(options: OpenStoreOptions): OpenStore {
   const { path, log } = options;
@@ -46,21 +46,21 @@ export function openStore(options: OpenStoreOptions): OpenStore {
     if (damage !== undefined) {
       const commits = noted ?? 0;
       const report = rebuildStore({ ...options, damage, commits, listed, now: Date.now() });
-      log.error({ damage: report }, "the store was damaged; it was set aside, and another begun with what was left");
+      log.error({ damage: report }, "the store was damaged; it was set aside and rebuilt from the readable rows");
     }
     const older = backUpOlder(path, Date.now());
     if (older !== undefined)
-      log.info(older, "the store is of an older version; it was copied, and is brought up to date");
+      log.info(older, "the store has an older schema version; it was copied and will be migrated");
     createPrivate(path);
     const database = new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"), {
       mark,
       isHeld: options.isHeld,
-      onRecovered: () => log.info("the store can be written again"),
+      onRecovered: () => log.info("the store works again"),
     });
     const ahead = listed.ahead.map((session) => aboveAll(session, Date.now()));
-    const list = new SessionList(listFile, (error) => log.warn({ err: error }, "the list of sessions was not written"));
+    const list = new SessionList(listFile, (error) => log.warn({ err: error }, "cannot write the list of sessions"));
     const sessions = new SessionStore(database, list, { ahead, closed: listed.closed });
-    // They are looked at once a second at most: whoever asks often pays for what seldom changes.
+    // Checked once a second at most, because the value rarely changes.
     const files = keptFor(1_000, () => filesOf(path));
     return {
       database,
@@ -93,14 +93,14 @@ function rebuildStore(options: Omit<RebuildOptions, "target">): StoreDamage {
   return report;
 }
 
-/** Where a daemon was killed while it put the rebuilt store in its place, the next one goes on. */
+/** Completes a replacement that a killed daemon began. */
 function finishReplacing(path: string): void {
   const rebuilt = `${path}${suffix}`;
   if (isBuilt(rebuilt)) replaceStore(path, rebuilt, JSON.parse(readFileSync(`${rebuilt}.json`, "utf8")) as StoreDamage);
   rmSync(`${rebuilt}.json`, { force: true });
 }
 
-/** SQLite gives its side files the mode of the main one. */
+/** SQLite gives its other files the mode of the main one. */
 function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
 }

@@ -6,18 +6,18 @@ import { steadyNow } from "./retention-clock.ts";
 import { RunStore } from "./runs.ts";
 import { isSound, sumOf } from "./sums.ts";
 
-/** A prompt as it is kept: the whole text, as long as it stands nowhere else. */
+/** A stored prompt: with its complete text until the text is in the transcript. */
 export interface StoredPrompt extends Prompt {
-  /** Of all that makes it the same prompt: its text, images, and what it is to do in a run. */
+  /** Identifies the prompt: its text, images, and behaviour during a run. */
   readonly hash: string;
 }
 
-/** How much of a text is kept, and told, when its fate is known. */
+/** Characters of a text that are kept, and reported, once its outcome is known. */
 export const maxExcerptLength = 1_000;
 
 const unsettled: ReadonlySet<PromptState> = new Set(["stored", "started", "queued"]);
 
-/** Whether nothing will become of a prompt any more: not of its state, and not of its run. */
+/** Whether neither its state nor its run can change any more. */
 export function isOver({ state, outcome }: Prompt): boolean {
   return !unsettled.has(state) && (state !== "inserted" || outcome !== undefined);
 }
@@ -36,14 +36,14 @@ const columns = `prompt_id AS promptId, session_id AS sessionId, text, state, cr
   record`;
 
 export class PromptStore {
-  /** The runs that they have started. */
+  /** The runs that prompts started. */
   readonly runs: RunStore;
   readonly #database: Database;
   /** By session. */
   readonly #queued = new Queued();
-  /** Ids that are on their way to the disk. */
+  /** Ids that are being written. */
   readonly #adding = new Set<string>();
-  /** Ids that are free again, before the disk says so. */
+  /** Deleted ids whose deletion is not on disk yet. */
   readonly #forgetting = new Set<string>();
   readonly #put;
   readonly #delete;
@@ -55,7 +55,7 @@ export class PromptStore {
   readonly #limit;
   readonly #now: () => number;
 
-  /** `now` is the time that the age of a prompt that is over is counted from. */
+  /** `now`: the time from which the age of an ended prompt is counted. */
   constructor(database: Database, now = steadyNow) {
     this.#database = database;
     this.#now = now;
@@ -90,8 +90,8 @@ export class PromptStore {
   }
 
   /**
-   * Resolves when a new prompt's text is on disk, with what else is of the `group`, by default the prompt's id. Rejects
-   * with `store_failed`, or `conflict`: then nothing is stored.
+   * Resolves when a new prompt is on disk, together with the rest of its `group` (default: the prompt's id). Rejects
+   * with `store_failed` or `conflict`; then nothing is stored.
    */
   async add(prompt: StoredPrompt, group = prompt.promptId): Promise<void> {
     const { promptId } = prompt;
@@ -106,13 +106,15 @@ export class PromptStore {
     }
   }
 
-  /** Notes what has become of it. Of a text whose fate is known only the beginning is kept, unless it is lost. */
+  /**
+   * Stores a changed prompt. Once its outcome is known, only the beginning of its text is kept, unless it is lost.
+   */
   put(prompt: StoredPrompt): Promise<void> {
     const written = this.#database.keep(`prompt ${prompt.promptId}`, this.#put, ...this.#values(prompt));
     return this.#queued.until(written, prompt.sessionId);
   }
 
-  /** For a prompt that pi has refused: its id may be used again. */
+  /** For a prompt that pi refused: its id may be used again. */
   async forget(promptId: string): Promise<void> {
     this.#forgetting.add(promptId);
     try {
@@ -127,7 +129,7 @@ export class PromptStore {
     return row === undefined ? undefined : promptOf(row);
   }
 
-  /** A session's prompts that are lost, or of which not all is known yet, in the order of their acceptance. Throws `store_failed`. */
+  /** A session's prompts that are lost or not over, in order of acceptance. Throws `store_failed`. */
   open(sessionId: string): readonly StoredPrompt[] {
     this.#queued.settle(this.#database, sessionId);
     return this.#open.all(sessionId).map(promptOf);
@@ -144,12 +146,12 @@ export class PromptStore {
     return this.#queued.until(written, sessionId);
   }
 
-  /** Forgets what was lost, and what was settled otherwise, before the given times in Unix milliseconds. */
+  /** Deletes lost and otherwise settled prompts that are older than the given times, in Unix milliseconds. */
   expire(lostBefore: number, settledBefore: number): Promise<void> {
     return this.#database.write(this.#expire, lostBefore, settledBefore);
   }
 
-  /** Forgets the oldest of those that are settled or lost beyond so many. */
+  /** Deletes the oldest settled or lost prompts beyond this number. */
   limit(maxSettled: number): Promise<void> {
     return this.#database.write(this.#limit, maxSettled - 1);
   }
@@ -175,7 +177,7 @@ export class PromptStore {
 function promptOf(row: Readonly<Record<string, unknown>>): StoredPrompt {
   const { sum, record, ...prompt } = row as unknown as PromptRow;
   if (!isSound(prompt.text, sum)) throw new Error("A prompt in the store is damaged.");
-  // An older version has kept no record.
+  // Older versions stored no record.
   const facts = record === null ? {} : (JSON.parse(record) as Partial<StoredPrompt>);
   return { length: prompt.text.length, hash: "", updatedAt: prompt.createdAt, ...facts, ...prompt };
 }

@@ -1,7 +1,7 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
 
-/** What is on its way to the disk, by key: readers of the database do not find it yet. */
+/** Counts writes that are not on disk yet, by key, because readers of the database do not find them. */
 export class Queued {
   readonly #counts = new Map<string, number>();
 
@@ -9,14 +9,17 @@ export class Queued {
     return this.#counts.has(key);
   }
 
-  /** Has what is on its way found by readers. Throws `store_failed` where the disk does not answer: they would be misled. */
+  /**
+   * Writes what is queued for the key, so that readers find it. Throws `store_failed` if the disk does not respond:
+   * readers would get outdated rows.
+   */
   settle(database: Database, key: string): void {
     if (!this.has(key) || database.flush()) return;
-    const why = "The disk does not answer: what was written last cannot be read yet.";
+    const why = "The disk does not respond: the newest writes cannot be read yet.";
     throw new WireError("store_failed", why, { retryAfterMs: 1_000 });
   }
 
-  /** Counts a write until it has settled. Gives it back. */
+  /** Counts a write until it has settled, and returns it. */
   until(written: Promise<void>, key: string): Promise<void> {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     const settled = (): void => {

@@ -11,7 +11,7 @@ import { isClosed, type ListedSessions } from "./session-list.ts";
 import type { StoredSession } from "./sessions.ts";
 import { sumOf } from "./sums.ts";
 
-/** What pi's own file says of a session. */
+/** What pi's own file says about a session. */
 export interface FoundSession {
   readonly file: string;
   readonly cwd: string;
@@ -21,15 +21,15 @@ export interface FoundSession {
 export interface RebuildOptions {
   /** The damaged store. */
   readonly path: string;
-  /** Where the new one is built: an empty file. */
+  /** The path of the new store: an empty file. */
   readonly target: string;
   readonly damage: Damage;
-  /** The newest commit that is known of. */
+  /** The number of the newest known commit. */
   readonly commits: number;
   readonly listed: ListedSessions;
   /** Looks for a session in pi's directories. */
   readonly findSession: (sessionId: string) => FoundSession | undefined;
-  /** Which of these texts stand in a file. */
+  /** Which of these texts are in a file. */
   readonly textsIn: (file: string, texts: ReadonlySet<string>) => ReadonlySet<string>;
   readonly now: number;
 }
@@ -39,15 +39,15 @@ type Counts = Pick<StoreDamage, "kept" | "lost">;
 const maxNamed = 1_000;
 
 /**
- * Builds a store from what can be read of a damaged one, from the list of sessions, and from pi's session files. Throws
- * where the new one cannot be written; the damaged one is left as it is in every case.
+ * Builds a store from the readable rows of a damaged one, the list of sessions, and pi's session files. Throws if the
+ * new one cannot be written; the damaged one is never changed.
  */
 export function rebuild(options: RebuildOptions): Counts {
   const { target } = options;
   const database = connect(target);
   try {
     migrate(database);
-    // The page that says what tables there are has to be in the file, and not in the WAL.
+    // The page with the schema must be in the file, not in the WAL.
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     const salvaged = salvage(options.path, `${target}-source`, firstPage(target));
     database.exec("BEGIN IMMEDIATE");
@@ -62,7 +62,7 @@ export function rebuild(options: RebuildOptions): Counts {
 
 function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOptions): Counts {
   const { sessions, prompts, deliveries } = salvaged.rows;
-  // What is settled outlives its session, which only the list can tell to be closed.
+  // Settled deliveries outlive their session, and only the list shows that a session was closed.
   const naming = options.listed.isThere ? deliveries.filter((row) => row["settled"] === 0) : deliveries;
   const known = new Set([...prompts, ...naming].map((row) => String(row["session_id"])));
   for (const id of salvaged.lostIds.sessions) known.add(id);
@@ -73,7 +73,7 @@ function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOption
   for (const row of deliveries) {
     insert(database, "deliveries", inTranscript.has(row["delivery_id"]) ? parked(row, options.now) : row);
   }
-  // An older version has kept no numbers.
+  // Older versions stored no numbers.
   database.exec(`${numbered("deliveries", "number, created_at, rowid")};
     ${numbered("prompts", "number, created_at, prompt_id")}`);
   for (const row of salvaged.results) insert(database, "idempotency", row);
@@ -118,17 +118,17 @@ function restoreSessions(rows: readonly Row[], known: ReadonlySet<string>, optio
   return { all, fromRows, fromList };
 }
 
-/** Numbers of the log may have been given beyond what is still known; the time is above them all. */
+/** The log may have used numbers beyond the known ones; the time in microseconds is above all of them. */
 export function aboveAll(session: StoredSession, now: number): StoredSession {
   return { ...session, reservedSeq: Math.max(session.reservedSeq, now * 1_000) };
 }
 
-/** What it was started with is not known any more: pi takes the model from its file, and all else as by default. */
+/** Its creation options are lost: pi takes the model from its file, and everything else is the default. */
 function sessionOf(sessionId: string, { file, cwd, createdAt }: FoundSession): StoredSession {
   return { sessionId, cwd, file, generation: 1, reservedSeq: 0, options: {}, createdAt, updatedAt: createdAt };
 }
 
-/** Open deliveries that pi has written down already, whatever the store still says of them. */
+/** Open deliveries that are already in pi's session file, regardless of their stored state. */
 function openInTranscripts(
   deliveries: readonly Row[],
   sessions: ReadonlyMap<string, StoredSession>,
@@ -154,12 +154,12 @@ function isBeforeDelivered({ record }: Row): boolean {
   return state === "accepted" || state === "held" || state === "inserted" || state === "prepared";
 }
 
-/** It may have been answered long ago: no run is started for it unless somebody asks. */
+/** It may have been answered already: no run is started for it automatically. */
 function parked(row: Row, at: number): Row {
   const delivery = parsed(String(row["record"])) as unknown as Delivery;
   const reason = {
     code: "interrupted",
-    message: "The store has lost its newest entries. It stands in the transcript; what became of it is not known.",
+    message: "The store lost its newest entries. The push is in the transcript; its outcome is unknown.",
   } as const;
   const attempts = delivery.attempts.map((attempt) =>
     attempt.outcome === undefined ? { ...attempt, outcome: "unknown" as const, endedAt: at } : attempt,
@@ -210,7 +210,7 @@ function firstPage(file: string): Buffer {
   }
 }
 
-/** Whether a store that was built is there, whole. */
+/** Whether a complete rebuilt store exists. */
 export function isBuilt(file: string): boolean {
   return existsSync(file) && existsSync(`${file}.json`);
 }

@@ -1,16 +1,16 @@
 import type { Database } from "./database.ts";
 
-/** The time in which no daemon ran counts as so much at most: the clock may have been set meanwhile. */
+/** Time between two daemons counts at most this much: the clock may have been set meanwhile. */
 const maxDowntimeMs = 24 * 60 * 60 * 1_000;
 
-/** The wall clock as it was when this process started, and what has passed since. In Unix milliseconds. */
+/** The wall clock at the start of this process plus the time since. In Unix milliseconds. */
 export function steadyNow(): number {
   return Math.floor(performance.timeOrigin + performance.now());
 }
 
 /**
- * The time that the ages of what is stored are counted by, in Unix milliseconds. It goes on from the newest time in the
- * store, so that a clock that is set forward or back has nothing forgotten early; it may lag after the wall clock.
+ * The time from which the ages of stored rows are counted, in Unix milliseconds. It continues from the newest time in
+ * the store, so that setting the clock never deletes rows early; it may lag behind the wall clock.
  */
 export function retentionClock(database: Database, now: () => number = steadyNow): () => number {
   const newest = database

@@ -11,7 +11,7 @@ export interface RetentionOptions {
   readonly prompts: PromptStore;
   readonly events: EventStore;
   readonly idempotency: IdempotencyStore;
-  /** The time that ages are counted by, in Unix milliseconds; the stores have the same. */
+  /** The time from which ages are counted, in Unix milliseconds; the stores use the same. */
   readonly now: () => number;
   /** How long settled deliveries and lost prompts are kept. */
   readonly keepSettledDeliveriesMs: number;
@@ -21,14 +21,14 @@ export interface RetentionOptions {
   readonly maxSettledPrompts: number;
   /** How long the sessions' notifications are kept. */
   readonly keepEventsMs: number;
-  /** Between two looks. */
+  /** Interval between two sweeps. */
   readonly everyMs: number;
-  /** At most so many free pages are given back at each look, so that nobody waits for long. */
+  /** Maximum number of free pages returned in each sweep, to keep it short. */
   readonly shrinkPages: number;
   readonly log: Logger;
 }
 
-/** Forgets what has been kept for long enough: once at the start, and again and again. */
+/** Deletes expired rows, at the start and periodically. */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #timer: NodeJS.Timeout;
@@ -39,7 +39,7 @@ export class Retention {
     void this.sweep();
   }
 
-  /** Never rejects: what could not be forgotten is tried at the next look. */
+  /** Never rejects: the next sweep retries. */
   async sweep(now: number = this.#options.now()): Promise<void> {
     const { database, deliveries, prompts, events, idempotency, log, ...options } = this.#options;
     try {
@@ -53,7 +53,7 @@ export class Retention {
       ]);
       await database.shrink(options.shrinkPages);
     } catch (error) {
-      log.warn({ err: error }, "what has been kept for long enough could not be forgotten");
+      log.warn({ err: error }, "cannot delete expired rows");
     }
   }
 

@@ -2,17 +2,17 @@ import type { DatabaseSync } from "node:sqlite";
 import { PromptState } from "../../protocol/prompt.ts";
 import { isSound } from "./sums.ts";
 
-/** A row as SQLite gives it; `row` is its number. */
+/** A row as SQLite returns it; `row` is its number. */
 export type Row = Readonly<Record<string, unknown>> & { readonly row: number };
 
-/** What is asked of a table's rows, beyond what SQLite itself verifies. */
+/** What a table's rows must satisfy beyond SQLite's own checks. */
 export interface Table {
   readonly name: "sessions" | "prompts" | "deliveries";
   readonly id: string;
   readonly columns: readonly string[];
-  /** Those that older versions lack. */
+  /** Columns that older versions lack. */
   readonly newColumns: readonly string[];
-  /** Whether a row says what was written into it, and fits itself. */
+  /** Whether a row is unchanged since it was written, and consistent. */
   readonly isSound: (row: Row) => boolean;
 }
 
@@ -68,7 +68,7 @@ export const tables: readonly Table[] = [
   },
 ];
 
-/** Selects a table's rows by their number, in whatever shape an older version has left the table. */
+/** Selects a table's rows by their number, in any schema version. */
 export function rowsSql(database: DatabaseSync, { name, columns, newColumns }: Table, behind: string): string {
   const present = new Set(
     database

@@ -3,7 +3,7 @@ import type { RunOutcome } from "../../protocol/prompt.ts";
 import type { Database } from "./database.ts";
 import { Queued } from "./queued.ts";
 
-/** A run that is on. */
+/** A running run. */
 export interface OpenRun {
   readonly runId: string;
   readonly startedAt: number;
@@ -11,7 +11,7 @@ export interface OpenRun {
   readonly by?: By;
 }
 
-/** The runs that are on, so that the next daemon can say of each that it was interrupted. */
+/** Running runs, so that the next daemon can report that they were interrupted. */
 export class RunStore {
   readonly #database: Database;
   readonly #queued = new Queued();
@@ -22,7 +22,7 @@ export class RunStore {
   constructor(database: Database) {
     this.#database = database;
     this.#put = database.prepare("INSERT OR REPLACE INTO runs (run_id, session_id, record) VALUES (?, ?, ?)");
-    // A trigger notes it in the feed, and deletes the row.
+    // A trigger writes it to the feed, and deletes the row.
     this.#end = database.prepare(
       "INSERT OR REPLACE INTO runs (run_id, session_id, record, outcome) VALUES (?, ?, '', ?)",
     );
@@ -34,13 +34,13 @@ export class RunStore {
     return this.#queued.until(written, sessionId);
   }
 
-  /** It has ended: it is forgotten here, and the feed has its outcome. */
+  /** Deletes an ended run here; the feed has its outcome. */
   end(sessionId: string, runId: string, outcome: RunOutcome): Promise<void> {
     const written = this.#database.keep(`run ${runId}`, this.#end, runId, sessionId, outcome);
     return this.#queued.until(written, sessionId);
   }
 
-  /** Throws `store_failed` where the disk does not answer. */
+  /** Throws `store_failed` if the disk does not respond. */
   of(sessionId: string): readonly OpenRun[] {
     this.#queued.settle(this.#database, sessionId);
     return this.#select.all(sessionId).map(({ record }) => JSON.parse(String(record)) as OpenRun);

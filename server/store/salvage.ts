@@ -2,17 +2,17 @@ import { closeSync, copyFileSync, existsSync, fstatSync, ftruncateSync, openSync
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Row, rowsSql, type Table, tables } from "./rows.ts";
 
-/** What can still be read of a damaged store. */
+/** The readable content of a damaged store. */
 export interface Salvaged {
   readonly rows: Readonly<Record<Table["name"], readonly Row[]>>;
   readonly results: readonly Readonly<Record<string, unknown>>[];
   /** Of `closed_sessions`. */
   readonly closed: readonly Readonly<Record<string, unknown>>[];
-  /** Ids that an index still names, of rows that cannot be read. */
+  /** Ids of unreadable rows that an index still has. */
   readonly lostIds: Readonly<Record<Table["name"], readonly string[]>>;
 }
 
-/** How many row numbers are tried one by one, where neither the table nor its index says which there are. */
+/** How many row numbers are tried one by one if neither the table nor its index lists them. */
 const maxGuesses = 10_000;
 
 const nothing: Salvaged = {
@@ -23,8 +23,8 @@ const nothing: Salvaged = {
 };
 
 /**
- * Reads what can be read, and changes nothing of the damaged files. Where the first page is gone, which says what tables
- * there are and where they begin, that of a store just made takes its place, in a copy at `copy`. Never throws.
+ * Reads everything readable without changing the damaged files. If the first page, with the schema, is lost, the
+ * first page of a new store replaces it in a copy at `copy`. Never throws.
  */
 export function salvage(path: string, copy: string, firstPage: Buffer): Salvaged {
   return read(path, true) ?? readCopy(path, copy, firstPage) ?? nothing;
@@ -38,7 +38,7 @@ function readCopy(path: string, copy: string, firstPage: Buffer): Salvaged | und
     const descriptor = openSync(copy, "r+");
     try {
       writeSync(descriptor, withoutPageCount(firstPage), 0, firstPage.length, 0);
-      // What was torn within a page ends with the page before.
+      // A torn page at the end is cut off.
       const { size } = fstatSync(descriptor);
       ftruncateSync(descriptor, size - (size % firstPage.length));
     } finally {
@@ -52,7 +52,7 @@ function readCopy(path: string, copy: string, firstPage: Buffer): Salvaged | und
   }
 }
 
-/** With a change counter that does not fit, SQLite takes the number of pages from the file's size. */
+/** With a mismatching change counter, SQLite takes the number of pages from the file's size. */
 function withoutPageCount(firstPage: Buffer): Buffer {
   const page = Buffer.from(firstPage);
   page.writeUInt32BE(0, 28);
@@ -82,7 +82,7 @@ function read(path: string, readOnly: boolean): Salvaged | undefined {
   }
 }
 
-/** The results of calls with a key, of whatever shape the store is. */
+/** The results of calls with a key, in any schema version. */
 function resultsOf(database: DatabaseSync): Row[] {
   const columns = "method, key, params_hash, result, at";
   const { rows, isWhole } = tryEach(database, `SELECT ${columns}, subject FROM idempotency`);
@@ -93,7 +93,7 @@ function byName<T>(of: (table: Table) => T): Record<Table["name"], T> {
   return Object.fromEntries(tables.map((table) => [table.name, of(table)])) as Record<Table["name"], T>;
 }
 
-/** From the front up to what cannot be read, from the back down to it, and one by one between. */
+/** Reads forwards up to the unreadable part, backwards down to it, and the rows in between one by one. */
 function readTable(database: DatabaseSync, table: Table): Row[] {
   try {
     const front = tryEach(database, rowsSql(database, table, "ORDER BY rowid"));
@@ -111,7 +111,7 @@ function readTable(database: DatabaseSync, table: Table): Row[] {
   }
 }
 
-/** Row numbers as the primary key's index has them; where it cannot be read, those between the two ends. */
+/** Row numbers from the primary key's index; if it is unreadable, all numbers between the two ends. */
 function numbersToTry(database: DatabaseSync, { name, id }: Table, from: number, to: number | undefined): number[] {
   const index = tryEach(database, `SELECT rowid AS row, ${id} FROM ${name} INDEXED BY sqlite_autoindex_${name}_1`);
   if (index.isWhole) return index.rows.map(({ row }) => row);
@@ -137,7 +137,7 @@ function tryEach(database: DatabaseSync, sql: string): { rows: Row[]; isWhole: b
   }
 }
 
-/** The ids as the primary key's own index has them. */
+/** The ids from the primary key's own index. */
 function idsByIndex(database: DatabaseSync, { name, id }: Table): string[] {
   const sql = `SELECT ${id} AS id FROM ${name} INDEXED BY sqlite_autoindex_${name}_1`;
   return tryEach(database, sql).rows.flatMap((row) => (typeof row["id"] === "string" ? [row["id"]] : []));

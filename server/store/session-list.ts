@@ -12,55 +12,57 @@ import {
 import { parsed } from "./rows.ts";
 import type { StoredSession } from "./sessions.ts";
 
-/** After so many lines beyond one for each session the file is written anew. */
+/** The file is rewritten after this many lines in addition to one for each session. */
 const maxSpareLines = 10_000;
 
 const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND;
 
-/** The first line, which tells a file of no session from one that is missing. */
+/** The first line, which distinguishes a file without sessions from a missing file. */
 const heading = { list: "sessions" } as const;
 
-/** Sessions that were closed, by their ids: the names of their logs. One id can have had several lives. */
+/** Closed sessions by id, with the names of their logs. A session id can be closed and reopened several times. */
 export type ClosedSessions = ReadonlyMap<string, ReadonlySet<string | undefined>>;
 
-/** What the file says. */
+/** The content of the file. */
 export interface ListedSessions {
   readonly sessions: ReadonlyMap<string, StoredSession>;
-  /** Whether the file was there: a session that it does not name was closed. */
+  /** Whether the file exists: then sessions that it lacks were closed. */
   readonly isThere: boolean;
-  /** Those that the database may never have got. */
+  /** Sessions that the database may lack. */
   readonly ahead: readonly StoredSession[];
-  /** Those that the database may still have. */
+  /** Closed sessions that the database may still have. */
   readonly closed: ClosedSessions;
 }
 
-/** Whether this life of a session was closed. One whose log has no name yet was made of pi's file, before any closing. */
+/**
+ * Whether this instance of a session was closed. Without a log name it was created from pi's file, before any
+ * closing.
+ */
 export function isClosed(closed: ClosedSessions, { sessionId, logEpoch }: StoredSession): boolean {
   const epochs = closed.get(sessionId);
   return epochs !== undefined && (logEpoch === undefined || epochs.has(logEpoch));
 }
 
 /**
- * What sessions there are, in a file of its own: a line of JSON for each session that has begun or changed in what cannot
- * be found elsewhere, and for each that was closed. It is read when the database has lost them, for those that it never
- * had, and for those that it still has: a store that fails may get a session's row, or lose it, long after clients know
- * of it, or not at all.
+ * The list of sessions in a file of its own: a line of JSON for each new or closed session, and for each change that
+ * cannot be found elsewhere. It is read to add sessions that the database lost or never had, and to delete closed
+ * ones: a failing store may write or delete a session's row late or never.
  */
 export class SessionList {
   readonly #file: string;
   readonly #onFailure: (error: unknown) => void;
-  /** The sessions as they are now, and what of them stands in the file. */
+  /** The current sessions, and their lines in the file. */
   readonly #sessions = new Map<string, { readonly session: StoredSession; readonly text: string }>();
-  /** The sessions that the database does not have yet. */
+  /** Sessions that the database does not have yet. */
   readonly #ahead = new Set<string>();
-  /** The sessions that it may still have. */
+  /** Closed sessions that the database may still have. */
   readonly #closed = new Map<string, Set<string | undefined>>();
   #descriptor: number | undefined;
   #isOpen = false;
   #lines = 0;
-  /** With more lines than these the file is written anew. */
+  /** Beyond this number of lines the file is rewritten. */
   #maxLines = 0;
-  /** Whether the file lacks something, or has a torn end. */
+  /** Whether the file lacks a change or ends with a torn line. */
   #isBehind = false;
 
   constructor(file: string, onFailure: (error: unknown) => void) {
@@ -68,7 +70,7 @@ export class SessionList {
     this.#onFailure = onFailure;
   }
 
-  /** What the file says of all sessions. A line that is none is passed over: the file may have been torn, too. */
+  /** The sessions in the file. Invalid lines are skipped: the file may have been torn, too. */
   static read(file: string): ListedSessions {
     const sessions = new Map<string, StoredSession>();
     const ahead = new Set<string>();
@@ -99,7 +101,7 @@ export class SessionList {
     };
   }
 
-  /** Writes the file anew: with the sessions that the database has, those that it lacks, and those that are closed. */
+  /** Rewrites the file: with the sessions in the database, those that it lacks, and closed ones. */
   begin(
     stored: readonly StoredSession[],
     ahead: readonly StoredSession[] = [],
@@ -126,19 +128,22 @@ export class SessionList {
     if (before?.text !== text) this.#append(this.#ahead.has(sessionId) ? { ...session, stored: false } : session);
   }
 
-  /** The database has it from now on, and with it nothing of an earlier life. One that was closed since is passed over. */
+  /** The database has it, and nothing of a closed session with its id. Ignored if it was closed since. */
   stored({ sessionId, logEpoch }: StoredSession): void {
     if (this.#sessions.get(sessionId)?.session.logEpoch !== logEpoch) return;
     this.#closed.delete(sessionId);
     if (this.#ahead.delete(sessionId)) this.#append({ sessionId, stored: true });
   }
 
-  /** The sessions that the database does not have yet. */
+  /** Sessions that the database does not have yet. */
   get ahead(): readonly StoredSession[] {
     return [...this.#ahead].flatMap((sessionId) => this.#sessions.get(sessionId)?.session ?? []);
   }
 
-  /** It is closed, whatever the database says. Gives what is to be called when that has nothing of it any more. */
+  /**
+   * Notes that a session is closed, whatever the database says. Returns a function to call when the database has no
+   * rows of it.
+   */
   delete(sessionId: string): () => void {
     this.#ahead.delete(sessionId);
     const known = this.#sessions.get(sessionId);
@@ -154,12 +159,12 @@ export class SessionList {
     };
   }
 
-  /** Whether this life of a session was closed, and the database may still have it. */
+  /** Whether this instance of a session was closed, and the database may still have it. */
   hasClosed(session: StoredSession): boolean {
     return isClosed(this.#closed, session);
   }
 
-  /** The database has nothing of those that were closed under this id when this daemon began. */
+  /** The database has no rows of sessions with this id that were closed before this daemon started. */
   forgotten(sessionId: string): void {
     this.#closed.delete(sessionId);
   }
@@ -175,14 +180,14 @@ export class SessionList {
     return kept;
   }
 
-  /** Adds a line for what has changed, or writes the file anew where it is long or lacks something. */
+  /** Appends a line for a change, or rewrites the file if it is long or lacks something. */
   #append(entry: object): void {
     if (!this.#isOpen) return;
     if ((this.#isBehind || this.#lines >= this.#maxLines) && this.#rewrite()) return;
     const descriptor = this.#descriptor;
     if (descriptor === undefined) return;
     try {
-      // What a failure has left of a line is ended by its own.
+      // Ends the partial line of a failed write.
       const line = Buffer.from(`${this.#isBehind ? "\n" : ""}${JSON.stringify(entry)}\n`);
       const written = writeSync(descriptor, line);
       if (written < line.length) throw new Error(`Of ${line.length} bytes ${written} were written.`);
@@ -193,13 +198,13 @@ export class SessionList {
     }
   }
 
-  /** Puts another file in its place, whole and on the disk, or leaves it as it is. It is a copy: a failure stops nothing. */
+  /** Replaces the file atomically, or leaves it unchanged. Failures are ignored, because it is only a copy. */
   #rewrite(): boolean {
     const temporary = `${this.#file}.new`;
     let descriptor: number | undefined;
     try {
       const lines = [heading, ...this.#all()];
-      // The state directory is held by one daemon: this is what a killed one has left.
+      // Only a killed daemon can have left it: one daemon holds the state directory.
       rmSync(temporary, { force: true });
       descriptor = openSync(temporary, newFile, 0o600);
       writeFileSync(descriptor, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
@@ -214,7 +219,7 @@ export class SessionList {
     } catch (error) {
       if (descriptor !== undefined) discard(descriptor, temporary);
       if (this.#descriptor === undefined) this.#isBehind = true;
-      // It is not tried again at every line.
+      // Not retried at every line.
       this.#maxLines = this.#lines + maxSpareLines;
       this.#onFailure(error);
       return false;
@@ -228,7 +233,7 @@ export class SessionList {
     const sessions = Array.from(this.#sessions, ([id, { session }]) =>
       this.#ahead.has(id) ? { ...session, stored: false } : session,
     );
-    // One that was closed may have begun again.
+    // A closed session may have been created again.
     return [...closed.flat(), ...sessions];
   }
 
@@ -242,7 +247,7 @@ export class SessionList {
 /** `stored: false`: the database does not have it yet. */
 type Line = StoredSession & { readonly stored?: boolean };
 
-/** Never throws: the next attempt removes what stays. */
+/** Never throws: the next attempt removes the file. */
 function discard(descriptor: number, file: string): void {
   try {
     closeSync(descriptor);

@@ -12,46 +12,49 @@ import { isClosed, type ListedSessions, type SessionList } from "./session-list.
 import { isSound, sumOf } from "./sums.ts";
 
 export type StoredOptions = Readonly<Omit<Profile, "provider" | "ephemeral" | "labels" | "thinking">> & {
-  /** As pi names it. */
+  /** pi's own name of the level. */
   readonly thinking?: string;
 };
 
-/** The past that a session was given. None of its text is here. */
+/** The context of a session, without its text. */
 export interface StoredContext {
   readonly summary: ContextSummary;
   /** SHA-256 of the text of the user's last message, until a prompt follows it. */
   readonly unanswered?: string;
-  /** In ephemeral mode: what each pi of the session gets, as it lies in the daemon's directory. */
+  /**
+   * In ephemeral mode: the size and hash of the context in the daemon's directory, which each pi of the session
+   * loads.
+   */
   readonly kept?: { readonly bytes: number; readonly sha256: string };
 }
 
-/** What is kept of a session across daemons. */
+/** The part of a session that survives the daemon. */
 export interface StoredSession {
   readonly sessionId: string;
   readonly cwd: string;
   readonly file: string;
-  /** The file was there before the session: it stays, whatever is in it. */
+  /** The file existed before the session: it is never deleted. */
   readonly isOpened?: boolean;
   readonly name?: string;
   readonly generation: number;
-  /** The highest number that the session's log may have given. */
+  /** The highest number that the session's log may have used. */
   readonly reservedSeq: number;
-  /** The name of that log. */
+  /** The epoch of that log. */
   readonly logEpoch?: string;
-  /** What pi was started with, to start it in the same way again. */
+  /** The options of pi's start, to start it the same way again. */
   readonly options: StoredOptions;
-  /** It is in its pi's memory alone, and `file` never exists. */
+  /** It exists only in its pi's memory; `file` is never created. */
   readonly ephemeral?: true;
   readonly profile?: string;
   readonly labels?: Labels;
   readonly context?: StoredContext;
   /** The session on whose behalf it works. */
   readonly delegatedBy?: string;
-  /** Of `options.pruning` what callers gave, to put it on top of other layers again. */
+  /** The part of `options.pruning` that callers gave, to apply it to changed layers again. */
   readonly ownPruning?: PruningOptions;
   /** Default: `reload`. */
   readonly onForeignWrite?: OnForeignWrite;
-  /** The file as the session's children have left it; see `server/custody/file-watch.ts`. */
+  /** The file as the session's children left it; see `server/custody/file-watch.ts`. */
   readonly fileMark?: {
     readonly size: number;
     readonly inode: number;
@@ -61,20 +64,20 @@ export interface StoredSession {
     readonly lastId?: string;
     readonly isOpen: boolean;
   };
-  /** Where it is not shared by all clients. */
+  /** Absent: control is shared by all clients. */
   readonly control?: ControlPolicy;
-  /** What becomes of a dialog that nobody can answer. Default: as `dialog-policy.ts` says. */
+  /** The outcome of a dialog without a responder. Default: see `dialog-policy.ts`. */
   readonly dialogPolicy?: DialogPolicy;
-  /** It is being created, and no client knows it. One that a killed daemon was creating is there from the next start on. */
+  /** It is being created, and no client knows it. If the daemon is killed meanwhile, the next one lists it. */
   readonly isBeginning?: true;
-  /** How long its child may be idle; 0: for ever. Absent: as the daemon has it. */
+  /** How long its child may be idle; 0: without limit. Absent: the daemon's setting. */
   readonly idleAfterMs?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
 export class SessionStore {
-  /** What closed sessions are opened with again. */
+  /** Options with which closed sessions are reopened. */
   readonly closed: ClosedSessions;
   readonly answers: LastAnswersStore;
   readonly #database: Database;
@@ -84,12 +87,12 @@ export class SessionStore {
   readonly #get;
 
   readonly #list: SessionList | undefined;
-  /** The ids of the sessions that there are at the start, of which no former life is left over. */
+  /** Ids of the sessions that existed at the start, without those whose rows were left over from a closed one. */
   readonly #known: ReadonlySet<string>;
 
   /**
-   * `list` is the copy that is read where the database has lost its sessions, and `listed` what it says: sessions of which
-   * there is no row get one, and those that were closed lose theirs, with all that hangs on it but their deliveries.
+   * `list` is the copy for a database that has lost its sessions, and `listed` is its content: sessions without a row
+   * get one, and closed ones lose theirs, with all their rows except deliveries.
    */
   constructor(database: Database, list?: SessionList, listed?: Pick<ListedSessions, "ahead" | "closed">) {
     this.#database = database;
@@ -108,10 +111,10 @@ export class SessionStore {
     const { ahead, closed } = listed ?? { ahead: [], closed: new Map<string, never>() };
     const stored = this.#rows();
     const rows = stored.filter((session) => !isClosed(closed, session));
-    // Closed by a daemon whose store could not be written.
+    // Closed by a daemon whose store failed.
     for (const session of stored) if (isClosed(closed, session)) void this.closed.put(session).catch(() => {});
     const known = new Set(rows.map(({ sessionId }) => sessionId));
-    // Of the others nothing is left that is not a stranger's.
+    // Rows of other sessions are orphans.
     const mayHave = new Set([...stored, ...ahead].map(({ sessionId }) => sessionId));
     const owed = new Map([...closed].filter(([id]) => mayHave.has(id) && !known.has(id)));
     list?.begin(rows, ahead, owed);
@@ -121,17 +124,17 @@ export class SessionStore {
       if (!closed.has(session.sessionId)) known.add(session.sessionId);
     }
     forgetStrangers(database);
-    // What is loaded next shall find none of it.
+    // So that later reads do not find them.
     database.flush();
     this.#known = known;
   }
 
-  /** When the daemon began: whether what hung on a session of this id is left over from one that is gone. */
+  /** Whether rows of this id that existed when the daemon started belong to a session that no longer exists. */
   wasGone(sessionId: string): boolean {
     return !this.#known.has(sessionId);
   }
 
-  /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
+  /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
   put(session: StoredSession): Promise<void> {
     this.#list?.put(session);
     const record = JSON.stringify(session);
@@ -154,14 +157,14 @@ export class SessionStore {
     return stored;
   }
 
-  /** Brings to disk, now, what was put. Gives whether a session's numbers are reserved there up to `upTo`. */
+  /** Writes and syncs now. Returns whether numbers of the session are reserved on disk up to `upTo`. */
   flush(sessionId: string, upTo: number): boolean {
     if (!this.#database.flush() || this.#database.health.state !== "open") return false;
     const row = this.#get.get(sessionId);
     return row !== undefined && (JSON.parse(String(row["record"])) as StoredSession).reservedSeq >= upTo;
   }
 
-  /** As {@link put}. */
+  /** Like {@link put}. */
   delete(sessionId: string): Promise<void> {
     const onDeleted = this.#list?.delete(sessionId) ?? (() => {});
     const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
@@ -169,14 +172,14 @@ export class SessionStore {
     return deleted;
   }
 
-  /** Also those that could not be written yet, and none that was closed, whether the database knows that or not. */
+  /** Includes unwritten sessions, and excludes closed ones, even if the database does not know yet. */
   all(): readonly StoredSession[] {
     const rows = this.#rows().filter((session) => this.#list?.hasClosed(session) !== true);
     const known = new Set(rows.map(({ sessionId }) => sessionId));
     return [...rows, ...(this.#list?.ahead ?? []).filter(({ sessionId }) => !known.has(sessionId))];
   }
 
-  /** Nobody waits for it: what fails is made again. */
+  /** Not awaited: failures are retried. */
   #forgetLife(sessionId: string): void {
     const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
     Promise.all([deleted, ...forgetLife(this.#database, sessionId)]).then(

@@ -5,17 +5,17 @@ import type { StoreDamage } from "../../protocol/daemon.ts";
 const parts = ["", "-wal", "-shm"] as const;
 const maxKept = 3;
 
-/** The name under which a store is set aside: beside it, with the time. */
+/** The new name of a damaged store: with the time, in the same directory. */
 export function asidePath(path: string, at: number): string {
   return `${path}.damaged-${new Date(at).toISOString().replace(/[-:.]/g, "")}`;
 }
 
-/** Puts a store that was built in the place of the damaged one. May be called again where it was interrupted. */
+/** Replaces the damaged store by the rebuilt one. Can be repeated after an interruption. */
 export function replaceStore(path: string, rebuilt: string, report: StoreDamage): void {
   for (const part of parts) {
     const [from, to] = [`${path}${part}`, `${report.path}${part}`];
     if (!existsSync(from)) continue;
-    // What lies there was set aside before the interruption, and is what was found.
+    // It was renamed before the interruption.
     if (existsSync(to)) rmSync(from);
     else renameSync(from, to);
     chmodSync(to, 0o600);
@@ -27,7 +27,7 @@ export function replaceStore(path: string, rebuilt: string, report: StoreDamage)
   }
 }
 
-/** What was set aside and still lies there, the newest first. */
+/** Stores that were set aside and still exist, newest first. */
 export function damagedStores(path: string): readonly StoreDamage[] {
   const directory = dirname(path);
   const head = `${basename(path)}.damaged-`;

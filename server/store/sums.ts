@@ -1,11 +1,11 @@
 import { crc32 } from "node:zlib";
 
-/** Kept beside a text, so that a bit that has changed in it is noticed. */
+/** Stored next to a text to detect changed bits. */
 export function sumOf(text: string): number {
   return crc32(text);
 }
 
-/** Whether a column is the text that was written. Without a sum, or a column for it, it is of an older version, and believed. */
+/** Whether a column contains the written text. Rows of older versions have no checksum and are trusted. */
 export function isSound(text: unknown, sum: unknown): text is string {
   return typeof text === "string" && ((sum ?? null) === null || sum === sumOf(text));
 }

@@ -1,30 +1,32 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Change, WriterOutcome, WriterRequest } from "./writer.ts";
 
-// What goes between the daemon's thread and the writing one. Both load this file.
+// Messages between the main thread and the writing thread. Both load this file.
 
 export interface ThreadData {
   readonly path: string;
-  /** The file of the commits' mark. */
+  /** The file with the number of the newest commit. */
   readonly mark: number | undefined;
   readonly port: MessagePort;
   /** {@link repliesAt} and {@link endedAt}. */
   readonly shared: Int32Array;
 }
 
-/** How many replies were posted. Whoever waits for one without its event loop waits for this number to change. */
+/**
+ * Number of posted replies. A thread that waits for a reply without its event loop waits for a change of this number.
+ */
 export const repliesAt = 0;
-/** 1 as soon as the thread has ended. */
+/** 1 when the thread has ended. */
 export const endedAt = 1;
 
-/** Changes with each statement's text said once, and all their bytes in one piece of memory. */
+/** Changes with each statement's text once, and all their bytes in one buffer. */
 export interface PackedChanges {
-  /** Texts of statements that were not sent before; a statement's number is its place in all that were sent. */
+  /** Texts of statements that were not sent before; a statement's number is its index among all sent texts. */
   readonly texts: readonly string[];
-  /** For each change the number of its statement, the number of its parameters, and these. */
+  /** For each change: the number of its statement, the number of its parameters, and the parameters. */
   readonly items: readonly (string | number | null)[];
   readonly bytes: Uint8Array<ArrayBuffer> | undefined;
-  /** For each parameter that is bytes: its place in `items`, and where it begins and ends in `bytes`. */
+  /** For each parameter of bytes: its index in `items`, and its start and end in `bytes`. */
   readonly blobs: readonly number[];
 }
 
@@ -33,21 +35,21 @@ export type ThreadRequest =
   | Exclude<WriterRequest, { kind: "commit" }>
   | { readonly kind: "close" };
 
-/** The first one says that the thread is ready, or why it is not. */
+/** The first reply says that the thread is ready, or why it is not. */
 export interface ThreadReply extends WriterOutcome {
-  /** The memory of {@link PackedChanges}, given back: the thread would collect it only when a lot has gathered. */
+  /** The memory of {@link PackedChanges}, returned for reuse: the thread would collect it late. */
   readonly memory?: ArrayBuffer;
 }
 
-/** A larger piece of memory is not kept for the next changes. */
+/** A larger buffer is not reused. */
 const maxSpareBytes = 2 * 1024 * 1024;
 
-/** Packs changes for one thread, and knows what texts it has. */
+/** Packs changes for one thread, and remembers which texts it has. */
 export class Packer {
   readonly #numbers = new Map<string, number>();
   #spare: ArrayBuffer | undefined;
 
-  /** Memory of changes that were packed before: the next ones may lie in it. */
+  /** Memory of earlier changes, for reuse by later ones. */
   reuse(memory: ArrayBuffer): void {
     if (memory.byteLength <= maxSpareBytes) this.#spare = memory;
   }
@@ -78,7 +80,7 @@ export class Packer {
     return { texts, items, blobs, bytes: pieces.length === 0 ? undefined : this.#joined(pieces, size) };
   }
 
-  /** Copied: what it is transferred with may be a small part of a large piece of memory. */
+  /** Copied, because the source may be a small part of a large buffer. */
   #joined(pieces: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
     const spare = this.#spare !== undefined && this.#spare.byteLength >= size ? this.#spare : undefined;
     if (spare !== undefined) this.#spare = undefined;
@@ -92,7 +94,7 @@ export class Packer {
   }
 }
 
-/** The other end of a {@link Packer}. */
+/** The counterpart of {@link Packer}. */
 export class Unpacker {
   readonly #texts: string[] = [];
 

@@ -3,14 +3,14 @@ import type { Deferred } from "../lib/deferred.ts";
 import type { Change } from "./writer.ts";
 
 export interface Write extends Change {
-  /** What it takes in memory, about. */
+  /** Approximate memory. */
   readonly bytes: number;
   readonly done: Deferred<void>;
-  /** What has the same is stored together, or not at all. */
+  /** Writes of one group are stored all or not at all. */
   readonly group?: string;
-  /** It is made again, as long as nothing newer has this key. */
+  /** Retried until a newer write has this key. */
   readonly key?: string;
-  /** While it is owed, nothing newer is written. */
+  /** No newer write is stored before this one. */
   readonly isFirst?: boolean;
 }
 
@@ -21,29 +21,28 @@ export interface UnwrittenLimits {
 
 export type StoreHealth =
   | { readonly state: "open" }
-  /** Writes are refused, or fail, since then. Reads go on. */
+  /** Writes are refused, or fail, since then. Reads still work. */
   | { readonly state: "failing"; readonly since: number; readonly why: string };
 
-/** Between two attempts to open the database again, or to write what could not be written. */
+/** First pause between two attempts to reopen the database, or to write unwritten changes. */
 const firstRetryMs = 100;
 const maxRetryMs = 10_000;
 
 /**
- * What a store that fails owes: the newest change of each key, as many as may be, and another attempt after a growing
- * pause.
+ * The unwritten changes of a failing store, the newest of each key, up to a limit; and retries with growing pauses.
  */
 export class Unwritten {
   readonly #retry: () => void;
   readonly #limits: UnwrittenLimits;
   readonly #writes = new Map<string, Write>();
   #bytes = 0;
-  /** How many of them are to come first. */
+  /** How many of them must be written before newer ones. */
   #first = 0;
   #health: StoreHealth = { state: "open" };
   #timer: NodeJS.Timeout | undefined;
   #retryMs = firstRetryMs;
 
-  /** `retry` is called again and again, as long as the store fails. */
+  /** `retry` is called repeatedly while the store fails. */
   constructor(limits: UnwrittenLimits, retry: () => void) {
     this.#limits = limits;
     this.#retry = retry;
@@ -61,18 +60,18 @@ export class Unwritten {
     return this.#writes.has(key);
   }
 
-  /** Whether new work is to be refused, so that there is room for what becomes of that which exists. */
+  /** Whether new work must be refused, to leave room for updates of existing work. */
   get isCrowded(): boolean {
     const { maxUnwritten, maxUnwrittenBytes } = this.#limits;
     return this.#writes.size * 2 >= maxUnwritten || this.#bytes * 2 >= maxUnwrittenBytes;
   }
 
-  /** Whether something must be made again before anything newer is written. */
+  /** Whether a change must be retried before any newer write. */
   get hasFirst(): boolean {
     return this.#first > 0;
   }
 
-  /** What is to be made again next: as far as the newest that comes first, else all. */
+  /** The changes to retry next: up to the newest that must be first, otherwise all. */
   due(): readonly Write[] {
     const all = [...this.#writes.values()];
     return this.hasFirst ? all.slice(0, all.findLastIndex(({ isFirst }) => isFirst === true) + 1) : all;
@@ -91,12 +90,12 @@ export class Unwritten {
     }, this.#retryMs).unref();
   }
 
-  /** Rejects writes with `store_failed`, and keeps those that have a key; where there is no room, with `overloaded`. */
+  /** Rejects writes with `store_failed` and keeps those that have a key; if there is no room, with `overloaded`. */
   refuse(writes: readonly Write[], cause?: unknown): void {
     const why = this.#health.state === "failing" ? this.#health.why : "";
     const error = new WireError(
       "store_failed",
-      `The store could not be written (${why}); nothing was accepted.`,
+      `The store cannot be written (${why}); nothing was accepted.`,
       { retryAfterMs: Math.max(1_000, this.#retryMs) },
       { cause },
     );
@@ -106,38 +105,38 @@ export class Unwritten {
     }
   }
 
-  /** Something newer than all that is here was written for a key. */
+  /** A newer write for a key exists. */
   written(key: string): void {
     this.#delete(key);
   }
 
-  /** These were made again, or never can be. What is newer stays. */
+  /** These were written, or never can be. Newer ones stay. */
   forget(writes: readonly Write[]): void {
     for (const write of writes) {
       if (write.key !== undefined && this.#writes.get(write.key) === write) this.#delete(write.key);
     }
   }
 
-  /** The store can be written again. */
+  /** The store works again. */
   opened(): void {
     this.stop();
     this.#retryMs = firstRetryMs;
     this.#health = { state: "open" };
   }
 
-  /** Nothing is tried again by itself. */
+  /** Stops retries. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
-  /** Gives whether there was room: for the newest of a key that is here there always is. */
+  /** Returns whether there was room: a newer change of a kept one always has room. */
   #keep(key: string, write: Write): boolean {
     const { maxUnwritten, maxUnwrittenBytes } = this.#limits;
     const isFull = this.#writes.size >= maxUnwritten || this.#bytes + write.bytes > maxUnwrittenBytes;
     const former = this.#writes.get(key);
     if (isFull && former === undefined) return false;
-    // What takes its place follows all that it had to follow.
+    // The replacement keeps the order constraint.
     const isFirst = write.isFirst === true || former?.isFirst === true;
     this.#delete(key);
     this.#writes.set(key, isFirst ? { ...write, isFirst } : write);
@@ -154,7 +153,7 @@ export class Unwritten {
   }
 }
 
-/** Why a write is not taken although the store may be well. */
+/** Why a working store refuses a write. */
 export function tooMuchWaits(): WireError {
-  return new WireError("overloaded", "Too much waits for the disk; nothing was accepted.", { retryAfterMs: 1_000 });
+  return new WireError("overloaded", "Too many writes wait for the disk; nothing was accepted.", { retryAfterMs: 1_000 });
 }

@@ -3,24 +3,24 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { knownShape, requireKnownShape } from "./migrations.ts";
 
-/** How many copies of older stores are kept: of each shape the newest, and of these the newest. */
+/** Number of kept copies of older stores: the newest of each schema version, and of these the newest. */
 const maxBackups = 2;
 
-/** A copy of a store as it was before it was brought to another shape. */
+/** A copy of a store before its migration. */
 export interface StoreBackup {
   readonly path: string;
-  /** Of the copy: the number of migrations that it has seen. */
+  /** The schema version of the copy. */
   readonly shape: number;
 }
 
 /**
- * Copies a store that an older version has written, whole and synced, before anything of it is changed. Undefined where
- * there is nothing to be copied: no store, or one of this version's shape. Throws a {@link NewerStoreError} where a newer
- * version has written it, which is left as it is to the byte, and what the system says where no copy can be made.
+ * Copies a store of an older version, complete and synced, before it is migrated. Undefined if there is no store, or
+ * if it has this schema version. Throws a {@link NewerStoreError} for a store of a newer version, which is not
+ * changed, and the system's error if the copy fails.
  */
 export function backUpOlder(path: string, now: number): StoreBackup | undefined {
   if (!existsSync(path) || statSync(path).size === 0) return undefined;
-  // A connection that may write would move the WAL into the database when it is closed.
+  // A writable connection would checkpoint the WAL when it is closed.
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const shape = requireKnownShape(Number(database.prepare("PRAGMA user_version").get()?.["user_version"]));
@@ -36,7 +36,7 @@ export function backUpOlder(path: string, now: number): StoreBackup | undefined 
   }
 }
 
-/** One that a daemon was killed over is begun anew. */
+/** An incomplete copy of a killed daemon is replaced. */
 function copyTo(target: string, database: DatabaseSync): void {
   try {
     rmSync(target, { force: true });
@@ -44,14 +44,14 @@ function copyTo(target: string, database: DatabaseSync): void {
     database.prepare("VACUUM INTO ?").run(target);
     sync(target);
   } catch (error) {
-    // On a full disk it would be in the way; what is no file stays.
+    // It would fill a full disk. Only regular files are removed.
     if (statSync(target, { throwIfNoEntry: false })?.isFile() === true) rmSync(target, { force: true });
     const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`It is of an older version, and cannot be copied before it is changed: ${why}`, { cause: error });
+    throw new Error(`It has an older schema version, and cannot be copied before its migration: ${why}`, { cause: error });
   }
 }
 
-/** A daemon that fails behind the first of several migrations, again and again, takes nothing from the first copy. */
+/** If a daemon fails repeatedly after the first of several migrations, the first copy is kept. */
 function forgetOld(path: string, newest: string, shape: number): void {
   const others = backupsOf(path).filter((backup) => backup !== newest);
   const same = others.filter((backup) => backup.startsWith(`${path}.shape-${shape}-`));
@@ -59,7 +59,7 @@ function forgetOld(path: string, newest: string, shape: number): void {
   for (const backup of [...same, ...rest]) rmSync(backup);
 }
 
-/** The newest first. */
+/** Newest first. */
 function backupsOf(path: string): readonly string[] {
   const head = `${basename(path)}.shape-`;
   const timeOf = (name: string): string => name.slice(name.lastIndexOf("-") + 1);

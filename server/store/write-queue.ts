@@ -1,6 +1,6 @@
 import type { Write } from "./unwritten.ts";
 
-/** What may wait for the disk. Over the bytes, changes of what exists already go on: the newest of each key. */
+/** Limits of the queue. Beyond the bytes, updates of existing rows are still accepted: the newest of each key. */
 export interface QueueLimits {
   readonly maxQueued: number;
   readonly maxQueuedBytes: number;
@@ -9,7 +9,7 @@ export interface QueueLimits {
 /** Writes that wait for their transaction, in order. */
 export class WriteQueue {
   readonly #limits: QueueLimits;
-  /** Parts of a transaction that a statement has spoilt, each to be tried as one of its own. They go first. */
+  /** Parts of a transaction with an invalid statement, each to be tried on its own. They go first. */
   readonly #parts: (readonly Write[])[] = [];
   #batch = new Set<Write>();
   #keyed = new Map<string, Write>();
@@ -28,17 +28,17 @@ export class WriteQueue {
     return this.#parts.length > 0;
   }
 
-  /** Whether there is room for so many bytes. One alone may be larger than the bound. */
+  /** Whether there is room for these bytes. A single write may be larger than the limit. */
   hasRoom(bytes: number): boolean {
     return this.#batch.size === 0 || (!this.isFull && this.#bytes + bytes <= this.#limits.maxQueuedBytes);
   }
 
-  /** Whether no further write may wait, but in the place of another. */
+  /** Whether a further write must replace a queued one. */
   get isFull(): boolean {
     return this.#batch.size >= this.#limits.maxQueued;
   }
 
-  /** Whether a change with this key waits. */
+  /** Whether a change with this key is queued. */
   has(key: string): boolean {
     return this.#keyed.has(key);
   }
@@ -50,7 +50,7 @@ export class WriteQueue {
     if (write.key !== undefined) this.#keyed.set(write.key, write);
   }
 
-  /** Takes the place of what has the same key: that is settled as this one. */
+  /** Replaces a queued write with the same key; both settle together. */
   supersede(write: Write): void {
     const former = write.key === undefined ? undefined : this.#keyed.get(write.key);
     if (former !== undefined) {
@@ -61,7 +61,7 @@ export class WriteQueue {
     this.add(write);
   }
 
-  /** The next transaction: a part of one that was spoilt, else all that waits. */
+  /** The next transaction: a part of a split one, otherwise everything queued. */
   take(): readonly Write[] {
     const part = this.#parts.shift();
     if (part !== undefined) return part;
@@ -73,14 +73,14 @@ export class WriteQueue {
     return batch;
   }
 
-  /** One of a group that is in a part of its own already. */
+  /** A write of this group that is already in a separate part. */
   inParts(group: string): Write | undefined {
     return this.#parts.flat().find((write) => write.group === group);
   }
 
   /**
-   * Of a transaction of several writes one was wrong: its halves are tried, in order, before anything else. A group is
-   * never divided, and stands where its last write stood. Gives whether it could be split.
+   * Splits a transaction in which one write was invalid: its halves are tried in order, before anything else. A group
+   * is not divided, and has the position of its last write. Returns whether it could be split.
    */
   split(batch: readonly Write[]): boolean {
     const units = unitsOf(batch);
@@ -91,7 +91,7 @@ export class WriteQueue {
   }
 }
 
-/** The writes that stand alone, and the groups. */
+/** The single writes and the groups. */
 function unitsOf(batch: readonly Write[]): readonly (readonly Write[])[] {
   const last = new Map(batch.map((write) => [write.group, write]));
   const members = Map.groupBy(batch, ({ group }) => group);

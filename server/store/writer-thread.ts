@@ -11,13 +11,13 @@ import {
 } from "./thread-messages.ts";
 import { Writer } from "./writer.ts";
 
-// What the writing thread runs: a writer, and the port through which it is asked.
+// The program of the writing thread: a writer, and the port for its requests.
 
 const { path, mark, port, shared } = workerData as ThreadData;
 const unpacker = new Unpacker();
 let writer: Writer | undefined;
 
-/** Opens the database when first asked: then nobody else writes, who might keep it locked. */
+/** Opens the database at the first request: before it, another thread may hold a lock. */
 function opened(): Writer {
   writer ??= new Writer({
     path,
@@ -47,7 +47,7 @@ process.on("exit", () => {
   Atomics.notify(shared, repliesAt);
 });
 
-// What is thrown ends the thread, and the other side goes on without it.
+// An exception ends the thread; the main thread then writes itself.
 port.on("message", (request: ThreadRequest) => {
   const outcome = outcomeOf(request);
   const memory = request.kind === "commit" ? request.packed.bytes?.buffer : undefined;

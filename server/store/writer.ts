@@ -13,9 +13,9 @@ export interface Change {
 export type WriterRequest =
   /** All of it in one transaction, or nothing. */
   | { readonly kind: "commit"; readonly changes: readonly Change[] }
-  /** Puts another connection in the place of a broken one; where there was no room, gives back what the WAL takes. */
+  /** Replaces a broken connection; on a full disk, truncates the WAL. */
   | { readonly kind: "recover" }
-  /** Gives at most so many free pages back to the file system. */
+  /** Returns at most this many free pages to the file system. */
   | { readonly kind: "shrink"; readonly pages: number };
 
 export interface WriterFailure {
@@ -24,15 +24,15 @@ export interface WriterFailure {
 }
 
 export interface WriterOutcome {
-  /** Undefined: it was done, and is on disk. */
+  /** Undefined: it is done and on disk. */
   readonly failure?: WriterFailure;
-  /** The number of the newest commit, where one was made. */
+  /** The number of the newest commit, if there was one. */
   readonly commits?: number;
-  /** The mark beside the database could not be written. That takes nothing back. */
+  /** The file with the number of the newest commit could not be written. The commit is valid. */
   readonly markError?: Error;
 }
 
-/** Takes one request at a time. The outcome comes at once or later, and is never missing. */
+/** Handles one request at a time. The outcome comes synchronously or later, but always. */
 export interface WriterPort {
   request(request: WriterRequest, onOutcome: (outcome: WriterOutcome) => void): void;
 }
@@ -44,12 +44,12 @@ export interface WriterOptions {
   readonly mark?: CommitMark | undefined;
 }
 
-/** The one who writes to the database: a connection, and another one after an error of the system. */
+/** The writer of the database: a connection, and a new one after a system error. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #compiled = new Map<string, StatementSync>();
   #connection: DatabaseSync;
-  /** Whether the connection has met an error of the system: nothing more is written by it. */
+  /** Whether the connection met a system error: it writes nothing more. */
   #isBroken = false;
 
   constructor(options: WriterOptions) {
@@ -61,12 +61,12 @@ export class Writer {
     return this.#connection;
   }
 
-  /** The number of the newest commit. Throws what SQLite throws. */
+  /** The number of the newest commit. Throws errors of SQLite. */
   get commits(): number {
     return Number(this.#connection.prepare("SELECT newest FROM commits").get()?.["newest"] ?? 0);
   }
 
-  /** Its connection writes nothing more: somebody has met an error of the system at the same file. */
+  /** The connection writes nothing more: another connection met a system error at the same file. */
   distrust(): void {
     this.#isBroken = true;
   }
@@ -121,18 +121,18 @@ export class Writer {
     return { commits: this.commits };
   }
 
-  /** Where there is no room, what the WAL takes may be all that is wanted. */
+  /** On a full disk, truncating the WAL may free enough. */
   #emptyWal(): void {
     try {
       this.#connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // The write behind it says what is wrong.
+      // The next write reports the error.
     }
   }
 
   /**
-   * The old connection stays until the new one has written and synced. So what the failed transaction left in the WAL is
-   * written over, and never read by a recovery.
+   * The old connection stays until the new one has written and synced. So the new one overwrites the failed
+   * transaction in the WAL, and no recovery reads it.
    */
   #replaceConnection(): void {
     const next = this.#options.connect(this.#options.path);
@@ -152,7 +152,7 @@ export class Writer {
     try {
       former.close();
     } catch {
-      // Its successor has what it had.
+      // The new connection has the same statements.
     }
   }
 

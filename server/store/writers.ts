@@ -1,19 +1,19 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Writer, WriterOutcome, WriterPort, WriterRequest } from "./writer.ts";
 
-/** What a thread is started with. */
+/** Callbacks of a thread. */
 export interface ThreadCallbacks {
-  /** It takes requests from now on. */
+  /** It accepts requests from now on. */
   readonly onReady: () => void;
-  /** It has ended unasked, or could not be started. What was asked of it last has no outcome. */
+  /** It ended unexpectedly, or could not be started. The last request has no outcome. */
   readonly onEnd: (why: Error) => void;
 }
 
-/** A writer in another thread, as it is seen from here. */
+/** A writer in another thread, seen from the main thread. */
 export interface WriterThread extends WriterPort {
-  /** Waits so long for the outcome of what it was asked, and lets nothing else happen meanwhile. False: it took longer. */
+  /** Blocks the event loop until the pending request settles; false on timeout. */
   finish(maxMs: number): boolean;
-  /** Closes its connection, and ends. Nothing that was asked of it may be under way. */
+  /** Closes its connection, and ends. No request may be pending. */
   close(): void;
 }
 
@@ -21,37 +21,37 @@ export type StartThread = (callbacks: ThreadCallbacks) => WriterThread;
 
 export interface WritersOptions {
   readonly local: Writer;
-  /** Undefined: there is no other thread, and all is written here. */
+  /** Undefined: no writing thread; the main thread writes. */
   readonly startThread: StartThread | undefined;
-  /** The thread is started when writing has taken so much of {@link windowMs} here. */
+  /** The thread is started when writing has taken this much of {@link windowMs} in the main thread. */
   readonly maxLocalMs: number;
-  /** It ends when nothing was written for so long. */
+  /** It ends after this time without a write. */
   readonly maxIdleThreadMs: number;
-  /** Hears that the thread ended unasked. */
+  /** Receives the reason of an unexpected end of the thread. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Long enough for a burst, such as the start of some sessions, to be none that lasts. */
+/** Long enough that a short burst, such as the start of some sessions, does not start a thread. */
 const windowMs = 5_000;
 
-/** After a thread that ended unasked no other is started for so long. */
+/** After an unexpected end, no other thread is started for this time. */
 const threadPauseMs = 60_000;
 
 /**
- * Writes here as long as little is written, so that a quiet daemon has no memory of a second thread; and in a thread of its
- * own as soon as writing takes a share of the event loop's time that others would feel. There is one writer at a time.
+ * Writes in the main thread while the load is low, which saves the memory of a second thread, and in a thread as soon
+ * as writing would delay the event loop noticeably. There is one writer at a time.
  */
 export class Writers implements WriterPort {
   readonly #options: WritersOptions;
   readonly #local: Writer;
   #thread: WriterThread | undefined;
   #isThreadReady = false;
-  /** An error of the system was met by the thread: nobody else's connection is to be trusted after that. */
+  /** The thread met a system error: no existing connection is trusted after that. */
   #hasThreadFailed = false;
   #isEndWanted = false;
   #noThreadBefore = 0;
   #awaited: { readonly request: WriterRequest; readonly onOutcome: (outcome: WriterOutcome) => void } | undefined;
-  /** The newest commit that is known of. */
+  /** The number of the newest known commit. */
   #commits: number;
   #windowFrom = 0;
   #localMs = 0;
@@ -64,7 +64,7 @@ export class Writers implements WriterPort {
     this.#commits = options.local.commits;
   }
 
-  /** The connection of this thread: it reads, also while the other one writes. */
+  /** The main thread's connection: it reads, also while the thread writes. */
   get connection(): DatabaseSync {
     return this.#local.connection;
   }
@@ -74,7 +74,7 @@ export class Writers implements WriterPort {
     return this.#commits;
   }
 
-  /** Whether a thread of its own writes. */
+  /** Whether the writing thread is used. */
   get isThreaded(): boolean {
     return this.#isThreadReady;
   }
@@ -90,7 +90,7 @@ export class Writers implements WriterPort {
     }
   }
 
-  /** Waits so long for the outcome that is awaited, and lets nothing else happen meanwhile. False: it took longer. */
+  /** Blocks the event loop until the pending request settles; false on timeout. */
   finish(maxMs: number): boolean {
     return this.#thread?.finish(maxMs) ?? true;
   }
@@ -151,14 +151,14 @@ export class Writers implements WriterPort {
     this.#thread = undefined;
   }
 
-  /** From here on it is written here, and what the thread was asked last as well, unless the database has it. */
+  /** From now on the main thread writes, including the thread's last request, unless the database has it. */
   #threadEnded(why: unknown): void {
     clearInterval(this.#idle);
     this.#isThreadReady = false;
     this.#thread = undefined;
     this.#noThreadBefore = performance.now() + threadPauseMs;
     if (this.#hasThreadFailed) this.#local.distrust();
-    // One that was told to end, with nothing left to write, has not failed.
+    // A requested end with no write left is not a failure.
     if (!this.#isEndWanted || this.#awaited !== undefined) this.#options.onFailure(why);
     if (this.#awaited !== undefined) this.#settle(this.#again(this.#awaited.request));
   }
@@ -168,7 +168,7 @@ export class Writers implements WriterPort {
       const { commits } = this.#local;
       if (request.kind === "commit" && commits > this.#commits) return { commits };
     } catch {
-      // It cannot be read: the attempt says what is wrong.
+      // It cannot be read: the retry reports the error.
     }
     return this.#local.take(request);
   }

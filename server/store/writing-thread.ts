@@ -13,17 +13,17 @@ import type { ThreadCallbacks, WriterThread } from "./writers.ts";
 
 export interface WritingThreadOptions extends ThreadCallbacks {
   readonly path: string;
-  /** The file of the commits' mark. */
+  /** The file with the number of the newest commit. */
   readonly mark: number | undefined;
 }
 
-/** How long the end of the thread is waited for, where the disk does not answer. */
+/** How long to wait for the thread's end if the disk does not respond. */
 const maxCloseMs = 30_000;
 const waitStepMs = 1_000;
 
 /**
- * A thread that writes to the database, so that nobody else waits for a sync. It takes some 10 MiB of memory, and 30 ms
- * to start.
+ * A thread that writes to the database, so that syncs do not block the event loop. It takes about 10 MiB of memory,
+ * and 30 ms to start.
  */
 export class WritingThread implements WriterThread {
   readonly #worker: Worker;
@@ -31,7 +31,7 @@ export class WritingThread implements WriterThread {
   readonly #shared = new Int32Array(new SharedArrayBuffer(8));
   readonly #packer = new Packer();
   readonly #options: WritingThreadOptions;
-  /** Of what it was asked last. The first outcome is that of its start. */
+  /** For the last request. The first outcome is that of the start. */
   #onOutcome: ((outcome: WriterOutcome) => void) | undefined;
   #isOver = false;
 
@@ -64,7 +64,7 @@ export class WritingThread implements WriterThread {
     const deadline = performance.now() + maxMs;
     while (this.#onOutcome !== undefined) {
       const replies = Atomics.load(this.#shared, repliesAt);
-      // Looked at before the port: what it has said before it ended counts.
+      // Read before the port: messages that it posted before its end count.
       const isOver = Atomics.load(this.#shared, endedAt) === 1;
       const received = receiveMessageOnPort(this.#port);
       if (received !== undefined) this.#receive(received.message as ThreadReply);
@@ -91,7 +91,7 @@ export class WritingThread implements WriterThread {
   }
 
   #post(request: ThreadRequest, transfer: readonly ArrayBuffer[] = []): void {
-    // As long as somebody waits for the disk the process does not end by itself.
+    // The process does not end by itself while a caller waits for the disk.
     this.#port.ref();
     this.#port.postMessage(request, transfer);
   }
@@ -107,7 +107,7 @@ export class WritingThread implements WriterThread {
   #ended(why: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    // What it has said before it ended counts.
+    // Messages that it posted before its end count.
     const received = receiveMessageOnPort(this.#port);
     if (received !== undefined) this.#receive(received.message as ThreadReply);
     this.#onOutcome = undefined;
