@@ -132,7 +132,7 @@ async function piOf({ option, configured, env }: LocateOptions): Promise<{ pi?: 
   } catch (error) {
     const { name, message } = reportOf(error);
     const install = "npm install -g @earendil-works/pi-coding-agent";
-    const todo = name === "pi_too_old" ? `Update it: ${install}` : `Install pi (${install}), or name one with --pi.`;
+    const todo = name === "pi_too_old" ? `Update it: ${install}` : `Install pi (${install}), or choose one with --pi.`;
     return { finding: bad("pi", message, todo) };
   }
 }

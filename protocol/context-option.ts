@@ -10,16 +10,18 @@ export const EntryId = Type.String({ pattern: "^[!-~]{1,128}$", description: "Th
 export const contextPath = Type.String({ pattern: "^/[^\\u0000]{0,4095}$" });
 
 const caps = Type.Union([Type.Integer({ minimum: 200, maximum: 1_000_000 }), Type.Null()], {
-  description: "Characters of one tool result; what is longer keeps its head and its tail. null: all of it.",
+  description: "Maximum characters of one tool result; the middle of longer ones is cut. null: no limit.",
 });
 
 /** Source and handling of an imported conversation: the option `context` of `session/create`. */
 export const ContextOption = params({
-  document: Type.Optional(Type.Unknown({ description: "The document itself. One of the three sources is given." })),
+  document: Type.Optional(
+    Type.Unknown({ description: "The document itself. Exactly one of the three sources is required." }),
+  ),
   path: Type.Optional({
     ...contextPath,
     description:
-      "A file with the document, on the daemon's machine: any of its user's with `admin` over the Unix socket, else below `context.readRoots`.",
+      "A file with the document, on the daemon's machine: any file of its user with `admin` on the Unix socket, otherwise inside `context.readRoots`.",
   }),
   fromSession: Type.Optional(
     Type.Object(
@@ -101,7 +103,7 @@ export const ContextOption = params({
     Type.Enum(["trim", "keep", "drop"], {
       default: "trim",
       description:
-        "In ephemeral mode, when pi has compacted its own messages: half of the context's budget, all of it, or nothing is kept.",
+        "In ephemeral mode, how much of the context's budget is kept after pi has compacted its own messages: half, all, or nothing.",
     }),
   ),
 });
@@ -117,8 +119,8 @@ export const ContextDropped = Type.Object(
 
 export const ContextTokens = Type.Object(
   {
-    structured: count("Of the messages as they are sent."),
-    flattened: count("Of the same as one text with tags for the roles."),
+    structured: count("Estimated tokens of the messages as sent."),
+    flattened: count("Estimated tokens of the same content as one text with role tags."),
     saved: Type.Integer({ description: "The difference." }),
   },
   { additionalProperties: false, description: "Estimates." },
@@ -158,7 +160,7 @@ export const ContextSummary = Type.Object(
     mode: Type.Enum(["session", "ephemeral"]),
     nodes: count("Nodes of the document, or its items."),
     items: count("Items after selection, repair and budget."),
-    messages: count("Messages that were put before the session's own."),
+    messages: count("Messages that precede the session's own."),
     pairs: count("Tool calls with their results."),
     tokens: ContextTokens,
     dropped: ContextDropped,
@@ -167,7 +169,7 @@ export const ContextSummary = Type.Object(
     warnings: ContextWarnings,
     hash: ContextHash,
   },
-  { additionalProperties: false, description: "The context that the session was given." },
+  { additionalProperties: false, description: "The session's context." },
 );
 export type ContextSummary = Static<typeof ContextSummary>;
 

@@ -13,7 +13,7 @@ export type ControlPolicy = Static<typeof ControlPolicy>;
 export const Control = Type.Object(
   {
     policy: ControlPolicy,
-    controller: Type.Optional({ ...By, description: "The holder of the lease. Absent if there is none." }),
+    controller: Type.Optional({ ...By, description: "The controller. Absent if there is none." }),
     expiresAt: Type.Optional({ ...Timestamp, description: "When the lease ends, unless it is renewed." }),
   },
   { additionalProperties: false },

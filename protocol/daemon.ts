@@ -31,13 +31,15 @@ export type PiInfo = Static<typeof PiInfo>;
 
 export const StoreDamage = Type.Object(
   {
-    path: Type.String({ description: "The damaged database, set aside as it was found." }),
+    path: Type.String({ description: "The path of the unchanged damaged database." }),
     at: Timestamp,
     why: Type.String({ description: "What was damaged, as a sentence." }),
     kept: Type.Object(
       {
         sessions: Type.Integer(),
-        sessionsFromList: Type.Integer({ description: "Their rows were lost; the list of sessions has them." }),
+        sessionsFromList: Type.Integer({
+          description: "Sessions restored from the list of sessions, because their rows were lost.",
+        }),
         sessionsFromFiles: Type.Integer({ description: "Restored from pi's session file only." }),
         prompts: Type.Integer(),
         deliveries: Type.Integer(),
@@ -108,8 +110,8 @@ export type DaemonInfo = Static<typeof DaemonInfo>;
 export const Readiness = Type.Object(
   {
     ready: Type.Boolean(),
-    store: Type.Enum(["open", "failing"], { description: "Whether the store takes writes." }),
-    pi: Type.Enum(["found", "missing"], { description: "Whether the pi that the daemon was started with exists." }),
+    store: Type.Enum(["open", "failing"], { description: "Whether the store accepts writes." }),
+    pi: Type.Enum(["found", "missing"], { description: "Whether the configured pi still exists." }),
     eventLoopDelayMs: Type.Integer({ minimum: 0, description: "Current delay of a timer in the daemon." }),
     lostLogLines: Type.Integer({
       minimum: 0,

@@ -11,20 +11,20 @@ export const DialogId = Type.String({
 /** What an extension asks for (docs/rpc-extension-ui.md of pi). */
 export const DialogMethod = Type.Enum(["select", "confirm", "input", "editor"], {
   description:
-    "`select`: one of `options`. `confirm`: yes or no. `input`: a line of text. `editor`: a text, with `prefill` to begin with.",
+    "`select`: one of `options`. `confirm`: yes or no. `input`: a line of text. `editor`: a text; `prefill` is its initial content.",
 });
 export type DialogMethod = Static<typeof DialogMethod>;
 
-/** An answer, in pi's own words. */
+/** An answer, in pi's own format. */
 export const DialogAnswer = Type.Union(
   [
     Type.Object(
-      { value: Type.String({ description: "For `select` one of its options, for `input` and `editor` the text." }) },
+      { value: Type.String({ description: "For `select` one of its options; for `input` and `editor` the text." }) },
       { additionalProperties: false },
     ),
     Type.Object({ confirmed: Type.Boolean({ description: "For `confirm`." }) }, { additionalProperties: false }),
     Type.Object(
-      { cancelled: Type.Literal(true, { description: "For each of them: the extension goes on with its default." }) },
+      { cancelled: Type.Literal(true, { description: "For every method: the extension continues with its default." }) },
       { additionalProperties: false },
     ),
   ],
@@ -34,8 +34,8 @@ export type DialogAnswer = Static<typeof DialogAnswer>;
 
 const how = Type.Enum(["answered", "cancelled", "ended"], {
   description:
-    "`answered`: pi got an answer. `cancelled`: pi was told that it is dismissed, and the extension goes on with its " +
-    "default. `ended`: pi does not wait for it any more, and got no answer.",
+    "`answered`: pi got an answer. `cancelled`: pi got a dismissal, and the extension continues with its " +
+    "default. `ended`: pi no longer waits for it, and got no answer.",
 });
 
 const by = Type.Enum(
@@ -56,8 +56,8 @@ const by = Type.Enum(
   {
     description:
       "`client`: a client answered. `no_responder`: no client could answer. `deadline`: no answer in time. `pi`: its own " +
-      "timeout was near, or the run has settled. `abort`, `clear_queue`, `hibernate`, `close`: what was called. " +
-      "`child_exited`, `daemon_restart`: pi has ended. `too_many`, `too_large`: over a limit, never open.",
+      "timeout was near, or the run has settled. `abort`, `clear_queue`, `hibernate`, `close`: the call that ended it. " +
+      "`child_exited`, `daemon_restart`: pi has ended. `too_many`, `too_large`: a limit was exceeded, and it was never open.",
   },
 );
 export type DialogEnder = Static<typeof by>;
@@ -68,7 +68,7 @@ const resolution = {
   client: Type.Optional({ ...By, description: "With `client`: the client that answered, if known." }),
 };
 
-/** How a dialog has ended. Only pi gets the answer itself; it is not stored. */
+/** How a dialog ended. Only pi receives the answer itself; it is not stored. */
 export const DialogResolution = Type.Object({ ...resolution, at: Timestamp }, { additionalProperties: false });
 export type DialogResolution = Static<typeof DialogResolution>;
 
@@ -80,7 +80,7 @@ const openToOthersAt = {
 
 const about = {
   dialogId: DialogId,
-  requestId: Type.String({ description: "pi's own id of it: the `id` of its `extension_ui_request`." }),
+  requestId: Type.String({ description: "pi's own id of the dialog: the `id` of its `extension_ui_request`." }),
   method: DialogMethod,
   title: Type.String(),
 };
@@ -89,16 +89,16 @@ export const Dialog = Type.Object(
   {
     ...about,
     sessionId: SessionId,
-    generation: Type.Integer({ minimum: 1, description: "Which of the session's children asks." }),
-    runId: Type.Optional({ ...RunId, description: "The run that is on; an extension's command can ask without one." }),
+    generation: Type.Integer({ minimum: 1, description: "The generation of the child that asks." }),
+    runId: Type.Optional({ ...RunId, description: "The current run; an extension's command can ask without one." }),
     message: Type.Optional(Type.String({ description: "Of a `confirm`." })),
     options: Type.Optional(Type.Array(Type.String(), { description: "Of a `select`." })),
-    placeholder: Type.Optional(Type.String({ description: "Of an `input`." })),
-    prefill: Type.Optional(Type.String({ description: "Of an `editor`." })),
+    placeholder: Type.Optional(Type.String({ description: "The placeholder of an `input`." })),
+    prefill: Type.Optional(Type.String({ description: "The initial text of an `editor`." })),
     owner: Type.Optional({
       ...By,
       description:
-        "The client whose prompt or push led to the question: it started the run, or its prompt is not taken yet. Absent if unknown or ambiguous.",
+        "The client whose prompt or push caused the question: it started the run, or its prompt has not been taken yet. Absent if unknown or ambiguous.",
     }),
     openToOthersAt: Type.Optional(openToOthersAt),
     openedAt: Timestamp,
@@ -108,7 +108,7 @@ export const Dialog = Type.Object(
     },
     unattendedUntil: Type.Optional({
       ...Timestamp,
-      description: "Present while no subscriber can answer: when it is cancelled unless one appears.",
+      description: "Present while no subscriber can answer: the time when it is cancelled unless one appears.",
     }),
     state: Type.Enum(["open", "resolved"]),
     resolution: Type.Optional(DialogResolution),
@@ -117,7 +117,7 @@ export const Dialog = Type.Object(
 );
 export type Dialog = Static<typeof Dialog>;
 
-/** A dialog in a word or two, for lists of sessions. */
+/** Summary of a dialog, for lists of sessions. */
 export const DialogSummary = Type.Object(
   { ...about, title: Type.String({ description: "Its first 200 characters." }), deadline: Timestamp },
   { additionalProperties: false },

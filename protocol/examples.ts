@@ -8,11 +8,11 @@ export interface Example {
 }
 
 export interface ExampleOptions {
-  /** Whether optional properties are in it too. Default: false. */
+  /** Whether to include optional properties. Default: false. */
   readonly withOptional?: boolean;
 }
 
-/** Values of properties of this name, where their schema allows them; the first that fits is taken. */
+/** Values for properties with these names; the first value that fits the schema is taken. */
 const byName: Readonly<Record<string, readonly unknown[]>> = {
   sessionId: ["01920000-0000-7000-8000-000000000001"],
   from: ["01920000-0000-7000-8000-000000000001"],
@@ -40,7 +40,7 @@ const byName: Readonly<Record<string, readonly unknown[]>> = {
   at: [1_795_231_512_538],
 };
 
-/** Texts for what has no name above: the first that the pattern allows. */
+/** Texts for other properties: the first that matches the pattern. */
 const texts = [
   "text",
   "/home/ada/project",
@@ -55,8 +55,8 @@ const texts = [
 ];
 
 /**
- * One call of each method and its answer, made from the method's schemas: the required params, and what the result always has.
- * A test holds them against the schemas.
+ * An example call of each method and its answer, built from the method's schemas: the required params, and the
+ * required fields of the result. A test validates them against the schemas.
  */
 export function exampleOf(method: MethodName): Example {
   const { params, result } = methods[method];
@@ -66,7 +66,7 @@ export function exampleOf(method: MethodName): Example {
   };
 }
 
-/** A value that a schema allows. Throws where none of the texts known here fits. */
+/** A value that a schema allows. Throws if none of the known texts fits. */
 export function exampleValue(schema: object, options: ExampleOptions = {}): unknown {
   return valueFor(schema as JsonSchema, "", options);
 }

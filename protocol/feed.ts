@@ -11,7 +11,7 @@ export const FeedSeq = Type.Integer({ minimum: 0, description: "A position in th
 
 export const FeedEpoch = {
   ...Epoch,
-  description: "The name of the daemon's feed. Numbers are meaningless in a feed with another name.",
+  description: "The name of the daemon's feed. Numbers are only valid in the feed with this name.",
 };
 
 /** Position of the feed. */
@@ -35,17 +35,17 @@ export const DaemonEvent = Type.Object(
     after: {
       ...FeedSeq,
       description:
-        "The number before it that this connection has: that of the event before, the end of a gap, or its cursor. Numbers between are of sessions that its token does not know.",
+        "The previous number on this connection: of the event before, the end of a gap, or the cursor. Numbers in between belong to sessions that the token cannot see.",
     },
     at: { ...Timestamp, description: "When it was stored, in Unix milliseconds." },
     kind: Type.Enum(["session", "run", "delivery", "dialog"]),
     state: Type.Enum([...states], {
       description:
-        "Of a session `created`, `changed` or `closed`; of a run its outcome; of a delivery the state in which it is " +
-        "settled, and each later one; of a dialog `open` or `resolved`.",
+        "For a session `created`, `changed` or `closed`; for a run its outcome; for a delivery its first settled state, " +
+        "and each later one; for a dialog `open` or `resolved`.",
     }),
     sessionId: SessionId,
-    runId: Type.Optional({ ...RunId, description: "Of a run that has ended." }),
+    runId: Type.Optional({ ...RunId, description: "For an ended run: its id." }),
     deliveryId: Type.Optional({ ...DeliveryId, description: "Of a delivery." }),
     dialogId: Type.Optional({ ...DialogId, description: "Of a dialog." }),
   },
@@ -60,7 +60,7 @@ export const FeedGap = Type.Object(
     to: FeedSeq,
     reason: Type.Enum(["not_retained", "log_reset"], {
       description:
-        "`not_retained`: forgotten for a bound. `log_reset`: the cursor is of another feed; all that is kept follows.",
+        "`not_retained`: deleted because of a limit. `log_reset`: the cursor belongs to another feed; all stored events follow.",
     }),
   },
   { additionalProperties: false },

@@ -23,13 +23,14 @@ export const fixedRoutes: readonly FixedRoute[] = [
   {
     verb: "POST",
     path: RPC_PATH,
-    summary: "One JSON-RPC text, its answer in the response: every method that needs no connection, and batches.",
+    summary:
+      "One JSON-RPC request or batch, with the answer in the response; methods that need a connection are not available.",
     answers: "application/json",
   },
   {
     verb: "GET",
     path: WEBSOCKET_PATH,
-    summary: "Opens a WebSocket: JSON-RPC in both directions. Without an upgrade it is 426.",
+    summary: "Opens a WebSocket with JSON-RPC in both directions. Without an upgrade the status is 426.",
     answers: "application/problem+json",
   },
   {

@@ -9,16 +9,16 @@ export const SessionId = Type.String({
 /** A delivery's id: chosen by the client, otherwise a UUIDv7. */
 export const DeliveryId = Type.String({
   pattern: "^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$",
-  description: "Chosen by the client (letters, digits and . _ : -, the first a letter or digit), else a UUIDv7.",
+  description: "Chosen by the client (letters, digits and . _ : -, the first a letter or digit), otherwise a UUIDv7.",
 });
 
 /** A prompt's id: chosen by the client, otherwise a UUIDv7. */
 export const PromptId = Type.String({
   pattern: "^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$",
-  description: "Chosen by the client (letters, digits and . _ -, the first a letter or digit), else a UUIDv7.",
+  description: "Chosen by the client (letters, digits and . _ -, the first a letter or digit), otherwise a UUIDv7.",
 });
 
-export const RunId = Type.String({ description: "A UUIDv7, given by the daemon to each run." });
+export const RunId = Type.String({ description: "A UUIDv7 that the daemon assigns to each run." });
 
 /** Unix milliseconds. */
 export const Timestamp = Type.Integer({ minimum: 0, description: "Unix milliseconds." });

@@ -1,6 +1,6 @@
 import type * as TypeBox from "typebox";
 
-/** The builders that the wire needs. Their types are typebox's, from which `Static` derives ours. */
+/** The builders that the wire needs, with typebox's types, from which `Static` derives ours. */
 type Builders = Pick<
   typeof TypeBox.Type,
   | "Array"
@@ -18,7 +18,7 @@ type Builders = Pick<
   | "Unknown"
 >;
 
-/** The keywords of JSON Schema that the wire's and the configuration's schemas use. */
+/** The JSON Schema keywords in the schemas of the wire and the configuration. */
 export interface JsonSchema {
   readonly type?: string;
   readonly description?: string;
@@ -53,8 +53,8 @@ type Schema = Readonly<Record<string, unknown>>;
 const optional = "~optional";
 
 /**
- * Builds plain JSON schemas, the same that typebox builds: loading that library would cost every daemon and every
- * client some 8 MiB for a dozen of its functions.
+ * Builds plain JSON schemas, identical to typebox's: loading that library would cost every daemon and every client
+ * about 8 MiB for a dozen functions.
  */
 export const Type = {
   Array: (items: Schema, options?: Schema) => ({ type: "array", items, ...options }),

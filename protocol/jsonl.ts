@@ -6,7 +6,7 @@ export interface JsonlOptions {
   readonly maxRecordBytes: number;
   /** One record without its LF (and without one CR before it). May be a view of the chunk: copy it to keep it. */
   readonly onRecord: (record: Buffer) => void;
-  /** A record was too long: its first bytes, and how long it was. */
+  /** Called for a record that is too long, with its first bytes and its length. */
   readonly onOversize: (head: Buffer, bytes: number) => void;
 }
 

@@ -1,7 +1,7 @@
 import type { ErrorName } from "./errors.ts";
 import { isReading, type MethodRow } from "./method-row.ts";
 
-/** Errors that every method can give, and that the rows therefore do not list. */
+/** Errors of every method, which the rows therefore do not list. */
 const commonErrors = [
   "invalid_params",
   "internal_error",

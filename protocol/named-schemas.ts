@@ -31,7 +31,7 @@ import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "./se
 import { StoredSessionInfo } from "./stored-session.ts";
 import { TokenInfo } from "./token-methods.ts";
 
-/** The schemas of the wire that have a name of their own in documents: objects, */
+/** Schemas of objects that have names in documents. */
 export const namedObjects: Readonly<Record<string, TSchema>> = {
   SessionInfo,
   PromptResult,
@@ -98,7 +98,7 @@ export const namedObjects: Readonly<Record<string, TSchema>> = {
   ToolResultsOptions: OptimisationOptions.properties.toolResults,
 };
 
-/** and others. */
+/** Other named schemas. */
 export const namedTypes: Readonly<Record<string, TSchema>> = {
   SessionId,
   DeliveryId,

@@ -1,6 +1,6 @@
 /**
- * The JSON Pointer (RFC 6901) of a number in a JSON value that is not finite, if there is any. JSON text can have one, such
- * as `1e400`, which is read as Infinity and would be written as null.
+ * The JSON Pointer (RFC 6901) of the first number in a JSON value that is not finite, or undefined. JSON text can
+ * contain one, such as `1e400`, which is parsed as Infinity and would be written as null.
  */
 export function nonFiniteIn(value: unknown): string | undefined {
   const open: (readonly [path: string, value: unknown])[] = [["", value]];

@@ -24,18 +24,18 @@ export interface NotificationRow {
 }
 
 /**
- * What a connection gets for the sessions that it has subscribed to. All of a session's share one `seq`, but those of
- * `provider/`: only who asks for them gets them, and what others get has no holes.
+ * Notifications about the sessions to which a connection is subscribed. All except those of `provider/` share one
+ * `seq` per session; `provider/` notifications are sent only on request, so that others see no holes.
  */
 export const notifications = {
   "daemon/sessionChanged": {
     summary:
-      "A session was created, has changed or was closed: for lists that stay current, after `daemon/subscribe`. It has no `seq`. Changes that follow each other closely are one notification, with the session as it is then.",
+      "A session was created, changed or closed: keeps lists of sessions current, after `daemon/subscribe`. It has no `seq`. Changes in quick succession are one notification, with the session's newest state.",
     params: Type.Object(
       {
         sessionId: SessionId,
         change: Type.Enum(["created", "changed", "closed"]),
-        session: Type.Optional({ ...SessionInfo, description: "Absent when it was closed." }),
+        session: Type.Optional({ ...SessionInfo, description: "Absent if the session was closed." }),
       },
       { additionalProperties: false },
     ),
@@ -43,22 +43,22 @@ export const notifications = {
   },
   "daemon/event": {
     summary:
-      "Something has happened in one of all sessions, in the order in which it was stored, after `daemon/subscribe` with `after`. A reference: what it is about is read by its id.",
+      "An event in any session, in storage order, after `daemon/subscribe` with `after`. It is a reference: read the details by its ids.",
     params: DaemonEvent,
     since: "0.1.0",
   },
   "daemon/gap": {
-    summary: "Numbers of the daemon's feed that cannot be replayed, in their place of the order.",
+    summary: "Numbers of the daemon's feed that cannot be replayed, at their position in the order.",
     params: FeedGap,
     since: "0.1.0",
   },
   "session/event": {
-    summary: "Something pi reported, in the order in which pi reported it.",
+    summary: "An event that pi reported, in pi's order.",
     params: Envelope,
     since: "0.1.0",
   },
   "session/gap": {
-    summary: "Numbers of the session's log that are not sent to this connection, in their place of the order.",
+    summary: "Numbers of the session's log that are not sent to this connection, at their position in the order.",
     params: Type.Object({ sessionId: SessionId, ...Gap.properties }, { additionalProperties: false }),
     since: "0.1.0",
   },
@@ -72,12 +72,12 @@ export const notifications = {
         by: Type.Optional(By),
         session: SessionInfo,
         lostPrompts: Type.Optional(
-          Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
+          Type.Array(LostPrompt, { description: "Prompts that pi had accepted and lost when it ended." }),
         ),
         restored: Type.Optional(
           Type.Literal(true, {
             description:
-              "An ephemeral session has another pi, which has the session's context alone: what was said since is lost.",
+              "An ephemeral session has a new pi, which has only the session's context: later messages are lost.",
           }),
         ),
       },
@@ -86,21 +86,22 @@ export const notifications = {
     since: "0.1.0",
   },
   "session/replaced": {
-    summary: "Another session has taken over this one's pi: by a fork or clone, or because an extension replaced it.",
+    summary:
+      "Another session took over this session's pi: by a fork or clone, or because an extension replaced the session.",
     params: Type.Object(
       {
         sessionId: SessionId,
         seq: Seq,
         at: Timestamp,
-        from: { ...SessionId, description: "This session. It goes on as one that has hibernated." },
-        to: { ...SessionId, description: "The session that is in the pi now." },
+        from: { ...SessionId, description: "This session. It continues as a hibernated one." },
+        to: { ...SessionId, description: "The session that now has the pi." },
       },
       { additionalProperties: false },
     ),
     since: "0.1.0",
   },
   "session/navigated": {
-    summary: "The session goes on from another entry of its tree: a client has moved there, or an extension.",
+    summary: "The session continues from another entry of its tree, because a client or an extension moved there.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), ...SessionNavigated.properties },
       { additionalProperties: false },
@@ -108,7 +109,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "session/labelled": {
-    summary: "A client or an extension has set or removed the label of an entry.",
+    summary: "A client or an extension set or removed the label of an entry.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), ...SessionLabelled.properties },
       { additionalProperties: false },
@@ -124,14 +125,14 @@ export const notifications = {
         at: Timestamp,
         write: ForeignWrite,
         action: ForeignWriteAction,
-        to: Type.Optional({ ...SessionId, description: "With `forked`: the session that goes on with its branch." }),
+        to: Type.Optional({ ...SessionId, description: "With `forked`: the session that continues its branch." }),
       },
       { additionalProperties: false },
     ),
     since: "0.1.0",
   },
   "session/controlChanged": {
-    summary: "Who controls the session, or whether that matters, has changed.",
+    summary: "The controller or the control policy of the session changed.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), control: Control, change: ControlChange },
       { additionalProperties: false },
@@ -139,7 +140,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "prompt/updated": {
-    summary: "A prompt of the session has come further.",
+    summary: "A prompt of the session changed its state.",
     params: PromptUpdated,
     since: "0.1.0",
   },
@@ -149,7 +150,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "run/ended": {
-    summary: "A run has ended. Each that began ends exactly once, also by the end of pi or of the daemon.",
+    summary: "A run has ended. Each run ends exactly once, even if pi or the daemon ends.",
     params: RunEnded,
     since: "0.1.0",
   },
@@ -163,7 +164,7 @@ export const notifications = {
   },
   "provider/requestPrepared": {
     summary:
-      "A request leaves for the model's provider. Exactly one of the two others follows with the same requestId.",
+      "A request is sent to the model's provider. Exactly one of `provider/requestDelivered` and `provider/requestFailed` follows with the same requestId.",
     params: RequestPrepared,
     since: "0.1.0",
   },
@@ -178,7 +179,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "dialog/opened": {
-    summary: "An extension asks something. Everybody subscribed hears of it; `dialog/respond` answers it.",
+    summary: "An extension opened a dialog. All subscribers receive it; `dialog/respond` answers it.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, dialog: Dialog },
       { additionalProperties: false },
@@ -186,7 +187,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "dialog/updated": {
-    summary: "A dialog's owner has left before `openToOthersAt`: all clients may answer it now.",
+    summary: "A dialog's owner left before `openToOthersAt`: all clients may answer it now.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogUpdate },
       { additionalProperties: false },
@@ -194,7 +195,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "dialog/resolved": {
-    summary: "A dialog has ended. One that could not be offered to anybody has no `dialog/opened` before it.",
+    summary: "A dialog has ended. A dialog that was never open has no preceding `dialog/opened`.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogEnd },
       { additionalProperties: false },
@@ -203,7 +204,7 @@ export const notifications = {
   },
   "dialog/unsupported": {
     summary:
-      "An extension has called `ctx.ui.custom()`, which needs a terminal: it got `undefined`, or an error where `customUi` is `throw`.",
+      "An extension called `ctx.ui.custom()`, which needs a terminal: it got `undefined`, or an error if `customUi` is `throw`.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogUnsupported.properties },
       { additionalProperties: false },
@@ -211,7 +212,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "pending/updated": {
-    summary: "What extensions inside pi have in the background: all of it, at each change. For display only.",
+    summary: "All background work of extensions inside pi, at each change. For display only.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, pending: Type.Array(PendingItem, { maxItems: 100 }) },
       { additionalProperties: false },
@@ -219,7 +220,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "context/failed": {
-    summary: "A session has started without the context that it was to have, since `context.onError` is `warn`.",
+    summary: "A session started without its requested context, because `context.onError` is `warn`.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, error: ContextError },
       { additionalProperties: false },
@@ -227,7 +228,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "cache/broken": {
-    summary: "A request could not use what the provider had cached of the one before. Only with the part `cache`.",
+    summary: "A request could not use the provider's cache of the previous request. Only with the part `cache`.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...CacheBroken.properties },
       { additionalProperties: false },
@@ -235,7 +236,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "cost/checkpointed": {
-    summary: "What was spent since the last checkpoint. Only with the part `cost`.",
+    summary: "Costs since the last checkpoint. Only with the part `cost`.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...CostCheckpointed.properties },
       { additionalProperties: false },
@@ -251,7 +252,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "optimisation/degraded": {
-    summary: "A part of the optimisation does less than it should, and why. Told once for each reason.",
+    summary: "A part of the optimisation is degraded, and why. Sent once for each reason.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...Degraded.properties },
       { additionalProperties: false },
@@ -259,7 +260,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "pruning/changed": {
-    summary: "Blocks, or outputs, have left the context or have come back. Only with pruning.",
+    summary: "Blocks or outputs were removed from the context or restored. Only with pruning.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...PruningChanged.properties },
       { additionalProperties: false },
@@ -275,8 +276,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "pruning/degraded": {
-    summary:
-      "Pruning does less than it should, and why. Told once for each reason, until it does what it should again.",
+    summary: "Pruning is degraded, and why. Sent once for each reason until it recovers.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...PruningDegraded.properties },
       { additionalProperties: false },

@@ -59,7 +59,7 @@ export function openApiDocument(version: string, table: MethodTable = methods): 
 
 const problemSchema = {
   type: "object",
-  description: "An error (RFC 9457), with what it has to add.",
+  description: "An error (RFC 9457), with additional fields of its kind.",
   properties: {
     type: { type: "string" },
     title: { type: "string" },
@@ -78,11 +78,11 @@ const oneOrBatch = (name: keyof typeof rpcSchemas): Json => ({
 });
 const rpcId = { type: ["string", "number", "null"] };
 
-/** The bodies of JSON-RPC 2.0. */
+/** The JSON-RPC 2.0 bodies. */
 const rpcSchemas = {
   RpcRequest: {
     type: "object",
-    description: "A call; a notification where it has no `id`.",
+    description: "A call; a notification if it has no `id`.",
     properties: { jsonrpc: { const: "2.0" }, id: rpcId, method: { type: "string" }, params: { type: "object" } },
     required: ["jsonrpc", "method"],
     additionalProperties: false,
@@ -97,7 +97,7 @@ const rpcSchemas = {
     type: "object",
     properties: {
       jsonrpc: { const: "2.0" },
-      id: { ...rpcId, description: "`null` where the body was not JSON or not a request." },
+      id: { ...rpcId, description: "`null` if the body was not JSON or not a request." },
       error: {
         type: "object",
         properties: {
@@ -135,10 +135,10 @@ function rpcOperation(): Json {
     requestBody: { required: true, content: json(oneOrBatch("RpcRequest"), request) },
     responses: {
       200: {
-        description: "The answer, or those of a batch: results, and errors of calls.",
+        description: "The answer, or the answers of a batch: results, and errors of calls.",
         content: json(oneOrBatch("RpcAnswer"), { jsonrpc: "2.0", id: 1, result }),
       },
-      204: { description: "The body held notifications only." },
+      204: { description: "The body contained only notifications." },
       400: {
         description: "The body is not JSON, or not a request.",
         content: json(rpcRef("RpcFailure"), { jsonrpc: "2.0", id: null, error: { code, message, data } }),
@@ -197,7 +197,10 @@ function otherwise({ method, row, route }: Target): string {
   return `${when}: \`${method}\`. ${row.summary}`;
 }
 
-/** What stands in the path, in the query and in headers. With a body, what is not in the path can be in the query too. */
+/**
+ * Parameters in the path, in the query and in headers. Even with a body, params that are not in the path can be in
+ * the query.
+ */
 function parametersOf({ method, row, route }: Target): Json[] {
   const inPath = namesIn(route);
   const { properties = {}, required = [] } = row.params as ObjectSchema;
@@ -226,7 +229,7 @@ function parametersOf({ method, row, route }: Target): Json[] {
       schema: refer(properties["idempotencyKey"]),
     });
   if (route.stream === true) {
-    const description = "The id of the last event that the client has: it goes on behind that.";
+    const description = "The id of the last event that the client has received; the stream continues after it.";
     parameters.push({ name: "Last-Event-ID", in: "header", required: false, description, schema: { type: "string" } });
   }
   return parameters;
@@ -255,7 +258,7 @@ function bodyOf({ method, row, route }: Target): Json {
   };
 }
 
-/** A part of the example of a method; none for methods of other tables. */
+/** A part of a method's example; undefined for methods of other tables. */
 function exampleIn(method: string, part: (example: Example) => unknown): Json {
   if (!isMethodName(method)) return {};
   const example = part(exampleOf(method));
@@ -287,7 +290,7 @@ function isList(schema: Json): boolean {
   return schema["type"] === "array";
 }
 
-/** A schema, or a reference to one that has a name, with its own description and default. */
+/** A schema, or a reference to a named one, with its own description and default. */
 function refer(schema: unknown): unknown {
   if (typeof schema !== "object" || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(refer);
@@ -301,7 +304,7 @@ function refer(schema: unknown): unknown {
   };
 }
 
-/** A schema without its own description and default: the same type may have others where it is used. */
+/** A schema without its own description and default, which may differ where the same type is used. */
 function shapeOf(schema: object): string {
   return JSON.stringify({ ...schema, description: undefined, default: undefined });
 }

@@ -6,7 +6,10 @@ import { type MethodName, methods } from "./methods.ts";
 import { notifications } from "./notifications.ts";
 import { PROTOCOL_VERSION, WEBSOCKET_PATH } from "./wire.ts";
 
-/** The protocol as an OpenRPC 1.3 document. `notifications` and `errors` beyond OpenRPC stand under `x-` keys. */
+/**
+ * The protocol as an OpenRPC 1.3 document. `notifications` and `errors`, which OpenRPC does not define, have `x-`
+ * keys.
+ */
 export function openRpcDocument(version: string): Record<string, unknown> {
   return {
     openrpc: "1.3.2",
@@ -33,7 +36,7 @@ export function openRpcDocument(version: string): Record<string, unknown> {
   };
 }
 
-/** The properties of an object's schema as params by their names. */
+/** The properties of an object's schema as params by name. */
 function paramsOf(schema: object): readonly Record<string, unknown>[] {
   const { properties, required = [] } = schema as {
     readonly properties: Readonly<Record<string, unknown>>;

@@ -2,8 +2,9 @@ import { defaultOptimisation } from "./optimisation/config.ts";
 import { defaultPruning } from "./pruning/config.ts";
 
 /**
- * Each option of `optimisation` and `pruning` by its path, and its default as JSON: the value when no layer of the configuration has
- * one. The schemas do not declare these defaults: a client that sent them would override the layers below the call.
+ * Each option of `optimisation` and `pruning` by its path, and its default as JSON: the value if no layer of the
+ * configuration sets it. The schemas do not declare these defaults: a client that sent them would override the layers
+ * below the call.
  */
 export function optionDefaults(): readonly (readonly [string, string])[] {
   return [...within("optimisation", defaultOptimisation), ...within("pruning", defaultPruning)];

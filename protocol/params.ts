@@ -3,17 +3,18 @@ import type { ErrorName } from "./errors.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
-// What several rows of the method table share.
+// Shared by several rows of the method table.
 
 export const sessionIdOnly = params({ sessionId: SessionId });
 export const empty = params({});
 export const idempotencyKey = Type.Optional(
   Type.String({
     pattern: "^[!-~]{1,128}$",
-    description: "Same key and same params: the first result again. Same key, other params: `conflict`.",
+    description:
+      "With the same key and params, the first result is returned again. With the same key and other params: `conflict`.",
   }),
 );
-/** Errors of calls that need the session's pi, which is started if there is none. */
+/** Errors of calls that need the session's pi, and start one if necessary. */
 export const childErrors = [
   "session_not_found",
   "session_closed",
@@ -42,17 +43,17 @@ export const commandErrors = [
 /** Errors of queries that do not start a pi. */
 export const questionErrors = [...commandErrors, "session_asleep"] as const satisfies readonly ErrorName[];
 export const sessionName = Type.String({
-  // Control characters and lone surrogates would not be the same in the daemon, in pi and in the store.
+  // Control characters and lone surrogates would differ between the daemon, pi and the store.
   pattern: "^(?!-)[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]{1,200}$",
-  description: "A name for lists, also in pi's own: no control characters, and no `-` in front.",
+  description: "A name for lists, including pi's own: without control characters, and without a leading `-`.",
 });
 export const message = {
   sessionId: SessionId,
   text: Type.String({
     minLength: 1,
-    description: "The user's words. A text that begins with `/` may be a command, template or skill of pi's.",
+    description: "The user's text. A text that begins with `/` may be a command, template or skill of pi.",
   }),
-  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64, description: "Sent with the text." })),
+  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64, description: "Images that are sent with the text." })),
   idempotencyKey,
 };
 
@@ -61,7 +62,7 @@ export function params<T extends Parameters<typeof Type.Object>[0]>(properties: 
   return Type.Object(properties, { additionalProperties: false });
 }
 
-/** A tool's name or pattern, as pi's `--tools` takes it. */
+/** A tool's name or pattern, in the format of pi's `--tools`. */
 export function toolPattern() {
   return Type.String({ pattern: "^[+A-Za-z_][A-Za-z0-9_.*:-]{0,127}$" });
 }

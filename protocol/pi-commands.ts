@@ -1,10 +1,10 @@
-/** How a documented command of pi's is reached through the daemon. */
+/** How clients reach a documented command of pi. */
 export interface PiCommandRoute {
-  /** The method that does it. Absent where clients cannot have it done yet. */
+  /** The method for it. Absent if clients cannot use it. */
   readonly method?: string;
-  /** Whether `session/command` takes it too. It does not take what the daemon must see, or has to bound. */
+  /** Whether `session/command` also accepts it. Commands that the daemon must see or limit are refused there. */
   readonly asItIs: boolean;
-  /** The setting in the user's shared settings file that it rewrites (measured on both versions). */
+  /** The setting in the user's shared settings file that the command rewrites (measured on both versions). */
   readonly setting?: string;
 }
 
@@ -45,7 +45,7 @@ export const piCommands = {
   get_commands: { method: "session/getCommands", asItIs: true },
 } as const satisfies Readonly<Record<string, PiCommandRoute>>;
 
-/** How a command is reached, if pi's documents have it. */
+/** How a command is reached, if pi documents it. */
 export function routeOf(command: string): PiCommandRoute | undefined {
   return Object.hasOwn(piCommands, command) ? piCommands[command as keyof typeof piCommands] : undefined;
 }

@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import { cachedFields } from "./cached.ts";
 import { Type } from "./json-schema.ts";
 
-// What pi answers to its commands (docs/rpc-commands.md of pi). Newer versions of pi may add fields to each of these.
+// pi's answers to commands (docs/rpc-commands.md of pi). Newer versions of pi may add fields to each of these.
 
 const open = { additionalProperties: true } as const;
 
@@ -12,13 +12,13 @@ export const PiModel = Type.Object(
     provider: Type.String(),
     name: Type.Optional(Type.String()),
     api: Type.Optional(Type.String()),
-    reasoning: Type.Optional(Type.Boolean({ description: "Whether it can think." })),
+    reasoning: Type.Optional(Type.Boolean({ description: "Whether it supports thinking." })),
     input: Type.Optional(Type.Array(Type.String(), { description: "`text`, `image`." })),
     contextWindow: Type.Optional(Type.Number({ description: "Tokens." })),
-    maxTokens: Type.Optional(Type.Number({ description: "Tokens of one answer." })),
-    cost: Type.Optional(Type.Object({}, { ...open, description: "US dollars for a million tokens of each kind." })),
+    maxTokens: Type.Optional(Type.Number({ description: "Maximum tokens of one answer." })),
+    cost: Type.Optional(Type.Object({}, { ...open, description: "US dollars per million tokens of each kind." })),
   },
-  { ...open, description: "A model as pi describes it." },
+  { ...open, description: "A model, in pi's format." },
 );
 export type PiModel = Static<typeof PiModel>;
 
@@ -26,7 +26,9 @@ export const PiState = Type.Object(
   {
     model: Type.Optional(PiModel),
     thinkingLevel: Type.Optional(Type.String()),
-    isStreaming: Type.Boolean({ description: "Whether a run is on, retries and pauses between them included." }),
+    isStreaming: Type.Boolean({
+      description: "Whether a run is active, including retries and the pauses between them.",
+    }),
     isCompacting: Type.Optional(Type.Boolean()),
     steeringMode: Type.Optional(Type.String()),
     followUpMode: Type.Optional(Type.String()),
@@ -35,27 +37,24 @@ export const PiState = Type.Object(
     sessionName: Type.Optional(Type.String()),
     autoCompactionEnabled: Type.Optional(Type.Boolean()),
     messageCount: Type.Optional(Type.Integer()),
-    pendingMessageCount: Type.Optional(Type.Integer({ description: "Users' messages in pi's queue." })),
+    pendingMessageCount: Type.Optional(Type.Integer({ description: "User messages in pi's queue." })),
     ...cachedFields,
   },
-  { ...open, description: "pi's state, in its own words." },
+  { ...open, description: "pi's state, in its own format." },
 );
 
-const message = Type.Object(
-  { role: Type.String() },
-  { ...open, description: "docs/message-types.md of pi has its forms." },
-);
+const message = Type.Object({ role: Type.String() }, { ...open, description: "See docs/message-types.md of pi." });
 export const PiMessages = Type.Object({ messages: Type.Array(message), ...cachedFields }, open);
 
 const entry = Type.Object(
   { type: Type.String(), id: Type.String(), parentId: Type.Union([Type.String(), Type.Null()]) },
   { ...open, description: "An entry of the session file (docs/session-format.md of pi)." },
 );
-const leafId = Type.Union([Type.String(), Type.Null()], { description: "Where the active branch ends." });
+const leafId = Type.Union([Type.String(), Type.Null()], { description: "The last entry of the active branch." });
 export const PiEntries = Type.Object({ entries: Type.Array(entry), leafId, ...cachedFields }, open);
 
 const treeNode = Type.Object(
-  { entry, children: Type.Array(Type.Object({}, { ...open, description: "A node as this one." })) },
+  { entry, children: Type.Array(Type.Object({}, { ...open, description: "A node of the same type." })) },
   open,
 );
 export const PiTree = Type.Object({ tree: Type.Array(treeNode), leafId, ...cachedFields }, open);
@@ -109,7 +108,7 @@ export const PiStats = Type.Object(
           contextWindow: Type.Number(),
           percent: Type.Union([Type.Number(), Type.Null()]),
         },
-        { ...open, description: "`null` behind a compaction, until the model has answered again." },
+        { ...open, description: "`null` after a compaction, until the model has answered again." },
       ),
     ),
     ...cachedFields,
@@ -123,19 +122,21 @@ export const PiCompaction = Type.Object(
     firstKeptEntryId: Type.String(),
     tokensBefore: Type.Number(),
     estimatedTokensAfter: Type.Optional(Type.Number({ description: "An estimate." })),
-    usage: Type.Optional(Type.Object({}, { ...open, description: "What the summary has cost." })),
+    usage: Type.Optional(Type.Object({}, { ...open, description: "The usage of the summary." })),
   },
-  { ...open, description: "pi's words on the compaction." },
+  { ...open, description: "pi's own details of the compaction." },
 );
 
 export const PiBash = Type.Object(
   {
-    bashId: Type.String({ description: "Events of its output have the id `bash:` and this." }),
-    output: Type.String({ description: "The end of it where it was truncated." }),
-    exitCode: Type.Optional(Type.Integer({ description: "Absent where it was cancelled or killed." })),
+    bashId: Type.String({ description: "Events of its output have the id `bash:` followed by this id." }),
+    output: Type.String({ description: "The output; only its end if it was truncated." }),
+    exitCode: Type.Optional(Type.Integer({ description: "Absent if it was cancelled or killed." })),
     cancelled: Type.Boolean(),
     truncated: Type.Boolean(),
-    fullOutputPath: Type.Optional(Type.String({ description: "The whole of a truncated output; pi's own file." })),
+    fullOutputPath: Type.Optional(
+      Type.String({ description: "pi's own file with the complete output, if it was truncated." }),
+    ),
   },
   open,
 );

@@ -1,4 +1,4 @@
-/** Whether a model of pi's has any price, by its field `cost`: USD for a million tokens. */
+/** Whether a model of pi has any price in its field `cost`: USD per million tokens. */
 export function hasAnyPrice(cost: unknown): boolean {
   return (
     typeof cost === "object" &&
@@ -7,8 +7,8 @@ export function hasAnyPrice(cost: unknown): boolean {
   );
 }
 
-/** Why no budget can be kept. `model`: as `provider/id`; absent: there is none. */
+/** Why a budget cannot be enforced. `model`: as `provider/id`; absent: no model is selected. */
 export function unpricedReason(model: string | undefined): string {
-  const why = model === undefined ? "There is no model" : `The model ${model} has no prices`;
-  return `${why}, so that no budget in USD can be kept.`;
+  const why = model === undefined ? "No model is selected" : `The model ${model} has no prices`;
+  return `${why}, so a budget in USD cannot be enforced.`;
 }

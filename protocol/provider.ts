@@ -5,10 +5,10 @@ import { Type } from "./json-schema.ts";
 import { providerLevels } from "./provider-level.ts";
 import { ModelRef } from "./session.ts";
 
-/** What a subscriber wants to hear of the requests to the provider. */
+/** How much a subscriber receives about requests to the provider. */
 export const ProviderLevel = Type.Enum(providerLevels, {
   description:
-    "What to tell of the session's requests to the model's provider. `summary`: each request and how it ended. `messages`: with pi's message list too. `payload`: with the payload too. Default: what this connection asked for before, else off.",
+    "Notifications about the session's requests to the model's provider. `summary`: each request and its outcome. `messages`: also pi's message list. `payload`: also the payload. Default: the previous value of this connection, initially off.",
 });
 export type ProviderLevel = Static<typeof ProviderLevel>;
 
@@ -22,22 +22,22 @@ const place = {
   },
   at: Timestamp,
 };
-const status = Type.Optional(Type.Integer({ description: "HTTP status, where the provider's API gives one." }));
+const status = Type.Optional(Type.Integer({ description: "HTTP status, if the provider's API has one." }));
 const payloadBytes = Type.Optional(
-  Type.Integer({ minimum: 0, description: "Bytes of the payload as JSON. Absent where pi shows no payload." }),
+  Type.Integer({ minimum: 0, description: "Bytes of the payload as JSON. Absent if pi does not provide the payload." }),
 );
 const payloadSha256 = Type.Optional(
   Type.String({ pattern: "^[0-9a-f]{64}$", description: "Hash of these bytes, in hexadecimal digits." }),
 );
 
-/** A request leaves for the provider. */
+/** A request is sent to the provider. */
 export const RequestPrepared = Type.Object(
   {
     ...place,
-    attempt: Type.Integer({ minimum: 1, description: "1, and one more at each retry of the same request by pi." }),
-    deliveryIds: Type.Array(DeliveryId, { description: "The pushes in its message list that are on their way." }),
+    attempt: Type.Integer({ minimum: 1, description: "1, plus one for each retry of the same request by pi." }),
+    deliveryIds: Type.Array(DeliveryId, { description: "The open deliveries in its message list." }),
     model: Type.Optional(ModelRef),
-    messageCount: Type.Integer({ minimum: 0, description: "Messages in pi's list, the system prompt among them." }),
+    messageCount: Type.Integer({ minimum: 0, description: "Messages in pi's list, including the system prompt." }),
     payloadBytes,
     payloadSha256,
     messagesBytes: Type.Optional(
@@ -47,12 +47,15 @@ export const RequestPrepared = Type.Object(
       Type.Array(Type.Unknown(), { description: "pi's message list (docs/message-types.md of pi)." }),
     ),
     payload: Type.Optional(
-      Type.Object({}, { additionalProperties: true, description: "What the provider gets, in its own API's shape." }),
+      Type.Object(
+        {},
+        { additionalProperties: true, description: "The payload for the provider, in the format of its API." },
+      ),
     ),
     truncated: Type.Optional(
       Type.Boolean({
         description:
-          "True when messages or payload were asked for and left out: larger than maxProviderBodyBytes, or not to be had.",
+          "True if requested messages or the payload were omitted: larger than maxProviderBodyBytes, or unavailable.",
       }),
     ),
   },
@@ -71,7 +74,7 @@ export const RequestDelivered = Type.Object(
       }),
     ),
     headersOmitted: Type.Optional(
-      Type.Integer({ minimum: 1, description: "How many headers were left out, beyond 64 of them or 16 KiB." }),
+      Type.Integer({ minimum: 1, description: "How many headers were omitted, beyond 64 of them or 16 KiB." }),
     ),
     evidence: Evidence,
     latencyMs: Type.Integer({ minimum: 0, description: "Time from sending the request to this evidence." }),
@@ -80,7 +83,7 @@ export const RequestDelivered = Type.Object(
   },
   {
     additionalProperties: false,
-    description: "The payload's facts are here when the request left once more with another payload.",
+    description: "The payload's fields are present if the request was sent again with another payload.",
   },
 );
 export type RequestDelivered = Static<typeof RequestDelivered>;
@@ -92,10 +95,10 @@ export const RequestFailed = Type.Object(
     status,
     reason: Type.Enum(["failed", "aborted", "unknown"], {
       description:
-        "`failed`: a refusal, a connection, an error of the provider. `aborted`: the run was. `unknown`: the child ended first.",
+        "`failed`: the provider refused it or failed, or the connection failed. `aborted`: the run was aborted. `unknown`: the child ended first.",
     }),
     error: Type.Optional(Type.String({ description: "Error text of the provider or pi, at most 1 KiB." })),
-    willRetry: Type.Optional(Type.Boolean({ description: "Whether pi said that it tries again by itself." })),
+    willRetry: Type.Optional(Type.Boolean({ description: "Whether pi announced a retry." })),
   },
   { additionalProperties: false },
 );

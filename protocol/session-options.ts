@@ -21,7 +21,7 @@ export type Labels = Static<typeof Labels>;
 
 export const CustomUi = Type.Enum(["undefined", "throw"], {
   description:
-    "What becomes of an extension's `ctx.ui.custom()`, which needs a terminal: `undefined`: it resolves with `undefined`, as in each pi in RPC mode. `throw`: it rejects with a `CustomUiUnsupportedError`. Default: as the daemon's configuration has it.",
+    "The result of an extension's `ctx.ui.custom()`, which needs a terminal: `undefined` resolves with `undefined`, like every pi in RPC mode; `throw` rejects with a `CustomUiUnsupportedError`. Default: the daemon's configuration.",
 });
 
 /** Options of pi's command line, and options that the daemon stores with a session. */
@@ -29,13 +29,13 @@ export const sessionOptions = {
   model: Type.Optional(
     Type.String({
       pattern: "^[^-\\s\\u0000-\\u001f][^\\s\\u0000-\\u001f]{0,255}$",
-      description: "`provider/id`, or a pattern as pi's `--model` takes it. Default: pi's own choice.",
+      description: "`provider/id`, or a pattern in the format of pi's `--model`. Default: pi's own choice.",
     }),
   ),
   provider: Type.Optional(
     Type.String({
       pattern: "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$",
-      description: "The model's provider, where `model` does not name it. Only with `model`.",
+      description: "The model's provider, if `model` does not include it. Requires `model`.",
     }),
   ),
   thinking: Type.Optional(ThinkingLevel),
@@ -47,16 +47,16 @@ export const sessionOptions = {
     Type.Array(toolPattern(), { minItems: 1, maxItems: 256, description: "Tools the model may not call." }),
   ),
   noTools: Type.Optional(
-    Type.Enum(["all", "builtin"], { description: "Turns all tools off, or pi's own, but for those in `tools`." }),
+    Type.Enum(["all", "builtin"], { description: "Turns off all tools, or pi's own, except those in `tools`." }),
   ),
   extensions: paths("Files or directories of extensions to load in addition to those that pi finds."),
   skills: paths("Files or directories of further skills."),
   promptTemplates: paths("Files or directories of further prompt templates."),
-  noExtensions: off("Loads no extensions but those in `extensions`."),
-  noSkills: off("Loads no skills but those in `skills`."),
-  noPromptTemplates: off("Loads no prompt templates but those in `promptTemplates`."),
+  noExtensions: off("Loads only the extensions in `extensions`."),
+  noSkills: off("Loads only the skills in `skills`."),
+  noPromptTemplates: off("Loads only the prompt templates in `promptTemplates`."),
   noContextFiles: off("Ignores AGENTS.md and similar context files."),
-  systemPrompt: text("Replaces pi's own."),
+  systemPrompt: text("Replaces pi's system prompt."),
   appendSystemPrompt: text("Appended to the system prompt, instead of pi's APPEND_SYSTEM.md."),
   sessionDir: Type.Optional({ ...path, description: "Directory of the session's file. Default: pi's own." }),
   approve: Type.Optional(
@@ -66,24 +66,25 @@ export const sessionOptions = {
     }),
   ),
   ephemeral: Type.Optional(
-    Type.Boolean({ default: false, description: "Keeps the conversation in pi's memory alone: it ends with its pi." }),
+    Type.Boolean({ default: false, description: "Keeps the conversation only in pi's memory: it ends with its pi." }),
   ),
   env: Type.Optional(
     Type.Record(Type.String(), Type.String({ maxLength: 32_768, pattern: "^[^\\u0000]*$" }), {
       maxProperties: 64,
       propertyNames: { pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}$" },
-      description: "Further environment of pi and its tools, of names that the daemon's configuration allows.",
+      description:
+        "Additional environment variables of pi and its tools; the daemon's configuration lists the allowed names.",
     }),
   ),
   labels: Type.Optional(Labels),
   customUi: Type.Optional(CustomUi),
   optimisation: Type.Optional({
     ...OptimisationOptions,
-    description: "How the session spends fewer tokens, and knows what it costs. A part that is not named is off.",
+    description: "Options to use fewer tokens and to track costs. Parts that are not named are off.",
   }),
   pruning: Type.Optional({
     ...PruningOptions,
-    description: "How the model and strategies keep the session's context small. Off, unless `enabled` is true.",
+    description: "How the model and strategies keep the session's context small. Off unless `enabled` is true.",
   }),
 };
 

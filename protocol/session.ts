@@ -16,19 +16,21 @@ export const ChildExit = Type.Object(
     at: Timestamp,
     code: Type.Union([Type.Integer(), Type.Null()]),
     signal: Type.Union([Type.String(), Type.Null()]),
-    expected: Type.Boolean({ description: "Whether the daemon had asked for it." }),
-    stderrTail: Type.String({ description: "The end of what pi wrote to stderr, at most 8 KiB." }),
+    expected: Type.Boolean({ description: "Whether the daemon ended it." }),
+    stderrTail: Type.String({ description: "The end of pi's stderr, at most 8 KiB." }),
   },
   { additionalProperties: false },
 );
 export type ChildExit = Static<typeof ChildExit>;
 
-/** A prompt that pi had accepted and lost when it ended: it is not in the transcript, and is not sent again by itself. */
+/**
+ * A prompt that pi had accepted and lost when it ended: it is not in the transcript, and is not resent automatically.
+ */
 export const LostPrompt = Type.Object(
   {
     promptId: PromptId,
-    text: Type.String({ description: "Its first 1,000 characters. `prompt/get` gives all of it." }),
-    length: Type.Integer({ minimum: 0, description: "Characters of the whole text." }),
+    text: Type.String({ description: "Its first 1,000 characters. `prompt/get` returns the complete text." }),
+    length: Type.Integer({ minimum: 0, description: "Characters of the complete text." }),
     at: Timestamp,
   },
   { additionalProperties: false },
@@ -49,15 +51,15 @@ export const SessionInfo = Type.Object(
     name: Type.Optional(Type.String()),
     file: Type.String({
       description:
-        "pi's session file. A terminal pi can open it while no child runs. Empty where the session is ephemeral.",
+        "pi's session file. A terminal pi can open it while no child is running. Empty if the session is ephemeral.",
     }),
     ephemeral: Type.Optional(
       Type.Enum(["living", "lost"], {
         description:
-          "Of a session that is kept in pi's memory alone. `lost`: its pi has ended, and the conversation with it; what needs a pi is `session_lost`.",
+          "Present for a session that exists only in pi's memory. `lost`: its pi has ended, and the conversation with it; calls that need a pi fail with `session_lost`.",
       }),
     ),
-    profile: Type.Optional(Type.String({ description: "The profile that it was created with." })),
+    profile: Type.Optional(Type.String({ description: "The profile of its creation." })),
     labels: Type.Optional(Type.Record(Type.String(), Type.String())),
     generation: Type.Integer({ minimum: 0, description: "How many children the session has had." }),
     pid: Type.Optional(Type.Integer({ description: "The child's process id." })),
@@ -70,16 +72,17 @@ export const SessionInfo = Type.Object(
     cursor: Seq,
     epoch: Epoch,
     pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
-    control: Type.Optional({ ...Control, description: "Absent: every client may act, and there is no lease." }),
+    control: Type.Optional({ ...Control, description: "Absent: every client may act, and no client has control." }),
     pendingDialogs: Type.Array(DialogSummary, {
       maxItems: 64,
-      description: "The dialogs that are open, the oldest first; `dialog/list` has all of them.",
+      description: "The oldest open dialogs, oldest first; `dialog/list` has all of them.",
     }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
     exit: Type.Optional(ChildExit),
     idleAfterMs: Type.Integer({
       minimum: 0,
-      description: "An idle child is ended after so long, and started again when it is needed. 0: never.",
+      description:
+        "How long a child may be idle before it is stopped. It is started again when needed. 0: never stopped.",
     }),
     restarts: Type.Optional(
       Type.Object(
@@ -87,10 +90,10 @@ export const SessionInfo = Type.Object(
           failures: Type.Integer({ minimum: 0, description: "Crashes and failed starts within the last 10 minutes." }),
           nextAt: Type.Optional({
             ...Timestamp,
-            description: "When the daemon tries again by itself. Absent: it does not; the next prompt or push does.",
+            description: "When the daemon retries automatically. Absent: the next prompt or push triggers a retry.",
           }),
         },
-        { additionalProperties: false, description: "Absent where nothing has failed lately." },
+        { additionalProperties: false, description: "Absent if nothing has failed recently." },
       ),
     ),
     unresponsive: Type.Optional(
@@ -99,7 +102,7 @@ export const SessionInfo = Type.Object(
         {
           additionalProperties: false,
           description:
-            "pi is alive but does not answer. The daemon does not end it; the field disappears when pi answers again.",
+            "pi is alive but does not answer. The daemon does not stop it; the field disappears when pi answers again.",
         },
       ),
     ),

@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import { SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
-/** One of pi's stored sessions that the daemon does not hold. */
+/** One of pi's stored sessions that is not open in the daemon. */
 export const StoredSessionInfo = Type.Object(
   {
     sessionId: SessionId,

@@ -10,13 +10,13 @@ export const EntryId = Type.String({
 const leaf = (description: string) => Type.Union([Type.String({ maxLength: 128 }), Type.Null()], { description });
 const closed = { additionalProperties: false } as const;
 
-/** What is told when the leaf of a session's tree was moved. */
+/** A move of the leaf of a session's tree. */
 export const SessionNavigated = Type.Object(
   {
-    from: leaf("Where the branch ended. `null`: before the first entry."),
-    to: leaf("Where it goes on."),
+    from: leaf("The previous last entry of the branch. `null`: before the first entry."),
+    to: leaf("The entry from which it continues."),
     summaryEntryId: Type.Optional(
-      Type.String({ maxLength: 128, description: "The entry with the summary of what was left." }),
+      Type.String({ maxLength: 128, description: "The entry with the summary of the abandoned branch." }),
     ),
   },
   closed,
@@ -37,27 +37,26 @@ export const EntryLabel = Type.Object(
   {
     entryId: Type.String(),
     label: Type.String(),
-    at: Type.Optional(Type.String({ description: "When it was set, as the session's file has it: ISO 8601." })),
+    at: Type.Optional(Type.String({ description: "When it was set, from the session's file: ISO 8601." })),
   },
   closed,
 );
 export type EntryLabel = Static<typeof EntryLabel>;
 
-/** What came of moving in the tree. */
+/** The result of a move in the tree. */
 export const Navigation = Type.Object(
   {
     outcome: Type.Enum(["moved", "unchanged", "cancelled"], {
       description:
-        "`unchanged`: the branch ends there already. `cancelled`: an extension did not allow it, or the summary was aborted; all is as before.",
+        "`unchanged`: the branch already ends there. `cancelled`: an extension refused it, or the summary was aborted; nothing changed.",
     }),
-    leafId: leaf("Where the branch ends now; the next message follows it."),
+    leafId: leaf("The new last entry of the branch; the next message follows it."),
     text: Type.Optional(
       Type.String({
-        description:
-          "Where `entryId` is a user's or a custom message: the branch ends before it, and this is its text.",
+        description: "If `entryId` is a user message or a custom message: its text; the branch ends before it.",
       }),
     ),
-    summaryEntryId: Type.Optional(Type.String({ description: "The entry with the summary of what was left." })),
+    summaryEntryId: Type.Optional(Type.String({ description: "The entry with the summary of the abandoned branch." })),
   },
   closed,
 );

@@ -3,11 +3,13 @@ import type { JsonSchema } from "./json-schema.ts";
 type Keywords = Readonly<Record<string, unknown>>;
 
 export interface TypeTextOptions {
-  /** How a type with a name is written. Default: its name. */
+  /** How a named type is written. Default: its name. */
   readonly name?: (name: string) => string;
   /** Whether fields and alternatives are sorted, so that their order in the code makes no difference. Default: false. */
   readonly isSorted?: boolean;
-  /** Whether an object is written as `object` alone, because {@link TypeText.fields} lists its fields. Default: false. */
+  /**
+   * Whether an object is written as just `object`, because {@link TypeText.fields} lists its fields. Default: false.
+   */
   readonly isOutline?: boolean;
 }
 
@@ -17,20 +19,20 @@ export interface Field {
   readonly path: string;
   readonly type: string;
   readonly isOptional: boolean;
-  /** The value when the field is absent, as JSON. */
+  /** The value if the field is absent, as JSON. */
   readonly default: string | undefined;
   readonly description: string;
 }
 
 /**
- * Writes JSON schemas in a notation close to TypeScript's, with all their bounds. Throws for a keyword that it does not know, rather
- * than leave it out.
+ * Writes JSON schemas in a notation close to TypeScript's, with all their bounds. Throws for an unknown keyword
+ * instead of omitting it.
  */
 export class TypeText {
   readonly #names: ReadonlyMap<string, string>;
   readonly #options: TypeTextOptions;
 
-  /** Where two types have the same schema, the first name in the alphabet is used. */
+  /** If two types have the same schema, the alphabetically first name is used. */
   constructor(named: Readonly<Record<string, object>>, options: TypeTextOptions = {}) {
     const names = Object.entries(named).toSorted(([a], [b]) => (a < b ? 1 : -1));
     this.#names = new Map(names.map(([name, schema]) => [structureOf(schema), name]));
@@ -49,7 +51,7 @@ export class TypeText {
     return this.#options.name === undefined ? name : this.#options.name(name);
   }
 
-  /** A schema itself, also where it has a name. */
+  /** A schema itself, even if it has a name. */
   body(schema: object): string {
     const { description: _prose, default: _value, type, ...bounds } = schema as Keywords;
     const { text, used } = this.#parts(type, bounds);
@@ -58,7 +60,7 @@ export class TypeText {
     return text;
   }
 
-  /** The fields of an object, and those of objects inside it that have no name. */
+  /** The fields of an object, including those of unnamed objects inside it. */
   fields(schema: object): readonly Field[] {
     return this.#fields(schema, "");
   }
@@ -156,7 +158,7 @@ export class TypeText {
   }
 }
 
-/** A schema without prose and without its default: the same type may have others where it is used. */
+/** A schema without prose and without its default, which may differ where the same type is used. */
 function structureOf(schema: object): string {
   return JSON.stringify({ ...schema, default: undefined }, (key, value: unknown) =>
     key === "description" && typeof value === "string" ? undefined : value,

@@ -5,7 +5,7 @@ import { type NotificationName, notifications } from "./notifications.ts";
 
 /** Checks values against the wire's schemas. Schemas are compiled at their first use. */
 export interface Validator {
-  /** The findings of a method's params; none when they are good. At most 32 are given. */
+  /** The findings of a method's params, at most 32; empty if they are valid. */
   params(method: MethodName, value: unknown): readonly ParamsFinding[];
   result(method: MethodName, value: unknown): readonly ParamsFinding[];
   notification(name: NotificationName, value: unknown): readonly ParamsFinding[];
@@ -20,8 +20,7 @@ const maxNodesForAllFindings = 2_000;
 
 export interface ValidatorOptions {
   /**
-   * Lets pass what a later version of the protocol may add: unknown fields, and unknown words where a text is one of a list.
-   * Default: false.
+   * Accepts additions of later protocol versions: unknown fields, and unknown values of enumerations. Default: false.
    */
   readonly ignoreUnknown?: boolean;
 }
@@ -51,7 +50,7 @@ interface CompilerOptions extends Required<ValidatorOptions> {
   readonly allErrors: boolean;
 }
 
-/** Compiles each schema once. The schemas are our own, so they are not checked themselves. */
+/** Compiles each schema once. Our own schemas are not validated. */
 function compiler({ allErrors, ignoreUnknown }: CompilerOptions): (schema: object) => ValidateFunction {
   const compiled = new Map<object, ValidateFunction>();
   let ajv: Ajv | undefined;
@@ -66,7 +65,7 @@ function compiler({ allErrors, ignoreUnknown }: CompilerOptions): (schema: objec
   };
 }
 
-/** A schema that lets pass what a later version may add to its values. */
+/** A schema that accepts additions of later protocol versions. */
 function opened(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(opened);
   if (typeof schema !== "object" || schema === null) return schema;
@@ -85,7 +84,7 @@ function openedAt(keyword: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value as object).map(([name, schema]) => [name, opened(schema)]));
 }
 
-/** How many values there are in a value, counted no further than just past `limit`. */
+/** The number of values inside a value, counted until just above `limit`. */
 function countNodes(value: unknown, limit: number): number {
   let count = 0;
   const open: unknown[] = [value];

@@ -4,7 +4,7 @@ export const PROTOCOL_VERSION = 1;
 /** Path of the WebSocket endpoint. */
 export const WEBSOCKET_PATH = "/v1/ws";
 
-/** The WebSocket subprotocol of the dialect that other hosts of pi speak, with few methods for one session. */
+/** The WebSocket subprotocol that other hosts of pi use, with a few methods for one session. */
 export const COMPAT_SUBPROTOCOL = "pi.rpc.v0";
 
 /** Path of its endpoint, before the session's id. */

@@ -80,7 +80,8 @@ export function requireOwnAgentDirectory(directory: string, env: NodeJS.ProcessE
   const { PI_CODING_AGENT_DIR: _chosen, ...others } = env;
   const theirs = [agentDirectoryOf(env), agentDirectoryOf(others)].map(whole);
   if (!theirs.includes(whole(directory))) return;
-  const why = "is pi's own configuration directory, which the daemon never writes. Omit it, or choose another directory";
+  const why =
+    "is pi's own configuration directory, which the daemon never writes. Omit it, or choose another directory";
   throw new StartError("config_invalid", `agentDirectory ${JSON.stringify(directory)} ${why}.`);
 }
 

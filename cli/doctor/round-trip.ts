@@ -79,7 +79,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
     const todo = "See the message; `pi-rpcd demo --keep` keeps the log and pi's session file for inspection.";
     if (loaded !== undefined) return [loaded, bad(names.roundTrip, found, todo)];
     const first =
-      "Update pi, or name another with --pi. If this package is new or changed, install it again: its helper extension may be broken.";
+      "Update pi, or choose another with --pi. If this package is new or changed, install it again: its helper extension may be broken.";
     return [bad(names.extension, found, first), skipped(names.roundTrip, "needs the extension")];
   } finally {
     await cleanup.run().catch(() => {});

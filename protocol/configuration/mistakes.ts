@@ -60,7 +60,7 @@ function look(schema: JsonSchema, value: unknown, place: Place, looking: Looking
   const say = (why: string): void => void looking.found.push({ place, why });
   if (schema.anyOf !== undefined) lookAtChoice(schema.anyOf, value, place, looking);
   else if (schema.enum !== undefined) {
-    if (!schema.enum.includes(value)) say(`${shown(value)} is none of ${schema.enum.map(shown).join(", ")}`);
+    if (!schema.enum.includes(value)) say(`${shown(value)} is not one of ${schema.enum.map(shown).join(", ")}`);
   } else if (!hasType(schema, value)) say(`${shown(value)} is not ${typeName(schema)}`);
   else if (Array.isArray(value)) lookAtList(schema, value, place, looking);
   else if (isFields(value)) lookAtObject(schema, value, place, looking);
@@ -86,7 +86,7 @@ function lookAtObject(
   const keys = Object.keys(value);
   const { properties = {}, required = [], maxProperties = Number.POSITIVE_INFINITY } = schema;
   if (keys.length > maxProperties) {
-    found.push({ place, why: `${keys.length} entries are more than ${maxProperties}` });
+    found.push({ place, why: `${keys.length} entries exceed the limit of ${maxProperties}` });
     return;
   }
   const table = Object.values(schema.patternProperties ?? {})[0];
@@ -99,23 +99,21 @@ function lookAtObject(
     else {
       const { pattern } = schema.propertyNames ?? {};
       if (pattern === undefined || new RegExp(pattern, "u").test(key)) look(table, value[key], at, looking);
-      else found.push({ place: at, why: `${shown(key)} is not ${words[pattern] ?? "a name that is allowed"}` });
+      else found.push({ place: at, why: `${shown(key)} is not ${words[pattern] ?? "an allowed name"}` });
     }
   }
   for (const key of required)
-    if (!Object.hasOwn(value, key)) found.push({ place: [...place, key], why: "it is missing" });
+    if (!Object.hasOwn(value, key)) found.push({ place: [...place, key], why: "the value is missing" });
 }
 
 /** Suggests the intended key: a similar one, or the same name in another part. */
 function unknownKey(key: string, properties: Readonly<Record<string, JsonSchema>>): string {
   const parts = Object.entries(properties).filter(([, { properties: inner = {} }]) => Object.hasOwn(inner, key));
   const [elsewhere] = parts;
-  if (elsewhere !== undefined) return `there is no such key here; the nearest is ${elsewhere[0]}.${key}`;
+  if (elsewhere !== undefined) return `unknown key here; the nearest is ${elsewhere[0]}.${key}`;
   const known = Object.keys(properties);
   const near = nearest(key, known);
-  return near === undefined
-    ? `there is no such key; there are ${known.join(", ")}`
-    : `there is no such key; the nearest is ${near}`;
+  return near === undefined ? `unknown key; known keys: ${known.join(", ")}` : `unknown key; the nearest is ${near}`;
 }
 
 function lookAtList(schema: JsonSchema, value: readonly unknown[], place: Place, looking: Looking): void {
@@ -140,10 +138,10 @@ function lookAtText(schema: JsonSchema, value: string, say: (why: string) => voi
   const isFarTooLong = value.length > 2 * maxLength;
   const length = value.length > maxLength && !isFarTooLong ? [...value].length : value.length;
   if (isFarTooLong) say(`a text of ${length} units is longer than ${maxLength} characters`);
-  else if (length > maxLength) say(`${length} characters are more than ${maxLength}`);
-  else if (length < minLength) say("it is empty");
+  else if (length > maxLength) say(`${length} characters exceed the limit of ${maxLength}`);
+  else if (length < minLength) say("the text is empty");
   else if (pattern !== undefined && !new RegExp(pattern, "u").test(value))
-    say(`${shown(value)} is not ${words[pattern] ?? "as it must be"}`);
+    say(`${shown(value)} is not ${words[pattern] ?? "valid"}`);
 }
 
 function hasType({ type, enum: words }: JsonSchema, value: unknown): boolean {
@@ -175,7 +173,7 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 function typeName({ type = "", enum: words }: JsonSchema): string {
-  return words === undefined ? (typeNames[type] ?? "as it must be") : words.map(shown).join(" or ");
+  return words === undefined ? (typeNames[type] ?? "valid") : words.map(shown).join(" or ");
 }
 
 /** Formats a value as JSON, if it is short. */

@@ -18,5 +18,5 @@ export const MAX_CONFIGURATION_BYTES = 128 * 1024;
 export function tooLarge(place: Place, config: object): Mistake[] {
   const bytes = new TextEncoder().encode(JSON.stringify(config)).length;
   if (bytes <= MAX_CONFIGURATION_BYTES) return [];
-  return [{ place, why: `its ${bytes} bytes of JSON are more than ${MAX_CONFIGURATION_BYTES}` }];
+  return [{ place, why: `its ${bytes} bytes of JSON exceed the limit of ${MAX_CONFIGURATION_BYTES}` }];
 }

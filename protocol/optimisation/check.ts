@@ -7,17 +7,17 @@ import { mergeOptimisation, resolveOptimisation } from "./resolve.ts";
 
 const place = ["optimisation"];
 
-/** The whole configuration that layers come to, and what is wrong with it. */
+/** The merged configuration of all layers, and its mistakes. */
 export interface CheckedOptimisation {
-  /** The layers, one over the other. */
+  /** The merged layers. */
   readonly merged: OptimisationOptions;
   readonly config: OptimisationConfig;
   readonly mistakes: readonly Mistake[];
 }
 
 /**
- * Brings layers together that are each as their schema says, and looks at what no schema can see: knobs that contradict, and
- * tables that have grown too large. `own` is the layer that names tools of this very session.
+ * Merges layers that each match the schema, and makes the checks that schemas cannot make: contradictory options, and
+ * tables that have become too large. `own` is the layer that names tools of this session.
  */
 export function checkedOptimisation(
   layers: readonly (OptimisationOptions | undefined)[],

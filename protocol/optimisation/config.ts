@@ -1,11 +1,11 @@
 import type { Whole } from "../configuration/whole.ts";
 import type { OptimisationOptions } from "./options.ts";
 
-/** What a session's parts go by: all layers of configuration, one over the other, over {@link defaultOptimisation}. */
+/** The complete configuration of a session's parts: all layers over {@link defaultOptimisation}. */
 export type OptimisationConfig = Whole<OptimisationOptions>;
 export type OptimisationPart = keyof OptimisationConfig;
 
-/** All is off. The values of the knobs hold once a part is on. This module is loaded in pi: constants and types only. */
+/** Everything is off. The values apply once a part is on. This module is loaded in pi: constants and types only. */
 export const defaultOptimisation: OptimisationConfig = {
   estimator: { enabled: false, tokenizer: "chars", cacheEntries: 20_000, window: 20, imageTokens: 1_200 },
   cost: { enabled: false, autoCheckpoint: "run", budgetUsd: null, onBudget: "warn", warnAt: 0.8 },
@@ -64,7 +64,7 @@ export const defaultOptimisation: OptimisationConfig = {
   },
 };
 
-/** What the shipped profile `lean` turns on. */
+/** The parts that the shipped profile `lean` turns on. */
 export const leanOptimisation: OptimisationOptions = {
   cache: { enabled: true },
   masking: { enabled: true },
@@ -74,7 +74,7 @@ export const leanOptimisation: OptimisationOptions = {
   skills: { enabled: true },
 };
 
-/** Tools that a part of ours brings along, where it is on. */
+/** Tools that our own parts add when they are on. */
 export const RECALL_TOOL = "recall";
 export const SKILL_TOOL = "get_skill_detail";
 export const DYNAMIC_TOOLS = ["search_tools", "describe_tools", "execute_tool"] as const;

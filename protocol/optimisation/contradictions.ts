@@ -4,7 +4,7 @@ import type { OptimisationOptions, ToolResultPolicy } from "./options.ts";
 
 const root = "optimisation";
 
-/** What one layer says against itself. */
+/** Contradictions within one layer. */
 export function contradictionsIn(layer: OptimisationOptions): Mistake[] {
   const { skills, compaction, dynamicTools } = layer;
   const switches = [
@@ -20,7 +20,7 @@ export function contradictionsIn(layer: OptimisationOptions): Mistake[] {
     }));
 }
 
-/** What all layers together say against themselves. Only parts that are on are looked at. */
+/** Contradictions in the merged configuration. Only parts that are on are checked. */
 export function contradictionsOf({ toolResults, contextFiles }: OptimisationConfig): Mistake[] {
   const policies = toolResults.enabled ? Object.entries(toolResults.tools) : [];
   const sections = contextFiles.enabled ? contextFiles.sections : [];
@@ -28,7 +28,7 @@ export function contradictionsOf({ toolResults, contextFiles }: OptimisationConf
     ...policies.flatMap(([tool, policy]) => wrongPolicy([root, "toolResults", "tools", tool], policy)),
     ...sections.flatMap(({ label, path }, at) =>
       label === undefined && path === undefined
-        ? [{ place: [root, "contextFiles", "sections", at], why: "it has no condition: label or path is missing" }]
+        ? [{ place: [root, "contextFiles", "sections", at], why: "the condition is missing: set label or path" }]
         : [],
     ),
   ];
@@ -40,12 +40,12 @@ function wrongPolicy(place: Mistake["place"], { keep, head = 0, tail = 0, above 
   const needed = keep === "headTail" ? (["head", "tail"] as const) : ([keep] as const);
   const lacking = needed.find((key) => ({ head, tail })[key] === 0);
   if (lacking !== undefined)
-    return [{ place: [...place, lacking], why: `keep is "${keep}" and ${lacking} is missing` }];
+    return [{ place: [...place, lacking], why: `keep is "${keep}", but ${lacking} is missing` }];
   if (above === undefined || above >= kept) return [];
   return [{ place: [...place, "above"], why: `${above} is below the ${kept} characters that are kept` }];
 }
 
-/** Which tools a session may have, as far as it says. */
+/** The options that determine a session's tools. */
 export interface GivenTools {
   readonly tools?: readonly string[] | undefined;
   readonly excludeTools?: readonly string[] | undefined;
@@ -53,8 +53,8 @@ export interface GivenTools {
 }
 
 /**
- * Tools that a layer has something to say of and that the session cannot have. Only what the layer itself names is looked
- * at: what the whole daemon is configured with is for sessions of every kind.
+ * Tools that a layer names and that the session cannot have. Only this layer's own names are checked: the daemon's
+ * configuration is for sessions of every kind.
  */
 export function absentTools(layer: OptimisationOptions, given: GivenTools): Mistake[] {
   return namedTools(layer).flatMap(([place, tool]) => {
@@ -63,7 +63,7 @@ export function absentTools(layer: OptimisationOptions, given: GivenTools): Mist
   });
 }
 
-/** The tools that a layer names, and where, without patterns and without those that our own parts bring along. */
+/** The tools that a layer names, and where, without patterns and without tools of our own parts. */
 export function namedTools({
   masking,
   toolResults,
@@ -77,7 +77,7 @@ export function namedTools({
   return named.filter(([, tool]) => !tool.includes("*") && !ours.has(tool));
 }
 
-/** What leaves the context could not be fetched again. */
+/** Removed content could not be recalled. */
 export function lackingRecall(config: OptimisationConfig, { excludeTools = [] }: GivenTools): Mistake[] {
   const { masking, toolResults, skills, dynamicTools } = config;
   const needs = [
@@ -92,7 +92,7 @@ export function lackingRecall(config: OptimisationConfig, { excludeTools = [] }:
     .filter(([, tool, isNeeded]) => isNeeded && isAmong(tool, excludeTools))
     .map(([part, tool]) => ({
       place: [root, part],
-      why: `it needs the tool "${tool}", which excludeTools takes away`,
+      why: `needs the tool "${tool}", which excludeTools removes`,
     }));
 }
 
@@ -100,8 +100,8 @@ const ours: ReadonlySet<string> = new Set([RECALL_TOOL, SKILL_TOOL, ...DYNAMIC_T
 const builtin: ReadonlySet<string> = new Set(["read", "bash", "powershell", "edit", "write", "grep", "find", "ls"]);
 
 function whyAbsent(tool: string, { tools, excludeTools = [], noTools }: GivenTools): string | undefined {
-  if (isAmong(tool, excludeTools)) return "excludeTools takes it away";
-  // A list of additions alone restricts nothing. What MCP servers bring is not restricted by other names.
+  if (isAmong(tool, excludeTools)) return "excludeTools removes it";
+  // A list of only additions restricts nothing. Tools of MCP servers are not restricted by other names.
   const list = tools?.every((name) => name.startsWith("+")) === true ? undefined : tools;
   if (
     isAmong(
@@ -110,8 +110,8 @@ function whyAbsent(tool: string, { tools, excludeTools = [], noTools }: GivenToo
     )
   )
     return undefined;
-  if (noTools === "all") return "noTools takes it away";
-  if (noTools === "builtin" && builtin.has(tool)) return "noTools takes it away";
+  if (noTools === "all") return "noTools removes it";
+  if (noTools === "builtin" && builtin.has(tool)) return "noTools removes it";
   if (list !== undefined && !tool.startsWith("mcp__")) return "it is not in tools";
   return undefined;
 }
@@ -120,7 +120,10 @@ function isAmong(tool: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => (pattern.includes("*") ? matches(pattern, tool) : pattern === tool));
 }
 
-/** As pi does it: `*` stands for any characters. In steps, since a pattern of many stars would keep a regular expression busy. */
+/**
+ * Like pi: `*` matches any characters. In steps, since a regular expression would take exponential time for many
+ * stars.
+ */
 function matches(pattern: string, tool: string): boolean {
   let at = 0;
   let star = -1;

@@ -5,27 +5,27 @@ import { pruningNotices } from "../pruning/notices.ts";
 import { SessionLabelled, SessionNavigated } from "../tree.ts";
 
 const tokens = (description: string) => Type.Integer({ minimum: 0, description });
-/** As reported: some providers say numbers below 0, and pi adds them. */
+/** As reported: some providers report negative numbers, and pi adds them. */
 const counted = (description: string) => Type.Number({ description });
 const usd = (description: string) => Type.Number({ description: `${description} USD.` });
 const label = Type.String({ minLength: 1, maxLength: 120 });
 const closed = { additionalProperties: false } as const;
 
-/** pi's own counts, as an assistant's message has them. */
+/** pi's own counts, as in an assistant's message. */
 export const CostUsage = Type.Object(
   {
-    input: counted("Neither read from the provider's cache nor written to it."),
-    output: counted("What the model wrote."),
-    cacheRead: counted("Read from the cache."),
-    cacheWrite: counted("Written to it."),
-    totalTokens: counted("The four before together, as pi's own statistics have it."),
+    input: counted("Input tokens that were neither read from the provider's cache nor written to it."),
+    output: counted("Output tokens."),
+    cacheRead: counted("Tokens read from the cache."),
+    cacheWrite: counted("Tokens written to the cache."),
+    totalTokens: counted("The sum of the four, as in pi's own statistics."),
     cost: Type.Object(
       {
         input: usd("For input."),
         output: usd("For output."),
-        cacheRead: usd("For what was read from the cache."),
-        cacheWrite: usd("For what was written to it."),
-        total: usd("What all of it cost; a provider may say another sum than that of the four."),
+        cacheRead: usd("For tokens read from the cache."),
+        cacheWrite: usd("For tokens written to the cache."),
+        total: usd("The total; a provider may report another total than the sum of the four."),
       },
       closed,
     ),
@@ -51,23 +51,23 @@ export type CostCheckpointEvent = Static<typeof CostCheckpointEvent>;
 export const CostCheckpointDetail = Type.Object(
   {
     deltaCost: usd("Since the last checkpoint."),
-    byModel: byName("Of the delta, by `provider/id`."),
-    bySource: byName("Of the delta, by source."),
-    requests: Type.Integer({ minimum: 0, description: "Requests of the delta whose usage was reported." }),
+    byModel: byName("The delta by model, as `provider/id`."),
+    bySource: byName("The delta by source."),
+    requests: Type.Integer({ minimum: 0, description: "Requests in the delta with reported usage." }),
     wallMs: Type.Integer({ minimum: 0, description: "Since the last checkpoint." }),
-    phasePath: Type.Array(label, { maxItems: 32, description: "The phases that are open, the outermost first." }),
-    estimated: Type.Boolean({ description: "A price was missing, so that the USD are too low." }),
+    phasePath: Type.Array(label, { maxItems: 32, description: "The open phases, outermost first." }),
+    estimated: Type.Boolean({ description: "A price was missing, so the amount in USD is too low." }),
   },
   closed,
 );
 export type CostCheckpointDetail = Static<typeof CostCheckpointDetail>;
 
-/** Where a request begins to differ from the one before, or why its cache was not there. */
+/** Where a request first differs from the previous one, or why its cache was missing. */
 const CacheCause = Type.String({
   maxLength: 128,
   pattern: "^(?:tool_set|tool_order|section:.+|edit:.+|compaction|branch|model|expired|service)$",
   description:
-    "`tool_set`, `tool_order`, `section:<name>` of the prompt, `edit:<part>` of ours or `edit:foreign`, `compaction`, `branch`, `model` (or how it is to think), `expired`, or `service`: the request was the same as before, and the provider read nothing of it or less than it had.",
+    "`tool_set`, `tool_order`, `section:<name>` of the prompt, `edit:<part>` of ours or `edit:foreign`, `compaction`, `branch`, `model` (or its thinking level), `expired`, or `service`: the request began like the previous one, but the provider read less of its cache than expected.",
 });
 
 export const CacheBroken = Type.Object(
@@ -76,14 +76,14 @@ export const CacheBroken = Type.Object(
     position: Type.String({
       maxLength: 256,
       description:
-        "The first place that differs: `tools`, `system`, `message 12` behind the prompt, `settings`, `model`; `none` where the request itself has not lost it.",
+        "The first difference: `tools`, `system`, `message 12` after the prompt, `settings`, `model`; `none` if the request itself did not cause the loss.",
     }),
     predictedTokens: tokens(
-      "What the provider could have read from its cache, by what it reported of the request before.",
+      "Tokens that the provider could have read from its cache, according to its report on the previous request.",
     ),
-    readTokens: tokens("What it says it has read."),
+    readTokens: tokens("Tokens that it reported as read."),
     missedTokens: tokens("The difference."),
-    missedUsd: usd("What that cost more than reading it."),
+    missedUsd: usd("The additional cost compared with reading them."),
     model: Type.String({ maxLength: 512 }),
   },
   closed,
@@ -93,9 +93,9 @@ export type CacheBroken = Static<typeof CacheBroken>;
 export const BudgetReached = Type.Object(
   {
     scope: Type.Enum(["session", "phase"]),
-    label: Type.Optional({ ...label, description: "Of the phase." }),
+    label: Type.Optional({ ...label, description: "The phase's label." }),
     budgetUsd: usd("The budget."),
-    spentUsd: usd("What is spent of it."),
+    spentUsd: usd("The amount spent."),
     level: Type.Enum(["warning", "spent"]),
     action: Type.Enum(["warn", "stop"], { description: "`stop`: the next prompt is refused." }),
   },
@@ -116,7 +116,7 @@ export type Degraded = Static<typeof Degraded>;
 export const CostCheckpointed = Type.Object({ event: CostCheckpointEvent, detail: CostCheckpointDetail }, closed);
 export type CostCheckpointed = Static<typeof CostCheckpointed>;
 
-/** What parts inside pi tell subscribers, by the notification's name. */
+/** Notifications of parts inside pi to subscribers, by the notification's name. */
 export const notices = {
   "dialog/unsupported": DialogUnsupported,
   "session/navigated": SessionNavigated,

@@ -2,12 +2,15 @@ import { mergedFields, mergedLayers } from "../configuration/merge.ts";
 import { defaultOptimisation, type OptimisationConfig, type OptimisationPart } from "./config.ts";
 import type { OptimisationOptions } from "./options.ts";
 
-/** Brings layers together: later ones win, objects are merged, everything else is replaced. */
+/** Merges layers: later ones win, objects are merged, everything else is replaced. */
 export function mergeOptimisation(...layers: readonly (OptimisationOptions | undefined)[]): OptimisationOptions {
   return mergedLayers(layers);
 }
 
-/** Every knob with its value. A part is on when it says so, or when it says nothing of it and anything else is given. */
+/**
+ * Returns options with every value. A part is on if it says so, or if `enabled` is absent and any other option of it
+ * is set.
+ */
 export function resolveOptimisation(given: OptimisationOptions): OptimisationConfig {
   const parts = Object.keys(defaultOptimisation) as OptimisationPart[];
   const resolved = parts.map((part) => {

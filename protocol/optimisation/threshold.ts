@@ -1,6 +1,6 @@
 import type { OptimisationConfig } from "./config.ts";
 
-/** What of a model matters here. */
+/** The relevant fields of a model. */
 export interface WindowedModel {
   readonly provider: string;
   readonly id: string;
@@ -9,11 +9,11 @@ export interface WindowedModel {
 
 export interface Threshold {
   readonly window: number;
-  /** Above so many tokens the context is compacted. */
+  /** Above this many tokens the context is compacted. */
   readonly tokens: number;
-  /** pi's `compaction.reserveTokens` for it. */
+  /** pi's `compaction.reserveTokens` for this threshold. */
   readonly reserveTokens: number;
-  /** The newest messages of so many tokens stay as they are. */
+  /** The newest messages, up to this many tokens, are not summarised. */
   readonly keepRecentTokens: number;
 }
 
@@ -21,7 +21,7 @@ const leastReserve = 1_024;
 const mostKept = 20_000;
 const keptShare = 0.25;
 
-/** `undefined`: the model has no window that is known, or none that leaves anything above the reserve. */
+/** `undefined`: the model's window is unknown, or too small for the reserve. */
 export function thresholdOf(config: OptimisationConfig["compaction"], model: WindowedModel): Threshold | undefined {
   const window = model.contextWindow;
   if (!Number.isSafeInteger(window) || window <= leastReserve) return undefined;

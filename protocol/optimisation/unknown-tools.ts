@@ -6,14 +6,14 @@ import { resolveOptimisation } from "./resolve.ts";
 
 type NamedTool = ReturnType<typeof namedTools>[number];
 
-/** As many are told of. */
+/** Maximum number of reported tools. */
 const maxMistakes = 16;
-/** Of as many the nearest is looked for. */
+/** Maximum number of known tools that are searched for a similar name. */
 const maxKnown = 1_000;
 
 /**
- * The tools that a layer names and that pi must have by its start. What MCP servers bring comes later. Parts that are off in
- * `merged`, which is all layers together, are not looked at.
+ * The tools that a layer names and that pi must have when it starts. Tools of MCP servers come later. Parts that are
+ * off in `merged`, the configuration of all layers, are not checked.
  */
 export function toolsOfPolicies(layer: OptimisationOptions, merged: OptimisationOptions = layer): NamedTool[] {
   const named = namedTools(layer).filter(([, tool]) => !tool.startsWith("mcp__"));
@@ -22,13 +22,13 @@ export function toolsOfPolicies(layer: OptimisationOptions, merged: Optimisation
   return named.filter(([[, part]]) => config[part as "masking" | "toolResults" | "dynamicTools"].enabled);
 }
 
-/** Those that pi does not have: at most 16 of them. */
+/** Tools that pi does not have: at most 16 of them. */
 export function unknownTools(named: readonly NamedTool[], known: readonly string[]): Mistake[] {
   const has = new Set(known);
   return named
     .filter(([, tool]) => !has.has(tool))
     .slice(0, maxMistakes)
-    .map(([place, tool]) => ({ place, why: `pi has no tool "${tool}"${hint(tool, known)}` }));
+    .map(([place, tool]) => ({ place, why: `pi does not have the tool "${tool}"${hint(tool, known)}` }));
 }
 
 function hint(tool: string, known: readonly string[]): string {

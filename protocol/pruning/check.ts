@@ -9,17 +9,17 @@ import { pruningMistakes } from "./words.ts";
 
 const place = ["pruning"];
 
-/** The whole configuration that layers come to, and what is wrong with it. */
+/** The merged configuration of all layers, and its mistakes. */
 export interface CheckedPruning {
-  /** The layers, one over the other. */
+  /** The merged layers. */
   readonly merged: PruningOptions;
   readonly config: PruningConfig;
   readonly mistakes: readonly Mistake[];
 }
 
 /**
- * Brings layers together that are each as their schema says, and looks at what no schema can see: limits that contradict, also
- * the threshold of compaction, and tables that have grown too large.
+ * Merges layers that each match the schema, and makes the checks that schemas cannot make: contradictory limits,
+ * including the threshold of compaction, and tables that have become too large.
  */
 export function checkedPruning(
   layers: readonly (PruningOptions | undefined)[],

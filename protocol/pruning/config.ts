@@ -1,10 +1,10 @@
 import type { Whole } from "../configuration/whole.ts";
 import type { PruningOptions } from "./options.ts";
 
-/** What a session's pruning goes by: all layers of configuration, one over the other, over {@link defaultPruning}. */
+/** The complete configuration of a session's pruning: all layers over {@link defaultPruning}. */
 export type PruningConfig = Whole<PruningOptions>;
 
-/** All is off. The values hold once it is on. This module is loaded in pi: constants and types only. */
+/** Everything is off. The values apply once pruning is on. This module is loaded in pi: constants and types only. */
 export const defaultPruning: PruningConfig = {
   enabled: false,
   debug: false,
@@ -42,7 +42,7 @@ export const defaultPruning: PruningConfig = {
   prompts: { dir: null },
 };
 
-/** What the shipped profile `lean` turns on. */
+/** The options that the shipped profile `lean` sets. */
 export const leanPruning: PruningOptions = { enabled: true };
 
 /** The model's tool. */

@@ -6,7 +6,7 @@ import type { PruningLimit } from "./options.ts";
 type Limit = PruningLimit | "auto";
 type Compaction = OptimisationConfig["compaction"];
 
-/** A limit as it can be compared without a window: two shares, or two numbers of tokens. */
+/** A limit that can be compared without a window: two shares, or two numbers of tokens. */
 interface Measure {
   readonly unit: "share" | "tokens";
   readonly value: number;
@@ -16,8 +16,8 @@ const root = "pruning";
 const mostBlocks = 0.5;
 
 /**
- * What a whole configuration says against itself, and against when the context is compacted. Shares and tokens are not compared
- * here: only a model's window does that, and then the lower limit yields.
+ * Contradictions in a complete configuration, and between it and the threshold of compaction. Shares and tokens are
+ * not compared here: that needs a model's window, and then the lower limit yields.
  */
 export function pruningContradictions(pruning: PruningConfig, compaction: Compaction): Mistake[] {
   if (!pruning.enabled) return [];
@@ -34,7 +34,7 @@ function limitMistakes(model: string | undefined, pruning: PruningConfig, compac
   if (own.enabled === false) return [];
   const max = own.maxContext ?? pruning.maxContext;
   const min = own.minContext ?? pruning.minContext;
-  // What a model does not say itself was looked at before.
+  // Limits that the model does not set itself were already checked.
   if (model !== undefined && own.maxContext === undefined && own.minContext === undefined) return [];
   const at = (key: "maxContext" | "minContext"): Place =>
     model === undefined || own[key] === undefined ? [root, key] : [root, "models", model, key];
@@ -46,7 +46,7 @@ function limitMistakes(model: string | undefined, pruning: PruningConfig, compac
   ];
 }
 
-/** A limit for all models may be too high for one whose context is compacted earlier. */
+/** A limit for all models may be too high for a model whose context is compacted earlier. */
 function thresholdsOfModels({ maxContext, models }: PruningConfig, compaction: Compaction): Mistake[] {
   return Object.keys(compaction.models ?? {})
     .filter((model) => models[model]?.maxContext === undefined && models[model]?.enabled !== false)

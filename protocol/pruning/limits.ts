@@ -3,7 +3,7 @@ import { thresholdOf, type WindowedModel } from "../optimisation/threshold.ts";
 import type { PruningConfig } from "./config.ts";
 import type { PruningLimit } from "./options.ts";
 
-/** Between which estimates of the next request the model is reminded, in tokens. */
+/** The range of estimated tokens of the next request in which the model is reminded. */
 export interface PruningLimits {
   readonly window: number;
   readonly max: number;
@@ -14,15 +14,15 @@ const auto = { max: 0.8, belowThreshold: 0.1, min: 0.4, belowMax: 0.15 };
 const mostBlocks = 0.5;
 const leastBlocks = 1_000;
 
-/** A limit in tokens of a window: a share, a share in percent, or tokens. */
+/** A limit in tokens for a window: a share, a percentage, or tokens. */
 export function limitTokens(limit: PruningLimit, window: number): number {
   if (typeof limit === "string") return Math.round((Number.parseFloat(limit) / 100) * window);
   return limit <= 1 ? Math.round(limit * window) : limit;
 }
 
 /**
- * The limits for a model. Where compaction is on, the upper one is below its threshold, whatever is configured; the lower one
- * is never above the upper one. `undefined`: the model's window is not known.
+ * The limits for a model. If compaction is on, the upper one is always below its threshold; the lower one is never
+ * above the upper one. `undefined`: the model's window is unknown.
  */
 export function pruningLimits(
   pruning: PruningConfig,
@@ -43,7 +43,7 @@ export function pruningLimits(
   return { window, max, min: Math.max(0, Math.min(wantedMin, max - 1)) };
 }
 
-/** What all blocks together may take, in tokens: 1,000 at least, half the window at most. */
+/** The limit for all blocks together, in tokens: at least 1,000, at most half the window. */
 export function blocksLimit({ blocks }: PruningConfig, window: number): number {
   return Math.max(leastBlocks, Math.min(limitTokens(blocks.maxTokens, window), Math.floor(mostBlocks * window)));
 }

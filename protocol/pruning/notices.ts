@@ -9,13 +9,13 @@ export const PruningChanged = Type.Object(
     cause: Type.Enum(["compress", "decompress", "recompress", "strategies", "compaction", "mode"]),
     blocks: Type.Array(Type.String({ pattern: "^b[0-9]{1,9}$" }), {
       maxItems: 1_000,
-      description: "That have changed.",
+      description: "The changed blocks.",
     }),
     pruned: Type.Array(Type.String({ pattern: "^[mr][0-9]{3,9}$" }), {
       maxItems: 1_000,
-      description: "Messages, or the ids by which outputs are recalled, that have left the context.",
+      description: "Messages that left the context, or the ids to recall their outputs.",
     }),
-    tokens: Type.Integer({ description: "Estimated tokens that the next request has less; below 0: more." }),
+    tokens: Type.Integer({ description: "Estimated tokens saved in the next request; below 0: added." }),
     mode: Type.Optional(Type.Enum(["automatic", "manual"])),
   },
   closed,
@@ -25,7 +25,7 @@ export type PruningChanged = Static<typeof PruningChanged>;
 export const PruningNudged = Type.Object(
   {
     kind: Type.Enum(["turn", "iteration", "limit-soft", "limit-strong"]),
-    usage: Type.Number({ minimum: 0, description: "Of the window, by estimate: 1 is all of it." }),
+    usage: Type.Number({ minimum: 0, description: "Estimated share of the window; 1 is the complete window." }),
     tokens: tokens("Estimated tokens of the request."),
   },
   closed,
@@ -41,7 +41,7 @@ export const PruningDegraded = Type.Object(
 );
 export type PruningDegraded = Static<typeof PruningDegraded>;
 
-/** What pruning tells subscribers, by the notification's name. */
+/** Pruning's notifications to subscribers, by name. */
 export const pruningNotices = {
   "pruning/changed": PruningChanged,
   "pruning/nudged": PruningNudged,

@@ -11,20 +11,20 @@ const usd = (description: string) => Type.Union([Type.Null(), Type.Number()], { 
 const MessageId = Type.String({ pattern: "^m[0-9]{3,9}$", description: "Of a message, as in the context." });
 export const BlockId = Type.String({ pattern: "^b[0-9]{1,9}$", description: "Of a block, as in the context." });
 const EntryId = Type.String({ minLength: 1, maxLength: 128, description: "Of an entry of the session's file." });
-const topic = Type.String({ maxLength: 80, description: "What it is about." });
+const topic = Type.String({ maxLength: 80, description: "A description of the topic." });
 
 export const PruningMode = Type.Enum(["automatic", "manual"], { description: "`manual`: the user decides." });
 export type PruningMode = Static<typeof PruningMode>;
 
 /** Every key, as it holds now. */
-export const configurationNow = { ...PruningOptions, description: "Every key, as it holds now." };
+export const configurationNow = { ...PruningOptions, description: "Every option with its current value." };
 
 const blockState = {
   state: Type.Enum(["active", "consumed", "inactive", "checkpointed"], {
     description:
-      "`consumed`: another block has taken it in; `inactive`: the user has opened it; `checkpointed`: a compaction has taken its messages.",
+      "`consumed`: another block contains it; `inactive`: the user has opened it; `checkpointed`: a compaction has summarised its messages.",
   }),
-  parent: Type.Optional({ ...BlockId, description: "The block that has taken it in." }),
+  parent: Type.Optional({ ...BlockId, description: "The block that contains it." }),
   compactionId: Type.Optional({ ...EntryId, description: "The compaction's entry." }),
 };
 
@@ -34,16 +34,18 @@ export const BlockReport = Type.Object(
     topic,
     ...blockState,
     startId: Type.Optional({ ...MessageId, description: "The first message of its range that has an id." }),
-    endId: Type.Optional({ ...MessageId, description: "The last one." }),
-    children: Type.Array(BlockId, { maxItems: 1_000, description: "Blocks that it has taken in." }),
-    tokensBefore: tokens("Of its range, when it was made."),
+    endId: Type.Optional({ ...MessageId, description: "The last message of its range that has an id." }),
+    children: Type.Array(BlockId, { maxItems: 1_000, description: "Blocks that it contains." }),
+    tokensBefore: tokens("Of its range, at its creation."),
     tokensAfter: tokens("Of the block."),
-    isShortened: Type.Boolean({ description: "Whether the context has its beginning alone; `recall` has all of it." }),
+    isShortened: Type.Boolean({
+      description: "Whether the context has only its beginning; `recall` returns all of it.",
+    }),
   },
   { ...closed, description: "One block." },
 );
 
-/** What `pruning/inspect` answers. */
+/** The answer of `pruning/inspect`. */
 export const PruningInspection = Type.Object(
   {
     configuration: configurationNow,
@@ -56,15 +58,15 @@ export const PruningInspection = Type.Object(
       Type.Object(
         {
           tokens: count("Tokens of the model's window."),
-          used: count("Estimated tokens of the next request, as it is pruned."),
-          max: count("From here on the model is told to compress."),
-          min: count("Below it the model is not reminded."),
+          used: count("Estimated tokens of the next request after pruning."),
+          max: count("From this size on the model is told to compress."),
+          min: count("Below this size the model is not reminded."),
         },
         closed,
       ),
     ]),
     byKind: Type.Record(Type.String(), count("Estimated tokens."), {
-      description: "What fills it: `system`, `tools`, `user`, `assistant`, `results`, `blocks`, `other`.",
+      description: "Tokens by kind: `system`, `tools`, `user`, `assistant`, `results`, `blocks`, `other`.",
     }),
     messages: Type.Array(
       Type.Object(
@@ -73,11 +75,11 @@ export const PruningInspection = Type.Object(
           entryId: EntryId,
           role: Type.String({ maxLength: 64 }),
           tokens: tokens("Of the message."),
-          block: Type.Optional({ ...BlockId, description: "The active block that stands for it." }),
+          block: Type.Optional({ ...BlockId, description: "The active block that replaces it." }),
         },
         closed,
       ),
-      { maxItems: 2_000, description: "Those on the active branch that have an id; the newest 2,000." },
+      { maxItems: 2_000, description: "Messages with an id on the active branch; the newest 2,000." },
     ),
     blocks: Type.Array(BlockReport, { maxItems: 1_000, description: "The newest 1,000, by number." }),
     candidates: Type.Array(
@@ -89,7 +91,7 @@ export const PruningInspection = Type.Object(
         },
         closed,
       ),
-      { maxItems: 16, description: "Ranges that could be compressed now." },
+      { maxItems: 16, description: "Ranges that can be compressed now." },
     ),
     ...cachedFields,
   },
@@ -97,54 +99,54 @@ export const PruningInspection = Type.Object(
 );
 export type PruningInspection = Static<typeof PruningInspection>;
 
-/** What `pruning/stats` answers. */
+/** The answer of `pruning/stats`. */
 export const PruningStats = Type.Object(
   {
-    now: tokens("That the next request has less for pruning."),
+    now: tokens("Saved in the next request by pruning."),
     removed: Type.Object(
-      { count: count("Removals: outputs, arguments, blocks."), tokens: tokens("That they took out, each once.") },
+      { count: count("Removals: outputs, arguments, blocks."), tokens: tokens("Removed by them, each once.") },
       { ...closed, description: "Over the whole life of the session, each removal counted once." },
     ),
-    blocks: Type.Array(
-      Type.Object({ id: BlockId, topic, tokens: tokens("That it took out when it was made.") }, closed),
-      { maxItems: 1_000, description: "The newest 1,000." },
-    ),
+    blocks: Type.Array(Type.Object({ id: BlockId, topic, tokens: tokens("Removed at its creation.") }, closed), {
+      maxItems: 1_000,
+      description: "The newest 1,000.",
+    }),
     strategies: Type.Record(
       Type.String(),
-      Type.Object({ count: count("Removals."), tokens: tokens("That they took out, each once.") }, closed),
-      { description: "By the strategy's name; `sweep` are those that the user asked for." },
+      Type.Object({ count: count("Removals."), tokens: tokens("Removed by them, each once.") }, closed),
+      { description: "By the strategy's name; `sweep` counts manual ones." },
     ),
     cache: Type.Object(
       {
-        misses: count("Requests whose cached prefix pruning has shortened."),
-        tokens: tokens("That were read at full price, or written anew, for it."),
-        usd: usd("What that cost. null: the model has no prices."),
+        misses: count("Requests whose cached prefix was shortened by pruning."),
+        tokens: tokens("Read at full price, or written again, because of it."),
+        usd: usd("The additional cost. null: the model has no prices."),
       },
       closed,
     ),
     net: Type.Object(
       {
-        tokens: tokens("Removed, less what the cache lost. Below 0: it has cost more than it has saved."),
-        usd: usd("The same. null: the model has no prices."),
+        tokens: tokens("Removed tokens minus tokens lost in the cache. Below 0: pruning cost more than it saved."),
+        usd: usd("The same in USD. null: the model has no prices."),
       },
       closed,
     ),
     standing: Type.Object(
       { system: tokens("Of the section of the system prompt."), tool: tokens("Of the tool's definition.") },
-      { ...closed, description: "What pruning adds to each request." },
+      { ...closed, description: "Tokens that pruning adds to each request." },
     ),
     calls: Type.Object(
-      { succeeded: count("Calls of `compress` that made blocks."), failed: count("Calls that were refused.") },
+      { succeeded: count("Calls of `compress` that made blocks."), failed: count("Refused calls.") },
       closed,
     ),
-    echoes: count("Ids that the model wrote into its own texts."),
+    echoes: count("Ids that the model wrote in its own texts."),
     ...cachedFields,
   },
   closed,
 );
 export type PruningStats = Static<typeof PruningStats>;
 
-/** What `pruning/export` answers. */
+/** The answer of `pruning/export`. */
 export const PruningExport = Type.Object(
   {
     v: Type.Literal(1),
@@ -159,10 +161,10 @@ export const PruningExport = Type.Object(
           entryId: { ...EntryId, description: "The entry that has the block." },
           firstEntryId: EntryId,
           lastEntryId: EntryId,
-          entryIds: Type.Array(EntryId, { maxItems: 100_000, description: "All entries that it stands for." }),
-          children: Type.Array(BlockId, { maxItems: 1_000, description: "Blocks that it has taken in." }),
-          text: Type.String({ description: "All of it, with the blocks that it has taken in." }),
-          tokensBefore: tokens("Of its range, when it was made."),
+          entryIds: Type.Array(EntryId, { maxItems: 100_000, description: "All entries that it replaces." }),
+          children: Type.Array(BlockId, { maxItems: 1_000, description: "Blocks that it contains." }),
+          text: Type.String({ description: "The complete text, including contained blocks." }),
+          tokensBefore: tokens("Of its range, at its creation."),
           tokensAfter: tokens("Of the block."),
         },
         closed,
@@ -175,12 +177,12 @@ export const PruningExport = Type.Object(
 );
 export type PruningExport = Static<typeof PruningExport>;
 
-/** What a call that changes the context answers. */
+/** The answer of a call that changes the context. */
 export const PruningChange = Type.Object(
   {
     state: Type.Enum(["done", "waiting", "asked"], {
       description:
-        "`waiting`: it is done at the run's next boundary; what it comes to is told then. `asked`: the model was asked.",
+        "`waiting`: done at the run's next boundary, followed by a notification. `asked`: the model was asked to do it.",
     }),
     blocks: Type.Array(
       Type.Object(
@@ -194,12 +196,14 @@ export const PruningChange = Type.Object(
         },
         closed,
       ),
-      { maxItems: 1_000, description: "That were made, or have changed." },
+      { maxItems: 1_000, description: "Created or changed blocks." },
     ),
     pruned: Type.Array(
       Type.Object(
         {
-          recallId: Type.Optional(Type.String({ maxLength: 16, description: "By which `recall` has the whole." })),
+          recallId: Type.Optional(
+            Type.String({ maxLength: 16, description: "The id with which `recall` returns the complete output." }),
+          ),
           entryId: EntryId,
           tool: Type.String({ maxLength: 256 }),
           strategy: Type.String({ maxLength: 64 }),
@@ -207,12 +211,12 @@ export const PruningChange = Type.Object(
         },
         closed,
       ),
-      { maxItems: 1_000, description: "Outputs and arguments that have left the context." },
+      { maxItems: 1_000, description: "Outputs and arguments that were removed from the context." },
     ),
-    tokens: tokens("That the next request has less; below 0: more."),
+    tokens: tokens("Saved in the next request; below 0: added."),
     notes: Type.Array(Type.String({ maxLength: 1_024 }), {
       maxItems: 64,
-      description: "What differs from what was asked for: ranges that were widened, placeholders that were added.",
+      description: "Differences from the request: widened ranges, added placeholders.",
     }),
   },
   closed,

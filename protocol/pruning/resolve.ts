@@ -2,12 +2,14 @@ import { mergedFields, mergedLayers } from "../configuration/merge.ts";
 import { defaultPruning, type PruningConfig } from "./config.ts";
 import type { PruningOptions } from "./options.ts";
 
-/** Brings layers together: later ones win, objects are merged, everything else is replaced, lists too. */
+/** Merges layers: later ones win, objects are merged, everything else is replaced, including lists. */
 export function mergePruning(...layers: readonly (PruningOptions | undefined)[]): PruningOptions {
   return mergedLayers(layers);
 }
 
-/** Every knob with its value. It is on when a layer says so, and not because another knob is given. */
+/**
+ * Returns options with every value. Pruning is on only if a layer sets `enabled`, not because another option is set.
+ */
 export function resolvePruning(given: PruningOptions): PruningConfig {
   return mergedFields(defaultPruning, given) as PruningConfig;
 }

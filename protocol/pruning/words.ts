@@ -5,7 +5,7 @@ const leastTokens = 1_000;
 const mostTokens = 100_000_000;
 const percent = /^(?:100|[0-9]{1,2})(?:\.[0-9]{1,3})?$/;
 
-/** What is wrong with a value that is meant to be a configuration of pruning, in words of its keys. */
+/** The mistakes of a value as a configuration of pruning, named by its keys. */
 export function pruningMistakes(value: unknown, place: Place = ["pruning"]): Mistake[] {
   return schemaMistakes(PruningOptions, value, place, pruningWords).map((mistake) => {
     const inside = mistake.place.slice(place.length);
@@ -24,17 +24,17 @@ function whyNoLimit(value: unknown, [key]: Place): string {
   const auto = key === "blocks" ? "" : '"auto", ';
   if (typeof value !== "number" || !Number.isFinite(value)) {
     const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 64).toWellFormed()) : kindOf(value);
-    return `${shown} is no limit; write ${auto}0.8, "80%" or a number of tokens from ${leastTokens}`;
+    return `${shown} is not a limit; write ${auto}0.8, "80%" or at least ${leastTokens} tokens`;
   }
   if (value < 0) return `${value} is below 0`;
   if (value > mostTokens) return `${value} is above ${mostTokens}`;
   if (value >= leastTokens) return `${value} is not a whole number of tokens`;
   const said = String(value);
   const meant = value <= 100 && percent.test(said) ? `${shareOf(value)}, "${said}%"` : '0.8, "80%"';
-  return `${said} is ambiguous; write ${meant} or a number of tokens from ${leastTokens}`;
+  return `${said} is ambiguous; write ${meant} or at least ${leastTokens} tokens`;
 }
 
-/** Without what the division of binary fractions leaves behind. */
+/** Rounds away the error of binary fractions. */
 function shareOf(value: number): number {
   return Number((value / 100).toFixed(5));
 }

@@ -38,11 +38,10 @@ function contextLimit(name: keyof typeof hardContextLimits, description: string)
  * `context`. The file, the variables, the options, the schema and the help are derived from it.
  */
 export const settings = {
-  port: row(
-    Type.Integer({ minimum: 0, maximum: 65_535, description: "TCP port on loopback. 0: any free port." }),
-    0,
-    { env: "PI_RPCD_PORT", flag: "port" },
-  ),
+  port: row(Type.Integer({ minimum: 0, maximum: 65_535, description: "TCP port on loopback. 0: any free port." }), 0, {
+    env: "PI_RPCD_PORT",
+    flag: "port",
+  }),
   pi: row(Type.String({ minLength: 1, description: "Which pi: its cli.js or executable." }), undefined, {
     defaultInWords: "pi on PATH, otherwise the bundled one",
     env: "PI_RPCD_PI",
@@ -91,14 +90,15 @@ export const settings = {
   allowedHosts: row(
     Type.Array(Type.String({ pattern: "^[^/?#@\\s,]{1,255}$" }), {
       maxItems: 64,
-      description:
-        "Additional accepted values of the `Host` header: with the port, compared exactly.",
+      description: "Additional accepted values of the `Host` header: with the port, compared exactly.",
     }),
     [],
     { env: "PI_RPCD_ALLOWED_HOSTS", flag: "allow-hosts" },
   ),
   logLevel: row(
-    Type.Enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], { description: "The lowest level that is logged." }),
+    Type.Enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], {
+      description: "The lowest level that is logged.",
+    }),
     "info",
     { env: "PI_RPCD_LOG_LEVEL", flag: "log-level" },
   ),
@@ -111,7 +111,8 @@ export const settings = {
     Type.Integer({
       minimum: 0,
       maximum: 2_592_000_000,
-      description: "How long a session's pi may be idle before it is stopped. It is started again when needed. 0: never stopped.",
+      description:
+        "How long a session's pi may be idle before it is stopped. It is started again when needed. 0: never stopped.",
     }),
     limits.idleAfterMs,
     { env: "PI_RPCD_IDLE_AFTER_MS" },
@@ -136,17 +137,29 @@ export const settings = {
     { env: "PI_RPCD_DRAIN_MS" },
   ),
   maxChildren: row(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum number of pi processes; idle ones are stopped to make room." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      description: "Maximum number of pi processes; idle ones are stopped to make room.",
+    }),
     limits.occupancy.maxChildren,
     { env: "PI_RPCD_MAX_CHILDREN" },
   ),
   maxChildrenMiB: row(
-    Type.Integer({ minimum: 1, maximum: 16_777_216, description: "Maximum memory of all pi processes; beyond it idle ones are stopped." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 16_777_216,
+      description: "Maximum memory of all pi processes; beyond it idle ones are stopped.",
+    }),
     undefined,
     { defaultInWords: `${limits.occupancy.maxMemoryPercent} % of the machine's`, env: "PI_RPCD_MAX_CHILDREN_MIB" },
   ),
   maxParallelStarts: row(
-    Type.Integer({ minimum: 1, maximum: 1_024, description: "How many pi processes start at a time; further starts wait." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_024,
+      description: "How many pi processes start at a time; further starts wait.",
+    }),
     availableParallelism(),
     { defaultInWords: "one for each core", env: "PI_RPCD_MAX_PARALLEL_STARTS" },
   ),
@@ -154,7 +167,8 @@ export const settings = {
     Type.Integer({
       minimum: 0,
       maximum: 9,
-      description: "How many warm pi processes are kept for each combination of directory and options in use. Each takes 60 to 80 MiB, like an idle pi.",
+      description:
+        "How many warm pi processes are kept for each combination of directory and options in use. Each takes 60 to 80 MiB, like an idle pi.",
     }),
     limits.warm.perKind,
     { env: "PI_RPCD_WARM_CHILDREN" },

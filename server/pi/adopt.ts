@@ -36,7 +36,8 @@ export async function adopt(child: Child, { sinks, ...adoption }: Adoption): Pro
     ...sinks,
     onEvent: (record, event, isDelta) => {
       // At a cold start no client could answer it: the session gets a cold child, which reports it.
-      if (event !== undefined && isEndlessDialog(event)) asked.reject(new NotAdopted("An extension opened a dialog without a timeout."));
+      if (event !== undefined && isEndlessDialog(event))
+        asked.reject(new NotAdopted("An extension opened a dialog without a timeout."));
       else sinks.onEvent(record, event, isDelta);
     },
   });
@@ -52,7 +53,8 @@ async function take(
   // So the helper has it before the session begins.
   if (parts !== undefined) await child.link.send({ kind: "configure", parts, isForNext: true });
   const switched = await ask(child, { type: "switch_session", sessionPath: sessionFile });
-  if (isRecordObject(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension cancelled the switch.");
+  if (isRecordObject(switched) && switched["cancelled"] === true)
+    throw new NotAdopted("An extension cancelled the switch.");
   await child.verify();
   let { file, state } = await stateOf(child);
   if (file !== sessionFile) throw new NotAdopted("pi has another session.");

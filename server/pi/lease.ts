@@ -318,7 +318,8 @@ export function checkFile(file: string): void {
     throw unusable(file, "too_large", `has ${found.size} bytes; pi can load ${maxSessionFileBytes}`);
   }
   if (found.uid !== process.getuid?.()) throw unusable(file, "foreign_owner", "belongs to another user");
-  if (found.nlink > 1) throw unusable(file, "hard_link", `has ${found.nlink} hard links, and a lease protects only one`);
+  if (found.nlink > 1)
+    throw unusable(file, "hard_link", `has ${found.nlink} hard links, and a lease protects only one`);
 }
 
 export function unusable(file: string, reason: SessionFileReason, words: string, cause?: unknown): WireError {

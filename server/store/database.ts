@@ -234,7 +234,9 @@ export class Database {
     // Handled from the beginning: an ignored outcome must not end the daemon.
     const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
     if (!this.#isHeld()) {
-      write.done.reject(new WireError("store_failed", "The state directory was removed or replaced; the daemon is shutting down."));
+      write.done.reject(
+        new WireError("store_failed", "The state directory was removed or replaced; the daemon is shutting down."),
+      );
       return write.done.promise;
     }
     if (!this.#queued.hasRoom(bytes)) this.#due();

@@ -155,5 +155,7 @@ export class Unwritten {
 
 /** Why a working store refuses a write. */
 export function tooMuchWaits(): WireError {
-  return new WireError("overloaded", "Too many writes wait for the disk; nothing was accepted.", { retryAfterMs: 1_000 });
+  return new WireError("overloaded", "Too many writes wait for the disk; nothing was accepted.", {
+    retryAfterMs: 1_000,
+  });
 }

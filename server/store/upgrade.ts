@@ -47,7 +47,9 @@ function copyTo(target: string, database: DatabaseSync): void {
     // It would fill a full disk. Only regular files are removed.
     if (statSync(target, { throwIfNoEntry: false })?.isFile() === true) rmSync(target, { force: true });
     const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`It has an older schema version, and cannot be copied before its migration: ${why}`, { cause: error });
+    throw new Error(`It has an older schema version, and cannot be copied before its migration: ${why}`, {
+      cause: error,
+    });
   }
 }
 

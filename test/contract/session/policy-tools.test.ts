@@ -5,13 +5,13 @@ import { recorder, startCore } from "../../helpers/core.ts";
 
 const never = new AbortController().signal;
 const policy = { toolResults: { tools: { grepp: { keep: "none" } } } } as const;
-const words = 'optimisation.toolResults.tools.grepp: pi has no tool "grepp"; did you mean "grep"?';
+const words = 'optimisation.toolResults.tools.grepp: pi does not have the tool "grepp"; did you mean "grep"?';
 const refusal = {
   kind: "invalid_params",
   message: words,
   data: {
     findings: [
-      { path: "/optimisation/toolResults/tools/grepp", message: 'pi has no tool "grepp"; did you mean "grep"?' },
+      { path: "/optimisation/toolResults/tools/grepp", message: 'pi does not have the tool "grepp"; did you mean "grep"?' },
     ],
   },
 };

@@ -80,7 +80,7 @@ test("layers are read again on demand: the project's file counts as it is now, b
   expect(without.configuration).toMatchObject({ enabled: false, nudgeDebounceTurns: 9, notification: "off" });
   const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
   expect(params.reason).toBe(
-    `${file} has mistakes: line 2: pruning.maxContext: 80 is ambiguous; write 0.8, "80%" or a number of tokens from 1000.`,
+    `${file} has mistakes: line 2: pruning.maxContext: 80 is ambiguous; write 0.8, "80%" or at least 1000 tokens.`,
   );
 });
 
@@ -145,7 +145,7 @@ test("what is wrong changes nothing: limits that contradict, prompts that are no
     [
       { prompts: { dir } },
       "path_invalid",
-      /^pruning\.prompts\.dir: ".*turn\.md", line 2: \{\{wrong\}\} is no variable/,
+      /^pruning\.prompts\.dir: ".*turn\.md", line 2: \{\{wrong\}\} is not a variable/,
     ],
     [{ prompts: { dir: join(dir, "none") } }, "path_invalid", /^pruning\.prompts\.dir: ".*none" does not exist\.$/],
   ];

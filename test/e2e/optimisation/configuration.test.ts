@@ -87,7 +87,7 @@ test("what is wrong is told over the wire in the words of its keys, before a pi 
   ]);
   const both = await wrong({ name: "\u0001", optimisation: { maskin: {} } });
   expect(both[1]).toMatch(
-    /^The params of session\/create are wrong: \/name .*\. optimisation\.maskin: there is no such key; the nearest is masking\.$/,
+    /^The params of session\/create are wrong: \/name .*\. optimisation\.maskin: unknown key; the nearest is masking\.$/,
   );
   expect(await stage.client.listSessions()).toHaveLength(before.length);
 });
@@ -117,7 +117,7 @@ test("the largest configuration reaches pi, by its start and by a frame", async 
   const refused = configure(session, { ...more, skills: { prefetch }, dynamicTools: { keep: many(256) } });
   await expect(refused).rejects.toMatchObject({
     kind: "invalid_params",
-    message: /bytes of JSON are more than 131072\.$/,
+    message: /bytes of JSON exceed the limit of 131072\.$/,
   });
 });
 

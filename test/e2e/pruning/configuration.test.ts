@@ -86,7 +86,7 @@ test("what is wrong is told over the wire in the words of its keys, before a pi 
   };
   expect(await post({ pruning: { maxContext: 80, maxContex: 1 } })).toEqual([
     400,
-    'pruning.maxContext: 80 is ambiguous; write 0.8, "80%" or a number of tokens from 1000. pruning.maxContex: there is no such key; the nearest is maxContext.',
+    'pruning.maxContext: 80 is ambiguous; write 0.8, "80%" or at least 1000 tokens. pruning.maxContex: unknown key; the nearest is maxContext.',
   ]);
   expect(await post({ pruning: { enabled: true, minContext: 0.5, maxContext: "40%" } })).toEqual([
     400,

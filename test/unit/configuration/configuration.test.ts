@@ -59,7 +59,7 @@ describe("the file", () => {
     ['{"optimisation": {"cost": {"budgetUsd": 0}}}', /line 1: optimisation\.cost\.budgetUsd: 0 is not above 0\.$/],
     [
       '{"port": -1,\n"optimisation": {"maskin": {}}}',
-      /line 1: \/port must be >= 0; line 2: optimisation\.maskin: there is no such key; the nearest is masking\.$/,
+      /line 1: \/port must be >= 0; line 2: optimisation\.maskin: unknown key; the nearest is masking\.$/,
     ],
     [
       '{"profiles": {"p": {\n"optimisation": {\n"masking": {"afterTurns": 0}}}}}',
@@ -105,9 +105,9 @@ describe("the file", () => {
     ['{"sessionEnv": ["*"]}', /\/sessionEnv\/0/],
     ['{"maxChildren": "3"}', /\/maxChildren must be integer/],
     ['{"port": 70000}', /\/port must be/],
-    ['{"port": 1,\n"port": 2}', /line 2: "port" is there twice/],
+    ['{"port": 1,\n"port": 2}', /line 2: "port" is repeated/],
     ['{"__proto__": {"port": 1}}', /"__proto__" is not a known/],
-    ["[]", /the whole must be object/],
+    ["[]", /the file must be object/],
   ])("%j is refused, with its place", (text, why) => {
     const file = written(text);
     expect(() => read({ file })).toThrow(why);
@@ -141,7 +141,7 @@ describe("layers", () => {
   });
 
   test.each([
-    [{ PI_RPCD_PORT: "web" }, /^PI_RPCD_PORT must be integer, and is "web"\.$/],
+    [{ PI_RPCD_PORT: "web" }, /^PI_RPCD_PORT must be integer, but is "web"\.$/],
     [{ PI_RPCD_MAX_CHILDREN: "0" }, /^PI_RPCD_MAX_CHILDREN must be/],
     [{ PI_RPCD_LOG_LEVEL: "loud" }, /^PI_RPCD_LOG_LEVEL must be one of/],
     [{ PI_RPCD_ALLOWED_ORIGINS: "*" }, /^PI_RPCD_ALLOWED_ORIGINS \(\/0\)/],

@@ -28,15 +28,15 @@ describe("what is wrong with a configuration is told in the words of its keys", 
     [{ masking: "on" }, 'optimisation.masking: "on" is not an object.'],
     [null, "optimisation: null is not an object."],
     [{ masking: { enabled: 1 } }, "optimisation.masking.enabled: 1 is not true or false."],
-    [{ estimator: { tokenizer: "bytes" } }, 'optimisation.estimator.tokenizer: "bytes" is none of "chars", "bpe".'],
+    [{ estimator: { tokenizer: "bytes" } }, 'optimisation.estimator.tokenizer: "bytes" is not one of "chars", "bpe".'],
     [
       { compaction: { tresholdPercent: 0.7 } },
-      "optimisation.compaction.tresholdPercent: there is no such key; the nearest is thresholdPercent.",
+      "optimisation.compaction.tresholdPercent: unknown key; the nearest is thresholdPercent.",
     ],
-    [{ maskin: {} }, "optimisation.maskin: there is no such key; the nearest is masking."],
+    [{ maskin: {} }, "optimisation.maskin: unknown key; the nearest is masking."],
     [
       { thresholdPercent: 0.7 },
-      "optimisation.thresholdPercent: there is no such key here; the nearest is compaction.thresholdPercent.",
+      "optimisation.thresholdPercent: unknown key here; the nearest is compaction.thresholdPercent.",
     ],
     [{ masking: { excludeTools: ["a b"] } }, 'optimisation.masking.excludeTools[0]: "a b" is not a tool\'s name.'],
     [
@@ -48,8 +48,8 @@ describe("what is wrong with a configuration is told in the words of its keys", 
       'optimisation.compaction.models["a/b-1"].thresholdPercent: 2 is above 0.95.',
     ],
     [{ compaction: { prompt: "x.md" } }, 'optimisation.compaction.prompt: "x.md" is not an absolute path.'],
-    [{ toolResults: { tools: { bash: {} } } }, "optimisation.toolResults.tools.bash.keep: it is missing."],
-    [{ skills: { prefetch: [""] } }, "optimisation.skills.prefetch[0]: it is empty."],
+    [{ toolResults: { tools: { bash: {} } } }, "optimisation.toolResults.tools.bash.keep: the value is missing."],
+    [{ skills: { prefetch: [""] } }, "optimisation.skills.prefetch[0]: the text is empty."],
     [{ contextFiles: { sections: {} } }, "optimisation.contextFiles.sections: an object is not a list."],
   ])("%j", (value, words) => {
     expect(wordsOf(value)).toEqual([words]);
@@ -72,14 +72,14 @@ describe("what is wrong with a configuration is told in the words of its keys", 
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key${at}`, {}]));
     expect(wordsOf(many)).toHaveLength(32);
     expect(wordsOf({ toolResults: { tools: many } })).toEqual([
-      "optimisation.toolResults.tools: 20000 entries are more than 256.",
+      "optimisation.toolResults.tools: 20000 entries exceed the limit of 256.",
     ]);
     const [long = ""] = wordsOf({ ["x".repeat(1_000_000)]: 1 });
     expect(long.length).toBeLessThan(300);
     expect(wordsOf({ estimator: { tokenizer: "y".repeat(1_000_000) } })[0]?.length).toBeLessThan(300);
     for (const key of ["constructor", "toString", "__proto__", "hasOwnProperty"]) {
       const value = JSON.parse(`{"masking": {"${key}": 1}}`);
-      expect(wordsOf(value)[0]).toContain(`optimisation.masking.${key}: there is no such key; the nearest is `);
+      expect(wordsOf(value)[0]).toContain(`optimisation.masking.${key}: unknown key; the nearest is `);
     }
     // What is longer than any that fits is not even counted.
     const heading = `${"🙂".repeat(255)}ab`;
@@ -90,7 +90,7 @@ describe("what is wrong with a configuration is told in the words of its keys", 
     );
     let deep: unknown = {};
     for (let level = 0; level < 100_000; level += 1) deep = { masking: deep };
-    expect(wordsOf({ masking: deep })[0]).toContain("optimisation.masking.masking: there is no such key");
+    expect(wordsOf({ masking: deep })[0]).toContain("optimisation.masking.masking: unknown key");
   });
 
   test("the nearest word is the one with the fewest changes", () => {
@@ -112,15 +112,15 @@ describe("what contradicts is a mistake though each value is right", () => {
     ],
     [
       { toolResults: { tools: { x: { keep: "headTail", head: 500 } } } },
-      'optimisation.toolResults.tools.x.tail: keep is "headTail" and tail is missing.',
+      'optimisation.toolResults.tools.x.tail: keep is "headTail", but tail is missing.',
     ],
     [
       { toolResults: { tools: { x: { keep: "tail" } } } },
-      'optimisation.toolResults.tools.x.tail: keep is "tail" and tail is missing.',
+      'optimisation.toolResults.tools.x.tail: keep is "tail", but tail is missing.',
     ],
     [
       { contextFiles: { sections: [{ heading: "Rules" }] } },
-      "optimisation.contextFiles.sections[0]: it has no condition: label or path is missing.",
+      "optimisation.contextFiles.sections[0]: the condition is missing: set label or path.",
     ],
     [
       { skills: { enabled: true, mode: "off" } },
@@ -145,12 +145,12 @@ describe("what contradicts is a mistake though each value is right", () => {
       Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`p/${name}${at}`, { thresholdPercent: 0.5 }]));
     const layers = [{ compaction: { models: models("a") } }, { compaction: { models: models("b") } }] as const;
     expect(mistakesOf(layers[1], {}, layers[0])).toEqual([
-      "optimisation.compaction.models: 400 entries are more than 256.",
+      "optimisation.compaction.models: 400 entries exceed the limit of 256.",
     ]);
     const sections = Array.from({ length: 250 }, () => ({ heading: "a", path: "x".repeat(4_000) }));
     const [large = ""] = mistakesOf({ contextFiles: { sections } });
     expect(large).toMatch(
-      new RegExp(`^optimisation: its \\d+ bytes of JSON are more than ${MAX_CONFIGURATION_BYTES}\\.$`),
+      new RegExp(`^optimisation: its \\d+ bytes of JSON exceed the limit of ${MAX_CONFIGURATION_BYTES}\\.$`),
     );
   });
 
@@ -159,10 +159,10 @@ describe("what contradicts is a mistake though each value is right", () => {
     [{ tools: ["read"] }, ["it is not in tools"]],
     [{ tools: ["read", "gr*"] }, []],
     [{ tools: ["+codemode"] }, []],
-    [{ noTools: "builtin" }, ["noTools takes it away"]],
-    [{ noTools: "all" }, ["noTools takes it away"]],
+    [{ noTools: "builtin" }, ["noTools removes it"]],
+    [{ noTools: "all" }, ["noTools removes it"]],
     [{ noTools: "all", tools: ["grep"] }, []],
-    [{ excludeTools: ["g*p"] }, ["excludeTools takes it away"]],
+    [{ excludeTools: ["g*p"] }, ["excludeTools removes it"]],
   ])("a tool that is named and that a session with %j cannot have", (tools, why) => {
     for (const [own, place] of [
       [{ masking: { excludeTools: ["grep"] } }, "optimisation.masking.excludeTools[0]"],
@@ -179,7 +179,7 @@ describe("what contradicts is a mistake though each value is right", () => {
 
   test("what leaves the context must be there to be fetched again", () => {
     expect(mistakesOf({ masking: { enabled: true } }, { excludeTools: ["re*"] })).toEqual([
-      'optimisation.masking: it needs the tool "recall", which excludeTools takes away.',
+      'optimisation.masking: needs the tool "recall", which excludeTools removes.',
     ]);
   });
 

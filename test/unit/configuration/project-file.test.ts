@@ -39,13 +39,13 @@ test("it is JSON with comments, and its paths are relative to the project", asyn
 test.each<[text: string, problem: string]>([
   ["{", "is not JSON: line 1: CloseBraceExpected."],
   ["", "is not JSON: line 1: ValueExpected."],
-  ["[]", "has mistakes: line 1: the whole must be object."],
-  ['{"a": 1,\n"a": 2}', 'has mistakes: line 2: "a" is there twice.'],
+  ["[]", "has mistakes: line 1: the file must be object."],
+  ['{"a": 1,\n"a": 2}', 'has mistakes: line 2: "a" is repeated.'],
   ['{\n"__proto__": {}}', 'has mistakes: line 2: "__proto__" is not a known parameter.'],
   ['{\n"profiles": {}}', "has mistakes: line 2: /profiles is not a known parameter."],
   [
     '{"optimisation": {\n"masking": {\n"afterTurn": 3}}}',
-    "has mistakes: line 3: optimisation.masking.afterTurn: there is no such key; the nearest is afterTurns.",
+    "has mistakes: line 3: optimisation.masking.afterTurn: unknown key; the nearest is afterTurns.",
   ],
   ['{"optimisation": null}', "has mistakes: line 1: optimisation: null is not an object."],
   ['{"optimisation": {"compaction": "x"}}', 'has mistakes: line 1: optimisation.compaction: "x" is not an object.'],

@@ -19,14 +19,14 @@ import { unusablePrompts } from "../../../server/configuration/prompts-directory
 
 const validator = createValidator();
 const wordsOf = (value: unknown): string[] => pruningMistakes(value).map(inWords);
-const ambiguous = 'is ambiguous; write 0.8, "80%" or a number of tokens from 1000.';
+const ambiguous = 'is ambiguous; write 0.8, "80%" or at least 1000 tokens.';
 
 describe("what is wrong with pruning's configuration is told in the words of its keys", () => {
   test.each<[value: unknown, words: string]>([
     [{ maxContext: 80 }, `pruning.maxContext: 80 ${ambiguous}`],
     [
       { minContext: 12.5 },
-      'pruning.minContext: 12.5 is ambiguous; write 0.125, "12.5%" or a number of tokens from 1000.',
+      'pruning.minContext: 12.5 is ambiguous; write 0.125, "12.5%" or at least 1000 tokens.',
     ],
     [{ maxContext: 999 }, `pruning.maxContext: 999 ${ambiguous}`],
     [{ maxContext: 1_000.5 }, "pruning.maxContext: 1000.5 is not a whole number of tokens."],
@@ -34,23 +34,23 @@ describe("what is wrong with pruning's configuration is told in the words of its
     [{ maxContext: 1e9 }, "pruning.maxContext: 1000000000 is above 100000000."],
     [
       { maxContext: "80" },
-      'pruning.maxContext: "80" is no limit; write "auto", 0.8, "80%" or a number of tokens from 1000.',
+      'pruning.maxContext: "80" is not a limit; write "auto", 0.8, "80%" or at least 1000 tokens.',
     ],
     [
       { maxContext: null },
-      'pruning.maxContext: null is no limit; write "auto", 0.8, "80%" or a number of tokens from 1000.',
+      'pruning.maxContext: null is not a limit; write "auto", 0.8, "80%" or at least 1000 tokens.',
     ],
     [
       { blocks: { maxTokens: "auto" } },
-      'pruning.blocks.maxTokens: "auto" is no limit; write 0.8, "80%" or a number of tokens from 1000.',
+      'pruning.blocks.maxTokens: "auto" is not a limit; write 0.8, "80%" or at least 1000 tokens.',
     ],
     [{ models: { "a/b": { maxContext: 80 } } }, `pruning.models["a/b"].maxContext: 80 ${ambiguous}`],
     [{ models: { a: {} } }, 'pruning.models.a: "a" is not a model as provider/id.'],
-    [{ maxContex: 0.8 }, "pruning.maxContex: there is no such key; the nearest is maxContext."],
-    [{ compress: { minSaving: 0.2 } }, "pruning.compress.minSaving: there is no such key; the nearest is minSavings."],
-    [{ minSavings: 0.2 }, "pruning.minSavings: there is no such key here; the nearest is compress.minSavings."],
+    [{ maxContex: 0.8 }, "pruning.maxContex: unknown key; the nearest is maxContext."],
+    [{ compress: { minSaving: 0.2 } }, "pruning.compress.minSaving: unknown key; the nearest is minSavings."],
+    [{ minSavings: 0.2 }, "pruning.minSavings: unknown key here; the nearest is compress.minSavings."],
     [{ compress: { minSavings: 1 } }, "pruning.compress.minSavings: 1 is above 0.9."],
-    [{ compress: { permission: "never" } }, 'pruning.compress.permission: "never" is none of "allow", "ask", "deny".'],
+    [{ compress: { permission: "never" } }, 'pruning.compress.permission: "never" is not one of "allow", "ask", "deny".'],
     [{ nudgeFrequency: 0 }, "pruning.nudgeFrequency: 0 is below 1."],
     [{ protectRecentTurns: 51 }, "pruning.protectRecentTurns: 51 is above 50."],
     [{ protectedFilePatterns: [""] }, 'pruning.protectedFilePatterns[0]: "" is not a glob.'],
@@ -129,7 +129,7 @@ describe("limits are held against each other and against when the context is com
     const long = Array.from({ length: 256 }, (_, at) => `${at}`.padEnd(500, "x"));
     expect(mistakesOf({ protectedFilePatterns: long, compress: { protectedTools: long } })).toEqual([
       expect.stringMatching(
-        new RegExp(`^pruning: its \\d+ bytes of JSON are more than ${MAX_CONFIGURATION_BYTES}\\.$`),
+        new RegExp(`^pruning: its \\d+ bytes of JSON exceed the limit of ${MAX_CONFIGURATION_BYTES}\\.$`),
       ),
     ]);
   });
@@ -229,10 +229,10 @@ describe("a directory of texts", () => {
       mkdirSync(join(dir, "iteration.md"));
       const told = unusablePrompts(dir).map((words) => words.replace(dir, ""));
       expect(told).toEqual([
-        '"/system.md", line 1: {{usage}} is for reminders alone',
+        '"/system.md", line 1: {{usage}} is allowed only in reminders',
         '"/manual.md" is not UTF-8',
         '"/compress.md" is longer than 32768 bytes',
-        '"/turn.md", line 2: {{usages}} is no variable; there are {{usage}}, {{max}}, {{blocks}}, {{candidates}}',
+        '"/turn.md", line 2: {{usages}} is not a variable; the variables are {{usage}}, {{max}}, {{blocks}}, {{candidates}}',
         '"/iteration.md" is not a file',
       ]);
       expect(unusablePrompts(join(dir, "turn.md"))).toEqual([expect.stringMatching(/is not a directory$/)]);

@@ -10,13 +10,13 @@ const keepNone = { keep: "none" } as const;
 
 test("a tool that pi does not have is named with its key, and with the one that may be meant", () => {
   expect(wordsOf({ toolResults: { tools: { grepp: keepNone, read: keepNone, fetch_page: keepNone } } })).toEqual([
-    'optimisation.toolResults.tools.grepp: pi has no tool "grepp"; did you mean "grep"?',
-    'optimisation.toolResults.tools.fetch_page: pi has no tool "fetch_page".',
+    'optimisation.toolResults.tools.grepp: pi does not have the tool "grepp"; did you mean "grep"?',
+    'optimisation.toolResults.tools.fetch_page: pi does not have the tool "fetch_page".',
   ]);
   const lists = { masking: { excludeTools: ["bash", "Bash"] }, dynamicTools: { keep: ["red"] } };
   expect(wordsOf(lists)).toEqual([
-    'optimisation.masking.excludeTools[1]: pi has no tool "Bash"; did you mean "bash"?',
-    'optimisation.dynamicTools.keep[0]: pi has no tool "red"; did you mean "read"?',
+    'optimisation.masking.excludeTools[1]: pi does not have the tool "Bash"; did you mean "bash"?',
+    'optimisation.dynamicTools.keep[0]: pi does not have the tool "red"; did you mean "read"?',
   ]);
 });
 

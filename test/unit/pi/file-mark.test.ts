@@ -132,6 +132,6 @@ test("a branch goes into a file of its own, with what leads to it and nothing el
   expect(ids(await allHeads(target))).toEqual(["a", "b", "c"]);
   const written: unknown = JSON.parse(readFileSync(target, "utf8").split("\n", 1)[0] ?? "");
   expect(written).toMatchObject({ type: "session", version: 3, id: "new", cwd: "/", parentSession: file });
-  await expect(writeBranch({ ...request, sessionId: "none", leafId: "nobody" })).rejects.toThrow("no place");
+  await expect(writeBranch({ ...request, sessionId: "none", leafId: "nobody" })).rejects.toThrow("not part of");
   expect(readFileSync(target, "utf8")).not.toContain("strange");
 });

@@ -119,7 +119,7 @@ describe("a store of an older version", () => {
   test("is left as it is where it cannot be copied, and says so", () => {
     writeOlder(1);
     mkdirSync(join(root, "store.db.copying", "in the way"), { recursive: true });
-    expect(() => open(root)).toThrow(/cannot be copied before it is changed/);
+    expect(() => open(root)).toThrow(/cannot be copied before its migration/);
     expect(look(store())).toEqual({ shape: 1, sessions: 1, check: "ok" });
     rmSync(join(root, "store.db.copying"), { recursive: true });
     // What a daemon has left that was killed while it copied.
@@ -164,7 +164,7 @@ test("a daemon does not start on a newer version's store, says so by name, and l
   });
   await expect(start).rejects.toMatchObject({
     kind: "store_too_new",
-    message: expect.stringMatching(/newer pi-rpcd \(shape \d+, this one knows \d+\).*Use the newer version/),
+    message: expect.stringMatching(/newer pi-rpcd \(schema version \d+; this version supports \d+\).*Use the newer version/),
   });
   expect(readFileSync(store()).equals(before)).toBe(true);
   expect(backups()).toEqual([]);

@@ -253,9 +253,9 @@ describe("a disk that does not answer", () => {
     void prompts.runs.put("s", { runId: "r", startedAt: 1, promptIds: [] }).catch(() => {});
     const prompt = { promptId: "p", sessionId: "s", text: "t", length: 1, hash: "", state: "queued" as const };
     void prompts.put({ ...prompt, createdAt: 1, updatedAt: 1 }).catch(() => {});
-    expect(() => prompts.runs.of("s")).toThrow(/does not answer/);
-    expect(() => prompts.open("s")).toThrow(/does not answer/);
-    expect(() => prompts.list("s", ["queued"], 1)).toThrow(/does not answer/);
+    expect(() => prompts.runs.of("s")).toThrow(/does not respond/);
+    expect(() => prompts.open("s")).toThrow(/does not respond/);
+    expect(() => prompts.list("s", ["queued"], 1)).toThrow(/does not respond/);
     expect(prompts.runs.of("another")).toEqual([]);
     stage.isHung = false;
     store.database.flush(2_000);

@@ -6,7 +6,7 @@ import { startStage } from "../../../helpers/stage.ts";
 
 const policy = (tool: string): OptimisationOptions => ({ toolResults: { tools: { [tool]: { keep: "none" } } } });
 const words = (tool: string) =>
-  `optimisation.toolResults.tools.${tool}: pi has no tool "${tool}"; did you mean "grep"?`;
+  `optimisation.toolResults.tools.${tool}: pi does not have the tool "${tool}"; did you mean "grep"?`;
 
 test("a policy for a tool that pi lacks is refused when the session begins, and degrades where it is for all sessions", async () => {
   const profiles = { wrong: { optimisation: { masking: { excludeTools: ["grepp"] } } } };
@@ -20,7 +20,7 @@ test("a policy for a tool that pi lacks is refused when the session begins, and 
   });
   await expect(create({ profile: "wrong" })).rejects.toMatchObject({
     kind: "invalid_params",
-    message: 'optimisation.masking.excludeTools[0]: pi has no tool "grepp"; did you mean "grep"?',
+    message: 'optimisation.masking.excludeTools[0]: pi does not have the tool "grepp"; did you mean "grep"?',
   });
   expect(await stage.client.listSessions()).toEqual([]);
 

@@ -144,8 +144,8 @@ test("a model without prices is told of where there is a budget, and refuses ano
   expect(room.degraded).toEqual([]);
   room.prices = { input: 0 };
   room.host.emit("model_select", {});
-  expect(room.degraded).toEqual(["price_unknown: The model p/m has no prices, so that no budget in USD can be kept."]);
-  expect(await room.say("budget 2")).toBe("The model p/m has no prices, so that no budget in USD can be kept.");
+  expect(room.degraded).toEqual(["price_unknown: The model p/m has no prices, so a budget in USD cannot be enforced."]);
+  expect(await room.say("budget 2")).toBe("The model p/m has no prices, so a budget in USD cannot be enforced.");
   expect(room.entries).toEqual([]);
 });
 

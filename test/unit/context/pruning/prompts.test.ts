@@ -58,15 +58,15 @@ test("a reminder's values are put in once and never searched for variables", () 
 });
 
 test.for([
-  ["system", "One.\nTwo {{usage}}.", 2, "{{usage}} is for reminders alone."],
+  ["system", "One.\nTwo {{usage}}.", 2, "{{usage}} is allowed only in reminders."],
   [
     "turn",
     "{{usage}} {{windows}}",
     1,
-    "{{windows}} is no variable; there are {{usage}}, {{max}}, {{blocks}}, {{candidates}}.",
+    "{{windows}} is not a variable; the variables are {{usage}}, {{max}}, {{blocks}}, {{candidates}}.",
   ],
-  ["turn", "a\n\n{{ usage }}", 3, "{{ usage }} is no variable"],
-  ["compress", " \n", 1, "It is empty."],
+  ["turn", "a\n\n{{ usage }}", 3, "{{ usage }} is not a variable"],
+  ["compress", " \n", 1, "The text is empty."],
 ] as const)("an override of %s with %j is refused with its line", ([name, text, line, message]) => {
   expect(checkPrompt(name, text)).toEqual([{ line, message: expect.stringContaining(message) }]);
 });
@@ -94,7 +94,7 @@ test("a directory's texts take the place of the built-in ones, each that can be 
     }
     expect(faults).toHaveLength(3);
     expect(faults.join("\n")).toMatch(/limit-soft.md .*more than 32768 bytes/);
-    expect(faults.join("\n")).toMatch(/turn.md:1: \{\{nothing\}\} is no variable/);
+    expect(faults.join("\n")).toMatch(/turn.md:1: \{\{nothing\}\} is not a variable/);
     expect(faults.join("\n")).toMatch(/iteration.md cannot be read/);
     write("system.md", "Others.");
     expect(prompts.text("system")).toContain("Ours.");
