@@ -11,7 +11,10 @@ const refusal = {
   message: words,
   data: {
     findings: [
-      { path: "/optimisation/toolResults/tools/grepp", message: 'pi does not have the tool "grepp"; did you mean "grep"?' },
+      {
+        path: "/optimisation/toolResults/tools/grepp",
+        message: 'pi does not have the tool "grepp"; did you mean "grep"?',
+      },
     ],
   },
 };

@@ -24,10 +24,7 @@ const ambiguous = 'is ambiguous; write 0.8, "80%" or at least 1000 tokens.';
 describe("what is wrong with pruning's configuration is told in the words of its keys", () => {
   test.each<[value: unknown, words: string]>([
     [{ maxContext: 80 }, `pruning.maxContext: 80 ${ambiguous}`],
-    [
-      { minContext: 12.5 },
-      'pruning.minContext: 12.5 is ambiguous; write 0.125, "12.5%" or at least 1000 tokens.',
-    ],
+    [{ minContext: 12.5 }, 'pruning.minContext: 12.5 is ambiguous; write 0.125, "12.5%" or at least 1000 tokens.'],
     [{ maxContext: 999 }, `pruning.maxContext: 999 ${ambiguous}`],
     [{ maxContext: 1_000.5 }, "pruning.maxContext: 1000.5 is not a whole number of tokens."],
     [{ maxContext: -1 }, "pruning.maxContext: -1 is below 0."],
@@ -50,7 +47,10 @@ describe("what is wrong with pruning's configuration is told in the words of its
     [{ compress: { minSaving: 0.2 } }, "pruning.compress.minSaving: unknown key; the nearest is minSavings."],
     [{ minSavings: 0.2 }, "pruning.minSavings: unknown key here; the nearest is compress.minSavings."],
     [{ compress: { minSavings: 1 } }, "pruning.compress.minSavings: 1 is above 0.9."],
-    [{ compress: { permission: "never" } }, 'pruning.compress.permission: "never" is not one of "allow", "ask", "deny".'],
+    [
+      { compress: { permission: "never" } },
+      'pruning.compress.permission: "never" is not one of "allow", "ask", "deny".',
+    ],
     [{ nudgeFrequency: 0 }, "pruning.nudgeFrequency: 0 is below 1."],
     [{ protectRecentTurns: 51 }, "pruning.protectRecentTurns: 51 is above 50."],
     [{ protectedFilePatterns: [""] }, 'pruning.protectedFilePatterns[0]: "" is not a glob.'],

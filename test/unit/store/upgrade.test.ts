@@ -164,7 +164,9 @@ test("a daemon does not start on a newer version's store, says so by name, and l
   });
   await expect(start).rejects.toMatchObject({
     kind: "store_too_new",
-    message: expect.stringMatching(/newer pi-rpcd \(schema version \d+; this version supports \d+\).*Use the newer version/),
+    message: expect.stringMatching(
+      /newer pi-rpcd \(schema version \d+; this version supports \d+\).*Use the newer version/,
+    ),
   });
   expect(readFileSync(store()).equals(before)).toBe(true);
   expect(backups()).toEqual([]);
