@@ -2,17 +2,17 @@ import { readFileSync } from "node:fs";
 import { defaultContextLimits } from "../protocol/context-limits.ts";
 import { perform } from "../server/context/work.ts";
 
-// Does one thing with a document, as the daemon's thread does it, and writes what it took to stdout as JSON. Arguments:
-// what, and the document's file.
+// Performs one task with a document, like the daemon's thread, and writes its costs to stdout as JSON. Arguments: the
+// task, and the document's file.
 
-/** What is done: the one half of the ratio, or the other. */
+/** The task: one side of the ratio, or the other. */
 export type ContextTask = "parse" | "prepare" | "inspect";
 
 export interface ContextCost {
   readonly ms: number;
-  /** The most physical memory that there was, beyond what the process itself had before. */
+  /** Peak physical memory, minus the memory at the start. */
   readonly peakMiB: number;
-  /** What `inspect` has found. */
+  /** The result of `inspect`. */
   readonly tokens?: { readonly structured: number; readonly flattened: number };
   readonly items?: number;
   readonly nodes?: number;
@@ -46,7 +46,7 @@ function prepare(isWritten: boolean): Partial<ContextCost> {
   return { tokens: facts.tokens, items: facts.counts.items, nodes: facts.counts.nodes };
 }
 
-/** `ru_maxrss` would count what the process was before it was this program. */
+/** `ru_maxrss` would include memory from before this program was loaded. */
 function peakMiB(): number {
   const status = readFileSync("/proc/self/status", "utf8");
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024;

@@ -1,5 +1,5 @@
-// Runs the daemon of a build as a process of its own, whatever the command line can do. Ends with its stdin.
-// A line there is answered with how its event loop has fared since the line before.
+// Runs the daemon of a build in a separate process, independently of the build's command line. Ends with its stdin.
+// Each line is answered with the event loop's delay and utilization since the previous line.
 import { join } from "node:path";
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { createInterface } from "node:readline";
@@ -16,7 +16,7 @@ let mark = performance.eventLoopUtilization();
 const lines = createInterface({ input: process.stdin });
 lines.on("line", () => {
   const { utilization } = performance.eventLoopUtilization(mark);
-  // The first line begins it: who does not ask has not measured.
+  // The first line starts the measurement, so that other figures do not pay for it.
   const delayP99Ms = Math.max(0, delay.percentile(99) / 1e6 - 1);
   process.stdout.write(`${JSON.stringify({ delayP99Ms, utilization })}\n`);
   delay.enable();

@@ -5,13 +5,13 @@ import { ResourceStack } from "../server/lib/resource-stack.ts";
 import { figures, isFigureName } from "./figures.ts";
 import type { Figure, Measured } from "./lib/figure.ts";
 
-// Measures one figure in this process and writes what it found to stdout as JSON. Started by main.ts.
+// Measures one figure in this process and writes the result to stdout as JSON. Started by main.ts.
 const [name = "", dist = "", repetitions = "", pinned = ""] = process.argv.slice(2);
-if (!isFigureName(name)) throw new Error(`There is no figure "${name}".`);
+if (!isFigureName(name)) throw new Error(`Unknown figure "${name}".`);
 
 const figure: Figure = figures[name];
 const resources = new ResourceStack();
-// A short path: the name of the daemon's socket has to fit behind it.
+// A short path, because the path of the daemon's socket must fit the system's limit.
 const directory = resources.add(mkdtempSync(join(tmpdir(), "pi-bench-")), (made) =>
   rmSync(made, { recursive: true, force: true }),
 );

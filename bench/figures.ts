@@ -34,7 +34,7 @@ import { storeSize } from "./figures/store-size.ts";
 import { warmCreate } from "./figures/warm-create.ts";
 import type { Figure } from "./lib/figure.ts";
 
-/** Every figure by the name that the command line takes, in the order of a full run. */
+/** Every figure by its name on the command line, in the order of a full run. */
 export const figures = {
   "latency-pinned": requestLatencyPinned,
   latency: requestLatency,

@@ -12,8 +12,8 @@ usage: npm run bench -- [NAME…] [--json] [--repetitions N] [--dist DIRECTORY] 
 
   --json             print one JSON document
   --repetitions N    values for each row (default: as each figure says)
-  --dist DIRECTORY   measure this build, and build nothing
-  --pi VERSION       for figures of one pi: another than the newest
+  --dist DIRECTORY   measure this build instead of building
+  --pi VERSION       for figures that use one pi (default: the newest)
 
 ${Object.entries(figures)
   .map(([name, { title }]) => `  ${name.padEnd(16)} ${title}`)
@@ -52,7 +52,7 @@ async function build(): Promise<string> {
   return join(root, "dist");
 }
 
-/** Whether the system can keep a process and its descendants on the first core. */
+/** Whether the system can pin a process and its descendants to the first core. */
 async function canPin(): Promise<boolean> {
   return (await run("taskset", ["-c", "0", process.execPath, "-e", ""], { stdout: "ignore" })).code === 0;
 }
@@ -81,10 +81,10 @@ if (values.help === true) {
   process.exit(0);
 }
 if (values.repetitions !== undefined && !/^[1-9]\d{0,3}$/.test(values.repetitions))
-  fail("--repetitions takes a number from 1 on.");
+  fail("--repetitions takes a number of at least 1.");
 if (values.pi !== undefined) process.env["PI_RPCD_BENCH_PI"] = values.pi;
 const unknown = positionals.find((name) => !isFigureName(name));
-if (unknown !== undefined) fail(`There is no figure "${unknown}".\n\n${usage}`);
+if (unknown !== undefined) fail(`Unknown figure "${unknown}".\n\n${usage}`);
 const wanted = positionals.length > 0 ? positionals : Object.keys(figures);
 const dist = values.dist === undefined ? await build() : resolve(values.dist);
 const reported: ReportedFigure[] = [];

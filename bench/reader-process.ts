@@ -4,27 +4,27 @@ import { ResourceStack } from "../server/lib/resource-stack.ts";
 import { DirectChild } from "./lib/direct-child.ts";
 import { RawClient } from "./lib/raw-client.ts";
 
-/** What a process of readers is told in its first argument, as JSON. */
+/** The task of a process of readers, as JSON in its first argument. */
 export type ReaderTask =
   | {
       readonly kind: "clients";
       readonly daemon: DaemonFile;
-      /** Each of the clients subscribes to all of them. */
+      /** Each client subscribes to all of them. */
       readonly sessions: readonly string[];
       readonly clients: number;
       /** Default: true. */
       readonly reads?: boolean;
-      /** Look at the numbers of what comes. Default: only count. */
+      /** Checks the sequence numbers. Default: only counts. */
       readonly checks?: boolean;
     }
   | { readonly kind: "direct"; readonly program: string; readonly children: number; readonly command: object };
 
-/** What it answers to each line, once as many records have come since its start as the line says. */
+/** The answer to each line, sent once this many records have arrived since the start. */
 export interface ReaderAnswer {
   readonly records: number;
-  /** Of this process, since its start. */
+  /** Processor time of this process since its start. */
   readonly cpuUs: number;
-  /** Records that came out of their order, or that others stand in place of. */
+  /** Records that are out of order, merged or missing. */
   readonly misplaced: number;
 }
 

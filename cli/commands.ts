@@ -27,7 +27,7 @@ export const commands = {
         description:
           "Ends a running daemon gracefully and starts another, for example after an update. Active runs get time to end; sessions are kept.",
       },
-      port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
+      port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "a free port" },
       pi,
       config,
       "allow-origins": {

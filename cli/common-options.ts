@@ -6,7 +6,7 @@ export const stateDir = {
   type: "string",
   placeholder: "DIR",
   description: "The daemon's state directory.",
-  default: "PI_RPCD_STATE_DIR, else $XDG_STATE_HOME/pi-rpcd, else ~/.local/state/pi-rpcd",
+  default: "PI_RPCD_STATE_DIR, otherwise $XDG_STATE_HOME/pi-rpcd, otherwise ~/.local/state/pi-rpcd",
 } as const satisfies OptionSpec;
 
 export const help = { type: "boolean", short: "h", description: "Shows this help." } as const satisfies OptionSpec;
@@ -20,7 +20,7 @@ export const pi = {
   type: "string",
   placeholder: "PATH",
   description: "The pi to use: its cli.js or executable.",
-  default: "PI_RPCD_PI, else pi on PATH, else the bundled one",
+  default: "PI_RPCD_PI, otherwise pi on PATH, otherwise the bundled one",
 } as const satisfies OptionSpec;
 
 export const session = {
@@ -32,5 +32,5 @@ export const config = {
   type: "string",
   placeholder: "FILE",
   description: "The configuration file: see `pi-rpcd config`.",
-  default: "$XDG_CONFIG_HOME/pi-rpcd/config.json or ~/.config/pi-rpcd/config.json, if there is one",
+  default: "$XDG_CONFIG_HOME/pi-rpcd/config.json or ~/.config/pi-rpcd/config.json, if it exists",
 } as const satisfies OptionSpec;

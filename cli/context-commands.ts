@@ -27,7 +27,7 @@ export const contextCommands = {
         placeholder: "WHERE",
         choices: ["before", "through"],
         description: "inspect, import: whether to exclude or include that node.",
-        default: "before for a user's node, else through",
+        default: "before for a user's node, otherwise through",
       },
       leaf: {
         type: "string",

@@ -85,7 +85,7 @@ function isUnread(error: unknown): boolean {
 /** Returns what SOURCE means: an existing file, `-` for stdin, else a session. */
 export async function sourceOf(word: string, daemon: ContextDaemon): Promise<Source> {
   if (word === "-") {
-    if (process.stdin.isTTY === true) throw new UsageError("stdin is a terminal: name a file instead.", "context");
+    if (process.stdin.isTTY === true) throw new UsageError("stdin is a terminal. Name a file instead.", "context");
     return { kind: "text", text: await readAll(process.stdin, daemon.signal, maxInlineBytes) };
   }
   const path = resolve(word);

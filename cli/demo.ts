@@ -209,8 +209,7 @@ function firstReply(): Reply {
 function secondReply(request: LogEntry): Reply {
   const texts = request.messages.flatMap((message) => message.texts).join("\n");
   const build = /build (\S+) is green/.exec(texts)?.[1];
-  const news =
-    build === undefined ? "I have heard nothing else." : `Meanwhile I was told that build ${build} is green.`;
+  const news = build === undefined ? "I have no other news." : `Meanwhile I was told that build ${build} is green.`;
   return behind(delay(acceptsAfterMs), answer(...spoken(`The check went well: 42 of 42. ${news}`)));
 }
 

@@ -93,7 +93,7 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
   } catch (error) {
     signal.throwIfAborted();
     const { message } = reportOf(error);
-    const todo = "pi-rpcd stop && pi-rpcd start; if it does not answer, end its process.";
+    const todo = "Run: pi-rpcd stop && pi-rpcd start. If the daemon does not answer, kill its process.";
     return [bad(name, message, todo), skipped("socket", "needs a running daemon")];
   }
   if (found.kind === "running") {

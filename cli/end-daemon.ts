@@ -26,7 +26,7 @@ export async function endDaemon(stateDir: string, timeoutMs: number, signal: Abo
   if (hasOpenFilesIn(found, stateDir) === false) {
     throw new CommandError(
       "foreign_process",
-      `The daemon answers, but process ${found} here is another program: the daemon probably runs in a container. Stop it there.`,
+      `The daemon answers, but process ${found} on this machine is another program: the daemon probably runs in a container. Stop it there.`,
       { data: { pid: found } },
     );
   }

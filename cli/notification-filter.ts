@@ -23,7 +23,7 @@ export function wantedOf(items: readonly string[]): Wanted {
   };
 }
 
-/** A gap is always shown, because the missing part would go unnoticed. */
+/** A gap is always shown; otherwise the missing part would go unnoticed. */
 export function allows(wanted: Wanted | undefined, { name, params }: LogNotification): boolean {
   const type = name === "session/event" ? params.event.type : undefined;
   if (name === "session/gap") return params.onlyDeltas !== true || wanted?.events.has("message_update") === true;

@@ -15,7 +15,7 @@ export interface AskerOptions {
   readonly before: () => Promise<void> | void;
   /** The dialog is over: other output may continue. */
   readonly after: () => void;
-  /** Ctrl-C during a dialog, which concerns the run. */
+  /** Ctrl-C during a dialog; it aborts the run. */
   readonly onInterrupt: () => void;
 }
 

@@ -59,8 +59,8 @@ async function namesToKeep({ options, output, env, signal }: Service): Promise<r
   const found = candidates(withoutScript(env));
   if (output.json || !output.isTerminal || process.stdin.isTTY !== true) return found.usual;
   output.print("A service does not inherit your shell's environment. These variables are set here:");
-  output.print(`  kept unless you say otherwise: ${found.usual.join(", ") || "none"}`);
-  output.print(`  logins, kept only if you name them: ${found.secrets.join(", ") || "none"}`);
+  output.print(`  kept by default: ${found.usual.join(", ") || "none"}`);
+  output.print(`  logins, kept only if named: ${found.secrets.join(", ") || "none"}`);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const line = await asking.question(

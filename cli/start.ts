@@ -133,7 +133,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     const { logLevel: level, logFile } = configuration.values;
     const log = openLog(() => createLog({ level, file: logFile, lines: readableLines(output) }), logFile);
     // Node prints the error to stderr, which is not always kept in the background.
-    process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon failed"));
+    process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon crashed"));
     const daemon = await startDaemon({
       stateDir: stateDirectory(options["state-dir"], env),
       port: asked === undefined ? undefined : Number(asked),

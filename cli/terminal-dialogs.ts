@@ -32,12 +32,14 @@ export function answerOf(
     case "select": {
       const value = optionOf(options, word);
       if (value !== undefined) return { answer: { value } };
-      return { problem: `Give a number from 1 to ${options.length}, or the text of an option. Ctrl-D dismisses it.` };
+      return {
+        problem: `Type a number from 1 to ${options.length}, or the text of an option. Ctrl-D dismisses the dialog.`,
+      };
     }
     case "confirm":
       if (/^(?:y|yes)$/i.test(word)) return { answer: { confirmed: true } };
       if (/^(?:n|no)$/i.test(word)) return { answer: { confirmed: false } };
-      return { problem: "Give y or n. Ctrl-D dismisses it." };
+      return { problem: "Type y or n. Ctrl-D dismisses the dialog." };
     default:
       return { answer: { value: line } };
   }

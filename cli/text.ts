@@ -1,5 +1,5 @@
 /** Control characters with which a text could move the cursor, overwrite the screen or reverse the text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Returns a text that cannot control a terminal. */
@@ -7,7 +7,7 @@ export function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(controls, "");
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
 const unsafeInJson = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Returns the same JSON value as a text that is safe on a terminal: control characters are escaped. */

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bin, type CommandOptions, root, run } from "./lib/command.ts";
 
-// Builds and packs the package, installs it as a stranger would, and uses every way in.
+// Builds and packs the package, installs it like a user, and tries every entry point.
 
 const { name, version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Readonly<
   Record<string, string>
@@ -55,7 +55,7 @@ async function useProgram(): Promise<void> {
     throw new StepFailed(`--version printed ${JSON.stringify(printed)} instead of ${version}`);
   }
   const help = await step("--help", program, ["--help"], { cwd: project, timeoutMs: 30_000 });
-  if (!help.includes("Usage")) throw new StepFailed(`--help shows no usage:\n${help}`);
+  if (!help.includes("Usage")) throw new StepFailed(`--help prints no usage:\n${help}`);
 }
 
 function readSchemas(): void {
@@ -93,13 +93,13 @@ export const wireVersion: number = PROTOCOL_VERSION;
 export const names = Object.keys(methods) as MethodName[];
 `;
 
-/** On Node a client needs no types of the DOM, in a page none of Node; every declaration that it reaches is checked. */
+/** On Node a client needs no DOM types, in a page no Node types; every reachable declaration is checked. */
 const consumers: readonly Consumer[] = [
   { kind: "node", compilerOptions: onNode, source: clientSource },
   { kind: "page", compilerOptions: { ...inPage, lib: ["es2024", "esnext.disposable", "dom"] }, source: clientSource },
   {
     kind: "extension",
-    // pi's own declarations do not stand the check.
+    // pi's own declarations do not pass this check.
     compilerOptions: { ...onNode, skipLibCheck: true },
     source: `import extension, { createBackgroundRunner, deliver } from "${name}/extension";
 export const load: (...args: never[]) => unknown = extension;
@@ -110,7 +110,7 @@ export const deliveryIdOf = (...args: Parameters<typeof deliver>): string => del
 ];
 
 async function typeCheck(): Promise<void> {
-  // Some dependency may have brought other types of Node.
+  // A dependency may have installed other types of Node.
   const nodeTypes = join(project, "node_modules", "@types", "node");
   rmSync(nodeTypes, { recursive: true, force: true });
   mkdirSync(join(nodeTypes, ".."), { recursive: true });
@@ -123,7 +123,7 @@ async function typeCheck(): Promise<void> {
   }
 }
 
-/** The examples as a user's own extensions, which import the installed package, in the pi that comes with it. */
+/** Loads the examples as a user's own extensions, which import the installed package, in the bundled pi. */
 async function loadInPi(): Promise<void> {
   const extensions = join(root, "examples", "extensions");
   const args = readdirSync(extensions).flatMap((file) => {

@@ -1,11 +1,11 @@
 import { bin, type CommandOutcome, root, run } from "./lib/command.ts";
 
-// Everything that is checked besides the tests. Each check prints one line, and its output only if it fails.
+// All checks other than tests. Each check prints one line, and its output only if it fails.
 
 interface Check {
   readonly name: string;
   readonly run: () => Promise<CommandOutcome>;
-  /** A command that mends what it can. */
+  /** A command that fixes some findings automatically. */
   readonly mend?: string;
 }
 
@@ -31,8 +31,7 @@ async function runCheck({ name, run: start, mend }: Check): Promise<boolean> {
   const { code, output } = await start();
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   console.log(`${code === 0 ? "ok    " : "FAILED"}  ${name.padEnd(16)} ${seconds.padStart(5)} s`);
-  if (code !== 0)
-    console.log(`\n${output.trimEnd()}\n${mend === undefined ? "" : `To mend what can be mended: ${mend}\n`}`);
+  if (code !== 0) console.log(`\n${output.trimEnd()}\n${mend === undefined ? "" : `Automatic fixes: ${mend}\n`}`);
   return code === 0;
 }
 

@@ -10,35 +10,38 @@ import { WireError } from "../protocol/errors.ts";
 import { root, run } from "./lib/command.ts";
 import { makeable, systemFaults } from "./lib/system-faults.ts";
 
-// Faults of the file system below a daemon's store, put in by strace and by a small tmpfs: what it refuses is not there
-// afterwards, what it accepts is, reads and aborts go on, and it recovers by itself. Then faults of the system around it. The last line is `N passed, N failed`;
-// the exit code is 3 where a fault could not be put in here.
+// Faults of the file system below a daemon's store, injected by strace and a small tmpfs: refused pushes are absent
+// afterwards, accepted ones are present, reads and aborts continue, and the store recovers. Then faults of the
+// system. The last line is `N passed, N failed`; the exit code is 3 if a fault cannot be injected on this machine.
 
 interface Fault {
   readonly name: string;
-  /** What runs the daemon, with its arguments. `calls` is how often the start of a daemon makes the call that `counts` names. */
+  /**
+   * The program that runs the daemon, with its arguments. `calls` is the number of calls that a daemon's start makes
+   * of the kind in `counts`.
+   */
   readonly under: (stateDir: string, calls: number) => readonly string[];
-  /** Default: the fault does not depend on how much a start writes. */
+  /** Default: the fault does not depend on the number of writes during a start. */
   readonly counts?: { readonly file: string; readonly call: string };
-  /** Whether strace makes it, and notes that it did. Otherwise pushes have to be refused. */
+  /** Whether strace injects it and records that. Otherwise pushes must be refused. */
   readonly isInjected: boolean;
   /**
-   * Makes the fault, and ends it, from outside, while pushes go on: called before each, and behind the last. `stateDir` is as
-   * it is seen from here.
+   * Starts and ends the fault from outside while pushes continue: called before each push, and after the last.
+   * `stateDir` is the path outside the mount namespace.
    */
   readonly during?: (stateDir: string, pushed: number, refused: number) => void;
   /** Default: 80. */
   readonly pushes?: number;
-  /** Whether what runs it starts another when the first has ended. */
+  /** Whether the program starts another daemon when the first has ended. */
   readonly restarts?: boolean;
 }
 
 const defaultPushes = 80;
-/** Until a fault of which nothing tells is met. */
+/** Limit of pushes until an unreported fault occurs. */
 const maxPushes = 1_000;
 const recoverWithinMs = 30_000;
 
-/** `when` counts from the first call that the daemon makes when it has started. */
+/** `when` counts from the first call after the daemon's start. */
 function injected(file: string, call: string, error: string, when: string): Fault {
   return {
     name: `${error} at ${call} of ${file}, ${when}`,
@@ -56,7 +59,7 @@ function traced(stateDir: string, file: string, call: string): readonly string[]
   return [...trace, "-e", `trace=${call}`];
 }
 
-/** How often the main thread of a daemon calls `call` on `file` until it has started. */
+/** The number of times that the main thread of a daemon calls `call` on `file` during its start. */
 async function callsOfStart(file: string, call: string, directory: string): Promise<number> {
   const stateDir = join(directory, "start");
   mkdirSync(stateDir, { mode: 0o700 });
@@ -69,12 +72,12 @@ async function callsOfStart(file: string, call: string, directory: string): Prom
   return lines.filter((line) => line.startsWith(`${pid} `) && line.includes(` ${call}(`)).length;
 }
 
-/** What strace has seen: a fault may hit a change that refuses nobody. */
+/** strace's output: a fault may affect a write that refuses no push. */
 function traceOf(stateDir: string): string {
   return `${stateDir}.strace`;
 }
 
-/** A file system of 12 MB that is filled up between two pushes and given room again later. */
+/** A file system of 12 MB that is filled up between two pushes and emptied again later. */
 function fullDisk(from: number, to: number): Fault {
   return {
     name: `a full file system, pushes ${from} to ${to}`,
@@ -86,13 +89,16 @@ function fullDisk(from: number, to: number): Fault {
     restarts: true,
     during: (stateDir, pushed, refused) => {
       if (pushed === from) fill(join(stateDir, "fill"));
-      // What is free within the store's own files may take some pushes yet.
+      // Free space within the store's own files may suffice for some more pushes.
       if (pushed >= to && refused > 0) rmSync(join(stateDir, "fill"), { force: true });
     },
   };
 }
 
-/** As above; writing takes so long that the daemon has a thread for it, and only that one ever gets as far. */
+/**
+ * Like the faults above; writing is so slow that the daemon starts its writing thread, and only that thread reaches
+ * the call.
+ */
 function injectedIntoThread(call: string, error: string, when: string): Fault {
   const file = "store.db-wal";
   return {
@@ -112,7 +118,7 @@ const all: readonly Fault[] = [
   ...["5", "140..146", "230"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
   injectedIntoThread("fsync", "EIO", "70"),
   injectedIntoThread("fsync", "ENOSPC", "75..78"),
-  // Each thread of the daemon has a count of its own: the one that moves the WAL into the database has to get as far.
+  // Each thread of the daemon has its own count: the one that checkpoints the WAL must reach it.
   { ...injected("store.db", "fsync", "EIO", "3+"), pushes: 240 },
   fullDisk(10, 25),
   fullDisk(30, 31),
@@ -132,11 +138,11 @@ function fill(file: string): void {
 interface Running {
   readonly pid: number;
   readonly client: Client;
-  /** The state directory as it is seen from here. */
+  /** The state directory, as seen outside the mount namespace. */
   readonly stateDir: string;
 }
 
-/** A command that runs a daemon, and perhaps another after it. */
+/** A command that runs a daemon, and possibly a second one. */
 class Launch {
   readonly #lines: AsyncIterator<string>;
   readonly #stateDir: string;
@@ -165,7 +171,7 @@ class Launch {
   }
 }
 
-/** What is wrong, or undefined. Throws where the fault cannot be put in here. */
+/** The error, or undefined. Throws if the fault cannot be injected here. */
 async function check(fault: Fault, directory: string): Promise<string | undefined> {
   const stateDir = join(directory, "s");
   const agentDir = join(directory, "agent");
@@ -191,7 +197,7 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
     }
     fault.during?.(seen, maxPushes, refused.length);
     const isMet = fault.isInjected ? readFileSync(traceOf(stateDir), "utf8").includes("INJECTED") : refused.length > 0;
-    if (!isMet) return "the fault was not met";
+    if (!isMet) return "the fault did not occur";
     if (accepted.length === 0) return "nothing was accepted";
     const recovered = await untilOpen(client, session.id);
     accepted.push(...recovered.accepted);
@@ -207,7 +213,7 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
   return await compare(another, accepted, refused);
 }
 
-/** What the next daemon finds. */
+/** Compares the pushes with the content that the next daemon finds. */
 async function compare(launch: Launch, accepted: readonly string[], refused: readonly string[]) {
   const { client, pid } = await launch.next();
   try {
@@ -237,7 +243,7 @@ async function untilOpen(client: Client, sessionId: string) {
   return outcome;
 }
 
-/** The fault may be met here, too: then it is as if nobody had asked. */
+/** The fault may occur here, too: then the call had no effect. */
 async function createdSession(client: Client, cwd: string): Promise<SessionHandle> {
   for (;;) {
     const session = await client.createSession({ cwd }).catch((error: unknown) => {
@@ -263,7 +269,7 @@ function nameOf(error: unknown): string {
   return error instanceof WireError ? error.kind : String(error);
 }
 
-/** Whether this machine lets a fault be put in. */
+/** Whether this machine can inject a fault. */
 async function canBeMade({ under }: Fault, directory: string): Promise<boolean> {
   const probe = join(directory, "probe");
   mkdirSync(probe, { recursive: true });
@@ -271,7 +277,7 @@ async function canBeMade({ under }: Fault, directory: string): Promise<boolean> 
   return (await run(command, args)).code === 0;
 }
 
-/** A fault, however it is made. */
+/** A fault of either kind. */
 interface Check {
   readonly name: string;
   readonly canBeMade: (directory: string) => Promise<boolean>;
@@ -287,7 +293,7 @@ const checks: readonly Check[] = [
   ...systemFaults.map((fault) => ({ ...fault, canBeMade: (directory: string) => makeable(fault, directory) })),
 ];
 
-// Arguments choose the faults whose names have one of them.
+// Arguments select the faults whose names contain one of them.
 const wanted = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
@@ -302,7 +308,7 @@ for (const { name, canBeMade: can, check: look } of checks) {
       if (wrong === undefined) passed += 1;
       else failed += 1;
     } else {
-      console.log(`not run, since this machine does not let it be made: ${name}`);
+      console.log(`not run, because this machine cannot inject it: ${name}`);
       notRun += 1;
     }
   } finally {

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkLayers } from "./lib/layers.ts";
 
-// Checks that every import goes in an allowed direction.
+// Checks that every import is allowed by the layer table.
 const root = join(import.meta.dirname, "..");
 const outside = new Set(["node_modules", "dist", "coverage", ".cache", ".git"]);
 const files = globSync("**/*.ts", { cwd: root, exclude: (path) => outside.has(path) });

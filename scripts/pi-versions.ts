@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-// The versions of pi that the tests run against, and how the one that is no dependency is obtained.
+// The versions of pi that the tests use, and how to download the one that is not a dependency.
 
 const root = join(import.meta.dirname, "..");
 
@@ -11,11 +11,11 @@ interface Tarball {
   readonly name: string;
   readonly version: string;
   readonly integrity: string;
-  /** Where it is unpacked to, from the version's folder. */
+  /** Its target folder, relative to the version's folder. */
   readonly into: string;
 }
 
-/** pi's bundle needs nothing beside it but what it loads extensions with. */
+/** pi's bundle needs only the packages with which it loads extensions. */
 const tarballs: readonly Tarball[] = [
   {
     name: "@earendil-works/pi-coding-agent",
@@ -40,19 +40,19 @@ const tarballs: readonly Tarball[] = [
 const cli = join("dist", "bundle", "cli.js");
 const cached = join(root, ".cache", "pi", "1.5.2");
 
-/** Each version's program; the second is there once {@link ensurePi} has returned. */
+/** Each version's program; the second exists once {@link ensurePi} has returned. */
 export const piVersions = {
   "0.87.1": join(root, "node_modules", "@earendil-works", "pi-coding-agent", cli),
   "1.5.2": join(cached, cli),
 } as const;
 
 /**
- * Downloads pi 1.5.2 with the user's npm unless it is there. It appears in the cache whole or not at all, so an
- * interrupted or a concurrent call does no harm. Throws an error that says what to do.
+ * Downloads pi 1.5.2 with the user's npm if it is missing. It appears in the cache atomically, so interrupted or
+ * concurrent calls do no harm. Throws an error that says what to do.
  */
 export function ensurePi(): void {
   if (existsSync(piVersions["1.5.2"])) return;
-  process.stderr.write("pi-rpcd: getting pi 1.5.2 for the tests (once)\n");
+  process.stderr.write("pi-rpcd: downloading pi 1.5.2 for the tests (once)\n");
   mkdirSync(join(cached, ".."), { recursive: true });
   const staging = mkdtempSync(`${cached}.partial-`);
   try {
@@ -73,8 +73,8 @@ function download({ name, version, integrity }: Tarball, folder: string): string
   if (packed.status !== 0) {
     throw new Error(
       `The tests also run against pi 1.5.2, which is downloaded once with "npm pack ${name}@${version}". That failed, ` +
-        "so the npm registry of your npm configuration probably cannot be reached. Mend that and run the tests again, " +
-        `or run the others only: npm test -- --project unit --project contract --project pi-0.87.1. npm said:\n${packed.error?.message ?? packed.stderr}`,
+        "so the npm registry of your npm configuration probably cannot be reached. Fix that and run the tests again, " +
+        `or run only the other tests: npm test -- --project unit --project contract --project pi-0.87.1. npm said:\n${packed.error?.message ?? packed.stderr}`,
     );
   }
   const [{ filename }] = JSON.parse(packed.stdout) as [{ readonly filename: string }];
@@ -96,7 +96,7 @@ function publish(unpacked: string): void {
   try {
     renameSync(unpacked, cached);
   } catch (error) {
-    // Another run was faster: a folder cannot be renamed onto one that has something in it.
+    // Another run was faster: a folder cannot be renamed to one that is not empty.
     if (!existsSync(piVersions["1.5.2"])) throw error;
   }
 }

@@ -1,5 +1,5 @@
-// Runs a TypeScript file of this checkout with a Node that pi accepts, after installing what is missing.
-// Plain JavaScript on purpose: the Node that starts it may be too old for everything else here.
+// Runs a TypeScript file of this checkout with a supported Node, after installing missing dependencies. Plain
+// JavaScript, because the Node that starts it may be too old for TypeScript.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -16,8 +16,8 @@ function fail(message) {
 }
 
 /**
- * Whether node_modules is what package-lock.json asks for. npm writes its own list last, so an install that was
- * interrupted has none. Packages for other platforms are optional, and are not looked for.
+ * Whether node_modules matches package-lock.json. npm writes its own list last, so an interrupted install has none.
+ * Packages for other platforms are optional, and not checked.
  */
 function installed() {
   try {
@@ -36,33 +36,33 @@ function installed() {
 }
 
 async function install() {
-  // npm empties what the link leads to, which others may be using.
+  // npm empties the link's target, which other checkouts may be using.
   if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
-    fail(
-      "node_modules is a link, and what is there is not what package-lock.json asks for. Install there, or remove the link.",
-    );
+    fail("node_modules is a link whose target does not match package-lock.json. Install there, or remove the link.");
   }
   process.stderr.write("pi-rpcd: installing dependencies (once)\n");
-  // A user's npm may be told to leave out development dependencies, or to refuse an old Node: neither is meant here.
+  // A user's npm may omit development dependencies, or refuse an old Node: both are overridden here.
   const options = ["--include=dev", "--no-engine-strict", "--no-audit", "--no-fund", "--loglevel=error"];
   const { code, error } = await run("npm", ["ci", ...options], { cwd: root, stdio: ["ignore", 2, 2] });
-  if (error !== undefined) fail(`npm could not be started (${error.message}). Install npm, then run this again.`);
+  if (error !== undefined) fail(`Cannot start npm (${error.message}). Install npm, then run this again.`);
   if (code >= 128) process.exit(code);
   if (code !== 0) {
-    fail("npm ci failed (its messages are above). Check that the npm registry can be reached, then run this again.");
+    fail("npm ci failed (its messages are above). Check the connection to the npm registry, then run this again.");
   }
 }
 
-/** A checkout runs its TypeScript as it stands, and its tests were written for this Node. What is published runs on 22.19. */
+/**
+ * A checkout runs its TypeScript without a build, and its tests need this Node. The published package runs on 22.19.
+ */
 function supported(version) {
   return Number(version.split(".")[0]) >= 24;
 }
 
-/** The Node to run with: this one if it is new enough, else the one that the devDependency `node` brings. */
+/** The Node to run with: this one if it is new enough, otherwise that of the devDependency `node`. */
 function chooseNode() {
   if (supported(process.versions.node)) return process.execPath;
   if (!existsSync(bundledNode)) {
-    // An npm that was told to ignore install scripts leaves this package without its binary.
+    // An npm that ignores install scripts leaves this package without its binary.
     const installer = join(root, "node_modules", "node", "installArchSpecificPackage.js");
     spawnSync(process.execPath, [installer], { cwd: dirname(installer), stdio: ["ignore", 2, 2] });
   }
@@ -72,13 +72,13 @@ function chooseNode() {
   return bundledNode;
 }
 
-/** Runs a command to its end, passing signals on: whoever stops this process means the command. */
+/** Runs a command to its end and forwards signals to it. */
 function run(command, args, options) {
   return new Promise((resolve) => {
     const child = spawn(command, args, options);
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
       process.on(signal, () => {
-        // A terminal sends SIGINT to the whole group: the child has it already, and this process waits for its answer.
+        // A terminal sends SIGINT to the whole group: the child already has it, and this process waits for its end.
         if (signal !== "SIGINT" || !isatty(0)) child.kill(signal);
       });
     }
@@ -94,8 +94,8 @@ if (!installed()) await install();
 const node = chooseNode();
 const { code, error } = await run(node, ["--disable-warning=ExperimentalWarning", resolve(root, script), ...args], {
   stdio: "inherit",
-  // What is started by name, such as a `pi` on PATH, is to run with the same Node.
+  // Programs that are found on PATH, such as `pi`, must run with the same Node.
   env: { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` },
 });
-if (error !== undefined) fail(`${node} could not be started: ${error.message}`);
+if (error !== undefined) fail(`Cannot start ${node}: ${error.message}`);
 process.exit(code);

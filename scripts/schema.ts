@@ -5,8 +5,8 @@ import { withSettings } from "./lib/configuration-document.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
 import { wireText } from "./lib/wire-text.ts";
 
-// Writes what derives from the tables of methods, settings and commands: protocol/wire.txt, and parts of PROTOCOL.md,
-// CONFIGURATION.md and docs/cli.md. With --check it only compares.
+// Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, and parts of
+// PROTOCOL.md, CONFIGURATION.md and README.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 
 const wanted: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ const wanted: Readonly<Record<string, string>> = {
 for (const [file, text] of Object.entries(wanted)) {
   if (read(file) === text) continue;
   if (process.argv.includes("--check")) {
-    console.error(`${file} is not what the tables and the limits say. Run: npm run schema`);
+    console.error(`${file} is out of date. Run: npm run schema`);
     process.exitCode = 1;
   } else {
     writeFileSync(join(root, file), text);

@@ -15,9 +15,10 @@ import {
 import { missingPrograms, programs, type Tier } from "./lib/tiers.ts";
 import { ensurePi } from "./pi-versions.ts";
 
-// Runs the quick tier of the tests; with `--deep` all others, and the faults of scripts/faults.ts; with `--all` both, and
-// the tests in folders `once/` with each version of pi. Further arguments go to vitest, and choose from all tests. The
-// last line is `N passed, N failed`. The exit code is 3 where all have passed, but a program is missing for some.
+// Runs the quick tier of the tests; with `--deep` all others, and the faults of scripts/faults.ts; with `--all` both,
+// and the tests in folders `once/` with each version of pi. Further arguments go to vitest, and select from all
+// tests. The last line is `N passed, N failed`. The exit code is 3 if all tests have passed, but a program is missing
+// for some.
 
 const isAll = process.argv.includes("--all");
 const isDeep = process.argv.includes("--deep");
@@ -28,14 +29,14 @@ const projects = args.flatMap((arg, index) => {
   return arg.startsWith("--project=") ? arg.slice("--project=".length) : [];
 });
 
-/** False when only projects are asked for that can do without it. */
+/** False if only projects are requested that do not need it. */
 function needsDownloadedPi(): boolean {
   return (
     projects.length === 0 || projects.some((project) => !["unit", "contract", "faults", "pi-0.87.1"].includes(project))
   );
 }
 
-/** The signal that has ended the run before its end. */
+/** The signal that interrupted the run. */
 let interruptedBy: NodeJS.Signals | undefined;
 
 function runVitest(outcomesFile: string): Promise<number> {
@@ -56,7 +57,7 @@ function runVitest(outcomesFile: string): Promise<number> {
       stdio: ["ignore", "inherit", "inherit"],
     },
   );
-  // vitest ends what the tests have started before it exits; only then may this process end.
+  // vitest ends the processes of tests before it exits; only then may this process end.
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
       interruptedBy ??= signal;
@@ -79,12 +80,12 @@ function readOutcomes(file: string): readonly TestOutcome[] {
   }
 }
 
-/** Faults that are put in from outside. They wait most of their time, so they run during the tests. */
+/** Faults that are injected from outside. They mostly wait, so they run during the tests. */
 async function runFaults(): Promise<ProjectCounts> {
   const script = ["--disable-warning=ExperimentalWarning", "scripts/faults.ts"];
   const { code, output } = await run(process.execPath, script, { timeoutMs: 1_800_000 });
   console.log(`\n== faults from outside\n${output.trimEnd().split("\n").slice(0, -1).join("\n")}\n`);
-  if (code === 3) missing.push("faults that this machine does not let be made (they are named above)");
+  if (code === 3) missing.push("faults that this machine cannot inject (named above)");
   const total = totalIn(output) ?? { passed: 0, failed: 0 };
   const crashed = code !== 0 && code !== 3 && total.failed === 0;
   return { project: "faults from outside", ...total, failed: crashed ? 1 : total.failed, skipped: 0 };
@@ -121,7 +122,7 @@ if (needsDownloadedPi()) {
     fail(error);
   }
 }
-// A project whose programs are missing does not exist for vitest.
+// vitest has no project whose programs are missing.
 const withPrograms = Object.keys(programs).filter((name) =>
   projects.length > 0 ? projects.includes(name) : isDeep || isAll,
 );

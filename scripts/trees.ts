@@ -4,11 +4,11 @@ import { ensurePi, piVersions } from "./pi-versions.ts";
 
 const help = `npm run trees -- [options]
 
-Makes conversations with flaws at random, prepares each for a model, leads a real pi through the session files, and
-fails when a strict service refuses a request, or when it is not what was prepared.
+Creates random conversations with flaws, prepares each for a model, runs a real pi with the session files, and
+fails if a strict service refuses a request, or if a request differs from the prepared one.
 
-  --seed N       the first seed (default: another one each time)
-  --count N      how many seeds, from that one on (default: 200)
+  --seed N       the first seed (default: random)
+  --count N      the number of seeds (default: 200)
   --pi VERSION   ${Object.keys(piVersions).join(" or ")} (default: each)
   --service NAME ${treeServices.join(", ")} (default: each)
 `;

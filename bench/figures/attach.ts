@@ -10,9 +10,9 @@ import { median, quantile } from "../lib/statistics.ts";
 
 const times = 100;
 
-/** From nothing to the first envelope: connecting, subscribing with a cursor, and the first of what is replayed. */
+/** Time to the first envelope: connecting, subscribing with a cursor, and the first replayed event. */
 export const attach: Figure = {
-  title: "Attaching to a session that has reported much",
+  title: "Attaching to a session with a long log",
   repetitions: 5,
   measure: async (setting, resources) => {
     const corpus = writeCorpus(join(setting.directory, "held.jsonl"), deltas(10_000));
@@ -48,9 +48,9 @@ export const attach: Figure = {
     }
     return {
       rows: [
-        { name: "to the first envelope, 10 events behind, p50", unit: "ms", values: values.near },
-        { name: "to the first envelope, 10 events behind, p99", unit: "ms", values: values.nearP99 },
-        { name: "to the first envelope, 9,000 events behind, p50", unit: "ms", values: values.far },
+        { name: "to the first envelope, 10 missed events, p50", unit: "ms", values: values.near },
+        { name: "to the first envelope, 10 missed events, p99", unit: "ms", values: values.nearP99 },
+        { name: "to the first envelope, 9,000 missed events, p50", unit: "ms", values: values.far },
       ],
       notes: [`${times} clients for each value, one after the other, over the Unix socket`],
     };

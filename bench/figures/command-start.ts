@@ -7,14 +7,14 @@ import { echoPi } from "../lib/echo-sources.ts";
 import type { Figure } from "../lib/figure.ts";
 import { interleave, ratios } from "../lib/statistics.ts";
 
-/** How long a person waits for a command that does little, against the least that Node itself takes. */
+/** The start time of a short command, compared with Node's own. */
 export const commandStart: Figure = {
   title: "Starting the command line, against node -e 0",
   repetitions: 15,
   measure: async (setting, resources) => {
     const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
     const program = join(setting.dist, "cli", "main.js");
-    if (!existsSync(program)) throw new Error(`There is no ${program}.`);
+    if (!existsSync(program)) throw new Error(`${program} does not exist.`);
     const env = {
       ...process.env,
       PI_RPCD_STATE_DIR: dirname(daemon.socketPath),
@@ -36,15 +36,15 @@ export const commandStart: Figure = {
     return {
       rows: [
         { name: "node -e 0", unit: "ms", values: times.node },
-        { name: "pi-rpcd --help, against it", unit: "x", values: ratios(times.help, times.node), goal },
+        { name: "pi-rpcd --help / node -e 0", unit: "x", values: ratios(times.help, times.node), goal },
         {
-          name: "pi-rpcd status of a daemon that runs, against it",
+          name: "pi-rpcd status of a running daemon / node -e 0",
           unit: "x",
           values: ratios(times.status, times.node),
           goal,
         },
       ],
-      notes: ["built, with the compile cache that the first start leaves; processes one after the other"],
+      notes: ["the build, with the compile cache of its first start; processes run one after the other"],
     };
   },
 };

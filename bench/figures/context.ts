@@ -13,16 +13,19 @@ import { ratios } from "../lib/statistics.ts";
 const program = join(import.meta.dirname, "..", "context-process.ts");
 const prompts = 4;
 
-/** What a model reads of a request, in its order, for each API. */
+/** The parts of a request that a model reads, in order, for each API. */
 const apis = {
   scripted: ["tools", "messages"],
   "scripted-responses": ["tools", "input"],
   "scripted-anthropic": ["tools", "system", "messages"],
 } as const;
 
-/** What a past costs: in time and memory when it is read, in tokens and in what a provider can cache when it is sent. */
+/**
+ * The cost of an imported conversation: time and memory to read it, tokens to send it, and the part that a provider
+ * can cache.
+ */
 export const contextCost: Figure = {
-  title: "A session's past: its document against JSON.parse, its tokens, and the prefix of its requests",
+  title: "An imported conversation: its document against JSON.parse, its tokens, and the prefix of its requests",
   repetitions: 5,
   measure: async (setting, resources) => {
     const documents = [
@@ -39,9 +42,9 @@ export const contextCost: Figure = {
     for (const pi of realPis()) rows.push(...(await measurePrefix(pi, setting, resources)));
     notes.push(
       "prepare: parse, check, select, repair, estimate, build, and render the lines of a session file; each in a new process",
-      "memory: the peak beyond the process's own, of which the document's bytes are one part",
+      "memory: the peak minus the process's own, including the document's bytes",
       "tokens by estimate; flattened: one text with a tag for each role",
-      `prefix: of ${prompts * 2} requests each, the share of one (tools, system, messages; no cache marks) that the next begins with`,
+      `prefix: of ${prompts * 2} requests each, the share of one (tools, system, messages; no cache marks) with which the next one begins`,
     );
     return { rows, notes };
   },
@@ -81,7 +84,7 @@ async function costOf(task: ContextTask, path: string): Promise<ContextCost> {
   return JSON.parse(output) as ContextCost;
 }
 
-/** The share of a request that the next request begins with, byte by byte: 1 where nothing of it has changed. */
+/** The share of a request with which the next request begins, byte by byte: 1 if it is unchanged. */
 async function measurePrefix(pi: RealPi, setting: Setting, resources: Resources): Promise<Row[]> {
   const { provider, env } = await scriptModel(setting, resources, {
     otherwise: ({ messages }) =>
@@ -114,16 +117,16 @@ async function measurePrefix(pi: RealPi, setting: Setting, resources: Resources)
   return rows;
 }
 
-/** Where a provider is to keep what it has read moves on with the conversation, and is no part of it. */
+/** Cache marks move with the conversation, and are not content. */
 function withoutMarks(read: readonly unknown[]): string {
   return JSON.stringify(read, (key, value: unknown) => (key === "cache_control" ? undefined : value));
 }
 
-/** The ends of the list of messages and of the list around it are no part of what is read. */
+/** The ends of the list of messages and of the enclosing list are not content. */
 function shared(before: string, next: string): number {
   const whole = before.length - "]]".length;
   let at = 0;
   while (at < whole && before.charCodeAt(at) === next.charCodeAt(at)) at += 1;
-  // Not rounded up: what is not all of it does not look like it.
+  // Rounded down, so that 1 means identical.
   return Math.floor((at / whole) * 100) / 100;
 }

@@ -10,15 +10,15 @@ import type { Figure, Row } from "../lib/figure.ts";
 const seed = 20_260_101;
 const sizes = [100, 1_000, 10_000] as const;
 const checkpoints = 200;
-/** Characters of what each entry says beside its usage. */
+/** Characters of each entry's content, in addition to its usage. */
 const contentChars = 2_000;
 
 type Entry = Readonly<Record<string, unknown>>;
 type Session = Parameters<FoldOfSession["read"]>[0];
 
-/** What a checkpoint costs in pi, what a report costs in the daemon, and whether their sums are pi's. */
+/** The cost of a checkpoint in pi and of a report in the daemon, and whether their sums equal pi's. */
 export const cost: Figure = {
-  title: "Checkpoints in sessions of so many entries, reports from their files, and their sums against pi's",
+  title: "Checkpoints in sessions of several sizes, reports from their files, and their sums against pi's",
   repetitions: 5,
   measure: async ({ repetitions }) => {
     const rows: Row[] = [];
@@ -37,7 +37,7 @@ export const cost: Figure = {
         { name: `${name}: USD / pi's`, unit: "x", values: values("total").map((total) => total / piSum(entries)) },
       );
     }
-    return { rows, notes: ["Without what pi takes to write an entry; the machine's disk cache is warm."] };
+    return { rows, notes: ["Without pi's time to write an entry; the machine's disk cache is warm."] };
   },
 };
 
@@ -48,10 +48,10 @@ interface Times {
   readonly total: number;
 }
 
-/** Microseconds from an answer's end to the checkpoint behind it, without what pi takes to write the entry. */
+/** Microseconds from an answer's end to the following checkpoint, without pi's time to write the entry. */
 function checkpointTime(entries: Entry[]): number {
   const fold = new FoldOfSession();
-  // As pi gives them: a copy each time.
+  // Like pi, a new copy each time.
   const session = { sessionManager: { getEntries: () => entries.filter(({ type }) => type !== "session") } };
   const ctx = session as unknown as Session;
   fold.read(ctx);
@@ -117,7 +117,7 @@ function base(at: number): Entry {
   };
 }
 
-/** As pi adds them up. */
+/** The sum as pi computes it. */
 function piSum(entries: readonly Entry[]): number {
   let sum = 0;
   for (const { message } of entries) {

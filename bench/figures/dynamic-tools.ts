@@ -12,12 +12,12 @@ import { RawClient } from "../lib/raw-client.ts";
 import { type RealPi, realPis, scriptModel } from "../lib/real-pi.ts";
 
 const extension = join(import.meta.dirname, "..", "..", "test", "fixtures", "extension", "many-tools.ts");
-/** Every twelfth: ten tasks, each with a prompt of its own. */
+/** Every twelfth: ten tasks, each with its own prompt. */
 const tasks = toolTasks.filter((_, at) => at % 12 === 0);
 
 interface Mode {
   readonly name: string;
-  /** Of the hundred tools, where pi knows it. */
+  /** The exposure of the hundred tools, if this pi supports it. */
   readonly exposure?: string;
   readonly optimisation?: OptimisationOptions;
 }
@@ -35,7 +35,7 @@ interface Sent {
   readonly block: string;
 }
 
-/** What a hundred tools cost each request, and what it costs to look for them instead. */
+/** The tokens of a hundred tools in each request, compared with searching for them. */
 export const dynamicTools: Figure = {
   title:
     "A hundred tools: tokens of each request with all of them, with pi's own search, and with three that find them",
@@ -45,7 +45,7 @@ export const dynamicTools: Figure = {
     for (const pi of realPis()) {
       let all: { tools: number; sent: number } | undefined;
       for (const mode of modes) {
-        // Older versions have no search: the part takes the three there.
+        // Older versions have no search: the part uses its three tools there.
         if (mode.exposure !== undefined && pi.version === "0.87.1") continue;
         const requests = await requestsOf(pi, mode, setting, resources);
         const sum = (of: (one: Sent) => number): number => requests.reduce((total, one) => total + of(one), 0);
@@ -77,9 +77,9 @@ export const dynamicTools: Figure = {
       tables: [{ title: `${tasks.length} tasks, one prompt each, over OpenAI's chat completions`, columns, rows }],
       notes: [
         "tokens by o200k_base of the requests as they went out; tool tokens: of the tool block, mean of all requests",
-        "requests/task: the scripted model searches with the task's own words, then calls; what is found says which params it takes",
-        "changes: how often the tool block was another than in the request before; each loses the provider's cache",
-        "whether a real model finds its tools as often is not in it",
+        "requests/task: the scripted model searches with the task's own words, then calls; the result describes the params",
+        "changes: how often the tool block differed from the previous request's; each change loses the provider's cache",
+        "how often a real model finds its tools is not measured",
       ],
     };
   },
@@ -111,14 +111,14 @@ async function requestsOf(pi: RealPi, mode: Mode, setting: Setting, resources: R
   return sent;
 }
 
-/** What a model that knows which tool it needs does next. */
+/** The next step of a model that knows which tool it needs. */
 function next({ messages, toolNames }: LogEntry): Reply | string {
   const lastUser = messages.findLastIndex(({ role }) => role === "user");
   const task = messages[lastUser]?.texts.join("\n") ?? "";
   const done = messages.slice(lastUser).flatMap(({ toolCalls }) => toolCalls);
   const wanted = toolTasks.find(([one]) => one === task)?.[1] ?? "";
   const tool = toolCatalogue.find(({ name }) => name === wanted);
-  if (tool === undefined) throw new Error(`Nobody knows the task "${task}".`);
+  if (tool === undefined) throw new Error(`Unknown task "${task}".`);
   const has = (name: string): boolean => done.some((one) => one.name === name);
   if (has(wanted)) return "It is done.";
   if (toolNames.includes(wanted)) return answer(call(wanted, paramsOf(tool)));

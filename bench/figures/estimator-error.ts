@@ -5,19 +5,19 @@ import { runTrace, share, type TraceRun } from "../../test/helpers/estimator-run
 import { type Tokenizer, tokenTrace, traceClasses } from "../../test/helpers/token-traces.ts";
 import type { Figure, Row } from "../lib/figure.ts";
 
-/** Each with what its service adds to a message. */
+/** Each service with the constant that it adds to a message. */
 const services: readonly (readonly [name: string, tokenizer: Tokenizer, perMessage: number])[] = [
   ["cl100k_base", cl100k, 7],
   ["r50k_base", r50k, 3],
 ];
 const turns = 30;
 const seeds = [1, 2, 3];
-/** A decision that hangs on the context's size: above this share of the run's last request. */
+/** A decision that depends on the context's size: whether it exceeds this share of the run's last request. */
 const thresholdShare = 0.7;
 
-/** How far estimates of requests are from what a service counts, against a quarter of the characters. */
+/** The difference between estimates of requests and a service's counts, compared with a quarter of the characters. */
 export const estimatorError: Figure = {
-  title: "Estimates of requests from the sixth turn on: their distance from what a service counts",
+  title: "Estimates of requests from the sixth turn on: their difference from a service's counts",
   repetitions: 5,
   measure: async ({ repetitions }) => {
     const rows: Row[] = [];
@@ -30,8 +30,8 @@ export const estimatorError: Figure = {
     rows.push(...timeRows(repetitions));
     const notes = [
       `${seeds.length} runs of ${turns} turns of each class; a service counts with the vocabulary, and adds a constant to each message`,
-      "added: the same distance as a share of what has come since the request before; /4: a quarter of the characters of that, as pi counts",
-      `decisions: of all requests, those in which estimate and count lie on different sides of ${thresholdShare * 100} % of the run's last request`,
+      "added: the same difference as a share of the tokens since the previous request; /4: a quarter of their characters, as pi counts",
+      `decisions: of all requests, those in which estimate and count are on different sides of ${thresholdShare * 100} % of the run's last request`,
     ];
     return { rows, notes };
   },
@@ -61,7 +61,10 @@ function otherDecisions(runs: readonly TraceRun[], by: "estimated" | "quarter"):
   return (100 * differ.reduce((sum, count) => sum + count, 0)) / all;
 }
 
-/** Each message counted for the first time, again as another object of the same content, and again as the same. */
+/**
+ * Each message counted for the first time, again as another object with the same content, and again as the same
+ * object.
+ */
 function timeRows(repetitions: number): Row[] {
   const messages = tokenTrace("mixed", 1, 250).flat();
   const times: { readonly first: number[]; readonly copy: number[]; readonly same: number[] } = {
@@ -80,13 +83,13 @@ function timeRows(repetitions: number): Row[] {
       const began = performance.now();
       for (const message of list) counter.message(message);
       const microseconds = ((performance.now() - began) * 1_000) / list.length;
-      // The first turn is the compiler's.
+      // The first turn warms up the compiler.
       if (turn > 0) times[name].push(microseconds);
     }
   }
   return [
-    { name: "a message that was never counted", unit: "us", values: times.first },
-    { name: "another of the same content", unit: "us", values: times.copy },
-    { name: "the same again", unit: "us", values: times.same },
+    { name: "a new message", unit: "us", values: times.first },
+    { name: "another object with the same content", unit: "us", values: times.copy },
+    { name: "the same object again", unit: "us", values: times.same },
   ];
 }

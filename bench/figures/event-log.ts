@@ -17,7 +17,7 @@ const retainedBytes = 128 * 1024 * 1024;
 const turns = 400;
 const deltasPerTurn = 100;
 
-/** What a session's log takes, in memory and on disk. */
+/** The memory and disk space of a session's log. */
 export const eventLog: Figure = {
   title: "A session's log: its memory, and its growth on disk",
   repetitions: 1,
@@ -27,15 +27,15 @@ export const eventLog: Figure = {
     return {
       rows: [
         {
-          name: "memory for a byte of records that is kept",
+          name: "memory for each retained byte of records",
           unit: "x",
           values: [ratio],
           goal: { id: "P12", sense: "at most", target: 1.5, stretch: 1.3 },
         },
-        { name: "memory that is taken / its bound", unit: "x", values: [share] },
+        { name: "memory / its limit", unit: "x", values: [share] },
         { name: "on disk for each 1,000 events", unit: "KiB", values: [bytes / 1_024 / (events / 1_000)] },
         { name: "CPU to pack 1,000 events for the disk", unit: "us", values: [(cpuMs * 1_000) / (events / 1_000)] },
-        { name: "all of them read from the disk", unit: "rec/s", values: [events / (readMs / 1_000)] },
+        { name: "reading all of them from the disk", unit: "rec/s", values: [events / (readMs / 1_000)] },
       ],
       notes: [
         `memory: deltas of some 344 bytes, up to ${retainedBytes / 1_048_576} MiB`,
@@ -84,7 +84,7 @@ function fill({ directory }: Setting): { ratio: number; share: number } {
     }
     return raw;
   };
-  // The heap of the process has grown by then to what it needs anyway.
+  // By then the heap of the process has reached its base size.
   fillTo(retainedBytes / 4);
   const before = settledMiB();
   const raw = fillTo(retainedBytes - 2 * 1024 * 1024);
@@ -95,7 +95,7 @@ function fill({ directory }: Setting): { ratio: number; share: number } {
   return { ratio: ((after - before) * 1_048_576) / raw, share };
 }
 
-/** Without what waits to be collected. */
+/** Without memory that waits for garbage collection. */
 function settledMiB(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
@@ -140,7 +140,7 @@ async function store({
   return { events: log.cursor, bytes, cpuMs, readMs };
 }
 
-/** Texts that compress as prose does. */
+/** Texts that compress like prose. */
 function randomWords(): (count: number) => string {
   let state = 1;
   const next = (): number => {

@@ -61,7 +61,7 @@ export const eventStreams: Figure = {
   },
 };
 
-/** Events are counted by the empty lines behind them; the session's own notifications of commands do not come between. */
+/** Counts events by the empty lines after them; no other notifications of the session occur in between. */
 async function streamSource(
   client: RawClient,
   { socketPath, token }: DaemonFile,

@@ -91,5 +91,5 @@ async function rate(source: RecordSource, corpus: Corpus): Promise<number> {
 }
 
 function describe(name: string, { records, bytes }: Corpus): string {
-  return `${name}: ${records} records of ${Math.round(bytes / records)} bytes in the mean for each value`;
+  return `${name}: ${records} records of ${Math.round(bytes / records)} bytes on average for each value`;
 }

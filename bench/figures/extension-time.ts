@@ -24,13 +24,13 @@ interface Cost {
   readonly startMs: number;
   /** By event. */
   readonly requests: readonly Times[];
-  /** Milliseconds of all hooks, for each request. */
+  /** Milliseconds of all hooks, per request. */
   readonly hooks: readonly number[];
-  /** Of pi as a whole, for a request. */
+  /** Milliseconds of the whole pi process, per request. */
   readonly processorMs: number;
 }
 
-/** What the helper's hooks take of pi's time, with every part on, with none, and what pi takes by itself. */
+/** The time of the helper's hooks with every part on and with none, and the time of pi itself. */
 export const extensionTime: Figure = {
   title: `Hooks of the helper for a model request, with a context of ${contextMessages} messages`,
   repetitions: 5,
@@ -99,7 +99,7 @@ async function measure(options: DirectPiOptions, setting: Setting, resources: Re
         return answers < requests ? answer("I look.", call("read", { path: "file.ts" })) : answer("It is done.");
       },
     },
-    // Nothing is to be compacted: the context is as long as it says.
+    // The window is large enough that nothing is compacted.
     { models: [{ id: "model-1", contextWindow: 1_000_000 }] },
   );
   const helper = pathToFileURL(join(setting.dist, "extension", "index.js")).href;
@@ -117,7 +117,7 @@ async function measure(options: DirectPiOptions, setting: Setting, resources: Re
   await settled.promise;
   const processorMs = ((cpuMicroseconds(child.pid) ?? Number.NaN) - before) / 1_000 / requests;
   await child.stop();
-  if (answers !== requests) throw new Error(`${answers} requests were made, and not ${requests}.`);
+  if (answers !== requests) throw new Error(`${answers} requests were made instead of ${requests}.`);
   if (options.helper === "none") return { startMs: 0, requests: [], hooks: [], processorMs };
   const times = JSON.parse(readFileSync(file, "utf8")) as readonly Times[];
   const startMs = times[0]?.["session_start"] ?? 0;
@@ -126,7 +126,7 @@ async function measure(options: DirectPiOptions, setting: Setting, resources: Re
   return { startMs, requests: each, hooks, processorMs };
 }
 
-/** Which events it is that take the time. */
+/** Which events take the time. */
 function tableOf({ all, none }: Readonly<Record<"all" | "none", readonly Cost[]>>): Table {
   const middle = (costs: readonly Cost[], event: string, share: number): number =>
     quantile(
@@ -143,7 +143,7 @@ function tableOf({ all, none }: Readonly<Record<"all" | "none", readonly Cost[]>
   return { title: "ms by event, of all repetitions", columns, rows };
 }
 
-/** So many messages, as pi has them in a session's file: prompts, calls, results of about 1.5 KB, answers. */
+/** This many messages in pi's session file format: prompts, calls, results of about 1.5 KB, answers. */
 function pastEntries(messages: number): readonly object[] {
   const random = new Random(9);
   const model = { api: "openai-completions", provider: "scripted", model: "model-1" };

@@ -16,9 +16,11 @@ import { interleave, ratios } from "../lib/statistics.ts";
 const loop = join(import.meta.dirname, "..", "fixtures", "stringify-server.mjs");
 const counts = [1, 10, 100] as const;
 
-/** One session to many clients, in a burst. What counts is the processor's time: clients are slower than what sends. */
+/**
+ * One session to many clients, in bursts. Measures processor time, because the clients are slower than the sender.
+ */
 export const fanOut: Figure = {
-  title: "One session to 1, 10 and 100 clients, as fast as they read",
+  title: "One session to 1, 10 and 100 clients, as fast as they can read",
   repetitions: 5,
   measure: async (setting, resources) => {
     const corpus = writeCorpus(join(setting.directory, "fan.jsonl"), deltas(4_000));
@@ -66,7 +68,7 @@ async function throughDaemon(
   let expected = (await readers.received()).records;
   return async () => {
     const before = cpuMicroseconds(daemon.pid) ?? Number.NaN;
-    // A burst at a time: none of the clients is so far behind that anything is merged.
+    // One burst at a time, so that no client lags enough for merging.
     for (const { start, end, records } of corpus.bursts) {
       const command: PiCommand = { type: "emit", file: corpus.file, start, end };
       await client.request("session/command", { sessionId, command });

@@ -8,10 +8,10 @@ import { type RealPi, realPis, scriptModel, startPiDirectly } from "../lib/real-
 import { interleave, median } from "../lib/statistics.ts";
 
 const stages = [1, 20, 200] as const;
-/** Long enough for what starting has left behind to be collected, if it is at all. */
+/** Long enough to collect the garbage of the start. */
 const restMs = 1_500;
 
-/** What a session costs that has no pi, and what it costs to give it one. */
+/** The memory of a session without a pi, and the time to start one for it. */
 export const hibernation: Figure = {
   title: "Hibernated sessions: the daemon's memory with them, and how long one takes to wake",
   repetitions: 7,
@@ -81,7 +81,7 @@ async function memory(setting: Setting, resources: Resources): Promise<Row[]> {
       }),
     ),
     {
-      name: "for each further one behind 20",
+      name: "for each further one after 20",
       unit: "KiB",
       values: [((many - some) * 1_024) / (stages[2] - stages[1])],
       goal: { id: "memory", sense: "at most", target: 100 },

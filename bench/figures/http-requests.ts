@@ -21,7 +21,7 @@ const questions = {
   },
 } as const;
 
-/** Requests with a token, against servers that do nothing but answer with the same payload. */
+/** Requests with a token, against servers that only answer with the same payload. */
 export const httpRequests: Figure = {
   title: "HTTP requests, against bare node:http and bare fastify",
   repetitions: 5,

@@ -21,7 +21,7 @@ interface Streamed {
   readonly misplaced: number;
 }
 
-/** Sessions that all stream at the pace of a fast model. */
+/** Sessions that all stream at the rate of a fast model. */
 export const manySessions: Figure = {
   title: `Many sessions with ${perSecond} events a second each`,
   repetitions: 3,
@@ -104,7 +104,7 @@ function rowsOf(
       goal: { id: "P10", sense: "at most", target: 1, stretch: 0.5 },
     },
     {
-      name: `get_state beside ${many} idle sessions / beside none`,
+      name: `get_state with ${many} other idle sessions / with none`,
       unit: "x",
       values: ratios(rtts.all, rtts.one),
       goal: { id: "P10", sense: "at most", target: 1.5, stretch: 1.2 },
@@ -120,11 +120,11 @@ function pace({ file, bytes }: Corpus) {
   return { type: "pace", file, start: 0, end: bytes, everyMs: 1_000 / perSecond, times: perSecond * seconds };
 }
 
-/** The microseconds that a plain reader of as many children takes for an event. */
+/** Microseconds per event of a plain reader of as many children. */
 async function directly(corpus: Corpus, resources: Resources): Promise<number> {
   const command = pace(corpus);
   const readers = await Readers.start({ kind: "direct", program: echoPi, children: usual, command }, resources);
-  // Behind the children's start.
+  // After the children's start.
   const before = await readers.received(usual * perSecond);
   const after = await readers.received(usual * perSecond * seconds);
   await readers.stop();

@@ -10,9 +10,9 @@ import { median, quantile, ratios } from "../lib/statistics.ts";
 const rounds = 1_500;
 const text = "x".repeat(240);
 
-/** What one session or one client does to the others. */
+/** The effect of one session or client on others. */
 export const neighbours: Figure = {
-  title: "The latency of one session's requests beside what others do",
+  title: "The latency of one session's requests while others are busy",
   repetitions: 5,
   measure: async (setting, resources) => {
     const large = await besideLargeRecords(setting, resources);
@@ -20,26 +20,26 @@ export const neighbours: Figure = {
     return {
       rows: [
         {
-          name: "p99 beside 8 MB/s in records of 8 MB / alone",
+          name: "p99 with 8 MB/s in records of 8 MB / alone",
           unit: "x",
           values: ratios(large.p99, large.alone.p99),
           goal: { id: "P7", sense: "at most", target: 60, stretch: 20 },
         },
         {
-          name: "p99 beside 8 MB/s in records of 8 MB",
+          name: "p99 with 8 MB/s in records of 8 MB",
           unit: "ms",
           values: large.p99.map((us) => us / 1_000),
           goal: { id: "P7", sense: "at most", target: 30, stretch: 10 },
         },
-        { name: "p50 beside 8 MB/s in records of 8 MB", unit: "us", values: large.p50 },
+        { name: "p50 with 8 MB/s in records of 8 MB", unit: "us", values: large.p50 },
         { name: "p99 alone", unit: "us", values: large.alone.p99 },
         {
-          name: "p99 beside a stream that one more client never reads / that all read",
+          name: "p99 with a stream that one additional client never reads / that all read",
           unit: "x",
           values: ratios(unread.p99, unread.alone.p99),
           goal: { id: "slow readers", sense: "at most", target: 1.5 },
         },
-        { name: "p99 beside a stream that all read", unit: "us", values: unread.alone.p99 },
+        { name: "p99 with a stream that all read", unit: "us", values: unread.alone.p99 },
       ],
       notes: [`${rounds} requests for each value, one at a time; the stream: 20,000 deltas a second`],
     };
@@ -53,7 +53,7 @@ interface Times {
 
 type Compared = Times & { readonly alone: Times };
 
-/** A session for which a client asks, and another whose child writes a record of 8 MB each second. */
+/** A session that gets requests, and another whose child writes a record of 8 MB each second. */
 async function besideLargeRecords(setting: Setting, resources: Resources): Promise<Compared> {
   const corpus = writeCorpus(join(setting.directory, "8m.jsonl"), [largeRecord(8_000_000)]);
   const [burst] = corpus.bursts;
@@ -75,7 +75,10 @@ async function besideLargeRecords(setting: Setting, resources: Resources): Promi
   return { ...withoutFirst(beside), alone: withoutFirst(alone) };
 }
 
-/** A session for which a client asks, and another that streams to a client; with and without one that does not read. */
+/**
+ * A session that gets requests, and another that streams to a client; with and without an additional client that does
+ * not read.
+ */
 async function besideUnreadStream(setting: Setting, resources: Resources): Promise<Compared> {
   const corpus = writeCorpus(join(setting.directory, "stream.jsonl"), deltas(20));
   const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
@@ -100,7 +103,7 @@ async function besideUnreadStream(setting: Setting, resources: Resources): Promi
 const times = (): Times => ({ p50: [], p99: [] });
 const withoutFirst = ({ p50, p99 }: Times): Times => ({ p50: p50.slice(1), p99: p99.slice(1) });
 
-/** Requests one after the other, until there were enough and `until` has come. */
+/** Requests one after the other, until there are enough and `until` has resolved. */
 async function timed(client: RawClient, sessionId: string, into: Times, until?: Promise<unknown>): Promise<void> {
   const command = { type: "get_echo", text };
   const samples: number[] = [];
@@ -112,7 +115,7 @@ async function timed(client: RawClient, sessionId: string, into: Times, until?: 
     const startedAt = performance.now();
     await client.request("session/command", { sessionId, command });
     samples.push((performance.now() - startedAt) * 1_000);
-    // As a person or a program asks that has something else to do: without it, most samples would lie between two records.
+    // A short pause between requests, as in real use; otherwise most samples would fall between two records.
     if (until !== undefined) await new Promise((resolve) => setTimeout(resolve, 1));
   }
   into.p50.push(median(samples));

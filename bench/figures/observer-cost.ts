@@ -10,7 +10,7 @@ const requests = 2_000;
 
 type Handler = (event: unknown, ctx: ExtensionContext) => unknown;
 
-/** The helper's own handlers around one request, called with what pi would give them. */
+/** The helper's own handlers for one request, called with pi's arguments. */
 export const observerCost: Figure = {
   title: `What the observer adds to a model request, with a context of ${contextMessages} messages`,
   repetitions: 5,
@@ -90,7 +90,7 @@ function measureRequests(pushes: number): Float64Array {
     say("message_start", { message: { ...assistant, stopReason: "pending" } });
     say("message_end", { message: { ...assistant, stopReason: "stop" } });
     samples[i] = performance.now() - startedAt;
-    if (pushes > 0 && memory.inserted.size > 0) throw new Error("The observer has not seen the pushes delivered.");
+    if (pushes > 0 && memory.inserted.size > 0) throw new Error("The observer did not report the pushes as delivered.");
   }
   releaseMemory(memory, true);
   return samples;
@@ -101,7 +101,7 @@ interface Message {
   readonly content: unknown;
 }
 
-/** User, assistant and tool results in turn, and the pushes last. */
+/** Alternating user, assistant and tool result messages, with the pushes last. */
 function conversation(contents: readonly string[]): Message[] {
   const system = { role: "system", content: "You are helpful." };
   const talk = Array.from({ length: contextMessages - contents.length - 1 }, (_, i): Message => {

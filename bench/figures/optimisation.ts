@@ -18,15 +18,15 @@ const parts: Readonly<Record<string, OptimisationOptions>> = {
   lean: leanOptimisation,
 };
 
-/** A service that charges for what it keeps, and one that keeps by itself. */
+/** A service that charges for cache writes, and one that caches automatically. */
 const services: Readonly<Record<string, { readonly provider: ScriptedName; readonly prices: Prices }>> = {
   Anthropic: { provider: "scripted-anthropic", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
   OpenAI: { provider: "scripted", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 0 } },
 };
 
-/** Sessions that run at a time: what is counted does not depend on it. */
+/** Number of parallel sessions; the counts do not depend on it. */
 const atOnce = 2;
-/** A part that costs more than this beside the same trace without it is named. */
+/** A part whose costs exceed those without it by this factor is reported. */
 const dearer = 1.005;
 
 interface Case {
@@ -36,7 +36,7 @@ interface Case {
   readonly part: string;
 }
 
-/** What the parts of the optimisation save of each trace: tokens that were sent, and what they cost. Nothing is timed. */
+/** The savings of each part of the optimisation on each trace: tokens sent, and their cost. Nothing is timed. */
 export const optimisation: Figure = {
   title: "Each part of the optimisation on each trace, off and on: tokens sent, and USD",
   repetitions: 1,
@@ -47,12 +47,12 @@ export const optimisation: Figure = {
     const tables: Table[] = [];
     const notes = [
       `pi ${chosenPi().version}; a mock service with a real prefix cache of 300 s, read at 0.1 and written at 1.25 of the input price`,
-      "OpenAI: nothing is charged for what the service keeps",
+      "OpenAI: cache writes are free",
       "lean: cache, toolResults, masking, compaction, contextFiles and skills together",
-      "sent: read, written or neither, summaries included; breaks: requests that read 1,024 tokens less than was kept",
-      "a smaller prompt postpones pi's compaction, so that a longer context is carried on: dialogue can cost more for it",
+      "sent: read, written or neither, including summaries; breaks: requests that read at least 1,024 tokens less than were cached",
+      "a smaller prompt delays pi's compaction, so the context stays longer: this can increase the cost of dialogue",
       "dynamicTools: each tool costs a request that finds it and one that describes it before its first call",
-      "what a model would decide (recalls, details asked for) is not in it",
+      "decisions of a model (recalls, requests for details) are not included",
     ];
     for (const service of Object.keys(services)) {
       for (const trace of traceNames) {
@@ -72,7 +72,9 @@ export const optimisation: Figure = {
             rows.push({ name: `${name}: USD, on / off`, unit: "x", values: [bill.usd / off.usd] });
           }
           if (bill.usd > off.usd * dearer) {
-            notes.unshift(`DEARER: ${name} costs ${(bill.usd / off.usd).toFixed(3)} x what it costs without`);
+            notes.unshift(
+              `MORE EXPENSIVE: ${name} costs ${(bill.usd / off.usd).toFixed(3)} x as much as without the part`,
+            );
           }
         }
       }
@@ -85,7 +87,7 @@ function allCases(): readonly Case[] {
   const cases: Case[] = [];
   for (const service of Object.keys(services)) {
     for (const trace of traceNames) {
-      // Of the second service: what the whole brings.
+      // For the second service, only the profile.
       for (const part of ["off", ...(service === "Anthropic" ? Object.keys(parts) : ["lean"])]) {
         cases.push({ id: idOf({ service, trace, part }), service, trace, part });
       }
@@ -133,7 +135,7 @@ function tableOf(title: string, off: Bill, on: readonly { readonly part: string;
   };
 }
 
-/** A number, of no more digits than mean something. */
+/** Rounds a number to its significant digits. */
 function fixed(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }

@@ -12,11 +12,11 @@ const seed = 20_260_101;
 const levels = [1, 2, 3, 4] as const;
 const sectionsOfFile = 8;
 const paragraphChars = 420;
-/** The share of sections that a file has word for word from the one above it. */
+/** The share of a file's sections that are identical to sections of the file above it. */
 const sharedShare = 0.4;
 const skillChars = [2_000, 10_000, 40_000] as const;
 
-/** What context files and skills take of a prompt, as pi sends them and as they are sent with their parts on. */
+/** The tokens of context files and skills in a prompt, with their parts off and on. */
 export const promptSections: Figure = {
   title: "Tokens of the prompt's context files and of a skill's uses, by a real tokenizer: off, on",
   repetitions: 1,
@@ -62,9 +62,9 @@ export const promptSections: Figure = {
       );
     }
     const notes = [
-      `each file: ${sectionsOfFile} sections of about ${paragraphChars} characters; from the second level on ${sharedShare * 100} % of them are word for word those of the file above (made up, seed ${seed})`,
-      "context files are in every request; a skill's use is in every request behind it",
-      "what part of the digests a model asks for again is seen with a real model only",
+      `each file: ${sectionsOfFile} sections of about ${paragraphChars} characters; from the second level on ${sharedShare * 100} % of them are identical to sections of the file above (generated, seed ${seed})`,
+      "context files are in every request; a skill's use is in every later request",
+      "how often a model asks for the full text of a digest can only be measured with a real model",
     ];
     return { rows, notes };
   },

@@ -15,15 +15,15 @@ import { code, prose } from "../lib/traces/words.ts";
 
 const fixture = join(import.meta.dirname, "..", "fixtures", "timed-helper.mjs");
 const requests = 200;
-/** In the middle of the requests that are measured: each adds two. Those that blocks cover are among them. */
+/** In the middle of the measured requests: each adds two. Includes messages that blocks cover. */
 const messages = 1_000;
 const blocks = 50;
-/** By which a request is made, payload and all. */
+/** The hooks that build a request, including the payload. */
 const renders = ["context", "context_with_system", "before_provider_request"] as const;
 
 type Times = Readonly<Record<string, number>>;
 
-/** What the helper's hooks take of pi's time where a long conversation has many blocks. */
+/** The time of the helper's hooks in a long conversation with many blocks. */
 export const pruningRender: Figure = {
   title: `Hooks of the helper for a model request, in a conversation of ${messages} messages with ${blocks} blocks`,
   repetitions: 5,
@@ -46,15 +46,15 @@ export const pruningRender: Figure = {
       runs.off.push(off);
     }
     const notes = [
-      `pi ${chosenPi().version}; ${requests} requests for each value; strategies as they are by default`,
-      `rendering: ${renders.join(", ")}; every hook: those between two ends of turns`,
+      `pi ${chosenPi().version}; ${requests} requests for each value; strategies with their defaults`,
+      `rendering: ${renders.join(", ")}; every hook: all between two ends of turns`,
     ];
     return { rows: rowsOf(runs), tables: [tableOf(runs)], notes };
   },
 };
 
 function rowsOf({ on, off }: Readonly<Record<"on" | "off", readonly (readonly Times[])[]>>): readonly Row[] {
-  // The first request of a process reads all of the session.
+  // The first request of a process reads the whole session.
   const values = (runs: readonly (readonly Times[])[], share: number, of: (times: Times) => number): number[] =>
     runs.map((times) => quantile(times.slice(1).map(of), share));
   const rendering = (times: Times): number => renders.reduce((sum, event) => sum + (times[event] ?? 0), 0);
@@ -96,11 +96,11 @@ function tableOf({ on, off }: Readonly<Record<"on" | "off", readonly (readonly T
   };
 }
 
-/** A conversation as pi and the helper write it: reads, and a block of three of them after each nine. */
+/** A conversation as pi and the helper write it: reads, and after each nine of them a block of three. */
 async function makePast(parts: PartsConfig, setting: Setting, resources: Resources): Promise<readonly object[]> {
   let [answers, made] = [0, 0];
   const last = (messages - requests) / 2;
-  // A block needs nine answers before it.
+  // A block needs nine preceding answers.
   const every = Math.floor((last - 10) / blocks);
   const reply = (request: LogEntry): AnswerReply => {
     answers += 1;
@@ -115,7 +115,7 @@ async function makePast(parts: PartsConfig, setting: Setting, resources: Resourc
   const stored = entries.filter(({ message }) => JSON.stringify(message?.details ?? "").includes('"blocks":[{"id":"b'));
   if (stored.length !== blocks) {
     const refused = file.find((line) => line.includes('"toolName":"compress"') && line.includes('"isError":true'));
-    throw new Error(`The past has ${stored.length} blocks, and not ${blocks}: ${refused}`);
+    throw new Error(`The conversation has ${stored.length} blocks instead of ${blocks}: ${refused}`);
   }
   return entries;
 }
@@ -126,7 +126,7 @@ function newestClosed(request: LogEntry): { readonly startId: string; readonly e
   return first === undefined || end === undefined ? undefined : { startId: first.id, endId: end.id };
 }
 
-/** Each reads other lines: nothing is read twice. */
+/** Each call reads other lines, so that nothing is read twice. */
 function read(at: number): AnswerReply {
   return answer("I look.", call("read", { path: "file.ts", offset: at, limit: 15 }));
 }
@@ -142,12 +142,12 @@ async function measure(options: DirectPiOptions, setting: Setting, resources: Re
     return answers < requests ? read(messages + answers) : answer("It is done.");
   };
   await runPi({ helper: fixture, ...options }, reply, setting, resources, file);
-  if (answers !== requests) throw new Error(`${answers} requests were made, and not ${requests}.`);
+  if (answers !== requests) throw new Error(`${answers} requests were made instead of ${requests}.`);
   const times = JSON.parse(readFileSync(file, "utf8")) as readonly Times[];
   return times.map(({ session_start: _, ...events }) => events);
 }
 
-/** One run of pi. Gives the lines of the session's file behind its header. */
+/** One run of pi. Returns the lines of the session's file after its header. */
 async function runPi(
   options: DirectPiOptions,
   reply: (request: LogEntry) => AnswerReply,
@@ -159,7 +159,7 @@ async function runPi(
     setting,
     resources,
     { maxLogEntries: 4, otherwise: reply },
-    // Nothing is to be compacted, and nobody is reminded: the context is as long as it says.
+    // The window is large enough that nothing is compacted and no reminder is sent.
     { models: [{ id: "model-1", contextWindow: 10_000_000 }] },
   );
   const helper = pathToFileURL(join(setting.dist, "extension", "index.js")).href;

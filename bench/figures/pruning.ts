@@ -10,9 +10,11 @@ import { type Spending, summaryLength } from "../lib/traces/script.ts";
 import { type Bill, billOf, type Prices } from "../lib/traces/spending.ts";
 import { type TraceName, traceNames } from "../lib/traces/trace.ts";
 
-/** In which nothing is ever compacted. Tokens. */
+/** A window in which nothing is ever compacted, in tokens. */
 const endless = 10_000_000;
-/** In which pi compacts each trace. The declarations of a hundred tools leave room for a conversation, too. */
+/**
+ * Windows in which pi compacts each trace. The declarations of a hundred tools still leave room for a conversation.
+ */
 const windows: Readonly<Record<TraceName, number>> = {
   short: 64_000,
   autonomous: 64_000,
@@ -21,7 +23,7 @@ const windows: Readonly<Record<TraceName, number>> = {
 };
 
 interface Mode {
-  /** Whether the window never ends. */
+  /** Whether the window is unlimited. */
   readonly isEndless?: boolean;
   readonly pruning?: PruningOptions;
   readonly compresses?: CompressPolicy;
@@ -45,7 +47,7 @@ const services: Readonly<Record<string, { readonly provider: ScriptedName; reado
   OpenAI: { provider: "scripted", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 0 } },
 };
 
-/** Sessions that run at a time: what is counted does not depend on it. */
+/** Number of parallel sessions; the counts do not depend on it. */
 const atOnce = 2;
 
 interface Case {
@@ -60,15 +62,18 @@ interface Outcome {
   readonly spending: Spending;
 }
 
-/** What compress calls save of each trace, beside pi's own compaction and beside nothing. Nothing is timed. */
+/**
+ * The savings of compress calls on each trace, compared with pi's own compaction and with no compaction. Nothing is
+ * timed.
+ */
 export const pruning: Figure = {
-  title: "Traces with scripted compress calls, with pi's own compaction, and whole: tokens sent, and USD",
+  title: "Traces with scripted compress calls, with pi's own compaction, and unchanged: tokens sent, and USD",
   repetitions: 1,
   measure: async (setting, resources) => {
     const outcomes = await run(setting, resources);
     const of = (service: string, trace: TraceName, mode: ModeName): Outcome => {
       const found = outcomes.get(idOf({ service, trace, mode }));
-      if (found === undefined) throw new Error(`There is no outcome of ${service}, ${trace}, ${mode}.`);
+      if (found === undefined) throw new Error(`No outcome of ${service}, ${trace}, ${mode}.`);
       return found;
     };
     const rows: Row[] = await standing(of("Anthropic", "short", judged), of("Anthropic", "short", "pi's compaction"));
@@ -87,11 +92,11 @@ export const pruning: Figure = {
     const notes = [
       `pi ${chosenPi().version}; a mock service with a real prefix cache of 300 s, read at 0.1 and written at 1.25 of the input price`,
       `windows of ${windows.short} tokens, tools: ${windows.tools}; off: of ${endless}, in which nothing is compacted`,
-      "OpenAI: nothing is charged for what the service keeps",
-      "compress, each N: the model makes a block of what is closed whenever that is N tokens; it sees the request, and no more",
-      `a summary has ${summaryLength} characters, pi's and a block's; what a better or worse one changes is not in it`,
-      "sent: read, written or neither, summaries included; breaks: requests that read 1,024 tokens less than was kept",
-      "same prefix: requests that begin with all of the request before, of those that follow no compress call and no summary",
+      "OpenAI: cache writes are free",
+      "compress, each N: the model creates a block whenever closed work reaches N tokens; it only sees the request",
+      `a summary has ${summaryLength} characters, both pi's and a block's; effects of its quality are not included`,
+      "sent: read, written or neither, including summaries; breaks: requests that read at least 1,024 tokens less than were cached",
+      "same prefix: requests that begin with the complete previous request, of those that follow no compress call and no summary",
     ];
     return { rows, tables, notes };
   },
@@ -161,12 +166,12 @@ function prefixRow(spendings: readonly Spending[]): Row {
   };
 }
 
-/** What the model is told in each request so that it can compress at all. */
+/** Instructions for compressing that each request contains. */
 async function standing(on: Outcome, off: Outcome): Promise<Row[]> {
   const { encode } = await loadVocabulary("cl100k_base");
   const count = (text: string): number => encode(text).length;
   const [told, bare] = [on, off].map(({ spending }) => tellings(spending.first));
-  if (told === undefined || bare === undefined) throw new Error("Nothing was told.");
+  if (told === undefined || bare === undefined) throw new Error("No request has instructions.");
   const system = count(told.system) - count(bare.system);
   const toolOf = (name: string): number => count(told.tools.get(name) ?? "");
   return [
@@ -178,7 +183,7 @@ async function standing(on: Outcome, off: Outcome): Promise<Row[]> {
       values: [system + toolOf("compress")],
       goal: { id: "R002-28", sense: "at most", target: 1_000 },
     },
-    { name: "beside it: the tool recall", unit: "tokens", values: [toolOf("recall")] },
+    { name: "in addition: the tool recall", unit: "tokens", values: [toolOf("recall")] },
   ];
 }
 
@@ -188,7 +193,7 @@ function tellings(request: LogEntry | undefined): { readonly system: string; rea
   return { system: system.join("\n"), tools: new Map(tools.map((tool) => [tool.name, JSON.stringify(tool)])) };
 }
 
-/** A number, of no more digits than mean something. */
+/** Rounds a number to its significant digits. */
 function fixed(value: number): number {
   return Number(value.toFixed(3));
 }

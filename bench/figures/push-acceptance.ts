@@ -14,14 +14,14 @@ const clients = 16;
 const sessions = 8;
 const content = "x".repeat(300);
 
-/** Pushes that are answered when they are on disk. Their ends, which are written too, are part of every rate. */
+/** Pushes that are answered when they are on disk. Every rate includes writing their settled states. */
 export const pushAcceptance: Figure = {
   title: "Pushes accepted: on disk before the answer",
   repetitions: 5,
   measure: async (setting, resources) => {
     const pushers = await startPushers(setting, resources, { clients });
     const [first] = pushers;
-    if (first === undefined) throw new Error("There is no client.");
+    if (first === undefined) throw new Error("No client is connected.");
     const values = await interleave(setting.repetitions, {
       sync: async () => syncMicroseconds(join(setting.directory, "sync")),
       ack: () => ackMicroseconds(first),
@@ -53,7 +53,7 @@ export const pushAcceptance: Figure = {
   },
 };
 
-/** The same on a disk that takes 5 ms for a sync: there it is the sync that is shared. */
+/** The same on a disk with 5 ms for each sync, where sharing the sync matters. */
 async function onSlowDisk(setting: Setting, resources: Resources): Promise<Row[]> {
   const under = await slowDisk();
   if (under === undefined) return [];
@@ -108,7 +108,7 @@ async function ackMicroseconds(push: Pusher): Promise<number> {
   return median(samples);
 }
 
-/** Pushes a second when each client has as many on their way. */
+/** Pushes per second with this many in flight for each client. */
 async function pushRate(pushers: readonly Pusher[], count: number, each: number): Promise<number> {
   let left = count;
   const startedAt = performance.now();

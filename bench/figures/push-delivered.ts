@@ -13,7 +13,7 @@ const realRounds = 40;
 const now = (): bigint => process.hrtime.bigint();
 const milliseconds = (from: bigint, to: bigint): number => Number(to - from) / 1e6;
 
-/** From the moment that the model has a push to the moment that whoever pushed it knows. */
+/** The time from a push's arrival at the model to the pushing client's knowledge of it. */
 export const pushDelivered: Figure = {
   title: "From the provider's acceptance to the client's resolved `delivered`",
   repetitions: 5,
@@ -61,7 +61,7 @@ async function oneDelivered(client: Client, session: SessionHandle): Promise<num
   const delivery = session.push({ customType: "bench", content: "Hello." });
   const resolved = delivery.delivered.then(now);
   await delivery.accepted;
-  // The child has it as soon as it has answered the hand-over.
+  // The child has the push once it has answered the hand-over.
   while ((await client.call("delivery/get", { deliveryId: delivery.id })).state === "accepted");
   const { startedAt } = (await session.command({ type: "deliver" })) as { readonly startedAt: string };
   return milliseconds(BigInt(startedAt), await resolved);
@@ -77,7 +77,7 @@ async function withPi(pi: RealPi, setting: Setting, resources: Resources): Promi
     resources,
     {
       otherwise: () => {
-        // The reply is begun at once, with the headers.
+        // The response begins immediately, with the headers.
         headersAt = now();
         return answer("Yes.");
       },

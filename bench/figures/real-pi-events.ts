@@ -13,7 +13,7 @@ const deltasPerRun = 12_000;
 const text = "A few words, ";
 
 export const realPiEvents: Figure = {
-  title: "Events of a real pi that streams as fast as it can",
+  title: "Events of a real pi that streams at full speed",
   repetitions: 5,
   measure: async (setting, resources) => {
     const corpus = writeCorpus(join(setting.directory, "small.jsonl"), deltas(100_000));
@@ -23,7 +23,7 @@ export const realPiEvents: Figure = {
     const source = rawSource(client, await subscribed(client, setting));
     const rows: Row[] = [];
     for (const pi of realPis()) rows.push(...(await measurePi(pi, most, setting, resources)));
-    return { rows, notes: [`${deltasPerRun} deltas in each run; what pi can do bounds both sides`] };
+    return { rows, notes: [`${deltasPerRun} deltas in each run; pi's own speed limits both sides`] };
   },
 };
 
@@ -97,7 +97,7 @@ class RunClock {
 
 const eventKey = Buffer.from('"event":{"type":"');
 
-/** The type of the event that a frame carries; pi writes it first. */
+/** The type of a frame's event; pi writes it first. */
 function typeIn(frame: Buffer): string {
   const start = frame.indexOf(eventKey) + eventKey.length;
   return frame.toString("latin1", start, frame.indexOf(0x22, start));

@@ -9,7 +9,9 @@ import { interleave, ratios } from "../lib/statistics.ts";
 
 const totalBytes = 64_000_000;
 
-/** Whether large records cost more for each byte than small ones: a reader that searches twice is quadratic in them. */
+/**
+ * Whether large records cost more per byte than small ones: a splitter that scans data twice takes quadratic time.
+ */
 export const recordSize: Figure = {
   title: "Linear in the size of a record: 8 MB against 100 KB",
   repetitions: 5,

@@ -9,14 +9,14 @@ import { quantile, ratios } from "../lib/statistics.ts";
 
 const replayed = 10_000;
 const clients = 1_000;
-/** So far back, at most, a client of the storm has read. */
+/** The maximum number of missed events of a reconnecting client. */
 const missed = 200;
 
 type Daemon = Awaited<ReturnType<typeof startDaemonUnderTest>>;
 
-/** What it costs to come back. */
+/** The cost of reconnecting. */
 export const replay: Figure = {
-  title: "Coming back with a cursor",
+  title: "Reconnecting with a cursor",
   repetitions: 5,
   measure: async (setting, resources) => {
     const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
@@ -60,7 +60,7 @@ export const replay: Figure = {
         },
       ],
       notes: [
-        `of the storm: ${resumed.length} came back, each with up to ${missed} events behind it, and ${gaps.count} gaps`,
+        `the storm: ${resumed.length} clients reconnected, each with up to ${missed} missed events, and ${gaps.count} gaps`,
       ],
     };
   },
@@ -82,7 +82,7 @@ async function rateOfReplay(daemon: Daemon, resources: Resources, sessionId: str
   return rate;
 }
 
-/** Lets all clients connect at once and do something. Gives how long each took, in milliseconds. */
+/** Lets all clients connect and call at once. Returns the duration of each in milliseconds. */
 async function storm(
   daemon: Daemon,
   resources: Resources,

@@ -8,6 +8,6 @@ export const requestLatencyPinned: Figure = {
   measure: async (setting, resources) => {
     const p50Ratio = { id: "P1", sense: "at most", target: 4.5, stretch: 3.5 } as const;
     const { rows, notes } = await measureRequestLatency(setting, resources, { p50Ratio });
-    return { rows, notes: setting.pinned ? notes : [...notes, "taskset is not here: the processes ran on all cores"] };
+    return { rows, notes: setting.pinned ? notes : [...notes, "taskset is missing: the processes ran on all cores"] };
   },
 };

@@ -7,7 +7,7 @@ import { type Memory, memoryOf } from "../lib/process-usage.ts";
 import { RawClient } from "../lib/raw-client.ts";
 
 const manySessions = 11;
-/** Long enough for what starting has left behind to be collected, if it is at all. */
+/** Long enough to collect the garbage of the start. */
 const restMs = 1_500;
 
 interface Stages {

@@ -15,7 +15,7 @@ const goals: Readonly<Record<string, readonly [target: number, stretch: number]>
   "stdio-to-ws": [4, 10],
 };
 
-/** The same records of the same child at the same kind of client, over loopback TCP. */
+/** The same records of the same child to the same kind of client, over loopback TCP. */
 export const rivalBridges: Figure = {
   title: "Throughput against bridges from stdio to a WebSocket",
   repetitions: 5,

@@ -13,14 +13,14 @@ import { interleave, median, quantile, ratios } from "../lib/statistics.ts";
 const pushesPerSecond = 500;
 const ticks = 2_000;
 const everyMs = 2;
-/** For the writer to have found out that there is much to write. */
+/** Time for the store to start its writing thread. */
 const warmUpMs = 1_500;
 const goal = { id: "store", sense: "at most", target: 1.5 } as const;
 const pusher = join(import.meta.dirname, "..", "lib", "pusher.ts");
 
-/** The latency of events of one session while another is pushed to: what is stored for the one must not show at the other. */
+/** The latency of one session's events while pushes go to another: storing them must not delay the events. */
 export const storeInEventPath: Figure = {
-  title: "Latency of events with and without durable pushes beside them",
+  title: "Latency of events with and without concurrent durable pushes",
   repetitions: 5,
   measure: async (setting, resources) => {
     const rows = await measureOn("this disk", setting, resources, []);
@@ -30,7 +30,7 @@ export const storeInEventPath: Figure = {
       rows,
       notes: [
         `${ticks} events for each value, one every ${everyMs} ms, from the child's clock to the client's`,
-        `${pushesPerSecond} pushes a second by a process of its own to another session: each is stored twice`,
+        `${pushesPerSecond} pushes a second by a separate process to another session: each is stored twice`,
       ],
     };
   },
@@ -76,7 +76,7 @@ async function measureOn(
   ];
 }
 
-/** Microseconds of the 99th percentile; the median goes to `p50`. */
+/** Microseconds of the 99th percentile; the median is appended to `p50`. */
 async function latency(client: RawClient, sessionId: string, p50: number[]): Promise<number> {
   const samples: number[] = [];
   const all = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ import type { Figure } from "../lib/figure.ts";
 const deliveries = 20_000;
 const contentBytes = 300;
 
-/** What deliveries take on disk, and what is left of it when they are forgotten. */
+/** The disk space of deliveries, and what remains after they are deleted. */
 export const storeSize: Figure = {
   title: `The store's size: deliveries of ${contentBytes} bytes with all their receipts`,
   repetitions: 1,
@@ -33,12 +33,12 @@ export const storeSize: Figure = {
     return {
       rows: [
         { name: "for each 1,000 deliveries", unit: "KiB", values: [(full - empty) / (deliveries / 1_000)] },
-        { name: "the whole, before they are forgotten", unit: "KiB", values: [full] },
-        { name: "the whole, when they were forgotten", unit: "KiB", values: [expired] },
-        { name: "the whole, when a look has given room back", unit: "KiB", values: [shrunk] },
-        { name: "the store ended, looked over and opened again", unit: "ms", values: [performance.now() - startedAt] },
+        { name: "total, before they are deleted", unit: "KiB", values: [full] },
+        { name: "total, after they are deleted", unit: "KiB", values: [expired] },
+        { name: "total, after free pages were returned", unit: "KiB", values: [shrunk] },
+        { name: "closing, checking and reopening the store", unit: "ms", values: [performance.now() - startedAt] },
       ],
-      notes: [`${deliveries} deliveries, the WAL counted with the database`],
+      notes: [`${deliveries} deliveries; the size includes the WAL`],
     };
   },
 };

@@ -1,6 +1,6 @@
 import { CONTEXT_FORMAT, CONTEXT_VERSION } from "../../context/document/document.ts";
 
-// Documents that are the same in each run: what agents and their tools say to each other, at two sizes.
+// Documents that are identical in each run: conversations of agents and tools, in two sizes.
 
 const mebibyte = 1024 * 1024;
 const model = { api: "anthropic-messages", provider: "elsewhere", id: "other" };
@@ -17,10 +17,10 @@ export const manyNodes: DocumentShape = { turns: 2_500, resultChars: 1_500 };
 /** 30 MiB in few nodes. */
 export const manyBytes: DocumentShape = { turns: 500, resultChars: 57_300 };
 
-/** A short conversation, as a session might go on with. */
+/** A short conversation that a session could continue. */
 export const fewNodes: DocumentShape = { turns: 12, resultChars: 1_500 };
 
-/** A tree whose tool nodes hang beside the path, as JSON. */
+/** A tree whose tool nodes are next to the path, as JSON. */
 export function treeDocument({ turns, resultChars }: DocumentShape): string {
   const nodes: object[] = [];
   let parentId: string | null = null;
@@ -29,7 +29,7 @@ export function treeDocument({ turns, resultChars }: DocumentShape): string {
   for (let turn = 0; turn < turns; turn += 1) {
     const [asked, called, answered, done] = ["u", "c", "r", "a"].map((kind) => `${kind}${turn}`);
     add({ id: asked, parentId, role: "user", content: prose(turn, 300) });
-    // In every tenth turn the id is one that no service takes.
+    // In every tenth turn the id is invalid for every service.
     const toolCallId = turn % 10 === 0 ? `call_${turn}|fc_${turn}` : `call_${turn}`;
     const input = { path: `src/module-${turn}.ts`, range: { from: turn, to: turn + 80 }, pattern: prose(turn, 60) };
     add({ id: called, parentId: asked, role: "toolCall", toolCallId, toolName: "read", arguments: input });

@@ -1,6 +1,6 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 
-/** A part of a corpus that a child is asked for at once. */
+/** A part of a corpus that a child emits at once. */
 export interface Burst {
   readonly start: number;
   readonly end: number;
@@ -15,7 +15,7 @@ export interface Corpus {
   readonly bytes: number;
 }
 
-/** Bursts are far below what waits for a connection before deltas are merged: two of them may wait for a reader. */
+/** Far below the limit from which deltas are merged: two bursts may wait for a reader. */
 const burstBytes = 1024 * 1024;
 
 /** Writes records to a file; each is one line of JSON. */
@@ -72,7 +72,7 @@ export function* deltas(count: number): Generator<string> {
   }
 }
 
-/** Runs of the agent: deltas, and now and then a tool, a message, an end, with 5 to 60 KB of text each. */
+/** Runs of an agent: deltas and occasionally a tool, a message, an end, with 5 to 60 KB of text each. */
 export function* mixed(runs: number): Generator<string> {
   for (let run = 0; run < runs; run += 1) {
     yield '{"type":"agent_start"}';

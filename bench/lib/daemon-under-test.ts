@@ -9,31 +9,31 @@ import type { Resources, Setting } from "./figure.ts";
 const launcher = join(import.meta.dirname, "..", "daemon-process.mjs");
 
 export interface DaemonUnderTestOptions {
-  /** Path of the pi that it starts. */
+  /** The path of the pi to start. */
   readonly pi: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** A program that runs it, with its arguments. */
+  /** A program that runs the daemon, with its arguments. */
   readonly under?: readonly string[];
-  /** Default: another one for each daemon. */
+  /** Default: a new one for each daemon. */
   readonly stateDir?: string;
 }
 
-/** How an event loop has fared. */
+/** The health of an event loop. */
 export interface LoopHealth {
-  /** How late timers were, beyond what they asked for. */
+  /** How late timers were. */
   readonly delayP99Ms: number;
-  /** The share of the time in which it was busy. */
+  /** The share of the time in which the loop was busy. */
   readonly utilization: number;
 }
 
 export interface DaemonUnderTest extends DaemonFile {
-  /** Since the last time that it was asked; the first time begins it. */
+  /** Since the previous call; the first call starts the measurement. */
   loopHealth(): Promise<LoopHealth>;
 }
 
 let count = 0;
 
-/** Starts the built daemon as a process of its own. Its sessions' files lie in the figure's directory. */
+/** Starts the built daemon in a separate process. Its sessions' files are in the figure's directory. */
 export async function startDaemonUnderTest(
   setting: Setting,
   resources: Resources,
@@ -47,12 +47,12 @@ export async function startDaemonUnderTest(
     env: {
       ...process.env,
       PI_CODING_AGENT_DIR: join(stateDir, "agent"),
-      // A figure that is about warm children says so.
+      // Figures about warm children override it.
       PI_RPCD_WARM_CHILDREN: "0",
       ...env,
     },
     stdio: ["pipe", "pipe", "inherit"],
-    // Ctrl-C is the figure's to act on: it ends the daemon in order.
+    // The figure handles Ctrl-C: it ends the daemon in order.
     detached: true,
   });
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));

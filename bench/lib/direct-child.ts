@@ -13,9 +13,9 @@ interface Response {
   readonly type: string;
 }
 
-/** The baseline: a child's stdout, split as bytes, and every record parsed. Nothing else is done with it. */
+/** The baseline: splits a child's stdout and parses every record, and does nothing else. */
 export class DirectChild {
-  /** Called for each record but responses. */
+  /** Called for each record except responses. */
   onRecord: (record: { readonly type: string }) => void = () => {};
   readonly exited: Promise<void>;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;

@@ -1,18 +1,18 @@
 import type { Burst, Corpus } from "./corpus.ts";
 
-/** Somebody who can be asked for records and who counts what arrives. */
+/** A source that emits records on request and reports each arrival. */
 export interface RecordSource {
-  /** Asks for the records; they come later. Rejects if they cannot. */
+  /** Requests the records; they arrive later. Rejects if that is impossible. */
   emit(file: string, burst: Burst): Promise<unknown>;
-  /** Sets who is told of each record that has arrived. */
+  /** Sets the listener for arriving records. */
   listen(onRecord: () => void): void;
 }
 
 const burstsInFlight = 2;
 
 /**
- * Takes a whole corpus from a source, as fast as it comes, and gives the seconds from the first request to the last
- * record. There are always records on their way, and never more than two bursts of them.
+ * Reads a whole corpus from a source at full speed, and returns the seconds from the first request to the last
+ * record. Up to two bursts are in flight at any time.
  */
 export async function drain(source: RecordSource, { file, bursts, records }: Corpus): Promise<number> {
   const done = Promise.withResolvers<void>();

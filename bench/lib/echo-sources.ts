@@ -5,7 +5,7 @@ import type { RecordSource } from "./drain.ts";
 import type { Resources } from "./figure.ts";
 import type { RawClient } from "./raw-client.ts";
 
-/** The program that stands in for pi where pi itself would be what is measured. */
+/** The program that replaces pi if pi itself would limit the measurement. */
 export const echoPi = join(import.meta.dirname, "..", "fixtures", "echo-pi.mjs");
 
 export function startEchoDirectly(resources: Resources): DirectChild {
@@ -21,7 +21,7 @@ export function directSource(child: DirectChild): RecordSource {
   };
 }
 
-/** Frames are counted and not looked into. */
+/** Frames are counted and not parsed. */
 export function rawSource(client: RawClient, sessionId: string): RecordSource {
   return {
     emit: (file, { start, end }) => {
@@ -34,7 +34,7 @@ export function rawSource(client: RawClient, sessionId: string): RecordSource {
   };
 }
 
-/** Envelopes as a program that uses the client library gets them. */
+/** Envelopes as the client library delivers them. */
 export async function librarySource(client: Client, sessionId: string): Promise<RecordSource> {
   const session = client.session(sessionId);
   const events = session.events();

@@ -1,17 +1,17 @@
-/** What a figure's process is told. */
+/** The settings of a figure's process. */
 export interface Setting {
-  /** The build that is measured. */
+  /** The measured build. */
   readonly dist: string;
   readonly repetitions: number;
-  /** Whether the whole figure, daemon and children too, runs on one core. */
+  /** Whether the whole figure, including daemon and children, runs on one core. */
   readonly pinned: boolean;
-  /** For everything the figure writes; removed behind it. */
+  /** For all files of the figure; removed afterwards. */
   readonly directory: string;
 }
 
-/** A bound of the specification's. */
+/** A limit in the specification. */
 export interface Goal {
-  /** Its number there. */
+  /** Its number in the specification. */
   readonly id: string;
   readonly sense: "at most" | "at least";
   readonly target: number;
@@ -28,7 +28,7 @@ export interface Row {
   readonly goal?: Goal;
 }
 
-/** Numbers that are read side by side. Texts stand left, numbers right. */
+/** Numbers for comparison in rows. Texts are left-aligned, numbers right-aligned. */
 export interface Table {
   readonly title: string;
   readonly columns: readonly string[];
@@ -38,20 +38,20 @@ export interface Table {
 export interface Measured {
   readonly rows: readonly Row[];
   readonly tables?: readonly Table[];
-  /** What the reader has to know beside the numbers. */
+  /** Explanations for the reader. */
   readonly notes: readonly string[];
 }
 
-/** One figure. Each runs in a process of its own, so that none inherits another's heap or compiled code. */
+/** One figure. Each runs in a separate process, so that none inherits another's heap or compiled code. */
 export interface Figure {
   readonly title: string;
   readonly repetitions: number;
-  /** On one core, as far as the system can do that. */
+  /** On one core, if the system supports that. */
   readonly pinned?: boolean;
   readonly measure: (setting: Setting, resources: Resources) => Promise<Measured>;
 }
 
-/** Where a figure registers how to release what it has acquired. */
+/** Where a figure registers how to release its resources. */
 export interface Resources {
   add<T>(resource: T, release: (resource: T) => void | Promise<void>): T;
 }

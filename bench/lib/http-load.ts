@@ -5,7 +5,7 @@ import type { Resources } from "./figure.ts";
 const headEnd = Buffer.from("\r\n\r\n", "latin1");
 const connections = 8;
 
-/** Connections that ask the same again and again, each when it has its answer. Little is done here for each request. */
+/** Connections that repeat one request, each after its previous answer, with little work per request. */
 export class HttpLoad {
   readonly #sockets: readonly Socket[];
   readonly #request: Buffer;
@@ -25,7 +25,7 @@ export class HttpLoad {
     return new HttpLoad(sockets, Buffer.from(request, "latin1"));
   }
 
-  /** Resolves with the seconds that so many requests took. Rejects where one is answered with another status than 200. */
+  /** Resolves with the seconds that this many requests took. Rejects if the status of one is not 200. */
   async run(requests: number): Promise<number> {
     let left = requests;
     const startedAt = performance.now();
@@ -33,7 +33,7 @@ export class HttpLoad {
     return (performance.now() - startedAt) / 1_000;
   }
 
-  /** One answer's body. */
+  /** The body of one answer. */
   async body(): Promise<string> {
     let text = "";
     await this.#runOn(
@@ -57,7 +57,7 @@ export class HttpLoad {
       socket.off("data", take).off("close", fail);
       resolve();
     };
-    const fail = (): void => reject(new Error("The server has closed a connection."));
+    const fail = (): void => reject(new Error("The server closed a connection."));
     const take = (chunk: Buffer): void => {
       heard = heard.length === 0 ? chunk : Buffer.concat([heard, chunk]);
       const end = heard.indexOf(headEnd);

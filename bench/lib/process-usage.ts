@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What a process has used so far. Undefined where the system has no /proc. */
+/** The processor time of a process so far. Undefined if the system has no /proc. */
 export function cpuMicroseconds(pid: number): number | undefined {
   try {
     const tasks = readdirSync(`/proc/${pid}/task`);
@@ -14,9 +14,9 @@ export function cpuMicroseconds(pid: number): number | undefined {
 }
 
 export interface Memory {
-  /** In physical memory: heap, stacks, and the mapped parts of Node's own file. */
+  /** In physical memory: heap, stacks, and the mapped parts of Node's executable. */
   readonly residentMiB: number;
-  /** Of it, what no file stands behind: what this process alone costs. */
+  /** The part without a backing file, which belongs to this process alone. */
   readonly anonymousMiB: number;
 }
 

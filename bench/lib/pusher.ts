@@ -1,8 +1,8 @@
 import { ResourceStack } from "../../server/lib/resource-stack.ts";
 import { RawClient } from "./raw-client.ts";
 
-// A process of its own that pushes at a steady rate as soon as it has started, until its stdin ends, and then prints how
-// many of the pushes were accepted. arguments: a daemon's socket, its token, a session, pushes a second.
+// A separate process that pushes at a steady rate until its stdin ends, and then prints how many of the pushes were
+// accepted per second. Arguments: a daemon's socket, its token, a session, pushes per second.
 
 const [socketPath = "", token = "", sessionId = "", rate = ""] = process.argv.slice(2);
 const everyMs = 4;

@@ -7,14 +7,14 @@ import type { Resources } from "./figure.ts";
 
 export type Transport = "unix" | "tcp";
 
-/** The notification `session/event` is known by two bytes: nothing of a frame is parsed that need not be. */
+/** Two bytes identify the notification `session/event`, so that its frames need not be parsed. */
 const methodAt = '{"jsonrpc":"2.0","'.length;
 const nameAt = '{"jsonrpc":"2.0","method":"session/'.length;
 const m = 0x6d;
 const e = 0x65;
 const g = 0x67;
 
-/** A WebSocket with no library of ours above it: requests by id, and events as the frames they came in. */
+/** A WebSocket without our libraries: requests by id, and events as raw frames. */
 export class RawClient {
   /** Called for each frame of `session/event`. */
   onEvent: (frame: Buffer) => void = () => {};
@@ -64,7 +64,7 @@ export class RawClient {
     this.#socket.terminate();
   }
 
-  /** Nothing is read from now on. */
+  /** Stops reading. */
   pause(): void {
     this.#socket.pause();
   }

@@ -8,7 +8,7 @@ import type { Resources } from "./figure.ts";
 
 const script = join(import.meta.dirname, "..", "reader-process.ts");
 
-/** Readers in a process of their own: what they do takes nothing from whoever measures. */
+/** Readers in a separate process, so that their work does not affect the measuring process. */
 export class Readers {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #lines: AsyncIterator<string>;
@@ -27,7 +27,7 @@ export class Readers {
     return readers;
   }
 
-  /** Resolves when so many records have come since the start. */
+  /** Resolves when this many records have arrived since the start. */
   async received(records = 0): Promise<ReaderAnswer> {
     this.#child.stdin.write(`${records}\n`);
     const { value } = await this.#lines.next();

@@ -21,7 +21,7 @@ export interface RealPi {
   readonly path: string;
 }
 
-/** The versions of pi that are here: the dependency, and the one that the tests have fetched. */
+/** The installed versions of pi: the dependency, and the one that the tests download. */
 export function realPis(): readonly RealPi[] {
   const known: readonly RealPi[] = [
     { version: "0.87.1", path: join(root, "node_modules", "@earendil-works", "pi-coding-agent", cli) },
@@ -30,15 +30,16 @@ export function realPis(): readonly RealPi[] {
   return known.filter(({ path }) => existsSync(path));
 }
 
-/** The pi of the option `--pi`, else the newest. */
+/** The pi of the option `--pi`, otherwise the newest. */
 export function chosenPi(): RealPi {
   const wanted = process.env["PI_RPCD_BENCH_PI"];
   const chosen = wanted === undefined ? realPis().at(-1) : realPis().find(({ version }) => version === wanted);
-  if (chosen === undefined) throw new Error(`There is no pi ${wanted ?? ""} here; "npm test" gets the newest once.`);
+  if (chosen === undefined)
+    throw new Error(`pi ${wanted ?? ""} is not installed; "npm test" downloads the newest version.`);
   return chosen;
 }
 
-/** A model that answers as the script says, and pi's environment that leads to it and to nothing else. */
+/** A model that answers according to the script, and an environment in which pi uses only that model. */
 export interface ScriptedModel {
   readonly provider: ScriptedProvider;
   readonly env: Readonly<Record<string, string>>;
@@ -58,14 +59,14 @@ export async function scriptModel(
 let count = 0;
 
 export interface DirectPiOptions {
-  /** Default: the build's. `none`: pi is started without one, as if nobody had heard of us. */
+  /** Default: the build's. `none`: pi starts without the helper. */
   readonly helper?: string;
   readonly parts?: PartsConfig;
-  /** What the session file has behind its header. Default: nothing. */
+  /** Entries of the session file after its header. Default: none. */
   readonly entries?: readonly object[];
 }
 
-/** Starts pi with the arguments and the environment that the daemon would give it; the reader is the plain one. */
+/** Starts pi with the daemon's arguments and environment, and a plain reader. */
 export function startPiDirectly(
   pi: RealPi,
   setting: Setting,

@@ -3,7 +3,7 @@ import { median } from "./statistics.ts";
 
 export type Verdict = "stretch reached" | "reached" | "missed";
 
-/** A row as it is reported: its repetitions in three numbers, and what became of its goal. */
+/** A reported row: its repetitions in three numbers, and whether its goal is met. */
 export interface ReportedRow extends Row {
   readonly min: number;
   readonly median: number;

@@ -12,7 +12,7 @@ export interface LatencyGoals {
 const roundsPerRepetition = 3_000;
 const text = "x".repeat(240);
 
-/** The same request, one after the other, to the same program: over its stdio, and through the daemon. */
+/** The same requests, one after the other, to the same program: over its stdio, and through the daemon. */
 export async function measureRequestLatency(
   setting: Setting,
   resources: Resources,
@@ -56,7 +56,7 @@ export async function measureRequestLatency(
   };
 }
 
-/** Microseconds of the median round; the 99th percentile goes to `p99`. */
+/** Microseconds of the median round; the 99th percentile is appended to `p99`. */
 async function timed(round: () => Promise<unknown>, p99: number[]): Promise<number> {
   const samples = new Float64Array(roundsPerRepetition);
   for (let i = 0; i < samples.length; i += 1) {

@@ -9,10 +9,10 @@ import { echoPi } from "./echo-sources.ts";
 import type { Resources } from "./figure.ts";
 import { run } from "./run.ts";
 
-/** A program that puts one program's stdio behind a WebSocket: what a person would use instead of a daemon. */
+/** A program that connects one program's stdio to a WebSocket: the alternative to a daemon. */
 export interface Rival {
   readonly name: string;
-  /** Its command, without what depends on the port. Rejects with the reason where it cannot be had. */
+  /** Its command without the port's arguments. Rejects with the reason if it is unavailable. */
   readonly install: (directory: string) => Promise<readonly string[]>;
   readonly args: (port: number) => readonly string[];
   readonly path: string;
@@ -53,10 +53,10 @@ function onPath(name: string): string {
       return file;
     } catch {}
   }
-  throw new Error(`there is no ${name} on PATH; Debian has a package of that name`);
+  throw new Error(`${name} is not on PATH; Debian has a package of that name`);
 }
 
-/** Into the figure's own directory alone, with no script of the package's or of what it depends on. */
+/** Into the figure's own directory, without install scripts. */
 async function fromNpm(name: string, version: string, program: string, directory: string): Promise<readonly string[]> {
   const prefix = join(directory, name);
   mkdirSync(prefix, { recursive: true });
@@ -66,13 +66,13 @@ async function fromNpm(name: string, version: string, program: string, directory
   return [process.execPath, join(prefix, "node_modules", name, program)];
 }
 
-/** A rival that runs. */
+/** A running rival. */
 export interface RunningRival {
   readonly source: RecordSource;
   readonly pid: number;
 }
 
-/** Starts it with the child that the daemon has too, and connects one client. Rejects where it does not listen in time. */
+/** Starts it with the daemon's child, and connects one client. Rejects if it does not listen in time. */
 export async function startRival(
   { args, path, name }: Rival,
   command: readonly string[],
@@ -89,7 +89,7 @@ export async function startRival(
   const socket = await connected(`ws://127.0.0.1:${port}${path}`, name);
   resources.add(socket, (open) => open.terminate());
   let onRecord: () => void = () => {};
-  // Each message is a line of the child's; answers begin with their id, records with their type.
+  // Each message is a line of the child; answers begin with their id, records with their type.
   socket.on("message", (line: Buffer) => {
     if (line[2] === t) onRecord();
   });

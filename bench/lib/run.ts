@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 
 export interface RunOptions {
-  /** Where stdout goes: to `output`, nowhere, or to this process's stderr. */
+  /** Target of stdout: `output`, nothing, or this process's stderr. */
   readonly stdout: "pipe" | "ignore" | 2;
 }
 
-/** Runs a program to its end, and passes on the signals that are meant for it. stderr is this process's. Never throws. */
+/** Runs a program to its end, and forwards signals to it. stderr is this process's. Never throws. */
 export async function run(
   file: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** The value below which the given share of all lies. `values` need not be sorted. */
+/** The value below which the given share of all values lies. `values` need not be sorted. */
 export function quantile(values: ArrayLike<number>, share: number): number {
   const sorted = Float64Array.from(values).sort();
   if (sorted.length === 0) return Number.NaN;
@@ -12,14 +12,14 @@ export function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** Repetition by repetition, so that both sides of a ratio lie next to each other in time. */
+/** Per repetition, so that both sides of a ratio were measured close in time. */
 export function ratios(over: readonly number[], under: readonly number[]): readonly number[] {
   return over.map((value, i) => value / (under[i] ?? Number.NaN));
 }
 
 /**
- * Runs the measurements in turns, A B C A B C: a machine that becomes slower meanwhile is slower for all of them.
- * The first turn warms up and is dropped.
+ * Runs the measurements in turns, A B C A B C, so that a slowdown of the machine affects all of them. The first turn
+ * is a warm-up and is dropped.
  */
 export async function interleave<K extends string>(
   repetitions: number,

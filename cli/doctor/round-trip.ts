@@ -22,7 +22,7 @@ export interface RoundTripOptions {
 }
 
 const names = { extension: "extension", roundTrip: "round trip" } as const;
-const spoken = "The doctor hears you.";
+const spoken = "The doctor has received your prompt.";
 const pushed = "The doctor has pushed this.";
 const timeoutMs = 60_000;
 
@@ -97,7 +97,7 @@ async function converse(session: SessionHandle, signal: AbortSignal): Promise<st
 function problem(error: unknown, log: string): string {
   const { name, message, data } = reportOf(error);
   const { stderrTail } = (typeof data === "object" && data !== null ? data : {}) as { readonly stderrTail?: unknown };
-  const said = typeof stderrTail === "string" && stderrTail.trim() !== "" ? ` pi said: ${stderrTail}` : "";
+  const said = typeof stderrTail === "string" && stderrTail.trim() !== "" ? ` Output of pi: ${stderrTail}` : "";
   const logged = name === "daemon_ended" ? ` The log ends with: ${lastLines(log, 3).join(" ")}` : "";
   return shorten(oneLine(`${message} (${name})${said}${logged}`), 600);
 }

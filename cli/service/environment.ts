@@ -8,7 +8,7 @@ const secret = /(?:_API_KEY|_TOKEN|_SECRET|_ACCESS_KEY(?:_ID)?|_CREDENTIALS|_AUT
 const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export interface Candidates {
-  /** Kept unless the user says otherwise. */
+  /** Kept unless the user excludes them. */
   readonly usual: readonly string[];
   /** Secrets: kept only if named. */
   readonly secrets: readonly string[];

@@ -5,7 +5,7 @@ import { usageOf } from "../../cli/help.ts";
 
 const part = /(<!-- generated: commands -->\n)[\s\S]*?(<!-- end: commands -->)/;
 
-/** docs/cli.md with its reference of the command line as the table of commands says it. Throws without the markers. */
+/** The README with its generated reference of the command line. Throws if the markers are missing. */
 export function withCommandReference(document: string): string {
   if (!part.test(document)) throw new Error("docs/cli.md lacks the markers of the command reference.");
   return document.replace(part, (_all, begin: string, end: string) => `${begin}${reference()}${end}`);
@@ -21,6 +21,6 @@ function reference(): string {
   const codes = Object.entries(exitCodeMeanings).map(([code, meaning]) => `| ${code} | ${meaning} |`);
   return [
     ...["| command | does |", "|---|---|", ...rows],
-    ...["", "| exit code | means |", "|---|---|", ...codes, ""],
+    ...["", "| exit code | meaning |", "|---|---|", ...codes, ""],
   ].join("\n");
 }

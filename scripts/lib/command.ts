@@ -11,7 +11,7 @@ export function bin(name: string): string {
 export interface CommandOutcome {
   /** 0 for success; 127 if it could not be started, 128 and more if a signal ended it. */
   readonly code: number;
-  /** stdout and stderr as they came. */
+  /** stdout and stderr, interleaved. */
   readonly output: string;
 }
 

@@ -9,9 +9,10 @@ import { filled, table } from "./generated-parts.ts";
 
 const text = new TypeText({}, { isOutline: true });
 
-// The parts of CONFIGURATION.md that derive from the table of settings, from the options of the optimisation, and from those of pruning.
+// The parts of CONFIGURATION.md that are generated from the settings, the options of the optimisation, and those of
+// pruning.
 
-/** CONFIGURATION.md with its table as the code says it. */
+/** CONFIGURATION.md with its generated tables. */
 export function withSettings(document: string): string {
   return filled(document, { settings: settingsTable, optimisation: optimisationTable, pruning: pruningTable });
 }
@@ -41,7 +42,7 @@ function pruningTable(): string {
   return table(["key", "type", "default", "what it is"], pruningRows(PruningOptions as Shape, defaultPruning, ""));
 }
 
-/** Keys of keys with dots in between. */
+/** Nested keys, with dots in between. */
 function pruningRows({ properties = {} }: Shape, defaults: object, before: string): string[][] {
   return Object.entries(properties).flatMap(([name, schema]) => {
     const value = (defaults as Readonly<Record<string, unknown>>)[name];

@@ -1,4 +1,7 @@
-/** A document with its generated parts as `parts` render them. Each stands between two markers; throws if they are missing. */
+/**
+ * A document with its generated parts, as rendered by `parts`. Each is between two markers; throws if they are
+ * missing.
+ */
 export function filled(document: string, parts: Readonly<Record<string, () => string>>): string {
   let result = document;
   for (const [name, render] of Object.entries(parts)) {

@@ -14,7 +14,7 @@ interface Layer {
 
 const base = ["protocol", "server/lib"] as const;
 
-/** The rooms of the server's domain, from the ground up. A room may import those on the floors below its own. */
+/** The rooms of the server's domain, from bottom to top. A room may import rooms of lower floors. */
 const floors: readonly (readonly string[])[] = [
   ["server/frames"],
   ["server/store", "server/pi"],
@@ -73,7 +73,7 @@ const layers: Readonly<Record<string, Layer>> = {
     imports: [...base, "server/config", "server/frames", ...floors.slice(2).flat()],
   },
   "server/edge": { files: ["server/edge/"], imports: [...base, "server/config", "server/frames", "server/rpc"] },
-  // The composition root: daemon.ts and what stands beside it.
+  // The composition root: daemon.ts and the other files in its folder.
   server: {
     files: ["server/*"],
     imports: [...base, "server/config", ...floors.flat(), "server/rpc", "server/edge"],
@@ -81,7 +81,7 @@ const layers: Readonly<Record<string, Layer>> = {
   "tests and tools": { files: ["test/", "bench/", "examples/", "scripts/", "*"], imports: "all" },
 };
 
-/** Packages that only some layers may know. A name ending in `/` stands for the whole scope. */
+/** Packages that only some layers may import. A name ending in `/` means the whole scope. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   fastify: ["server/edge"],
   "@fastify/": ["server/edge"],
@@ -91,17 +91,17 @@ const packages: Readonly<Record<string, readonly string[]>> = {
 
 interface Reach {
   readonly from: string;
-  /** Prefixes of files of ours, or packages. */
+  /** Prefixes of our files, or packages. */
   readonly never: readonly string[];
   readonly reason: string;
 }
 
-/** What a file must not load, however indirectly. Types and dynamic imports do not count. */
+/** Modules that a file must not load, even indirectly. Types and dynamic imports do not count. */
 const reaches: readonly Reach[] = [
   { from: "client/browser.ts", never: ["node:", "ws"], reason: "it runs in browsers" },
-  { from: "client/browser.ts", never: ["context/"], reason: "clients have no use for it" },
-  { from: "client/index.ts", never: ["context/"], reason: "clients have no use for it" },
-  { from: "cli/main.ts", never: ["server/"], reason: "every command would pay for loading the daemon" },
+  { from: "client/browser.ts", never: ["context/"], reason: "clients do not need it" },
+  { from: "client/index.ts", never: ["context/"], reason: "clients do not need it" },
+  { from: "cli/main.ts", never: ["server/"], reason: "every command would load the daemon" },
 ];
 
 export interface Finding {

@@ -3,9 +3,10 @@ import { errorCatalogue } from "../../protocol/errors.ts";
 import { notifications } from "../../protocol/notifications.ts";
 import { filled, table } from "./generated-parts.ts";
 
-// The tables of PROTOCOL.md that derive from the code. Each is between two markers. The reference has everything else.
+// The tables of PROTOCOL.md that are generated from the code. Each is between two markers. The reference has
+// everything else.
 
-/** PROTOCOL.md with its tables as the code says it. Throws if a table's markers are missing. */
+/** PROTOCOL.md with its generated tables. Throws if the markers of a table are missing. */
 export function withGeneratedParts(document: string): string {
   return filled(document, { deliveryStates: deliveryStateTable, errors: errorTable, numberedNotifications });
 }
@@ -21,7 +22,7 @@ function deliveryStateTable(): string {
   );
 }
 
-/** The errors of each HTTP status. The reference has their meanings. */
+/** The errors of each HTTP status. Their meanings are in the reference. */
 function errorTable(): string {
   const groups = new Map<string, string[]>();
   for (const [name, { code, httpStatus, retryable }] of Object.entries(errorCatalogue)) {

@@ -7,11 +7,11 @@ import { type Client, connect, type SessionHandle } from "../../client/index.ts"
 import { WireError } from "../../protocol/errors.ts";
 import { root, run } from "./command.ts";
 
-// Faults of the system around a daemon: no more processes, and a clock that is set. Each says what is wrong, or nothing.
+// Faults of the system: no more processes, and a changed clock. Each check returns an error, or nothing.
 
 export interface SystemFault {
   readonly name: string;
-  /** A command that succeeds where the fault can be made. */
+  /** A command that succeeds if the fault is possible here. */
   readonly probe: readonly string[];
   readonly check: (directory: string) => Promise<string | undefined>;
 }
@@ -22,7 +22,7 @@ interface Running {
   stop(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Runs a daemon with the stand-in for pi by a command of its own. */
+/** Runs a daemon with the fake pi under another command. */
 async function startUnder(under: readonly string[], directory: string, env: NodeJS.ProcessEnv = {}): Promise<Running> {
   const program = ["--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts"), "start", "--foreground"];
   const options = [
@@ -50,7 +50,7 @@ async function startUnder(under: readonly string[], directory: string, env: Node
   return { pid, client, stop };
 }
 
-/** Some starts find no process to be had; what is there lives on, and what comes behind them works again. */
+/** Some starts fail because no process is available; running sessions continue, and later starts work. */
 async function noProcesses(directory: string): Promise<string | undefined> {
   const inject = ["-e", "trace=clone,fork,vfork", "-e", "inject=clone,fork,vfork:error=EAGAIN:when=4..6"];
   const { client, stop } = await startUnder(
@@ -64,11 +64,13 @@ async function noProcesses(directory: string): Promise<string | undefined> {
       const made = await client.createSession({ cwd: directory }).catch((error: unknown) => error);
       if (!(made instanceof Error)) sessions.push(made as SessionHandle);
       else if (!(made instanceof WireError) || made.kind !== "overloaded" || made.data["retryAfterMs"] === undefined) {
-        return `a start without a process to be had was answered with ${made}`;
+        return `a start without an available process was answered with ${made}`;
       } else refused += 1;
       for (const session of sessions) await session.runUntilSettled("hello");
     }
-    return refused === 0 || sessions.length < 4 ? `${refused} starts were refused, ${sessions.length} made` : undefined;
+    return refused === 0 || sessions.length < 4
+      ? `${refused} starts were refused, ${sessions.length} succeeded`
+      : undefined;
   } finally {
     await stop("SIGTERM");
   }
@@ -76,7 +78,10 @@ async function noProcesses(directory: string): Promise<string | undefined> {
 
 const library = "/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketime.so.1";
 
-/** An hour forth, two hours back and forth again, with a run on and a push under way each time; then another daemon. */
+/**
+ * Sets the clock forward by an hour, back by two and forward again, with an active run and an open push each time;
+ * then starts another daemon.
+ */
 async function clockJumps(directory: string): Promise<string | undefined> {
   const file = join(directory, "clock");
   const set = (offset: string): void => writeFileSync(file, `${offset}\n`);
@@ -93,7 +98,7 @@ async function clockJumps(directory: string): Promise<string | undefined> {
   const look = async (session: SessionHandle): Promise<string | undefined> => {
     const { cursor, updatedAt } = await session.get();
     clocks.add(Math.round((updatedAt - Date.now()) / 3_600_000));
-    if (cursor <= highest) return `the cursor is ${cursor}, behind ${highest}`;
+    if (cursor <= highest) return `the cursor is ${cursor}, but events up to ${highest} were sent`;
     highest = cursor;
     return undefined;
   };
@@ -124,14 +129,14 @@ async function clockJumps(directory: string): Promise<string | undefined> {
     const session = second.client.session(sessionId);
     await session.runUntilSettled("hello");
     const wrong = await look(session);
-    if (wrong !== undefined) return `behind a restart: ${wrong}`;
+    if (wrong !== undefined) return `after a restart: ${wrong}`;
     return clocks.size < 3 ? `the clock was not set: ${[...clocks].join(", ")}` : undefined;
   } finally {
     await second.stop("SIGTERM");
   }
 }
 
-/** Stopped for longer than a ping takes twice, as by a laptop that sleeps: nobody is cut off for what the daemon missed. */
+/** Stops the daemon for longer than two pings take, like a suspended laptop: connections must survive the pause. */
 async function sleeps(directory: string): Promise<string | undefined> {
   const { client, pid, stop } = await startUnder([], directory);
   const ends: string[] = [];
@@ -150,8 +155,8 @@ async function sleeps(directory: string): Promise<string | undefined> {
 
 export const systemFaults: readonly SystemFault[] = [
   { name: "EAGAIN at the start of processes", probe: ["strace", "-V"], check: noProcesses },
-  { name: "a clock that is set", probe: ["sh", "-c", `test -e ${library}`], check: clockJumps },
-  { name: "a daemon that is stopped for 35 s", probe: ["true"], check: sleeps },
+  { name: "a changed clock", probe: ["sh", "-c", `test -e ${library}`], check: clockJumps },
+  { name: "a daemon suspended for 35 s", probe: ["true"], check: sleeps },
 ];
 
 export async function makeable({ probe }: SystemFault, directory: string): Promise<boolean> {

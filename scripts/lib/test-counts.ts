@@ -1,4 +1,4 @@
-/** What one test, or one file that could not be run, came to. */
+/** The outcome of one test, or of one file that could not run. */
 export interface TestOutcome {
   readonly project: string;
   readonly name: string;
@@ -14,12 +14,12 @@ export interface ProjectCounts {
   readonly skipped: number;
 }
 
-/** Whether a note names the platform that a test cannot run on, and why: `darwin: there is no /proc`. */
+/** Whether a note names this platform and a reason: `darwin: there is no /proc`. */
 function isPlatformReason(note: string | undefined): boolean {
   return note?.startsWith(`${process.platform}: `) ?? false;
 }
 
-/** A skipped test fails the run, for it shows nothing, unless its note names this platform. */
+/** A skipped test fails the run, because it proves nothing, unless its note names this platform. */
 export function skippedWithoutReason({ state, note }: TestOutcome): boolean {
   return state === "skipped" && !isPlatformReason(note);
 }
@@ -45,7 +45,7 @@ export function totalIn(output: string): { readonly passed: number; readonly fai
   return passed === undefined ? undefined : { passed: Number(passed), failed: Number(failed) };
 }
 
-/** Why a run of tests has failed although no test of it has; undefined when it has not. */
+/** Why a run of tests failed although no test failed; undefined if it did not. */
 export function failureOfRun(
   counts: readonly ProjectCounts[],
   code: number,

@@ -37,7 +37,7 @@ const versions = Object.keys(piVersions) as [Version, ...Version[]];
 const newest = versions.at(-1) ?? versions[0];
 
 interface ProjectOptions {
-  /** Runs the tests in folders `once/` with each version of pi, instead of with the newest alone. */
+  /** Runs the tests in folders `once/` with each version of pi, instead of only with the newest. */
   readonly onEach?: boolean;
 }
 
@@ -45,7 +45,7 @@ const unit = { name: "unit", include: ["test/unit/**/*.test.ts"], exclude: [] };
 const contract = { name: "contract", include: ["test/contract/**/*.test.ts"], exclude: [] };
 const faults = { name: "faults", include: [`${withoutPi}/*.test.ts`], exclude: [] };
 
-/** The projects of a tier, or of both, also those whose programs are missing here. */
+/** The projects of a tier, or of both, including those whose programs are missing here. */
 export function testProjects(tier: Tier | undefined, { onEach = false }: ProjectOptions = {}): readonly TestProject[] {
   const withPi = versions.flatMap((pi): TestProject[] => {
     const isNewest = pi === newest;

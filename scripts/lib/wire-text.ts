@@ -12,8 +12,8 @@ import { TypeText } from "../../protocol/type-text.ts";
 import * as wire from "../../protocol/wire.ts";
 import { protocolLimits } from "../../server/edge/protocol-limits.ts";
 
-// The wire as one text without prose: protocol/wire.txt. It has no order of its own, so that moving a declaration in the code
-// does not change it.
+// The wire as one text without prose: protocol/wire.txt. It is sorted, so that moving a declaration in the code does
+// not change it.
 
 const head = `# The wire of pi-rpcd: every method, notification, type, error, path and limit, without prose.
 # Written by \`npm run schema\` from the tables in protocol/; do not edit. A difference here is a change of the protocol.
@@ -22,7 +22,7 @@ const head = `# The wire of pi-rpcd: every method, notification, type, error, pa
 # field?: may be absent    = value: default    T[1..8]: array with its bounds    {[name]: T}: object with any names
 # string 1..64 /pattern/    int 0..10    json: any JSON    {a: T, ...}: further fields are allowed`;
 
-/** The whole of protocol/wire.txt. */
+/** The content of protocol/wire.txt. */
 export function wireText(table: MethodTable = methods): string {
   const named = { ...namedTypes, ...namedObjects };
   const text = new TypeText(named, { isSorted: true });

@@ -5,19 +5,19 @@ import { prose } from "../traces/words.ts";
 import { closedRange } from "./range.ts";
 import { isBlock, visibleIn } from "./visible.ts";
 
-/** When a scripted model compresses, and what. */
+/** When and what a scripted model compresses. */
 export interface CompressPolicy {
-  /** Tokens that are closed and in no block, a quarter of the characters. */
+  /** Tokens of closed work outside blocks, estimated as a quarter of the characters. */
   readonly everyTokens: number;
-  /** Newest answers that stay as they are. */
+  /** Number of newest answers that are not compressed. */
   readonly spare: number;
   /** Characters of a block's summary. */
   readonly summaryLength: number;
-  /** So many blocks are taken into the next one. */
+  /** This many blocks are merged into the next one. */
   readonly blocks: number;
 }
 
-/** A model that makes blocks of what is closed. It knows of the conversation what its request says, and nothing else. */
+/** A model that creates blocks of closed work. It knows the conversation only from its request. */
 export class Compressor {
   readonly #policy: CompressPolicy;
   #made = 0;
@@ -31,12 +31,12 @@ export class Compressor {
     return this.#made;
   }
 
-  /** Whether the last answer has changed what was earlier. */
+  /** Whether the last answer changed earlier context. */
   get hasJustCompressed(): boolean {
     return this.#isAnswered;
   }
 
-  /** The call, if there is enough to make a block of; never twice in a row. */
+  /** The call, if there is enough to compress; never twice in a row. */
   next(request: LogEntry): AnswerReply | undefined {
     const { everyTokens, spare, summaryLength, blocks } = this.#policy;
     const isFree = !this.#isAnswered && request.toolNames.includes("compress");

@@ -2,14 +2,14 @@ import type { LogEntry } from "../../../provider/log.ts";
 
 type Block = Readonly<Record<string, unknown>>;
 
-/** A message of a payload, of Anthropic's or OpenAI's chat form. */
+/** A message of a payload, in Anthropic's or OpenAI's chat format. */
 export interface PayloadMessage {
   readonly role: string;
   readonly content: readonly Block[];
   readonly [field: string]: unknown;
 }
 
-/** The messages of a request as they were sent, without marks for the cache: those move by themselves. */
+/** The messages of a request as sent, without cache marks, which move by themselves. */
 export function messagesOf({ body }: Pick<LogEntry, "body">): readonly PayloadMessage[] {
   return ((body["messages"] ?? []) as readonly Block[]).map(({ content, role, ...message }) => ({
     ...message,
@@ -18,7 +18,7 @@ export function messagesOf({ body }: Pick<LogEntry, "body">): readonly PayloadMe
   }));
 }
 
-/** What a request of Anthropic's form has before its messages. */
+/** The part of a request in Anthropic's format that precedes its messages. */
 export function headOf({ body }: Pick<LogEntry, "body">): string {
   return JSON.stringify([blocks(body["system"]), blocks(body["tools"])]);
 }
@@ -27,7 +27,7 @@ function blocks(value: unknown): readonly Block[] {
   return ((value ?? []) as readonly Block[]).map(({ cache_control: _, ...block }) => block);
 }
 
-/** Without calls of compress and what was answered to them, in Anthropic's form. */
+/** Without compress calls and their results, in Anthropic's format. */
 export function withoutCompressing(messages: readonly PayloadMessage[]): readonly PayloadMessage[] {
   const calls = new Set(
     messages.flatMap(({ content }) =>
@@ -40,7 +40,7 @@ export function withoutCompressing(messages: readonly PayloadMessage[]): readonl
   });
 }
 
-/** How many messages both begin with, byte for byte. */
+/** The number of identical messages at the beginning, byte for byte. */
 export function commonMessages(before: readonly PayloadMessage[], after: readonly PayloadMessage[]): number {
   const differs = before.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(after[at]));
   return differs === -1 ? before.length : differs;
@@ -48,7 +48,7 @@ export function commonMessages(before: readonly PayloadMessage[], after: readonl
 
 const reminder = "<dcp-system-reminder>";
 
-/** Without the reminder at the end, which is in no request but one. */
+/** Without the reminder at the end, which is in one request only. */
 export function withoutReminder(messages: readonly PayloadMessage[]): readonly PayloadMessage[] {
   return messages.flatMap((message) => {
     const content = message.content.filter(({ text }) => typeof text !== "string" || !text.includes(reminder));

@@ -1,13 +1,13 @@
 import type { LogEntry } from "../../../provider/log.ts";
 import { commonMessages, messagesOf, type PayloadMessage, withoutReminder } from "./payload.ts";
 
-/** Watches whether requests begin with all of the request before them. */
+/** Checks whether requests begin with the complete previous request. */
 export class PrefixWatch {
-  /** Requests that may begin with another, and those that do. */
+  /** Number of compared requests, and of those with the same prefix. */
   readonly counts = { requests: 0, same: 0 };
   #before: readonly PayloadMessage[] | undefined;
 
-  /** `mayDiffer`: the model has just compressed, and what was earlier has changed by its own wish. */
+  /** `mayDiffer`: the model has just compressed, which changes earlier context. */
   take(request: LogEntry, mayDiffer: boolean): void {
     const messages = withoutReminder(messagesOf(request));
     if (this.#before !== undefined && !mayDiffer) {

@@ -6,17 +6,17 @@ export interface Range {
   readonly summary: string;
 }
 
-/** What a model would make a block of. */
+/** The range that a model would compress. */
 export interface RangeWish {
-  /** With the blocks before it, or only what has come behind them. */
+  /** Including the blocks before it, or only later messages. */
   readonly takesBlocks: boolean;
-  /** The newest answers that stay as they are, with what is behind them. */
+  /** The newest answers, with everything after them, that are not compressed. */
   readonly spare: number;
-  /** What is said of the messages of the range. */
+  /** The summary of the range's messages. */
   readonly summary: string;
 }
 
-/** What is closed by now as one range, by the ids that a request shows. `undefined`: nothing is. */
+/** The closed work as one range, by the ids in a request. `undefined`: there is none. */
 export function closedRange(
   visible: readonly Visible[],
   { takesBlocks, spare, summary }: RangeWish,

@@ -1,18 +1,18 @@
 import type { LogEntry } from "../../../provider/log.ts";
 
-/** A message with an id, as a model sees it in a request. */
+/** A message with an id, as the model sees it in a request. */
 export interface Visible {
   /** `m012`, or `b3`. */
   readonly id: string;
-  /** What stands before the tag. */
+  /** The text before the tag. */
   readonly text: string;
-  /** Answers of the model behind it in the request. */
+  /** Number of the model's later answers in the request. */
   readonly answersBehind: number;
 }
 
 const tag = /<dcp-message-id>([mb]\d{1,9})<\/dcp-message-id>/g;
 
-/** What of a request has an id, in its order: read out of the request alone, as a model would. */
+/** The messages with an id, in order, read only from the request, like a model. */
 export function visibleIn({ messages }: Pick<LogEntry, "messages">): readonly Visible[] {
   const seen: (Omit<Visible, "answersBehind"> & { readonly answers: number })[] = [];
   let answers = 0;

@@ -3,15 +3,15 @@ import type { CallKind, TraceCall, TraceTool } from "./trace.ts";
 import { changed, code, filePath, hits, identifier, log, records } from "./words.ts";
 
 const kibibyte = 1_024;
-/** Of the results' sizes: log-normal, with this median and 95 % below the other. pi's tools cut at 50 KiB. */
+/** The sizes of results: log-normal, with this median and 95 % below the second value. pi's tools cut at 50 KiB. */
 const medianBytes = 3 * kibibyte;
 const p95Bytes = 40 * kibibyte;
 const mostBytes = 50 * kibibyte;
 const spread = Math.log(p95Bytes / medianBytes) / 1.645;
 
-/** Of the tokens of all results. */
+/** Shares of the tokens of all results. */
 const shares: Readonly<Record<CallKind, number>> = { read: 0.52, shell: 0.25, other: 0.23 };
-/** Tokens of a character, by what the results of a kind are made of. */
+/** Tokens per character of each kind's results. */
 const density: Readonly<Record<CallKind, number>> = { read: 0.222, shell: 0.283, other: 0.24 };
 
 const repeatedShare = 0.12;
@@ -23,7 +23,7 @@ interface Plan {
   bytes: number;
 }
 
-/** The calls of a trace in their order. The same seed always gives the same. */
+/** The calls of a trace in order, the same for the same seed. */
 export function traceCalls(random: Random, count: number, tools: readonly TraceTool[]): readonly TraceCall[] {
   const plans = planned(random, count);
   const reads = plans.filter(({ kind }) => kind === "read").sort((a, b) => a.bytes - b.bytes);
@@ -35,7 +35,7 @@ export function traceCalls(random: Random, count: number, tools: readonly TraceT
   const calls = plans.filter((plan) => !inPairs.has(plan)).map((plan) => plainCall(random, plan, tools));
   const ordered = failing(random, random.shuffled(calls), Math.round(count * failedShare));
   for (const [at, [first, second]] of pairs.entries()) {
-    // A size of the same rank: what is read again is as long as it was.
+    // A size of the same rank: a repeated read has the length of the first.
     second.bytes = first.bytes;
     let least = 0;
     for (const [i, call] of readTwice(random, first.bytes, edits[at]).entries()) {
@@ -47,7 +47,7 @@ export function traceCalls(random: Random, count: number, tools: readonly TraceT
   return ordered;
 }
 
-/** Sizes at even quantiles of the distribution, so that few calls have its shape too; kinds so that shares are met. */
+/** Sizes at even quantiles, so that even few calls have the distribution's shape; kinds that meet the shares. */
 function planned(random: Random, count: number): readonly Plan[] {
   const sizes = Array.from({ length: count }, (_, i) => {
     const size = medianBytes * Math.exp(spread * normalQuantile((i + 0.5) / count));
@@ -59,21 +59,24 @@ function planned(random: Random, count: number): readonly Plan[] {
     const [kind] = (Object.keys(shares) as CallKind[]).sort(
       (a, b) => shares[b] * total - given[b] - (shares[a] * total - given[a]),
     );
-    if (kind === undefined) throw new Error("There are no kinds.");
+    if (kind === undefined) throw new Error("No kinds are left.");
     given[kind] += bytes * density[kind];
     return { kind, bytes };
   });
   return random.shuffled(plans);
 }
 
-/** Reads of nearly the same size, so that the sizes of all stay as they are where the second gets that of the first. */
+/**
+ * Pairs of reads of nearly the same size, so that the distribution stays the same when the second gets the size of
+ * the first.
+ */
 function neighbours(sorted: readonly Plan[], count: number): readonly (readonly [Plan, Plan])[] {
   const pairs = Array.from({ length: Math.floor(sorted.length / 2) }, (_, i) => {
     const [first, second] = sorted.slice(2 * i, 2 * i + 2);
     if (first === undefined || second === undefined) throw new Error("There are too few reads.");
     return [first, second] as const;
   });
-  // The shortest files are read again by nobody, if there are others.
+  // The shortest files are not read again if there are others.
   const worth = pairs.filter(([first, second]) => first.bytes > 500 && second.bytes < 1.6 * first.bytes);
   return [...worth, ...pairs.filter((pair) => !worth.includes(pair))].slice(0, count);
 }
@@ -94,7 +97,7 @@ function plainCall(random: Random, { kind, bytes }: Plan, tools: readonly TraceT
   return { kind, tool, args, result: hits(random, bytes), isError: false };
 }
 
-/** A file that is read, perhaps changed, and read again. */
+/** A file that is read, possibly changed, and read again. */
 function readTwice(random: Random, bytes: number, edit: Plan | undefined): readonly TraceCall[] {
   const path = filePath(random);
   const before = code(random, bytes);
@@ -113,7 +116,7 @@ function read(path: string, result: string): TraceCall {
   return { kind: "read", tool: "read", args: { path }, result, isError: false };
 }
 
-/** So many of the shell's commands fail; where there are too few, others too. */
+/** This many of the shell's commands fail; if there are too few, others fail, too. */
 function failing(random: Random, calls: readonly TraceCall[], count: number): TraceCall[] {
   const order = [...calls].sort((a, b) => Number(b.kind === "shell") - Number(a.kind === "shell"));
   const chosen = new Set(

@@ -3,17 +3,17 @@ import { traceCalls } from "./calls.ts";
 import type { Trace, TraceCall, TraceName, TracePrompt, TraceTool } from "./trace.ts";
 import { identifier, prose } from "./words.ts";
 
-/** How the calls of a trace lie in it. */
+/** The arrangement of a trace's calls. */
 interface Shape {
   readonly seed: number;
   readonly calls: number;
   readonly prompts: number;
-  /** Calls of one answer. */
+  /** Number of calls in one answer. */
   readonly callsAtOnce: number;
   readonly tools: number;
-  /** Which prompts begin with which skill. */
+  /** The prompts that begin with a skill, and which. */
   readonly skills: Readonly<Record<number, string>>;
-  /** Every so many prompts the user takes longer than a cache lives. */
+  /** After this many prompts the user takes longer than a cache lives. */
   readonly pauseEvery: number;
 }
 
@@ -33,13 +33,13 @@ const shapes: Readonly<Record<TraceName, Shape>> = {
   tools: { seed: 4, calls: 36, prompts: 4, callsAtOnce: 1, tools: 100, skills: {}, pauseEvery: 100 },
 };
 
-/** Of all tokens. */
+/** The results' share of all tokens. */
 const resultShare = 0.84;
-/** Characters of a token, in prose and in what tools return. */
+/** Characters per token, in prose and in results. */
 const proseChars = 5.13;
 const resultChars = 4.18;
 
-/** A trace by its name: always the same. */
+/** Creates a trace by its name, always the same. */
 export function makeTrace(name: TraceName): Trace {
   const shape = shapes[name];
   const random = new Random(shape.seed);
@@ -73,7 +73,7 @@ function makePrompts(random: Random, shape: Shape, calls: readonly TraceCall[], 
   });
 }
 
-/** About 400 tokens, as servers of tools declare theirs. */
+/** About 400 tokens, like typical tools of MCP servers. */
 function makeTool(random: Random, at: number): TraceTool {
   return {
     name: `${identifier(random).replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_${at}`,

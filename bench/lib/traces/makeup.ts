@@ -1,21 +1,21 @@
 import { type CallKind, callsOf, type Trace } from "./trace.ts";
 
-/** Of what a trace is made, in tokens where it says so. */
+/** The composition of a trace; shares are of tokens where stated. */
 export interface MakeUp {
   readonly tokens: number;
   readonly calls: number;
   readonly requests: number;
-  /** Results of tools, of all tokens. */
+  /** Share of tool results in all tokens. */
   readonly resultShare: number;
-  /** By kind, of the results' tokens. */
+  /** By kind, shares of the results' tokens. */
   readonly kinds: Readonly<Record<CallKind, number>>;
-  /** Bytes. */
+  /** In bytes. */
   readonly sizes: readonly number[];
-  /** Of all calls. */
+  /** Share of all calls. */
   readonly repeatedShare: number;
-  /** Of the repeated reads. */
+  /** Share of the repeated reads. */
   readonly changedShare: number;
-  /** Of all calls. */
+  /** Share of all calls. */
   readonly failedShare: number;
 }
 

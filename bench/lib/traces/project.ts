@@ -16,7 +16,7 @@ const object = (properties: Readonly<Record<string, unknown>>, required: readonl
   required,
 });
 
-/** pi's own, by their names: what they return is the trace's. */
+/** pi's own tools, by name, with results from the trace. */
 const ownTools: readonly TraceTool[] = [
   {
     name: "read",
@@ -36,7 +36,10 @@ const ownTools: readonly TraceTool[] = [
         path: text("Path of the file."),
         edits: {
           type: "array",
-          items: object({ oldText: text("Exact text."), newText: text("What replaces it.") }, ["oldText", "newText"]),
+          items: object({ oldText: text("Exact text."), newText: text("The replacement text.") }, [
+            "oldText",
+            "newText",
+          ]),
         },
       },
       ["path", "edits"],
@@ -55,7 +58,9 @@ const ownTools: readonly TraceTool[] = [
   { name: "ls", description: "Lists a directory.", parameters: object({ path: text("The directory.") }, []) },
 ];
 
-/** Writes a trace's project, three directories with context files that share paragraphs. Returns the innermost one. */
+/**
+ * Writes a trace's project: three directories with context files that share paragraphs. Returns the innermost one.
+ */
 export function writeTraceProject(trace: Trace, directory: string): string {
   const random = new Random(77);
   const paragraph = (): string => prose(random, 420).replaceAll("\n", " ");
@@ -81,7 +86,7 @@ export function writeTraceProject(trace: Trace, directory: string): string {
   return cwd;
 }
 
-/** Gives pi's configuration directory the skills that traces use, of eight to ten thousand characters each. */
+/** Writes the skills that traces use, of eight to ten thousand characters each, to pi's configuration directory. */
 export function writeTraceSkills(agentDir: string): void {
   const random = new Random(78);
   for (const [name, length] of [

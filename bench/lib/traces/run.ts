@@ -15,7 +15,7 @@ import type { Trace, TraceName } from "./trace.ts";
 
 export interface TraceRun {
   readonly trace: TraceName;
-  /** The model's id. No other run of the stage has it. */
+  /** The model's id, unique within the stage. */
   readonly id: string;
   readonly provider: ScriptedName;
   readonly optimisation?: OptimisationOptions | undefined;
@@ -24,19 +24,19 @@ export interface TraceRun {
   readonly compresses?: CompressPolicy | undefined;
 }
 
-/** A run's model. */
+/** The model of a run. */
 export interface TraceModel {
   readonly cost: Prices;
-  /** Tokens. Default: as the scripted provider's. */
+  /** In tokens. Default: the scripted provider's. */
   readonly contextWindow?: number | undefined;
 }
 
 export interface TraceStage {
-  /** Leads a new session through the trace. Throws when the conversation did not go as the trace says. */
+  /** Runs a new session through the trace. Throws if the conversation deviates from it. */
   run(run: TraceRun): Promise<Spending>;
 }
 
-/** A daemon, and a model for each run, so that none reads what another has left in the provider's cache. */
+/** A daemon, and a separate model for each run, so that no run reads another one's cache at the provider. */
 export async function startTraceStage(
   pi: RealPi,
   models: ReadonlyMap<string, TraceModel>,
@@ -47,7 +47,7 @@ export async function startTraceStage(
   const { env } = await scriptModel(
     setting,
     resources,
-    // Nobody looks at requests that have ended, and they are long.
+    // Completed requests are not needed, and they are large.
     { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
     {
       models: [...models].map(([id, { cost, contextWindow = 200_000 }]) => ({ id, cost, contextWindow })),
@@ -81,8 +81,7 @@ export async function startTraceStage(
       }
       await client.request("session/close", { sessionId });
       const spending = script.spending(id);
-      if (spending.leftOver > 0)
-        throw new Error(`${id}: ${spending.leftOver} answers of the trace were not asked for.`);
+      if (spending.leftOver > 0) throw new Error(`${id}: ${spending.leftOver} answers of the trace were not used.`);
       return spending;
     },
   };

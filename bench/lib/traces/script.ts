@@ -6,19 +6,22 @@ import { PrefixWatch } from "../pruning/prefix-watch.ts";
 import type { Trace, TraceCall, TraceTurn } from "./trace.ts";
 import { prose } from "./words.ts";
 
-/** Characters of a summary of what came before. */
+/** Characters of a summary of earlier messages. */
 export const summaryLength = 2_500;
 
-/** What was sent in the requests of one run. */
+/** The usage of the requests of one run. */
 export interface Spending {
   readonly requests: readonly Usage[];
-  /** Summaries, which pi or a part of ours asked for. */
+  /** Summaries, requested by pi or by one of our parts. */
   readonly summaries: readonly Usage[];
-  /** Answers of the trace that were never asked for. */
+  /** Answers of the trace that were never requested. */
   readonly leftOver: number;
-  /** Blocks that the model has asked for. */
+  /** Blocks that the model has created. */
   readonly compressions: number;
-  /** Requests behind no compression and no summary, and those of them that begin with all of the one before. */
+  /**
+   * Requests that follow neither a compression nor a summary, and those of them that begin with the complete previous
+   * request.
+   */
   readonly prefix: { readonly requests: number; readonly same: number };
   readonly first: LogEntry | undefined;
 }
@@ -30,23 +33,23 @@ interface Run {
   readonly summaries: Usage[];
   readonly searched: Set<string>;
   readonly described: Set<string>;
-  /** Calls that the last answer had run by another tool. */
+  /** Calls of the last answer that another tool executed. */
   executed: readonly TraceCall[];
-  /** Calls so far. Their ids are the same in each run, since they are sent too. */
+  /** Number of calls so far. Their ids are the same in each run, because they are sent, too. */
   calls: number;
   timeMs: number;
   readonly compressor: Compressor | undefined;
   readonly prefix: PrefixWatch;
   first: LogEntry | undefined;
-  /** Whether a summary was asked for since the last request. */
+  /** Whether a summary was requested since the last request. */
   isSummarised: boolean;
 }
 
-/** The model of all traces: it knows by a request's model which run it belongs to. */
+/** The model of all traces: a request's model identifies its run. */
 export class TraceScript {
   readonly #runs = new Map<string, Run>();
 
-  /** The requests to this model are those of the trace from now on. `policy`: when it compresses. Default: never. */
+  /** From now on requests to this model belong to the trace. `policy`: when the model compresses. Default: never. */
   begin(model: string, trace: Trace, policy?: CompressPolicy): void {
     this.#runs.set(model, {
       ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), requests: [], summaries: [], timeMs: 0 },
@@ -66,15 +69,15 @@ export class TraceScript {
     return { requests, summaries, leftOver: turns.length, compressions, prefix: prefix.counts, first };
   }
 
-  /** For the provider: when a request was sent by the trace's own clock. */
+  /** For the provider: the time of a request by the trace's own clock. */
   readonly now = ({ headers, model = "" }: LogEntry): number => {
     const run = this.#runOf(model);
-    // Requests that an extension makes by itself say nothing of time.
+    // Requests of extensions have no time.
     run.timeMs = Math.max(run.timeMs, Number(headers["x-trace-time"] ?? 0));
     return run.timeMs;
   };
 
-  /** For the provider: what the model answers. */
+  /** For the provider: the model's answer. */
   readonly answer = (request: LogEntry): Reply => {
     const run = this.#runOf(request.model ?? "");
     const isSummary = request.toolNames.length === 0;
@@ -108,12 +111,12 @@ function identified(run: Run, reply: AnswerReply): AnswerReply {
 }
 
 function next(run: Run, declared: readonly string[]): AnswerReply {
-  // What could not be run for the model was declared instead, and is called by its own name now.
+  // Tools that cannot run on the model's behalf were declared instead, and are now called by name.
   const again = run.executed.filter(({ tool }) => declared.includes(tool));
   run.executed = [];
   if (again.length > 0) return answer("It is declared now.", ...again.map(({ tool, args }) => call(tool, args)));
   const [turn] = run.turns;
-  if (turn === undefined) return answer("There is nothing left of the trace.");
+  if (turn === undefined) return answer("The trace has no further answers.");
   const hidden = turn.calls.filter(({ tool }) => !declared.includes(tool));
   const found = looksFor(run, hidden, declared);
   if (found !== undefined) return found;
@@ -125,7 +128,7 @@ function next(run: Run, declared: readonly string[]): AnswerReply {
   return answer(turn.text, ...calls);
 }
 
-/** A model finds a tool that it was not told of, and reads how it is called, before it calls it for the first time. */
+/** Before a model first calls a tool that is not declared, it searches for the tool and reads its description. */
 function looksFor(run: Run, hidden: readonly TraceCall[], declared: readonly string[]): AnswerReply | undefined {
   if (hidden.length === 0) return undefined;
   const search = ["search_tools", "tool_search"].find((name) => declared.includes(name));
@@ -133,12 +136,12 @@ function looksFor(run: Run, hidden: readonly TraceCall[], declared: readonly str
   const unknown = hidden.filter(({ tool }) => !run.searched.has(tool));
   if (unknown.length > 0) {
     for (const { tool } of unknown) run.searched.add(tool);
-    return answer("Is there a tool for it?", ...unknown.map((one) => searchFor(search, one, run.trace)));
+    return answer("Which tool can do this?", ...unknown.map((one) => searchFor(search, one, run.trace)));
   }
   const ids = hidden.map(({ tool }) => tool).filter((tool) => !run.described.has(tool));
   if (ids.length === 0 || !declared.includes("describe_tools")) return undefined;
   for (const id of ids) run.described.add(id);
-  return answer("How is it called?", call("describe_tools", { ids }));
+  return answer("Which params does it have?", call("describe_tools", { ids }));
 }
 
 function searchFor(search: string, { tool }: TraceCall, trace: Trace): ToolCall {

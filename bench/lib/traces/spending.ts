@@ -1,7 +1,7 @@
 import type { Usage } from "../../../provider/reply.ts";
 import type { Spending } from "./script.ts";
 
-/** USD for a million tokens. */
+/** USD per million tokens. */
 export interface Prices {
   readonly input: number;
   readonly output: number;
@@ -9,23 +9,23 @@ export interface Prices {
   readonly cacheWrite: number;
 }
 
-/** What a run has cost, with the summaries that were made in it. */
+/** The cost of a run, including its summaries. */
 export interface Bill {
   readonly requests: number;
   readonly summaries: number;
   /** Of all requests: read, written to the cache, or neither. */
   readonly tokensSent: number;
   readonly usd: number;
-  /** Of that, for what was written to the cache. */
+  /** The part for tokens written to the cache. */
   readonly writeUsd: number;
-  /** Read from the cache, of all that was sent. */
+  /** Share of the sent tokens that were read from the cache. */
   readonly hitRate: number;
-  /** Requests that read less than the one before had left in the cache. */
+  /** Requests that read less than the previous request had left in the cache. */
   readonly breaks: number;
   readonly missedTokens: number;
 }
 
-/** Smaller losses are a service's own steps. */
+/** Smaller losses come from the service's own granularity. */
 const noiseTokens = 1_024;
 
 export function billOf({ requests, summaries }: Spending, prices: Prices): Bill {

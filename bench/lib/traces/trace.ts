@@ -1,7 +1,7 @@
 export const traceNames = ["short", "autonomous", "dialogue", "tools"] as const;
 export type TraceName = (typeof traceNames)[number];
 
-/** What a call is for: its results' share of the tokens is part of a trace's make-up. */
+/** The kind of a call: each kind has a fixed share of the results' tokens. */
 export type CallKind = "read" | "shell" | "other";
 
 export interface TraceCall {
@@ -10,22 +10,22 @@ export interface TraceCall {
   readonly args: Readonly<Record<string, unknown>>;
   readonly result: string;
   readonly isError: boolean;
-  /** A read of a file that was read before: as it was, or behind a change. */
+  /** A repeated read of a file: unchanged, or changed since. */
   readonly repeats?: "same" | "changed";
 }
 
-/** One answer of the model with its calls. Without calls it is the last of its prompt. */
+/** One answer of the model with its calls. Without calls it is the last answer to its prompt. */
 export interface TraceTurn {
   readonly text: string;
   readonly calls: readonly TraceCall[];
-  /** How long model and tools take before the next request. */
+  /** The time of model and tools before the next request. */
   readonly seconds: number;
 }
 
 export interface TracePrompt {
-  /** As the user sends it: with `/skill:<name>` in front where it names one. */
+  /** As the user sends it: beginning with `/skill:<name>` if it names a skill. */
   readonly text: string;
-  /** How long the user takes before it. */
+  /** The user's pause before it. */
   readonly pauseSeconds: number;
   readonly turns: readonly TraceTurn[];
 }
@@ -36,11 +36,11 @@ export interface TraceTool {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** A conversation, told in advance: what the user says, what the model answers, what its tools return. */
+/** A scripted conversation: the user's messages, the model's answers, and the tools' results. */
 export interface Trace {
   readonly name: TraceName;
   readonly prompts: readonly TracePrompt[];
-  /** Tools beside pi's own. */
+  /** Tools in addition to pi's own. */
   readonly tools: readonly TraceTool[];
 }
 

@@ -1,6 +1,6 @@
 import type { Random } from "../../../test/soak/random.ts";
 
-// Texts as agents and their tools write them. ASCII alone, so that a character is a byte.
+// Texts that resemble those of agents and their tools. Only ASCII, so that a character is a byte.
 
 const nouns =
   "session cursor daemon record budget window request payload section token cache ledger worker reader writer stream buffer segment index entry branch model prompt answer socket timer queue store handler router parser schema option layer report marker offset".split(
@@ -34,7 +34,7 @@ function sentence(random: Random): string {
   return `${capital(words.join(" "))}.`;
 }
 
-/** Lines of one kind, until there are `length` characters. The last one is cut. */
+/** Lines of one kind, up to `length` characters. The last one is cut. */
 function lines(length: number, line: (number: number) => string): string {
   const all: string[] = [];
   for (let got = 0, number = 1; got < length; number += 1) {
@@ -94,7 +94,7 @@ export function log(random: Random, length: number): string {
   });
 }
 
-/** As a search prints what it found. */
+/** In the format of search results. */
 export function hits(random: Random, length: number): string {
   return lines(length, () => `${filePath(random)}:${random.integer(1, 600)}: ${sentence(random)}`);
 }
@@ -115,7 +115,7 @@ export function records(random: Random, length: number): string {
   }
 }
 
-/** A text in which every twentieth line is another, the first one too. */
+/** A text in which every twentieth line is different, including the first. */
 export function changed(random: Random, text: string): string {
   return text
     .split("\n")
