@@ -23,6 +23,7 @@ import type {
 import type { ErrorName } from "../protocol/errors.ts";
 import type { AskRefusal, HeldPush } from "../protocol/link.ts";
 import type { NoticeData, NoticeName } from "../protocol/optimisation/notices.ts";
+import type { DeliverOptions, DeliveryMessage, PushResult } from "./api/message.ts";
 import type { BoundaryWriter } from "./boundary.ts";
 import type { DeliveryProgress } from "./delivery/progress.ts";
 import type { Watcher } from "./delivery/tracker.ts";
@@ -50,6 +51,8 @@ export interface HostPort {
   notify<N extends NoticeName>(name: N, data: NoticeData[N]): void;
   /** Writes a line to the daemon's log: at most 8 KiB as JSON. */
   debug(part: string, facts: Readonly<Record<string, unknown>>): void;
+  /** Sends a message to the model. Throws if it is invalid, or too many are open. */
+  deliver(message: DeliveryMessage, options: DeliverOptions): void;
   /** Makes the daemon reload the configuration of the parts. */
   reload(): void;
   /** Whether this entry carries a push that is neither answered nor terminal: it must stay as it is. */
@@ -127,11 +130,8 @@ export interface Engine extends FrameHandlers {
   add(part: Part): void;
   /** Reports a failure that does not affect pi. */
   readonly report: Fault;
-  /**
-   * Delivers a push of an extension. `known`: the same push exists; `reused`: the id belongs to a different push;
-   * `full`: too many are open; `closed`: these extension instances have ended.
-   */
-  push(push: HeldPush, fingerprint: string): "taken" | "known" | "reused" | "full" | "closed";
+  /** Delivers a push of an extension. */
+  push(push: HeldPush, fingerprint: string): PushResult;
   /** Cancels a push unless it is in the transcript. */
   cancel(deliveryId: string): void;
   progress(deliveryId: string): DeliveryProgress | undefined;
@@ -139,6 +139,11 @@ export interface Engine extends FrameHandlers {
    * Calls `watcher` at each change until the returned function is called. Returns `undefined` for an unknown delivery.
    */
   follow(deliveryId: string, watcher: Watcher): (() => void) | undefined;
+  /**
+   * Loads the part that keeps a context before the conversation, if this process has or expects one. `undefined`:
+   * nothing to wait for.
+   */
+  loadContext(): Promise<void> | undefined;
   /** Pending items, displayed to people. */
   readonly pending: Pick<PendingList, "show" | "hide">;
 }

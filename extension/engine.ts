@@ -1,6 +1,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { StructuredContext } from "../context/parts/structured/structured-context.ts";
-import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
+import type { CarryReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
+import { accept, pushOf } from "./api/message.ts";
 import { BoundaryHooks, BoundaryWriter } from "./boundary.ts";
 import { findUnanswered, whyLeftOut } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
@@ -25,6 +25,7 @@ import { tellExtensions } from "./provider/bus-events.ts";
 import { QueueWindow } from "./queue-window.ts";
 import { type Fault, RequestPipeline } from "./request-pipeline.ts";
 import { RunWatch } from "./run-watch.ts";
+import { type LoadPart, SessionContextLoader } from "./session-context.ts";
 import { withoutCarriers } from "./stages/carrier.ts";
 import { withHead } from "./stages/head.ts";
 
@@ -32,11 +33,11 @@ import { withHead } from "./stages/head.ts";
 const maxOpen = 1_000;
 const maxShownFaults = 20;
 
-/** Returns the existing engine, or starts one on this extension's hooks. */
-export function findOrStartEngine(pi: ExtensionAPI): Engine {
+/** Returns the existing engine, or starts one on this extension's hooks. `loadContext` loads the part for contexts. */
+export function findOrStartEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
   const found = findEngine(pi);
   if (found !== undefined) return found;
-  const engine = startEngine(pi);
+  const engine = startEngine(pi, loadContext);
   // pi removes the subscriptions when the extension ends or fails to load.
   pi.events.on(engineChannel, (question) => {
     (question as EngineQuestion).engine ??= engine;
@@ -44,7 +45,7 @@ export function findOrStartEngine(pi: ExtensionAPI): Engine {
   return engine;
 }
 
-function startEngine(pi: ExtensionAPI): Engine {
+function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
   const memory = claimMemory(pi);
   const listeners = new Set<EngineListener>();
   const tracker = new DeliveryTracker(memory.tracked, (where, thrown) => fault(where, thrown));
@@ -73,7 +74,6 @@ function startEngine(pi: ExtensionAPI): Engine {
   const handOver = new HandOver({ pi, memory, run, inserted, send, fault, wait: () => timer.ask() });
   const observer = new Observer({ memory, inserted, send, tell: tellExtensions(pi) });
   const queueWindow = new QueueWindow();
-  const structured = new StructuredContext({ memory, fault });
   const pending = new PendingList({ send, context: () => current });
   /** Pushes received before the session has started. */
   const early: HeldPush[] = [];
@@ -132,6 +132,11 @@ function startEngine(pi: ExtensionAPI): Engine {
     tracker.apply({ kind: "cancelled", deliveryIds: [deliveryId] });
   };
 
+  // pi checks its signal before it makes the request.
+  pipeline.wait((ctx) => {
+    if (memory.isOnlyAsked) ctx.abort();
+    return undefined;
+  });
   const partRegistry = new PartRegistry({ pi, fault });
   const host: HostPort = {
     pi,
@@ -145,9 +150,14 @@ function startEngine(pi: ExtensionAPI): Engine {
     on: (part, event, handler) => partRegistry.on(part, event, handler),
     notify: (name, data) => send({ kind: "notice", name, data } as OutwardBody),
     debug: (part, facts) => send({ kind: "debug", part, facts }),
+    deliver: (message, options) => {
+      const { push: given, fingerprint } = pushOf(message, options);
+      accept(push(given, fingerprint), given.deliveryId);
+    },
     reload: () => send({ kind: "reload" }),
     isUnanswered: (entryId) => inserted.carries(entryId),
   };
+  const sessionContext = new SessionContextLoader(host, loadContext);
 
   const engine: Engine = {
     memory,
@@ -175,7 +185,8 @@ function startEngine(pi: ExtensionAPI): Engine {
       return isOffBranch ? { started: false, isOffBranch } : handOver.carry(ctx);
     },
     drained: () => queueWindow.closed,
-    setContext: (context, ctx): ContextReply => structured.take(context, ctx),
+    setContext: (context, ctx) => sessionContext.take(context, (about, params) => partRegistry.ask(about, params, ctx)),
+    loadContext: () => sessionContext.processStarted(),
     watch: (frame) => observer.requests.watch(frame),
     configure: (parts, isForNext) => {
       memory.parts = parts ?? undefined;
@@ -187,7 +198,6 @@ function startEngine(pi: ExtensionAPI): Engine {
 
   pipeline.use("context_with_system", "head", (messages, ctx) => withHead(messages, () => ctx.getSystemPrompt()));
   pipeline.use("context_with_system", "carrier", withoutCarriers);
-  structured.addStages(pipeline);
   pipeline.use("context_with_system", "offer", (messages, ctx) => {
     queueWindow.close();
     handOver.look(ctx, "draft");
@@ -235,7 +245,6 @@ function startEngine(pi: ExtensionAPI): Engine {
         tracker.apply({ kind: "over", code: "session_replaced" });
       }
       memory.sessionId = sessionId;
-      structured.sessionStarted(event.reason, ctx);
       for (const entry of findUnanswered(ctx.sessionManager)) {
         inserted.add(entry);
         tracker.foundInTranscript(entry);
@@ -245,6 +254,7 @@ function startEngine(pi: ExtensionAPI): Engine {
       if (early.length > 0) take(early.splice(0), ctx, "later");
       hooks.update();
       if (handOver.held().length > 0) timer.ask();
+      return sessionContext.sessionStarted(ctx);
     }),
   );
   pi.on(
@@ -255,10 +265,6 @@ function startEngine(pi: ExtensionAPI): Engine {
       run.prompted();
       if (isWaitedFor) handOver.beforePrompt(ctx);
     }),
-  );
-  pi.on(
-    "before_agent_start",
-    guarded("before_agent_start", (event) => structured.forcedPrompt.runStarts(event)),
   );
   pi.on(
     "agent_start",
@@ -328,7 +334,6 @@ function startEngine(pi: ExtensionAPI): Engine {
       timer.stop();
       queueWindow.close();
       pending.clear();
-      structured.close();
       isClosed = true;
       if (reason === "quit") tracker.apply({ kind: "over", code: "session_closed" });
       releaseMemory(memory, reason === "quit");

@@ -1,8 +1,4 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import type { AuditMemory } from "../context/parts/cache/auditor.ts";
-import type { PendingCuts } from "../context/parts/recall/pending-cuts.ts";
-import type { HeldContext } from "../context/parts/structured/held-context.ts";
-import type { GivenIds } from "../context/pruning/ids-registry.ts";
 import type { HelperConfig, PartsConfig } from "../protocol/link.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
@@ -50,6 +46,27 @@ export type RunPhase =
    */
   | { readonly kind: "settling" };
 
+/** A value of a part that outlives the modules. */
+export interface Kept<T> {
+  value: T | undefined;
+}
+
+/** The values that parts keep, by name. Only the part that owns a name knows the type of its value. */
+export class KeptValues {
+  readonly #values = new Map<string, Kept<unknown>>();
+
+  of<T>(name: string): Kept<T> {
+    const kept = this.#values.get(name) ?? { value: undefined };
+    this.#values.set(name, kept);
+    return kept as Kept<T>;
+  }
+
+  /** Whether a value with this name is kept. */
+  has(name: string): boolean {
+    return this.#values.get(name)?.value !== undefined;
+  }
+}
+
 /** State that outlives the modules, which pi re-creates at each reload or replacement of the session. */
 export interface Memory {
   link: LinkIdentity | undefined;
@@ -60,8 +77,6 @@ export interface Memory {
   isCarryWanted: boolean;
   watch: ProviderWatch;
   request: ReportedRequest | undefined;
-  /** Context sent before the conversation in each request, and stored in no file. */
-  context: HeldContext | undefined;
   /** Deadline (`performance.now()`) for an expected context; requests wait for it. */
   contextDueBy: number | undefined;
   /** This pi must not make requests. */
@@ -70,14 +85,7 @@ export interface Memory {
   customUi: HelperConfig["customUi"];
   /** Configuration of the parts. `undefined`: none is active. */
   parts: PartsConfig | undefined;
-  /** Knowledge about the session's requests and the provider's cache. */
-  audit: AuditMemory | undefined;
-  /** Tools that this pi has deactivated in a session; a reload does not know them. */
-  takenTools: { readonly sessionId: string; readonly names: ReadonlySet<string> } | undefined;
-  /** Shortened results whose records may not be in an entry yet. */
-  readonly cuts: PendingCuts;
-  /** Message ids that are not recorded in an entry yet. */
-  messageIds: GivenIds | undefined;
+  readonly kept: KeptValues;
   readonly held: Map<string, HeldItem>;
   readonly inserted: Map<string, InsertedPush>;
   readonly tracked: Map<string, TrackedDelivery>;
@@ -92,15 +100,11 @@ export function emptyMemory(): Memory {
     isCarryWanted: false,
     watch: unwatched,
     request: undefined,
-    context: undefined,
     contextDueBy: undefined,
     isOnlyAsked: false,
     customUi: undefined,
     parts: undefined,
-    audit: undefined,
-    takenTools: undefined,
-    cuts: new Map(),
-    messageIds: undefined,
+    kept: new KeptValues(),
     held: new Map(),
     inserted: new Map(),
     tracked: new Map(),
@@ -108,7 +112,7 @@ export function emptyMemory(): Memory {
 }
 
 /** Version of {@link Memory} and the engine, which copies of these modules share. Different versions do not share. */
-export const SHARED_VERSION = 4;
+export const SHARED_VERSION = 5;
 
 type Api = Pick<ExtensionAPI, "events">;
 

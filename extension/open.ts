@@ -2,9 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { HelperConfig } from "../protocol/link.ts";
 import { findOrStartEngine } from "./engine.ts";
-import type { Engine, Part } from "./engine-port.ts";
+import type { Engine, HostPort, Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
-import { inspectionPart } from "./inspection.ts";
 import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
 import { isLinkKept } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
@@ -24,7 +23,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   const config = takeConfig();
   if (config === undefined && !isLinkKept(entry)) return undefined;
   if (config !== undefined) initialiseProcess(pi, config);
-  const engine = findOrStartEngine(pi);
+  const engine = findOrOpenEngine(pi);
   if (engine.memory.link === undefined && config !== undefined) {
     const { statusKey, contextWithinMs, isOnlyAsked } = config;
     engine.memory.link = { owner: entry, statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
@@ -40,7 +39,28 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   engine.add(tree);
   const contextParts = contextPartsOf(engine);
   linkToDaemon(pi, engine, link, contextParts);
-  return contextParts();
+  const loading = [contextParts(), engine.loadContext()].filter((one) => one !== undefined);
+  return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
+}
+
+/** Returns the engine of this pi, or starts it. */
+export function findOrOpenEngine(pi: ExtensionAPI): Engine {
+  return findOrStartEngine(pi, async () => {
+    const { structuredContext } = await import("../context/parts/structured/structured-context.ts");
+    return structuredContext;
+  });
+}
+
+/**
+ * Answers `optimisation/inspect` and lists the tools, in every pi. While no part is active, its module is loaded on the
+ * first request.
+ */
+function inspectionPart(host: HostPort): void {
+  host.answer("optimisation/inspect", async (_params, ctx) => {
+    const { bareInspection } = await import("../context/parts/optimisation/inspection.ts");
+    return bareInspection(host, ctx);
+  });
+  host.answer("tools", () => ({ tools: host.pi.getAllTools().map(({ name }) => name) }));
 }
 
 /**

@@ -66,6 +66,9 @@ interface AnyStage {
   readonly run: (value: unknown, ctx: ExtensionContext) => unknown;
 }
 
+/** Makes a request wait. `undefined`: it need not wait. */
+type Gate = (ctx: ExtensionContext) => Promise<void> | undefined;
+
 /** Receives errors. `part`: the named part that threw and was skipped. */
 export type Fault = (where: string, thrown: unknown, part?: string) => void;
 
@@ -74,7 +77,7 @@ export class RequestPipeline {
   readonly #stages = new Map<PipelineHook, Map<string, readonly AnyStage[]>>();
   readonly #fault: Fault;
   #pi: ExtensionAPI | undefined;
-  #gate: (ctx: ExtensionContext) => Promise<void> | undefined = () => undefined;
+  readonly #gates: Gate[] = [];
 
   constructor(fault: Fault) {
     this.#fault = fault;
@@ -93,9 +96,9 @@ export class RequestPipeline {
     if (isFirst && this.#pi !== undefined) this.#subscribe[hook](this.#pi);
   }
 
-  /** Makes each request wait for the promise of `gate`, if any, before its stages run. */
-  wait(gate: (ctx: ExtensionContext) => Promise<void> | undefined): void {
-    this.#gate = gate;
+  /** Makes each request wait for the promise of `gate`, if any, before its stages run. Gates run in order. */
+  wait(gate: Gate): void {
+    this.#gates.push(gate);
   }
 
   /** Runs a hook's stages on a value. Returns the value itself if no stage replaced it. */
@@ -115,13 +118,18 @@ export class RequestPipeline {
     return current as Hooks[H]["value"];
   }
 
-  #awaitGate(ctx: ExtensionContext): Promise<void> | undefined {
-    try {
-      return this.#gate(ctx);
-    } catch (thrown) {
-      this.#fault("context_with_system/wait", thrown);
-      return undefined;
+  /** A gate that is added during the wait is awaited as well. */
+  #awaitGates(ctx: ExtensionContext, from = 0): Promise<void> | undefined {
+    for (let at = from; at < this.#gates.length; at++) {
+      try {
+        const opened = this.#gates[at]?.(ctx);
+        const next = () => this.#awaitGates(ctx, at + 1);
+        if (opened !== undefined) return opened.then(next, next);
+      } catch (thrown) {
+        this.#fault("context_with_system/wait", thrown);
+      }
     }
+    return undefined;
   }
 
   /** Subscribes to the hooks that have stages, and to others when they get their first. */
@@ -138,7 +146,7 @@ export class RequestPipeline {
           const made = this.run("context_with_system", messages, ctx);
           return made === messages ? undefined : { messages: [...made] };
         };
-        const opened = this.#awaitGate(ctx);
+        const opened = this.#awaitGates(ctx);
         return opened === undefined ? answer() : opened.then(answer, answer);
       }),
     before_provider_request: (pi) =>

@@ -66,6 +66,9 @@ export type BuiltMessage =
       readonly timestamp: number;
     };
 
+/** `customType` of the root entry of a session file that was written from a context. */
+export const CONTEXT_ROOT_TYPE = "pi-rpcd.context";
+
 /** Content of the frame `context`, sent to the helper in ephemeral mode. */
 export interface HelperContext {
   readonly hash: string;

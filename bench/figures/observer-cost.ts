@@ -1,6 +1,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { findOrStartEngine } from "../../extension/engine.ts";
 import { releaseMemory } from "../../extension/memory.ts";
+import { findOrOpenEngine } from "../../extension/open.ts";
 import { DELIVERY_MARK } from "../../protocol/link.ts";
 import type { Figure, Row } from "../lib/figure.ts";
 import { quantile } from "../lib/statistics.ts";
@@ -42,7 +42,7 @@ function measureRequests(pushes: number): Float64Array {
     sendMessage: () => {},
     events: { on: () => () => {}, emit: () => {} },
   };
-  const { memory } = findOrStartEngine(pi as unknown as ExtensionAPI);
+  const { memory } = findOrOpenEngine(pi as unknown as ExtensionAPI);
   const contents = Array.from({ length: pushes }, (_, i) => `Push ${i}: ${"words and more words ".repeat(100)}`);
   const messages = conversation(contents);
   const entries = messages.map((message, i) => ({

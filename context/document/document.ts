@@ -5,9 +5,6 @@ import type { ImagePart, Meta, TextPart } from "../../protocol/link-context.ts";
 export const CONTEXT_FORMAT = "pi-rpcd/context";
 export const CONTEXT_VERSION = 1;
 
-/** `customType` of the root entry of a session file that was written from a document. */
-export const CONTEXT_ROOT_TYPE = "pi-rpcd.context";
-
 /** `customType` of the messages made from event items. */
 export const CONTEXT_EVENT_TYPE = "pi-rpcd.event";
 

@@ -1,7 +1,6 @@
-import type { BuiltMessage, HelperContext } from "../../protocol/link-context.ts";
+import { type BuiltMessage, CONTEXT_ROOT_TYPE, type HelperContext } from "../../protocol/link-context.ts";
 import type { PreparedContext } from "./built.ts";
 import type { ContextRoot } from "./context-root.ts";
-import { CONTEXT_ROOT_TYPE } from "./document.ts";
 import { contextRoot, entryIds, isoTime, type SessionEntry } from "./session-entries.ts";
 import { pathTo, readSessionTree } from "./session-tree.ts";
 import { trimmed } from "./trim.ts";

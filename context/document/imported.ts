@@ -1,5 +1,6 @@
+import { CONTEXT_ROOT_TYPE } from "../../protocol/link-context.ts";
 import { type ContextRoot, type EntryExtra, readContextRoot } from "./context-root.ts";
-import { CONTEXT_ROOT_TYPE, type ContextItem, type ContextSource } from "./document.ts";
+import type { ContextItem, ContextSource } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
 import { isObject } from "./measure.ts";
 import { keptObject, MAX_DATA_DEPTH, soundData } from "./native-values.ts";

@@ -1,7 +1,7 @@
-import type { BuiltMessage } from "../../protocol/link-context.ts";
+import { type BuiltMessage, CONTEXT_ROOT_TYPE } from "../../protocol/link-context.ts";
 import type { PreparedContext } from "./built.ts";
 import { type ContextRoot, type EntryExtra, entryExtra, type SystemExtra } from "./context-root.ts";
-import { CONTEXT_ROOT_TYPE, type ContextItem } from "./document.ts";
+import type { ContextItem } from "./document.ts";
 import { nativeEventOf } from "./native-event.ts";
 
 /** First line of a session file. */

@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject } from "../../extension/pi-types.ts";
+import { keptAudit } from "../parts/cache/auditor.ts";
 import type { CacheLedger } from "../parts/cache/cache-ledger.ts";
 import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { EntryFold } from "./entry-fold.ts";
@@ -39,8 +40,8 @@ export function createCacheLosses(
   // Each ledger covers one process. Its entries contain running sums, so the newest entry counts.
   // The previous session's ledger stays in memory until the first request of this session.
   const ledgerOf = ({ sessionManager }: ExtensionContext): CacheLedger | undefined => {
-    const { audit } = host.memory;
-    return audit?.sessionId === sessionManager.getSessionId() ? audit.ledger : undefined;
+    const { value } = keptAudit(host.memory);
+    return value?.sessionId === sessionManager.getSessionId() ? value.ledger : undefined;
   };
   const hasPruned = ({ sessionManager }: ExtensionContext): boolean =>
     host.recall.registry.batches(sessionManager).some((batch) => parts.includes(batch.part));

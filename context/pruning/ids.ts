@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Memory } from "../../extension/memory.ts";
 import { idsData, messageIdOf, messageNumberOf } from "./ids-record.ts";
-import { IdsRegistry } from "./ids-registry.ts";
+import { type GivenIds, IdsRegistry } from "./ids-registry.ts";
 import type { MessageIds, PruningContext } from "./pruning-context.ts";
 import { IDS_MARK } from "./record.ts";
 import { hasId } from "./spoken.ts";
@@ -18,14 +19,21 @@ export interface GivenMessageIds extends MessageIds {
   removed(tags: number): void;
 }
 
+/** The ids that outlive a reload of the modules because no entry records them yet. */
+function keptIds({ kept }: Pick<Memory, "kept">): GivenIds {
+  const ids = kept.of<GivenIds>("messageIds");
+  ids.value ??= new Map();
+  return ids.value;
+}
+
 /**
  * Assigns ids to messages in the order of their first request, over all branches of the file, and records them at the
  * next boundary. An aborted run may have no boundary, so the end of a run records them too.
  */
 export function addIds(host: Host): GivenMessageIds {
-  host.memory.messageIds ??= new Map();
+  const given = keptIds(host.memory);
   let removed = 0;
-  const registry = new IdsRegistry(host.memory.messageIds);
+  const registry = new IdsRegistry(given);
   const written = (number: number | undefined): string | undefined =>
     number === undefined || number === 0 ? undefined : messageIdOf(number);
   const give = (entryId: string, { sessionManager }: ExtensionContext): string | undefined =>
@@ -40,13 +48,13 @@ export function addIds(host: Host): GivenMessageIds {
         if (messages.some((message) => hasId(message, host.pruning()))) shown.push(sourceEntry.id);
       for (const entryId of shown) give(entryId, ctx);
     }
-    if (shown.length === 0 && host.memory.messageIds?.size === 0) return undefined;
+    if (shown.length === 0 && given.size === 0) return undefined;
     const ids = registry.unrecordedOn(shown, ctx.sessionManager);
     if (ids.size === 0) return undefined;
     return { drafts: [{ type: "custom", customType: IDS_MARK, data: idsData(ids) }] };
   });
   host.on(part, "agent_settled", (_event, ctx) => {
-    if (host.memory.messageIds?.size === 0) return;
+    if (given.size === 0) return;
     const ids = registry.unrecorded(ctx.sessionManager);
     if (ids.size > 0) host.pi.appendEntry(IDS_MARK, idsData(ids));
   });

@@ -1,8 +1,7 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { DeliveryProgress } from "../delivery/progress.ts";
 import type { Engine } from "../engine-port.ts";
-import { DeliveryInputError, SessionReplacedError, TooManyDeliveriesError } from "./errors.ts";
-import { type DeliverOptions, type DeliveryMessage, pushOf } from "./message.ts";
+import { accept, type DeliverOptions, type DeliveryMessage, pushOf } from "./message.ts";
 import { openEngine } from "./open.ts";
 import { waitFor } from "./wait.ts";
 
@@ -42,23 +41,6 @@ export function deliver(pi: ExtensionAPI, message: DeliveryMessage, options: Del
   const answered = quiet(waitFor(engine, deliveryId, "answered", { signal, timeoutMs: Number.POSITIVE_INFINITY }));
   if (signal !== undefined) cancelOnAbort(engine, deliveryId, signal, delivered);
   return { deliveryId, delivered, answered };
-}
-
-function accept(result: ReturnType<Engine["push"]>, deliveryId: string): void {
-  switch (result) {
-    case "taken":
-    case "known":
-      return;
-    case "reused":
-      throw new DeliveryInputError(
-        "deliveryIdReused",
-        `The deliveryId ${deliveryId} is already used by another message.`,
-      );
-    case "full":
-      throw new TooManyDeliveriesError();
-    case "closed":
-      throw new SessionReplacedError();
-  }
 }
 
 function cancelOnAbort(engine: Engine, deliveryId: string, signal: AbortSignal, delivered: Promise<unknown>): void {

@@ -6,7 +6,7 @@ import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { pushError } from "../link/inward-frame.ts";
 import { isObject } from "../pi-types.ts";
-import { DeliveryInputError, type WrongInput } from "./errors.ts";
+import { DeliveryInputError, SessionReplacedError, TooManyDeliveriesError, type WrongInput } from "./errors.ts";
 
 /** A custom message for the model, as pi's `sendMessage` takes it. */
 export interface DeliveryMessage {
@@ -117,4 +117,28 @@ const fields: readonly WrongInput[] = [
 
 function fieldIn(sentence: string): WrongInput {
   return fields.find((field) => sentence.endsWith(` ${field}.`)) ?? "option";
+}
+
+/**
+ * `known`: the same push exists; `reused`: the id belongs to a different push; `full`: too many are open; `closed`: these
+ * extension instances have ended.
+ */
+export type PushResult = "taken" | "known" | "reused" | "full" | "closed";
+
+/** Throws unless the engine has taken the push. */
+export function accept(result: PushResult, deliveryId: string): void {
+  switch (result) {
+    case "taken":
+    case "known":
+      return;
+    case "reused":
+      throw new DeliveryInputError(
+        "deliveryIdReused",
+        `The deliveryId ${deliveryId} is already used by another message.`,
+      );
+    case "full":
+      throw new TooManyDeliveriesError();
+    case "closed":
+      throw new SessionReplacedError();
+  }
 }

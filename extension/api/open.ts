@@ -1,6 +1,6 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { findOrStartEngine } from "../engine.ts";
 import { type Engine, findEngine } from "../engine-port.ts";
+import { findOrOpenEngine } from "../open.ts";
 import { NotOpenError, SessionReplacedError } from "./errors.ts";
 
 /**
@@ -25,7 +25,7 @@ export function openEngine(pi: ExtensionAPI): Engine {
   }
   if (engine !== undefined) return engine;
   if (!isLoading(pi)) throw new NotOpenError();
-  return findOrStartEngine(pi);
+  return findOrOpenEngine(pi);
 }
 
 /** While extensions are loaded, pi's actions throw. */

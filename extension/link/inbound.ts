@@ -1,7 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type {
   CarryReply,
-  ContextReply,
   HeldPush,
   HoldReply,
   InwardFrame,
@@ -25,7 +24,7 @@ export interface FrameHandlers {
   beforePrompt(ctx: ExtensionContext): HoldReply;
   carry(ctx: ExtensionContext, deliveryId?: string): CarryReply;
   drained(): Promise<void> | undefined;
-  setContext(context: HelperContext, ctx: ExtensionContext): ContextReply;
+  setContext(context: HelperContext, ctx: ExtensionContext): Promise<unknown>;
   watch(frame: Extract<InwardFrame, { kind: "watch" }>): void;
   configure(parts: PartsConfig | null, isForNext: boolean): Promise<unknown> | undefined;
   ask(about: string, params: unknown, ctx: ExtensionContext): unknown;

@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Kept, Memory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { CacheBroken } from "../../../protocol/optimisation/notices.ts";
 import { branchUse } from "./branch-use.ts";
@@ -39,7 +40,7 @@ interface Attempt extends Omit<Made, "view"> {
   readonly comparison: Comparison | undefined;
 }
 
-/** The auditor's state of a session, in the memory that survives a reload of the modules. */
+/** The auditor's state of a session. */
 export interface AuditMemory {
   readonly sessionId: string;
   readonly ledger: CacheLedger;
@@ -56,8 +57,13 @@ export interface AuditMemory {
   answered: number;
 }
 
+/** The auditor's state that outlives a reload of the modules. */
+export function keptAudit({ kept }: Pick<Memory, "kept">): Kept<AuditMemory> {
+  return kept.of("audit");
+}
+
 export interface AuditorOptions {
-  readonly memory: { audit: AuditMemory | undefined };
+  readonly audit: Kept<AuditMemory>;
   readonly changes: ChangeLog;
   readonly noiseTokens: () => number;
   readonly broken: (broken: CacheBroken) => void;
@@ -139,14 +145,14 @@ export class Auditor {
 
   /** Forgets earlier requests. */
   forget(): void {
-    this.#options.memory.audit = undefined;
+    this.#options.audit.value = undefined;
   }
 
   #of(ctx: ExtensionContext): AuditMemory {
-    const { memory } = this.#options;
+    const { audit } = this.#options;
     const sessionId = ctx.sessionManager.getSessionId();
-    if (memory.audit?.sessionId !== sessionId) memory.audit = emptyAudit(sessionId);
-    return memory.audit;
+    if (audit.value?.sessionId !== sessionId) audit.value = emptyAudit(sessionId);
+    return audit.value;
   }
 
   /** To keep a cache warm, pi repeats its last request for one token, when idle or in parallel with the next one. */

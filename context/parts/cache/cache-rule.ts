@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
 import { configOf } from "../optimisation/part-context.ts";
+import { keptAudit } from "./auditor.ts";
 import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
 import { type CachePrices, cacheLifetimeMs, cachePrices } from "./prices.ts";
@@ -88,6 +89,7 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
 /** The rule for one session. Its input is in the session's file, so that it survives a restart of pi. */
 export function createCacheRule(host: Pick<HostPort, "memory">): CacheRule {
   const config = () => configOf(host);
+  const audit = keptAudit(host.memory);
   const changes = new ChangeLog();
   const minBatchTokens = ({ model }: ExtensionContext): number => {
     const window = model?.contextWindow ?? Number.POSITIVE_INFINITY;
@@ -104,7 +106,7 @@ export function createCacheRule(host: Pick<HostPort, "memory">): CacheRule {
     expectedRequests: (ctx) => expected(branchUse(ctx.sessionManager)),
     changed: (part, entryIds) => changes.add(part, entryIds),
     passing: (text) => changes.passing(text),
-    spent: (part) => host.memory.audit?.ledger.lost(`edit:${part}`) ?? { tokens: 0, usd: 0 },
+    spent: (part) => audit.value?.ledger.lost(`edit:${part}`) ?? { tokens: 0, usd: 0 },
     decide: (change, ctx) => {
       const use = branchUse(ctx.sessionManager);
       return decideByRule(change, {

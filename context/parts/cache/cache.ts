@@ -1,6 +1,6 @@
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { PartContext } from "../optimisation/part-context.ts";
-import { Auditor } from "./auditor.ts";
+import { Auditor, keptAudit } from "./auditor.ts";
 import { CacheLedger } from "./cache-ledger.ts";
 import { withSoundMarks } from "./marks.ts";
 import { withSortedTools } from "./sort-tools.ts";
@@ -14,19 +14,20 @@ const part = "cache";
 export function addCache(host: PartContext): void {
   const { pipeline, memory, cacheRule } = host;
   const { changes } = cacheRule;
+  const audit = keptAudit(memory);
   const config = () => host.config().cache;
   const isAuditing = (): boolean => config().enabled && config().audit;
   // Without auditing, only pruning's cache losses are measured, for its statistics; nothing is reported.
   const isMeasuring = (): boolean => isAuditing() || memory.parts?.pruning?.enabled === true;
   const auditor = new Auditor({
-    memory,
+    audit,
     changes,
     noiseTokens: () => config().noiseTokens,
     broken: (broken) => {
       if (isAuditing()) host.notify("cache/broken", broken);
     },
     varies: (section) => {
-      if (!isAuditing() || !config().warnVolatile || memory.audit?.ledger.varies(section) !== true) return;
+      if (!isAuditing() || !config().warnVolatile || audit.value?.ledger.varies(section) !== true) return;
       host.degraded(part, `The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
     },
   });
@@ -65,10 +66,10 @@ export function addCache(host: PartContext): void {
 
   host.answer("cache/report", () => {
     if (!isAuditing()) throw new AskRefused("unsupported_by_pi", `The part "${part}" is off in this session.`);
-    return (memory.audit?.ledger ?? new CacheLedger()).report();
+    return (audit.value?.ledger ?? new CacheLedger()).report();
   });
   host.inspect(part, () => {
-    const { causes, recent: _recent, volatile, ...figures } = (memory.audit?.ledger ?? new CacheLedger()).report();
+    const { causes, recent: _recent, volatile, ...figures } = (audit.value?.ledger ?? new CacheLedger()).report();
     const losses = Object.values(causes);
     return {
       savedTokens: 0,

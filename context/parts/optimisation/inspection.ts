@@ -6,6 +6,7 @@ import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import { unlearntEstimator } from "../estimator/unlearnt.ts";
+import { keptContext } from "../structured/held-context.ts";
 import { configOf, type PartName } from "./part-context.ts";
 
 type Inspected = Result<"optimisation/inspect">;
@@ -53,7 +54,7 @@ function windowOf(host: HostPort, sources: InspectionSources, ctx: ExtensionCont
   const add = (kind: string, tokens: number): void => void byKind.set(kind, (byKind.get(kind) ?? 0) + tokens);
   add("system", estimator.text(ctx.getSystemPrompt()));
   add("tools", estimator.text(activeTools(host)));
-  const held = host.memory.context;
+  const held = keptContext(host.memory).value;
   if (held?.sessionId === ctx.sessionManager.getSessionId()) {
     for (const message of held.messages) add("context", estimator.message(message as unknown as AgentMessage));
   }

@@ -1,5 +1,5 @@
+import type { Memory } from "../../../extension/memory.ts";
 import type { RecallRecord } from "./record.ts";
-
 /** A cut that no entry of the session's file is known to record yet. */
 export interface PendingCut {
   readonly sessionId: string;
@@ -9,8 +9,15 @@ export interface PendingCut {
   readonly resultId?: string;
 }
 
-/** By the number. It outlives the modules. */
+/** By number. */
 export type PendingCuts = Map<number, PendingCut>;
+
+/** The pending cuts that outlive a reload of the modules. */
+export function keptCuts({ kept }: Pick<Memory, "kept">): PendingCuts {
+  const cuts = kept.of<PendingCuts>("cuts");
+  cuts.value ??= new Map();
+  return cuts.value;
+}
 
 /** Cuts of a session between two boundaries. Of more, the oldest are known by their results' details alone. */
 const maxPending = 256;

@@ -4,6 +4,7 @@ import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { contentOf, fromBlocks, type Recalled } from "./content.ts";
 import { othersEdit } from "./edits.ts";
+import { keptCuts } from "./pending-cuts.ts";
 import { cutData, numberOf, RECALL_MARK, recallIdOf } from "./record.ts";
 import { type HeldRecord, RecallRegistry } from "./registry.ts";
 import { readSpilled } from "./spill.ts";
@@ -38,7 +39,7 @@ export interface Recall {
 /** Puts the tool into the session as soon as some part wants it, unless another extension has one of that name. */
 export function createRecall(host: HostPort): Recall {
   const { pi, memory } = host;
-  const registry = new RecallRegistry(memory.cuts);
+  const registry = new RecallRegistry(keptCuts(memory));
   const needs: (() => boolean)[] = [];
   const sources: Recaller[] = [
     async (id, { sessionManager }) => {

@@ -6,8 +6,8 @@ export interface ArrivalOptions {
 }
 
 /**
- * Keeps requests waiting for a context that was promised. The daemon sends nothing else before it, but an extension may
- * start a run as soon as the session begins: its answer would be one of a model that knows nothing of the past.
+ * Makes requests wait for an announced context. The daemon sends nothing else before it, but an extension may start a run
+ * as soon as the session begins; without the wait, the model would answer without the past.
  */
 export class Arrival {
   readonly #options: ArrivalOptions;
@@ -31,9 +31,9 @@ export class Arrival {
       };
       const timer = setTimeout(() => {
         if (memory.contextDueBy !== undefined) {
-          fault("context", new Error("The context that was promised has not come; requests are made without it."));
+          fault("context", new Error("The announced context did not arrive; requests are made without it."));
         }
-        this.came();
+        this.settle();
         end();
       }, leftMs);
       timer.unref();
@@ -43,7 +43,7 @@ export class Arrival {
   }
 
   /** Call when the context has arrived, or is no longer expected. */
-  came(): void {
+  settle(): void {
     this.#options.memory.contextDueBy = undefined;
     this.release();
   }

@@ -1,8 +1,8 @@
 import type { SessionReader } from "../../../extension/pi-types.ts";
 
 /**
- * Counts the compactions on the active branch. Not by pi's events: one that an extension drafts at a boundary raises
- * none, and the branch may be left for another. Of a branch that has only grown, only what is new is looked at.
+ * Counts the compactions on the active branch. It does not use events of pi: a compaction that an extension drafts at a
+ * boundary emits none, and the session may switch branches. If the branch has only grown, only new entries are read.
  */
 export class CompactionCount {
   #leafId: string | undefined;

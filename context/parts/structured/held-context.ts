@@ -1,19 +1,26 @@
+import type { Kept, Memory } from "../../../extension/memory.ts";
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import { KEPT_CONTEXT } from "../../../extension/session-context.ts";
 import { withoutCarriers } from "../../../extension/stages/carrier.ts";
 import { DELIVERY_MARK } from "../../../protocol/link.ts";
 import type { BuiltMessage, HelperContext } from "../../../protocol/link-context.ts";
 
-/** A context that this process holds for its conversation. Part of the memory that outlives the modules. */
+/** A context that this process keeps for its conversation. */
 export interface HeldContext extends HelperContext {
   /** The session whose conversation it belongs to. */
   readonly sessionId: string;
-  /** How many compactions stood on the branch when it came: those are none of its own. */
+  /** Number of compactions on the branch when it arrived; they did not shorten it. */
   readonly compactionsBefore: number;
 }
 
+/** The context that outlives a reload of the modules. */
+export function keptContext({ kept }: Pick<Memory, "kept">): Kept<HeldContext> {
+  return kept.of(KEPT_CONTEXT);
+}
+
 /**
- * A context as it is held. What another session's deliveries have left in it says nothing in this one: their marks would
- * be taken for deliveries of this session, and their carriers would be shown to the model.
+ * Prepares a context for this session. Removes the marks of another session's deliveries, which would be taken for
+ * deliveries of this session, and its carriers, which the model must not see.
  */
 export function heldContext(
   context: HelperContext,

@@ -9,7 +9,7 @@ import {
 import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts";
 import type { PartContext } from "../optimisation/part-context.ts";
 import { fromBlocks } from "../recall/content.ts";
-import { keepPending } from "../recall/pending-cuts.ts";
+import { keepPending, keptCuts } from "../recall/pending-cuts.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
@@ -133,7 +133,7 @@ function cap(
   };
   // Later extensions can replace the result's details.
   const { toolCallId } = event;
-  keepPending(memory.cuts, { sessionId: ctx.sessionManager.getSessionId(), toolCallId, record });
+  keepPending(keptCuts(memory), { sessionId: ctx.sessionManager.getSessionId(), toolCallId, record });
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
 }
 

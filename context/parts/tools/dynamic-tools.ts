@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Kept } from "../../../extension/memory.ts";
 import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
 import type { PartContext } from "../optimisation/part-context.ts";
 import { ActiveSet, type StoredTools, storedTools, TOOLS_ENTRY } from "./active-set.ts";
@@ -29,9 +30,16 @@ export function addDynamicTools(host: PartContext): void {
 /** How tools are kept from the model. `native`: by pi itself. `hiding`: their declarations. `taking`: they are not active. */
 type State = "off" | "native" | "hiding" | "taking";
 
+/** Tools that this pi has deactivated in a session; a reload does not know them. */
+export interface TakenTools {
+  readonly sessionId: string;
+  readonly names: ReadonlySet<string>;
+}
+
 class DynamicTools {
   readonly #host: PartContext;
   readonly #set: ActiveSet;
+  readonly #taken: Kept<TakenTools>;
   readonly #search: ToolSearch;
   #state: State = "off";
   #isRegistered = false;
@@ -48,6 +56,7 @@ class DynamicTools {
 
   constructor(host: PartContext) {
     this.#host = host;
+    this.#taken = host.memory.kept.of("takenTools");
     this.#set = new ActiveSet(host.pi, () => this.#config.keep);
     this.#search = new ToolSearch({
       pi: host.pi,
@@ -184,7 +193,7 @@ class DynamicTools {
     if (inactive.length > 0) pi.setActiveTools([...active, ...inactive]);
     if (!isHiding) {
       this.#set.take(stored);
-      this.#host.memory.takenTools = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
+      this.#taken.value = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
     }
     this.#isUnrecorded = stored === undefined;
   }
@@ -194,10 +203,10 @@ class DynamicTools {
       this.#withdraw();
     } else if (this.#state === "off" && !hasExposures(allTools(this.#host.pi))) {
       // The modules before a reload have left their tools inactive. A new pi activates them; what a file says is not believed.
-      const { takenTools } = this.#host.memory;
-      this.#host.memory.takenTools = undefined;
-      if (takenTools?.sessionId === ctx.sessionManager.getSessionId() && takenTools.names.size > 0) {
-        this.#set.restore([...takenTools.names]);
+      const taken = this.#taken.value;
+      this.#taken.value = undefined;
+      if (taken?.sessionId === ctx.sessionManager.getSessionId() && taken.names.size > 0) {
+        this.#set.restore([...taken.names]);
         this.#isUnrecorded = true;
       }
     }

@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import type { PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
 import { activeTools } from "../../parts/optimisation/inspection.ts";
+import { keptContext } from "../../parts/structured/held-context.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import type { Candidate } from "../compress/candidates.ts";
 import type { Block, BlockTree, PruningContext } from "../pruning-context.ts";
@@ -76,8 +77,9 @@ function byKind(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): P
   const add = (kind: string, tokens: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + tokens);
   add("system", estimator.text(ctx.getSystemPrompt()));
   add("tools", estimator.text(activeTools(host)));
-  if (memory.context?.sessionId === ctx.sessionManager.getSessionId()) {
-    for (const message of memory.context.messages) add("other", estimator.message(message as unknown as AgentMessage));
+  const held = keptContext(memory).value;
+  if (held?.sessionId === ctx.sessionManager.getSessionId()) {
+    for (const message of held.messages) add("other", estimator.message(message as unknown as AgentMessage));
   }
   for (const { sourceEntry, messages } of ctx.sessionManager.buildSessionProjection().entries) {
     if (tree.over(sourceEntry.id) !== undefined) continue;

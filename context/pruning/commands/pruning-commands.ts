@@ -1,5 +1,4 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { deliver } from "../../../extension/api/deliver.ts";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { ErrorName } from "../../../protocol/errors.ts";
 import type {
@@ -164,8 +163,7 @@ export class PruningCommands {
     const wish = focus?.trim().slice(0, maxFocus) ?? "";
     const about = wish === "" ? "" : ` Begin with this: ${wish}`;
     const content = `The user asks you to compress the context now, by one call of the tool compress.${about}`;
-    deliver(
-      this.#host.pi,
+    this.#host.deliver(
       { customType: COMPRESS_REQUEST, content: content.toWellFormed(), display: true },
       { deliverAs: "steer", triggerTurn: true, onAbort: "drop" },
     );

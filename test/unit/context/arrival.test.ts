@@ -25,7 +25,7 @@ test("without a promise nothing is waited for", () => {
 test("all who wait go on when the context has come, and nobody waits any more", async () => {
   const { arrival, faults } = place(1_000);
   const waiting = [arrival.wait(undefined), arrival.wait(new AbortController().signal)];
-  arrival.came();
+  arrival.settle();
   for (const one of waiting) await one;
   expect(arrival.wait(undefined)).toBeUndefined();
   await vi.advanceTimersByTimeAsync(1_000);
@@ -37,7 +37,7 @@ test("a context that does not come in time is reported once, and requests are ma
   const waiting = [arrival.wait(undefined), arrival.wait(undefined)];
   await vi.advanceTimersByTimeAsync(1_000);
   for (const one of waiting) await one;
-  expect(faults).toEqual(["The context that was promised has not come; requests are made without it."]);
+  expect(faults).toEqual(["The announced context did not arrive; requests are made without it."]);
   expect(memory.contextDueBy).toBeUndefined();
   expect(arrival.wait(undefined)).toBeUndefined();
 });
@@ -54,5 +54,5 @@ test("an abort ends the wait of its own run alone", async () => {
   await other;
   expect(arrival.wait(undefined)).toBeInstanceOf(Promise);
   expect(faults).toEqual([]);
-  arrival.came();
+  arrival.settle();
 });

@@ -36,6 +36,7 @@ export function fakeHost(ctx: ExtensionContext): FakeHost {
     },
     notify: (name, data) => void notices.push({ name, data }),
     debug: () => undefined,
+    deliver: () => undefined,
     reload: () => undefined,
     isUnanswered: () => false,
     fault,

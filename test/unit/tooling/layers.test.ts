@@ -22,6 +22,9 @@ test.each([
   ["server/edge/ws.ts", "ws"],
   ["client/socket.ts", "ws"],
   ["extension/index.ts", "../protocol/link.ts"],
+  ["extension/index.ts", "./open.ts"],
+  ["context/pruning/pruning.ts", "../../extension/engine-port.ts"],
+  ["server/context/work.ts", "../../context/document/prepare.ts"],
   ["cli/start.ts", "../server/daemon.ts"],
   ["cli/demo.ts", "../provider/provider.ts"],
   ["test/unit/x.test.ts", "../../server/pi/jsonl.ts"],
@@ -41,6 +44,16 @@ test.each([
   ["protocol/ids.ts", "../client/index.ts", "protocol may not import client"],
   ["client/client.ts", "../server/daemon.ts", "client may not import server"],
   ["extension/index.ts", "../server/lib/async.ts", "extension may not import server/lib"],
+  ["extension/engine.ts", "../context/parts/parts.ts", "extension may not import context "],
+  ["extension/open.ts", "../context/parts/parts.ts", "extension/open may not import context "],
+  ["server/session/session.ts", "../../context/document/document.ts", "server/session may not import context/document"],
+  [
+    "server/rpc/handlers/context.ts",
+    "../../../context/document/document.ts",
+    "server/rpc may not import context/document",
+  ],
+  ["client/client.ts", "../context/document/document.ts", "client may not import context/document"],
+  ["cli/list.ts", "../context/document/document.ts", "cli may not import context/document"],
   ["provider/provider.ts", "../protocol/ids.ts", "provider may not import protocol"],
   ["cli/list.ts", "../server/daemon.ts", "cli may not import server"],
   ["cli/start.ts", "../server/pi/child.ts", "cli/start may not import server/pi"],
@@ -54,6 +67,13 @@ test.each([
   const findings = check({ [file]: `// first line\n${importing(specifier)}` });
   if (message === undefined) expect(findings).toEqual([]);
   else expect(findings).toEqual([expect.stringContaining(`${file}:2 ${message}`)]);
+});
+
+test("the helper loads its optional parts in one file, by a dynamic import", () => {
+  const loading = 'const loaded = () => import("../context/parts/parts.ts");\n';
+  expect(check({ "extension/open.ts": loading })).toEqual([]);
+  expect(check({ "extension/engine.ts": loading })).toHaveLength(1);
+  expect(check({ "extension/memory.ts": 'import type { Kept } from "../context/parts/parts.ts";\n' })).toHaveLength(1);
 });
 
 test("a file in a folder without a layer is named", () => {

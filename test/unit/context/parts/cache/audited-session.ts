@@ -1,5 +1,6 @@
 import { type AuditMemory, Auditor } from "../../../../../context/parts/cache/auditor.ts";
 import { ChangeLog } from "../../../../../context/parts/cache/change-log.ts";
+import type { Kept } from "../../../../../extension/memory.ts";
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
 import type { CacheBroken } from "../../../../../protocol/optimisation/notices.ts";
 import { Branch } from "./branch.ts";
@@ -18,7 +19,7 @@ interface Request {
 export class AuditedSession {
   readonly branch = new Branch();
   readonly changes = new ChangeLog();
-  readonly memory: { audit: AuditMemory | undefined } = { audit: undefined };
+  readonly audit: Kept<AuditMemory> = { value: undefined };
   readonly broken: CacheBroken[] = [];
   readonly varying: string[] = [];
   auditor = this.begin();
@@ -26,7 +27,7 @@ export class AuditedSession {
 
   begin(): Auditor {
     return new Auditor({
-      memory: this.memory,
+      audit: this.audit,
       changes: this.changes,
       noiseTokens: () => this.noiseTokens,
       broken: (broken) => this.broken.push(broken),

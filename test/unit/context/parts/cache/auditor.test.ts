@@ -33,7 +33,7 @@ test("an edit of a part is put down to it, however long ago it was proposed, and
     missedTokens: 17_920,
   });
   expect(session.broken[0]?.missedUsd).toBeCloseTo((17_920 * 3.45) / 1_000_000, 9);
-  expect(session.memory.audit?.ledger.lost("edit:masking").tokens).toBe(17_920);
+  expect(session.audit.value?.ledger.lost("edit:masking").tokens).toBe(17_920);
   session.branch.append("context_edit", { targetId: target, replacement: { content: "Edited." } });
   const edited = [first, call, { ...result, content: "Edited." }];
   expect(session.request({ messages: edited, usage: read(2_048) })).toEqual(["edit:foreign"]);
@@ -63,7 +63,7 @@ test("a request that failed is no request to compare with", () => {
   const session = warmSession();
   expect(session.request({ messages: [{ ...first, content: "Lost." }], usage: read(0, 0) })).toEqual([]);
   expect(session.request({ messages: [first, call, result] })).toEqual([]);
-  expect(session.memory.audit?.ledger.report().requests).toBe(2);
+  expect(session.audit.value?.ledger.report().requests).toBe(2);
 });
 
 test("losses up to the noise are not told, and those of a service that never spoke of a cache neither", () => {
@@ -75,7 +75,7 @@ test("losses up to the noise are not told, and those of a service that never spo
   silent.branch.prompt();
   expect(silent.request({ usage: read(0) })).toEqual([]);
   expect(silent.request({ usage: read(0) })).toEqual([]);
-  expect(silent.memory.audit?.ledger.report().hitRate).toBeNull();
+  expect(silent.audit.value?.ledger.report().hitRate).toBeNull();
 });
 
 test("a prompt that is too short to be kept is no loss where the service says what it wrote", () => {
@@ -92,7 +92,7 @@ test("a prompt that is too short to be kept is no loss where the service says wh
 test("what keeps a cache warm is no request, and puts off its end", () => {
   const session = warmSession();
   const ctx = session.branch.context();
-  const audit = session.memory.audit as AuditMemory;
+  const audit = session.audit.value as AuditMemory;
   audit.usedAt = Date.now() - 301_000;
   session.auditor.sent({ ...session.payload({ messages: [first] }), max_tokens: 1 }, ctx);
   expect(audit.usedAt).toBeGreaterThan(Date.now() - 10_000);
@@ -138,10 +138,10 @@ test("behind a reload of the extensions a request is still held against the one 
 
 test("another session begins anew", () => {
   const session = warmSession();
-  expect(session.memory.audit?.ledger.report().requests).toBe(1);
-  (session.memory.audit as { sessionId: string }).sessionId = "another";
+  expect(session.audit.value?.ledger.report().requests).toBe(1);
+  (session.audit.value as { sessionId: string }).sessionId = "another";
   expect(session.request({ sections: { rules: "Other." }, usage: read(0) })).toEqual([]);
-  expect(session.memory.audit?.ledger.report().requests).toBe(1);
+  expect(session.audit.value?.ledger.report().requests).toBe(1);
 });
 
 test("how the model is to think is the model's cause", () => {

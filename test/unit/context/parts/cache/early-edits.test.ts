@@ -36,7 +36,7 @@ function run(masks: (facts: { readonly request: number; readonly open: number })
     masked += more;
     batches += 1;
   }
-  return { session, batches, uncached, causes: session.memory.audit?.ledger.report().causes ?? {} };
+  return { session, batches, uncached, causes: session.audit.value?.ledger.report().causes ?? {} };
 }
 
 test("trap: where 2 % of the requests edit early text, their share of the uncached input is told by its cause", () => {

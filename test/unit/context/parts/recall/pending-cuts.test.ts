@@ -1,6 +1,6 @@
 import type { BoundaryState } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { keepPending, numbersIn } from "../../../../../context/parts/recall/pending-cuts.ts";
+import { keepPending, keptCuts, numbersIn } from "../../../../../context/parts/recall/pending-cuts.ts";
 import { createRecall } from "../../../../../context/parts/recall/recall.ts";
 import type { SessionEntry } from "../../../../../extension/pi-types.ts";
 import { fakeContext, fakeHost } from "../../fake-host.ts";
@@ -20,7 +20,7 @@ function cutSession() {
   const place = { kind: "spill", sha256: "ab".repeat(32), bytes: 7 } as const;
   const record = { number: 1, part: "toolResults", tool: "read", tokens: 3, place };
   const cut = (): void => {
-    keepPending(host.memory.cuts, { sessionId: "s1", toolCallId: "c1", record });
+    keepPending(keptCuts(host.memory), { sessionId: "s1", toolCallId: "c1", record });
     entries.push({ type: "message", id: "x", message } as unknown as SessionEntry);
   };
   const { kind: _, ...where } = place;

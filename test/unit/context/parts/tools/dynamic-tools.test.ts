@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { TakenTools } from "../../../../../context/parts/tools/dynamic-tools.ts";
 import { executedTool } from "../../../../../context/parts/tools/executed.ts";
 import { FakeSession, numbered } from "./fake-session.ts";
 
@@ -283,7 +284,7 @@ describe("on a pi that runs no tool for another", () => {
     expect(await activated(session, "tool_1")).toContain('! There is no tool "tool_1".');
     session.tell("tool_execution_end");
     expect(session.degraded).toHaveLength(1);
-    expect(session.memory.takenTools?.names.size).toBe(0);
+    expect(session.memory.kept.of<TakenTools>("takenTools").value?.names.size).toBe(0);
     session.setActive([...session.active, "bash"]);
     expect(await activated(session, "tool_1")).toContain("call it by its name, with these params");
     session.setActive(["read", ...three]);
