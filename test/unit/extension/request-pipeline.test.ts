@@ -73,7 +73,7 @@ test("pi is asked for the hooks that have stages only, and gets an answer only w
   expect(handlers.get("context_with_system")?.({ messages: [] }, ctx)).toEqual({ messages: other });
 });
 
-test("a request waits for what it is to wait for, and goes on where that fails", async () => {
+test("a request waits for its gates in order, and continues if one fails", async () => {
   const { pipeline: line, faults } = pipeline();
   const other = [{ role: "user", content: "Hello.", timestamp: 1 }] as const satisfies readonly AgentMessage[];
   line.use("context_with_system", "head", () => other);
@@ -81,20 +81,25 @@ test("a request waits for what it is to wait for, and goes on where that fails",
   const handlers = new Map<string, Handler>();
   line.install({ on: (name: string, handler: Handler) => handlers.set(name, handler) } as unknown as ExtensionAPI);
   const request = (): unknown => handlers.get("context_with_system")?.({ messages: [] }, ctx);
-  const gates = [Promise.resolve(), Promise.reject(new Error("late"))];
-  for (const gate of gates) {
-    line.wait(() => gate);
-    const made = request();
-    expect(made).toBeInstanceOf(Promise);
-    expect(await made).toEqual({ messages: other });
-  }
+  line.wait(() => undefined);
   line.wait(() => {
     throw new Error("broken");
   });
   expect(request()).toEqual({ messages: other });
   expect(faults).toEqual(["context_with_system/wait: broken"]);
-  line.wait(() => undefined);
-  expect(request()).toEqual({ messages: other });
+  const passed: string[] = [];
+  const late = (name: string, gate: Promise<void>) => () => gate.finally(() => passed.push(name));
+  line.wait(late("first", Promise.resolve()));
+  line.wait(late("second", Promise.reject(new Error("late"))));
+  line.wait(() => {
+    // A gate that is added during the wait holds the request as well.
+    if (!passed.includes("added")) line.wait(late("added", Promise.resolve()));
+    return undefined;
+  });
+  const made = request();
+  expect(made).toBeInstanceOf(Promise);
+  expect(await made).toEqual({ messages: other });
+  expect(passed).toEqual(["first", "second", "added"]);
 });
 
 test.for([
