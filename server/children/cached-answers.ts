@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import type { LRUCache } from "lru-cache";
-import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
 import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
 import type { PartCalls } from "../context/part-calls.ts";
-import type { SessionRecord } from "../core/session-record.ts";
+import type { SessionContext } from "../core/session-context.ts";
 import { within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import type { LastAnswersStore } from "../store/last-answers.ts";
@@ -46,14 +45,12 @@ export interface CachedAnswer {
 }
 
 export interface CachedAnswersOptions {
-  readonly record: Pick<SessionRecord, "stored">;
   readonly parts: Pick<PartCalls, "askChild">;
   /** The answers of all sessions, by session id. */
   readonly cache: LRUCache<string, KnownAnswers>;
   readonly store: LastAnswersStore;
   /** A longer answer is not cached. */
   readonly maxBytes: number;
-  readonly log: Logger;
 }
 
 /** Maximum wait for a pi that is about to end. */
@@ -75,17 +72,22 @@ const commands: ReadonlyMap<string, string> = new Map(
  * stored when pi ends in any way, and survive the daemon.
  */
 export class CachedAnswers {
+  readonly #session: SessionContext;
   readonly #options: CachedAnswersOptions;
   /** Whether some cached answers are not stored. */
   #isUnsaved = false;
 
-  constructor(options: CachedAnswersOptions) {
+  constructor(session: SessionContext, options: CachedAnswersOptions) {
+    this.#session = session;
     this.#options = options;
+    session.events.on("stateChanged", ({ kind }) => {
+      if (kind === "hibernated" || kind === "crashed") this.#save();
+    });
   }
 
   /** Queries an idle pi that is about to be ended. Never rejects. */
   async ask(child: Child): Promise<void> {
-    const { ephemeral } = this.#options.record.stored;
+    const { ephemeral } = this.#session.record.stored;
     if (ephemeral === true) return;
     const stamp = await this.stamp();
     const questions = asked.map(async (method) => {
@@ -97,36 +99,25 @@ export class CachedAnswers {
       }
     });
     await within(Promise.allSettled(questions), askTimeoutMs);
-    this.save();
+    this.#save();
   }
 
   /** The current state of the session. Take it before the query. */
   async stamp(): Promise<AnswerStamp> {
-    const { file } = this.#options.record.stored;
+    const { file } = this.#session.record.stored;
     return { at: Date.now(), file: (await stampOf(file)) ?? null, parts: this.#parts() };
   }
 
   /** Caches pi's answer to a method without params. */
   note(method: MethodName, value: unknown, stamp: AnswerStamp): void {
-    const { record, maxBytes } = this.#options;
-    if (value === undefined || record.stored.ephemeral === true) return;
+    if (value === undefined || this.#session.record.stored.ephemeral === true) return;
     const text = JSON.stringify(value);
-    if (Buffer.byteLength(text) <= maxBytes) this.#set(method, { ...stamp, text });
-  }
-
-  /** Stores the cached answers. Called when the session no longer has a pi. */
-  save(): void {
-    if (!this.#isUnsaved) return;
-    this.#isUnsaved = false;
-    const { store, log } = this.#options;
-    store.put(this.#sessionId, JSON.stringify([...this.#known()])).catch((error: unknown) => {
-      log.warn({ err: error }, "cannot store the last answers of a session's pi; will retry");
-    });
+    if (Buffer.byteLength(text) <= this.#options.maxBytes) this.#set(method, { ...stamp, text });
   }
 
   /** pi's last answer to a method without params. Throws `store_failed` if the disk does not answer. */
   async get(method: MethodName): Promise<CachedAnswer | undefined> {
-    const { file: path, fileMark } = this.#options.record.stored;
+    const { file: path, fileMark } = this.#session.record.stored;
     const known = this.#known().get(method);
     if (known === undefined) return undefined;
     const { text, at, file, parts } = known;
@@ -145,7 +136,16 @@ export class CachedAnswers {
   }
 
   get #sessionId(): string {
-    return this.#options.record.stored.sessionId;
+    return this.#session.sessionId;
+  }
+
+  /** Stores the cached answers, because the session no longer has a pi. */
+  #save(): void {
+    if (!this.#isUnsaved) return;
+    this.#isUnsaved = false;
+    this.#options.store.put(this.#sessionId, JSON.stringify([...this.#known()])).catch((error: unknown) => {
+      this.#session.log.warn({ err: error }, "cannot store the last answers of a session's pi; will retry");
+    });
   }
 
   #known(): KnownAnswers {
@@ -174,7 +174,7 @@ export class CachedAnswers {
   }
 
   #parts(): string {
-    const { optimisation, pruning } = this.#options.record.stored.options;
+    const { optimisation, pruning } = this.#session.record.stored.options;
     return createHash("sha256")
       .update(JSON.stringify([optimisation, pruning]))
       .digest("base64url");

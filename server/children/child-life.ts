@@ -1,61 +1,85 @@
-import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
+import type { By } from "../../protocol/client-identity.ts";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
-import type { StartPurpose } from "../core/session-core.ts";
+import type { InitialContext } from "../context/initial-context.ts";
+import { childSinks, type SessionContext } from "../core/session-context.ts";
+import type { SessionCore, StartPurpose } from "../core/session-core.ts";
 import { mayBecome, type SessionState } from "../core/session-state.ts";
+import type { Custody } from "../custody/custody.ts";
+import { lossOf } from "../custody/ephemeral.ts";
+import type { SerialQueue } from "../lib/serial-queue.ts";
+import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Child } from "../pi/child.ts";
-import type { RunStarter, Runs } from "../prompts/runs.ts";
+import { readyState } from "../pi/ready-state.ts";
+import type { RunStarter } from "../prompts/runs.ts";
+import type { SessionPrompts } from "../prompts/session-prompts.ts";
+import type { ChildSource } from "./child-source.ts";
 import { StartRateLimit, type StartRateLimits } from "./start-rate-limit.ts";
 
 export interface ChildLifeOptions {
-  readonly runs: Runs;
+  readonly source: Pick<ChildSource, "start">;
   readonly startRate: StartRateLimits;
-  /**
-   * Starts a child of the next generation; calls `onPi` for each pi that is started or taken. An aborted signal
-   * cancels the start.
-   */
-  readonly start: (signal: AbortSignal, onPi: () => void) => Promise<Child>;
-  /** A child is ready and not in use yet. */
-  readonly onReady: (child: Child) => void;
-  /** Sends a new child the messages that wait for it. */
-  readonly resume: (child: Child, purpose: StartPurpose) => Promise<void>;
-  /** A ready child has ended; the state is updated already. `hadRun`: during a run. */
-  readonly onEnded: (child: Child, exit: ChildExit, hadRun: boolean) => void;
-  /** Ends a hibernating child by calling `end`. No other child is started before it resolves. */
-  readonly leave: <T>(end: () => Promise<T>) => Promise<T>;
-  /** The state has changed. */
-  readonly onChange: () => void;
-  readonly log: Logger;
+  readonly custody: Custody;
+  readonly initialContext: Pick<InitialContext, "give">;
+  readonly backfill: Pick<EventBackfill, "runIfLost">;
+  readonly prompts: Pick<SessionPrompts, "runs" | "starter">;
+}
+
+/** A child that ends because the session hibernates. */
+interface Leaving {
+  readonly child: Child;
+  /** Resolves when it has left the session's file. Never rejects. */
+  readonly left: Promise<unknown>;
+}
+
+/** A {@link SessionState}, with the hibernating child that has not left the file yet. */
+type LifeState =
+  | Exclude<SessionState, { readonly kind: "hibernated" | "starting" }>
+  | { readonly kind: "hibernated"; readonly exit?: ChildExit | undefined; readonly leaving?: Leaving | undefined }
+  | { readonly kind: "starting"; readonly leaving?: Leaving | undefined };
+
+/** A start in progress. It outlasts the state `starting` until the child has the messages that waited for it. */
+interface Start {
+  readonly child: Promise<Child>;
+  readonly abort: AbortController;
 }
 
 /** The children of one session, at most one at a time: their starts, ends and runs. */
-export class ChildLife {
+export class ChildLife implements SessionCore {
+  readonly #session: SessionContext;
   readonly #options: ChildLifeOptions;
-  readonly #runs: Runs;
   readonly #startRate: StartRateLimit;
-  #state: SessionState = { kind: "hibernated" };
-  #starting: Promise<Child> | undefined;
+  /** The first child that this daemon starts. */
+  readonly #firstGeneration: number;
+  #state: LifeState = { kind: "hibernated" };
+  #start: Start | undefined;
   /** Resolves when the last child has been cleaned up. */
   #lastCleaned: Promise<void> = Promise.resolve();
   /** Children that belong to other sessions now. */
   readonly #given = new WeakSet<Child>();
-  /** Resolves when the last hibernating child has ended. */
-  #left: Promise<unknown> = Promise.resolve();
-  /** Number of such ends in progress. */
-  #leaving = 0;
-  #asleep: Child | undefined;
-  #hadRun = false;
   #uses = 0;
   #lastUsedAt = performance.now();
-  #abandonStart = new AbortController();
   /** Why no child may be started any more. Set before anything is awaited. */
-  #ending: WireError | undefined;
+  #refusal: WireError | undefined;
 
-  constructor(options: ChildLifeOptions) {
+  constructor(session: SessionContext, options: ChildLifeOptions) {
+    this.#session = session;
     this.#options = options;
-    this.#runs = options.runs;
     this.#startRate = new StartRateLimit(options.startRate);
+    this.#firstGeneration = session.record.stored.generation + 1;
+  }
+
+  get sessionId(): string {
+    return this.#session.sessionId;
+  }
+
+  get file(): string {
+    return this.#session.record.stored.file;
+  }
+
+  get scope(): SerialQueue {
+    return this.#session.scope;
   }
 
   get state(): SessionState {
@@ -71,14 +95,13 @@ export class ChildLife {
     return this.#state.kind === "running" ? this.#state.runId : undefined;
   }
 
-  /** Number of runs so far. */
   get runsStarted(): number {
-    return this.#runs.started;
+    return this.#options.prompts.runs.started;
   }
 
   /** Whether no child may be started any more. */
   get isEnding(): boolean {
-    return this.#ending !== undefined;
+    return this.#refusal !== undefined;
   }
 
   /** Number of uses of the child: requests for it, and starts and ends of runs. */
@@ -91,42 +114,44 @@ export class ChildLife {
     return this.#lastUsedAt;
   }
 
+  /** `session_lost`, once the session's pi is lost and cannot be replaced. */
+  get loss(): WireError | undefined {
+    return lossOf(this.#session.record.stored, this.#state);
+  }
+
   /**
-   * Returns the child; starts one if necessary. Throws errors of starting, the reason why no child may be started,
-   * and `overloaded` after too many starts.
+   * Throws errors of starting, the reason why no child may be started, `overloaded` after too many starts,
+   * `session_lost`, and errors of {@link Custody.check}.
    */
-  awake(purpose: StartPurpose): Promise<Child> {
-    if (this.#ending !== undefined) return Promise.reject(this.#ending);
-    this.#used();
+  async awake(purpose: StartPurpose = "work"): Promise<Child> {
+    if (this.loss !== undefined) throw this.loss;
     const { child } = this;
-    if (child !== undefined) return Promise.resolve(child);
-    const refusal = this.#starting === undefined ? this.#startRate.refusal() : undefined;
-    if (refusal !== undefined) return Promise.reject(refusal);
-    this.#starting ??= this.#start(purpose).finally(() => {
-      this.#starting = undefined;
-    });
-    return this.#starting;
-  }
-
-  /** Resolves when no start is in progress, whatever its outcome. */
-  async startOver(): Promise<void> {
-    await this.#starting?.catch(() => {});
-  }
-
-  /** Records an active run and returns its id. A run that is recorded already stays. */
-  runStarted(starter?: RunStarter): string {
-    if (this.#state.kind === "running") return this.#state.runId;
-    const runId = uuidv7();
-    if (this.#asleep !== undefined && this.#state.kind === "hibernated" && !this.#hadRun) {
-      // Between pi's last answer and the end of its stdin, the run ends with the child.
-      this.#hadRun = true;
-      this.#runs.begin(runId, starter);
+    if (child !== undefined && this.runId === undefined && purpose !== "reading") {
+      const found = await this.#options.custody.check(child);
+      if (found !== "ready") await this.endChild();
+      if (found instanceof WireError) throw found;
     }
-    if (this.#state.kind !== "idle") return runId;
+    if (this.#refusal !== undefined) throw this.#refusal;
     this.#used();
-    this.#hadRun = true;
-    this.#runs.begin(runId, starter);
-    this.#become({ kind: "running", child: this.#state.child, runId });
+    if (this.child !== undefined) return this.child;
+    if (this.#start === undefined) {
+      const tooMany = this.#startRate.refusal();
+      if (tooMany !== undefined) throw tooMany;
+      const abort = new AbortController();
+      this.#start = { child: this.#begin(purpose, abort.signal), abort };
+    }
+    return await this.#start.child;
+  }
+
+  async startOver(): Promise<void> {
+    await this.#start?.child.catch(() => {});
+  }
+
+  runStarted(promptId?: string, by?: By): string {
+    const { prompts } = this.#options;
+    const starter = by === undefined ? prompts.starter(promptId) : { by };
+    const runId = this.#session.attribution.during(starter?.by, () => this.#runStarted(starter));
+    if (promptId !== undefined) prompts.runs.took(promptId);
     return runId;
   }
 
@@ -135,30 +160,37 @@ export class ChildLife {
     if (this.#state.kind !== "running") return false;
     this.#become({ kind: "idle", child: this.#state.child });
     this.#used();
-    this.#hadRun = false;
-    this.#runs.settle(aborted);
+    this.#options.prompts.runs.settle(aborted);
     return true;
   }
 
-  /** Resolves when the next run begins. */
+  abortSent(by?: By): void {
+    this.#options.prompts.runs.abortSent(by);
+  }
+
   nextRun(): Promise<void> {
-    return this.#runs.next;
+    return this.#options.prompts.runs.next;
   }
 
-  /** Resolves when no run is active. */
   settled(): Promise<void> {
-    return this.#runs.settled;
+    return this.#options.prompts.runs.settled;
   }
 
-  /** Resolves when the last child has been cleaned up. */
   cleaned(): Promise<void> {
     return this.#lastCleaned;
   }
 
+  /** Reads pi's state again after a possible change. */
+  async refresh(child: Child): Promise<void> {
+    const { record, events } = this.#session;
+    record.take(readyState((await child.send({ type: "get_state" })).data));
+    events.emit("changed");
+  }
+
   /** Prevents further starts and ends a starting child. Resolves when no start is in progress. */
   async refuseStarts(why: WireError): Promise<void> {
-    this.#ending ??= why;
-    this.#abandonStart.abort();
+    this.#refusal ??= why;
+    this.#start?.abort.abort();
     await this.startOver();
   }
 
@@ -169,36 +201,31 @@ export class ChildLife {
   async endChild(): Promise<ChildExit | undefined> {
     const { child } = this;
     if (child === undefined) {
-      await this.#left;
+      await leavingIn(this.#state)?.left;
       await this.#lastCleaned;
       return undefined;
     }
-    this.#asleep = child;
-    this.#become({ kind: "hibernated" });
-    this.#leaving += 1;
-    const left = this.#options
-      .leave(() => endAll(child))
-      .finally(() => {
-        this.#leaving -= 1;
-      });
-    this.#left = left.catch(() => {});
-    return await left;
+    const left = Promise.withResolvers<void>();
+    this.#become({ kind: "hibernated", leaving: { child, left: left.promise } });
+    try {
+      return await this.#leave(child);
+    } finally {
+      const state = this.#state;
+      if (state.kind === "hibernated" || state.kind === "starting") this.#state = { ...state, leaving: undefined };
+      left.resolve();
+    }
   }
 
   /** Ends the child permanently. `settle` is awaited after its cleanup, before the session becomes closed. */
   async close(settle: () => Promise<void>): Promise<ChildExit | undefined> {
     const { child } = this;
+    const leaving = leavingIn(this.#state);
     this.#become({ kind: "closing" });
-    await this.#left;
+    await leaving?.left;
     const exit = child === undefined ? undefined : await endAll(child);
     await settle();
     this.#become({ kind: "closed" });
     return exit;
-  }
-
-  #used(): void {
-    this.#uses += 1;
-    this.#lastUsedAt = performance.now();
   }
 
   /**
@@ -209,97 +236,150 @@ export class ChildLife {
     if (this.child !== child) return;
     this.#given.add(child);
     this.#lastCleaned = left;
-    this.#hadRun = false;
     this.#become({ kind: "hibernated" });
-    this.#runs.interrupt();
+    this.#options.prompts.runs.interrupt();
   }
 
   /** Whether a child of another session can be taken over. */
   get canTake(): boolean {
-    const isAsleep = this.#state.kind === "hibernated" || this.#state.kind === "crashed";
-    // The former child may write the file until it has ended.
-    return this.#ending === undefined && isAsleep && this.#asleep === undefined && this.#leaving === 0;
+    if (this.#refusal !== undefined) return false;
+    // A hibernating child may write the file until it has left it.
+    return this.#state.kind === "crashed" || (this.#state.kind === "hibernated" && this.#state.leaving === undefined);
   }
 
   /** Takes over a child of another session. Requires {@link canTake}. */
   take(child: Child): void {
     this.#become({ kind: "starting" });
     this.#lastCleaned = child.cleaned;
-    this.#hadRun = false;
     this.#used();
     this.#become({ kind: "idle", child });
-    this.#options.onReady(child);
+    this.#session.events.emit("childReady", child);
     // A returning child is being waited for already.
     if (!this.#given.delete(child)) void child.exited.then((exit) => this.#ended(child, exit));
   }
 
-  async #start(purpose: StartPurpose): Promise<Child> {
-    this.#become({ kind: "starting" });
+  async #begin(purpose: StartPurpose, signal: AbortSignal): Promise<Child> {
     try {
-      this.#abandonStart = new AbortController();
-      // Two children must never write the same file.
-      await this.#left;
-      await this.#lastCleaned;
-      if (this.#ending !== undefined) throw this.#ending;
-      const child = await this.#options.start(this.#abandonStart.signal, () => this.#startRate.count());
-      this.#lastCleaned = child.cleaned;
-      if (this.#ending !== undefined) {
-        await child.stop();
-        throw this.#ending;
-      }
-      this.#hadRun = false;
-      this.#used();
-      this.#become({ kind: "idle", child });
-      this.#options.onReady(child);
-      void child.exited.then((exit) => this.#ended(child, exit));
-      await this.#resume(child, purpose);
+      const child = await this.#started(signal);
+      await this.#resume(child, purpose, signal);
       return child;
     } catch (error) {
       if (this.#state.kind === "starting") {
         const exit = error instanceof WireError ? (error.data["exit"] as ChildExit | undefined) : undefined;
-        const isRefused = this.#ending !== undefined || (error instanceof WireError && refusals.has(error.kind));
+        const isRefused = this.#refusal !== undefined || (error instanceof WireError && refusals.has(error.kind));
         this.#become({ kind: isRefused ? "hibernated" : "crashed", exit });
       }
-      throw this.#ending ?? error;
+      throw this.#refusal ?? error;
+    } finally {
+      this.#start = undefined;
+    }
+  }
+
+  async #started(signal: AbortSignal): Promise<Child> {
+    const leaving = leavingIn(this.#state);
+    this.#become({ kind: "starting", leaving });
+    // Two children must never write the same file.
+    await leaving?.left;
+    await this.#lastCleaned;
+    if (this.#refusal !== undefined) throw this.#refusal;
+    const child = await this.#startChild(signal);
+    this.#lastCleaned = child.cleaned;
+    if (this.#refusal !== undefined) {
+      await child.stop();
+      throw this.#refusal;
+    }
+    this.#used();
+    this.#become({ kind: "idle", child });
+    this.#session.events.emit("childReady", child);
+    void child.exited.then((exit) => this.#ended(child, exit));
+    return child;
+  }
+
+  async #startChild(signal: AbortSignal): Promise<Child> {
+    const { record, events, log } = this.#session;
+    const { custody, initialContext, backfill, source } = this.#options;
+    await custody.begin(record.stored.generation + 1);
+    const generation = record.nextGeneration();
+    events.emit("childStarting");
+    try {
+      const sinks = { ...childSinks(events, generation), signal, onPi: () => this.#startRate.count() };
+      const { child, ready } = await source.start(record.stored, sinks, log);
+      await initialContext.give(child, generation, signal);
+      custody.started(child, generation);
+      record.take(ready);
+      // The child of a killed daemon may have written until the end.
+      if (generation === this.#firstGeneration) await backfill.runIfLost(this.file);
+      return child;
+    } catch (error) {
+      await custody.notStarted();
+      throw error;
     }
   }
 
   /** A silent pi is ended together with its start, when no caller waits for it. */
-  async #resume(child: Child, purpose: StartPurpose): Promise<void> {
-    const { signal } = this.#abandonStart;
+  async #resume(child: Child, purpose: StartPurpose, signal: AbortSignal): Promise<void> {
     const abandon = (): void => void child.stop();
     signal.addEventListener("abort", abandon, { once: true });
+    const work: Promise<void>[] = [];
     try {
-      await this.#options.resume(child, purpose);
+      this.#session.events.emit("childStarted", { child, purpose, waitUntil: (added) => void work.push(added) });
+      await Promise.all(work);
     } finally {
       signal.removeEventListener("abort", abandon);
     }
   }
 
-  #ended(child: Child, exit: ChildExit): void {
-    if (this.#given.has(child)) return;
-    const { child: current } = this;
-    if (current !== undefined && current !== child) {
-      // The current run belongs to the other session.
-      if (this.#asleep === child) this.#asleep = undefined;
-      return;
+  #runStarted(starter: RunStarter | undefined): string {
+    const state = this.#state;
+    if (state.kind === "running") return state.runId;
+    const { runs } = this.#options.prompts;
+    const runId = uuidv7();
+    if (state.kind === "idle") {
+      this.#used();
+      runs.begin(runId, starter);
+      this.#become({ kind: "running", child: state.child, runId });
+    } else if (state.kind === "hibernated" && state.leaving !== undefined && runs.runId === undefined) {
+      // Between pi's last answer and the end of its stdin, the run ends with the child.
+      if (state.leaving.child.state.kind !== "exited") runs.begin(runId, starter);
     }
-    const kind = exit.expected ? "hibernated" : "crashed";
-    if (this.child === child || (this.#asleep === child && this.#state.kind === "hibernated")) {
-      this.#become({ kind: this.#asleep === child ? "hibernated" : kind, exit });
-    }
-    this.#asleep = undefined;
-    this.#runs.interrupt();
-    this.#options.onEnded(child, exit, this.#hadRun);
+    return runId;
   }
 
-  #become(state: SessionState): void {
+  async #leave(child: Child): Promise<ChildExit> {
+    const { events, record } = this.#session;
+    events.emit("childLeaving");
+    return await this.#options.custody.leave(record.stored.generation, () => endAll(child));
+  }
+
+  #ended(child: Child, exit: ChildExit): void {
+    if (this.#given.has(child)) return;
+    const state = this.#state;
+    if (state.kind === "idle" || state.kind === "running") {
+      // The current run belongs to the other child.
+      if (state.child !== child) return;
+      this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
+    } else if (state.kind === "hibernated" && state.leaving?.child === child) {
+      this.#become({ ...state, exit });
+    }
+    const hadRun = this.#options.prompts.runs.interrupt();
+    this.#session.events.emit("childEnded", { child, exit, hadRun });
+  }
+
+  #used(): void {
+    this.#uses += 1;
+    this.#lastUsedAt = performance.now();
+  }
+
+  #become(state: LifeState): void {
+    const { events, log, record } = this.#session;
     if (!mayBecome(this.#state.kind, state.kind)) {
-      this.#options.log.error({ from: this.#state.kind, to: state.kind }, "invalid transition of a session's state");
+      log.error({ from: this.#state.kind, to: state.kind }, "invalid transition of a session's state");
       return;
     }
     this.#state = state;
-    this.#options.onChange();
+    record.touch();
+    events.emit("changed");
+    events.emit("stateChanged", state);
   }
 }
 
@@ -312,6 +392,10 @@ const refusals: ReadonlySet<ErrorName> = new Set([
   "session_file_unusable",
   "foreign_write",
 ]);
+
+function leavingIn(state: LifeState): Leaving | undefined {
+  return state.kind === "hibernated" || state.kind === "starting" ? state.leaving : undefined;
+}
 
 async function endAll(child: Child): Promise<ChildExit> {
   const exit = await child.stop();

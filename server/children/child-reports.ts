@@ -1,26 +1,26 @@
-import type { Logger } from "pino";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { SessionCosts } from "../context/cost/session-costs.ts";
 import type { PartCalls } from "../context/part-calls.ts";
-import type { SessionRecord } from "../core/session-record.ts";
+import type { ChildEnded, SessionContext } from "../core/session-context.ts";
 import type { Custody } from "../custody/custody.ts";
+import { isInMemoryAlone } from "../custody/ephemeral.ts";
+import type { Pushing } from "../delivery/pushing.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Journal } from "../log/journal.ts";
-import { type EventReaders, lookAt } from "../log/pi-events.ts";
 import type { ProviderWatch } from "../log/provider-watch.ts";
 import { SettlingGate } from "../log/settling-gate.ts";
-import type { Child, ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
+import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { queuedTexts } from "../prompts/queued-texts.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { ChildLife } from "./child-life.ts";
+import type { ChildSupervisor } from "./child-supervisor.ts";
 
 export interface ChildReportsParts {
-  readonly record: SessionRecord;
   readonly journal: Journal;
   readonly backfill: EventBackfill;
   readonly provider: ProviderWatch;
@@ -29,69 +29,107 @@ export interface ChildReportsParts {
   readonly life: ChildLife;
   readonly custody: Custody;
   readonly tracker: DeliveryTracker;
+  readonly pushing: Pushing;
+  readonly supervisor: ChildSupervisor;
   /** Receives reports of the parts inside pi. */
-  readonly parts: Pick<PartCalls, "failed" | "noticed" | "said" | "reload">;
-  readonly costs: Pick<SessionCosts, "entryAppended">;
-  /** A run of pi has begun. */
-  readonly runStarted: () => void;
-  /** The session has changed and must be reported. */
-  readonly publish: () => void;
-  /** The helper was reloaded and has lost its list. */
-  readonly resume: (child: Child) => void;
-  /** The child contains another session. */
-  readonly succeed: (child: Child, hello: Hello, file: string) => void;
-  readonly log: Logger;
+  readonly parts: PartCalls;
+  readonly costs: SessionCosts;
 }
 
-/** Dispatches the reports of a session's child to the parts of the session. */
+/** Passes the reports of a session's child to the parts of the session, in a fixed order. */
 export class ChildReports {
+  readonly #session: SessionContext;
   readonly #parts: ChildReportsParts;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
-  readonly #readers: EventReaders;
+  #ended: Promise<void> = Promise.resolve();
 
-  constructor(parts: ChildReportsParts) {
+  constructor(session: SessionContext, parts: ChildReportsParts) {
+    this.#session = session;
     this.#parts = parts;
-    const { prompts, life, record, dialogs, runStarted, publish } = parts;
-    this.#readers = {
-      runStarted: () => {
-        runStarted();
-        prompts.runs.agentIs("active");
-      },
-      agentEnded: () => prompts.runs.agentIs("done"),
-      runSettled: (event) => prompts.settled(life.child, event, (aborted) => this.#runSettled(aborted)),
-      compacting: (isOn) => prompts.compacting(isOn),
-      entryAppended: (event) => parts.costs.entryAppended(event),
-      messageEnded: (event) => prompts.messageEnded(event),
-      queueChanged: (event) => prompts.ledger.queueChanged(queuedTexts(event)),
-      learned: (said) => {
-        record.take(said);
-        publish();
-      },
-      asked: (event) => dialogs.look(event),
-    };
+    const { events } = session;
+    const { dialogs, provider } = parts;
+    events.on("childStarting", () => dialogs.childStarting());
+    events.on("childReady", (child) => {
+      provider.attach(child);
+      dialogs.childReady();
+      parts.parts.tools.look(child);
+    });
+    events.on("record", (generation, record, event, isDelta) => this.#record(generation, record, event, isDelta));
+    events.on("frame", (generation, frame) => this.#frame(generation, frame));
+    events.on("diagnostic", (generation, diagnostic) => this.#diagnostic(generation, diagnostic));
+    events.on("childLeaving", () => dialogs.endAll("hibernate"));
+    events.on("childEnded", (end) => {
+      this.#ended = this.#childEnded(end);
+    });
   }
 
-  /** The sinks for a child of this generation. */
-  sinks(generation: number): ChildSinks {
-    return {
-      onEvent: (record, event, isDelta) => this.#event(generation, record, event, isDelta),
-      onFrame: (frame) => this.#frame(generation, frame),
-      onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
-    };
+  /** Resolves when the end of the last child has been reported in full. */
+  get ended(): Promise<void> {
+    return this.#ended;
   }
 
-  /** The child reports nothing more; frames that waited for its run to settle are released. */
-  childEnded(): void {
-    this.#settling.open();
+  /** The session's child ended with a former daemon; entries that it had not written are lost. */
+  async recover(): Promise<void> {
+    const { prompts, dialogs, backfill } = this.#parts;
+    prompts.runs.recover();
+    dialogs.recover();
+    await this.#account(Date.now());
+    await backfill.runIfLost(this.#session.record.stored.file);
   }
 
-  #event(generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean): void {
+  #record(generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean): void {
     const { journal, backfill, provider } = this.#parts;
     journal.record(record, generation, isDelta);
     if (event === undefined) return;
     backfill.note(event);
     provider.look(event);
-    lookAt(event, this.#readers);
+    this.#event(event);
+  }
+
+  #event(event: PiEvent): void {
+    const { prompts, life, dialogs, costs } = this.#parts;
+    switch (event.type) {
+      case "agent_start":
+        life.runStarted();
+        prompts.runs.agentIs("active");
+        break;
+      case "agent_end":
+        prompts.runs.agentIs("done");
+        break;
+      case "agent_settled":
+        prompts.settled(life.child, event, (aborted) => this.#runSettled(aborted));
+        break;
+      case "compaction_start":
+      case "compaction_end":
+        prompts.compacting(event.type === "compaction_start");
+        break;
+      case "message_end":
+        prompts.messageEnded(event);
+        break;
+      case "queue_update":
+        prompts.ledger.queueChanged(queuedTexts(event));
+        break;
+      case "entry_appended":
+        costs.entryAppended(event);
+        break;
+      case "session_info_changed":
+        this.#learned({ sessionName: textOf(event["name"]) });
+        break;
+      case "thinking_level_changed":
+        this.#learned({ thinkingLevel: textOf(event["level"]) });
+        break;
+      case "extension_ui_request":
+        dialogs.look(event);
+        break;
+      default:
+    }
+  }
+
+  /** pi reported part of its own state. */
+  #learned(said: Partial<ReadyState>): void {
+    const { record, events } = this.#session;
+    record.take(said);
+    events.emit("changed");
   }
 
   #runSettled(aborted: boolean | undefined): void {
@@ -104,13 +142,14 @@ export class ChildReports {
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
-    const { record, life } = this.#parts;
-    if (generation === record.stored.generation) this.#settling.pass(frame, life.runId !== undefined);
+    const { life } = this.#parts;
+    const isCurrent = generation === this.#session.record.stored.generation;
+    if (isCurrent) this.#settling.pass(frame, life.runId !== undefined);
   }
 
   #take(frame: OutwardFrame): void {
-    const { tracker, record, provider, prompts, journal, parts } = this.#parts;
-    tracker.receive(record.stored.sessionId, frame);
+    const { tracker, provider, prompts, journal, parts } = this.#parts;
+    tracker.receive(this.#session.sessionId, frame);
     provider.receive(frame);
     if (frame.kind === "settled" && !frame.aborted) prompts.queueSettled();
     if (frame.kind === "fault") parts.failed(frame);
@@ -126,19 +165,48 @@ export class ChildReports {
    * session.
    */
   #hello(hello: Hello): void {
-    const { life, record, resume, succeed } = this.#parts;
-    const { child, isEnding } = life;
+    const { child, isEnding } = this.#parts.life;
     if (child === undefined) return;
     const { sessionFile } = hello;
-    if (sessionFile === undefined || sessionFile === record.stored.file) resume(child);
+    const { record, events } = this.#session;
+    if (sessionFile === undefined || sessionFile === record.stored.file) void this.#parts.pushing.resume(child);
     // Work in progress has ended.
-    else if (!isEnding) succeed(child, hello, sessionFile);
+    else if (!isEnding) events.emit("sessionSwitched", child, hello, sessionFile);
   }
 
   #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {
-    const { journal, log } = this.#parts;
+    const { journal, log } = this.#session;
     const { kind, bytes } = diagnostic;
     log.warn({ generation, kind, bytes }, "pi wrote a record that cannot be forwarded unchanged");
     journal.say("session/event", { generation, event: { type: "rpcd_diagnostic", ...diagnostic } });
   }
+
+  async #childEnded({ child, exit, hadRun }: ChildEnded): Promise<void> {
+    const { provider, dialogs, journal, backfill, supervisor } = this.#parts;
+    // Frames that waited for the run to settle.
+    this.#settling.open();
+    provider.childEnded(child, exit.at);
+    dialogs.childEnded(child);
+    journal.pending([]);
+    await this.#account(exit.at);
+    if (!exit.expected) await backfill.run(this.#session.record.stored.file);
+    supervisor.childEnded(exit, hadRun);
+    if (exit.expected) await journal.rest();
+  }
+
+  /** Decides the deliveries and prompts that an ended child left open. */
+  async #account(at: number): Promise<void> {
+    const { sessionId, record, log } = this.#session;
+    const { tracker, prompts } = this.#parts;
+    try {
+      tracker.applyToAll(sessionId, { kind: isInMemoryAlone(record.stored) ? "sessionLost" : "childEnded", at });
+      await prompts.childEnded();
+    } catch (error) {
+      log.error({ err: error }, "cannot account for the prompts and deliveries of an ended child");
+    }
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }

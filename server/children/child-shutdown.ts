@@ -1,67 +1,56 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { Control } from "../core/control.ts";
-import type { SessionRecord } from "../core/session-record.ts";
+import type { Idleness } from "../core/idleness.ts";
+import type { SessionContext } from "../core/session-context.ts";
 import type { Custody } from "../custody/custody.ts";
+import type { Retry } from "../delivery/retry.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import { within } from "../lib/deadline.ts";
-import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Journal } from "../log/journal.ts";
-import type { Child } from "../pi/child.ts";
-import { removeIfEmpty } from "../pi/session-file.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
+import type { CachedAnswers } from "./cached-answers.ts";
 import type { ChildLife } from "./child-life.ts";
-import type { ChildSupervisor } from "./child-supervisor.ts";
-import type { HibernationOptions } from "./hibernation.ts";
+import type { ChildReports } from "./child-reports.ts";
 
 export interface ChildShutdownParts {
-  readonly scope: SerialQueue;
-  readonly record: SessionRecord;
-  readonly journal: Journal;
+  readonly journal: Pick<Journal, "rest">;
   readonly life: ChildLife;
   readonly custody: Custody;
   readonly dialogs: Dialogs;
   readonly prompts: SessionPrompts;
+  readonly idleness: Idleness;
   readonly control: Control;
-  readonly supervisor: ChildSupervisor;
+  readonly retry: Retry;
   readonly tracker: DeliveryTracker;
-  /** Resolves when the end of the last child has been reported in full. */
-  readonly lastEnded: () => Promise<void>;
-  /** As {@link HibernationOptions.beforeEnd}. */
-  readonly beforeEnd: (child: Child) => Promise<void>;
+  readonly answers: Pick<CachedAnswers, "ask">;
+  readonly reports: Pick<ChildReports, "ended">;
 }
 
-/** Ends a session's child: for hibernation, for another daemon, or permanently. */
+/** Ends a session's child: to load its file again, for another daemon, or permanently. */
 export class ChildShutdown {
+  readonly #session: SessionContext;
   readonly #parts: ChildShutdownParts;
   #closed: Promise<ChildExit | undefined> | undefined;
   /** Whether the file is deleted even if it has messages. */
   #deletes = false;
 
-  constructor(parts: ChildShutdownParts) {
+  constructor(session: SessionContext, parts: ChildShutdownParts) {
+    this.#session = session;
     this.#parts = parts;
-  }
-
-  /** Ends the child by calling `end`. The session's own file is deleted if it never got a message. */
-  leave<T>(end: () => Promise<T>): Promise<T> {
-    const { custody, record } = this.#parts;
-    return custody.with(record.stored.generation, end, async () => {
-      const { file, isOpened } = record.stored;
-      if (isOpened !== true && (await removeIfEmpty(file))) custody.forget();
-    });
   }
 
   /** As {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
-    const { life, dialogs, custody, journal, lastEnded, beforeEnd } = this.#parts;
+    const { life, dialogs, custody, journal, answers, reports } = this.#parts;
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is shutting down."));
     if (life.runId !== undefined) await within(life.settled(), drainMs);
-    if (life.state.kind === "idle") await beforeEnd(life.state.child);
+    if (life.state.kind === "idle") await answers.ask(life.state.child);
     dialogs.endAll("hibernate");
     await life.endChild();
     await custody.idle();
-    await lastEnded();
+    await reports.ended;
     await journal.rest();
   }
 
@@ -80,8 +69,8 @@ export class ChildShutdown {
 
   /** Reloads the current file. Throws `session_busy`. */
   async reload(): Promise<void> {
-    const { scope, life, custody } = this.#parts;
-    await scope.run(async () => {
+    const { life, custody } = this.#parts;
+    await this.#session.scope.run(async () => {
       if (life.runId !== undefined) throw new WireError("session_busy", "The session is busy (a run is active).");
       await life.endChild();
       await custody.idle();
@@ -91,9 +80,8 @@ export class ChildShutdown {
 
   async #close(how: "close" | "delete", end: () => Promise<ChildExit | undefined>): Promise<ChildExit | undefined> {
     if (how === "close") return await end();
-    const { custody, record } = this.#parts;
     const before = this.#closed;
-    const remove = await custody.toRemove(record.stored.generation).catch((error: unknown) => {
+    const remove = await this.#parts.custody.toRemove(this.#generation).catch((error: unknown) => {
       this.#closed = before;
       this.#deletes = false;
       throw error;
@@ -106,14 +94,15 @@ export class ChildShutdown {
   }
 
   async #end(): Promise<ChildExit | undefined> {
-    const { record, prompts, control, dialogs, life, tracker } = this.#parts;
-    const { sessionId } = record.stored;
+    const { prompts, idleness, control, dialogs, custody, life, tracker } = this.#parts;
+    const { sessionId } = this.#session;
     const why = new WireError("session_closed", `The session ${sessionId} is closed.`);
     prompts.close(why);
+    idleness.close(why);
     control.close();
     await this.#refuseStarts(why);
     dialogs.endAll("close");
-    return await this.leave(() =>
+    return await custody.leave(this.#generation, () =>
       life.close(async () => {
         tracker.applyToAll(sessionId, { kind: "sessionClosed", at: Date.now() });
         await tracker.told();
@@ -121,9 +110,13 @@ export class ChildShutdown {
     );
   }
 
+  get #generation(): number {
+    return this.#session.record.stored.generation;
+  }
+
   async #refuseStarts(why: WireError): Promise<void> {
-    const { supervisor, life } = this.#parts;
-    supervisor.retry.close();
+    const { retry, life } = this.#parts;
+    retry.close();
     await life.refuseStarts(why);
   }
 }

@@ -1,57 +1,56 @@
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
+import type { SessionContext } from "../core/session-context.ts";
 import type { Pushing } from "../delivery/pushing.ts";
-import { Retry } from "../delivery/retry.ts";
-import type { SerialQueue } from "../lib/serial-queue.ts";
-import type { Child } from "../pi/child.ts";
+import type { Retry } from "../delivery/retry.ts";
+import type { Dialogs } from "../dialogs/dialogs.ts";
+import type { Journal } from "../log/journal.ts";
+import type { CachedAnswers } from "./cached-answers.ts";
 import type { ChildLife } from "./child-life.ts";
-import { type AwakeReason, Hibernation, type HibernationOptions, type Holder } from "./hibernation.ts";
+import { type AwakeReason, Hibernation, type Holder } from "./hibernation.ts";
 import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
 
 export interface ChildSupervisorOptions {
-  readonly sessionId: string;
-  readonly scope: SerialQueue;
-  readonly life: () => ChildLife;
-  /** Returns the child; starts one if necessary. */
-  readonly awake: () => Promise<unknown>;
-  readonly pushing: () => Pushing;
-  /** Why parts of the session need the child. */
-  readonly reasons: readonly (() => AwakeReason | undefined)[];
-  readonly idleAfterMs: () => number;
-  /** As {@link HibernationOptions.beforeEnd}. */
-  readonly beforeEnd: (child: Child) => Promise<void>;
+  readonly life: ChildLife;
+  readonly pushing: Pushing;
+  readonly retry: Retry;
+  readonly answers: Pick<CachedAnswers, "ask">;
+  readonly dialogs: Pick<Dialogs, "size">;
+  readonly journal: Pick<Journal, "hasPending">;
+  /** For a session that does not set it. */
+  readonly idleAfterMs: number;
   readonly responsiveness: ResponsivenessLimits;
-  readonly admitStart: () => number;
-  readonly onChange: () => void;
 }
 
 /** Automatic actions on a session's child: ends it when idle, checks it when silent, restarts it after a crash. */
 export class ChildSupervisor {
   readonly hibernation: Hibernation;
-  readonly retry: Retry;
+  readonly #session: SessionContext;
   readonly #options: ChildSupervisorOptions;
   readonly #responsiveness: Responsiveness;
 
-  constructor(options: ChildSupervisorOptions) {
+  constructor(session: SessionContext, options: ChildSupervisorOptions) {
+    this.#session = session;
     this.#options = options;
-    const { pushing, admitStart, onChange } = options;
-    this.retry = new Retry({
-      again: () => this.#again(),
-      pushWaits: () => pushing().wantsChild,
-      admit: admitStart,
-      onChange,
+    const { events, record, scope } = session;
+    const { life, answers } = options;
+    this.hibernation = new Hibernation({
+      life,
+      scope,
+      reason: () => this.#reason(),
+      idleAfterMs: () => record.stored.idleAfterMs ?? options.idleAfterMs,
+      beforeEnd: (child) => answers.ask(child),
     });
-    const deliveries = (): AwakeReason | undefined => (pushing().wantsChild ? "deliveries" : undefined);
-    this.hibernation = new Hibernation({ ...options, reasons: [deliveries, ...options.reasons] });
-    this.#responsiveness = new Responsiveness(options.responsiveness, onChange);
+    this.#responsiveness = new Responsiveness(options.responsiveness, () => events.emit("changed"));
+    events.on("retryDue", () => this.#again());
   }
 
   /** The fields that clients see. */
   facts(): Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive"> {
-    const restarts = this.retry.facts();
+    const restarts = this.#options.retry.facts();
     const { silentSince: since } = this.#responsiveness;
     return {
-      idleAfterMs: this.#options.idleAfterMs(),
+      idleAfterMs: this.hibernation.idleAfterMs,
       ...(restarts === undefined ? {} : { restarts }),
       ...(since === undefined ? {} : { unresponsive: { since } }),
     };
@@ -65,12 +64,12 @@ export class ChildSupervisor {
     }
     this.hibernation.hold(holder);
     // The session's state has the outcome.
-    this.#options.awake().catch(() => {});
+    this.#options.life.awake().catch(() => {});
   }
 
   /** Called periodically. */
   look(): void {
-    const life = this.#options.life();
+    const { life } = this.#options;
     this.#responsiveness.look(life.child, life.runId !== undefined);
   }
 
@@ -79,18 +78,17 @@ export class ChildSupervisor {
    * `session_busy` with the reason.
    */
   async hibernate(force: boolean): Promise<void> {
-    const { life: lifeOf, sessionId } = this.#options;
+    const { life, answers } = this.#options;
     if (force) {
-      const life = lifeOf();
       await life.startOver();
-      if (life.child !== undefined && life.runId === undefined) await this.#options.beforeEnd(life.child);
+      if (life.child !== undefined && life.runId === undefined) await answers.ask(life.child);
       await life.endChild();
       return;
     }
     const outcome = await this.hibernation.fallAsleep();
     if (typeof outcome === "object") return void (await outcome.ended);
     throw new WireError("session_busy", `The session cannot hibernate now: ${words[outcome]}. force: true does it.`, {
-      sessionId,
+      sessionId: this.#session.sessionId,
       reason: outcome,
     });
   }
@@ -101,20 +99,30 @@ export class ChildSupervisor {
    * child that was asked to end is a run that began at its last moment.
    */
   childEnded(exit: ChildExit, hadRun: boolean): void {
-    if (this.#options.life().isEnding) return;
+    const { life, pushing, retry } = this.#options;
+    if (life.isEnding) return;
     if (exit.expected) {
-      if (hadRun && this.#options.pushing().wantsChild) this.retry.failed();
-    } else if (hadRun || this.hibernation.isHeld || this.#options.pushing().wantsChild) this.retry.failed();
+      if (hadRun && pushing.wantsChild) retry.failed();
+    } else if (hadRun || this.hibernation.isHeld || pushing.wantsChild) retry.failed();
   }
 
   #again(): void {
-    const { awake, pushing } = this.#options;
-    if (pushing().wantsChild) void pushing().handOver();
+    const { life, pushing, retry } = this.#options;
+    if (pushing.wantsChild) void pushing.handOver();
     else {
-      awake().catch((error: unknown) => {
-        if (!(error instanceof WireError && noFailures.has(error.kind))) this.retry.failed();
+      life.awake().catch((error: unknown) => {
+        if (!(error instanceof WireError && noFailures.has(error.kind))) retry.failed();
       });
     }
+  }
+
+  /** Why the session needs its child while no call uses it. */
+  #reason(): AwakeReason | undefined {
+    const { pushing, dialogs, journal } = this.#options;
+    if (pushing.wantsChild) return "deliveries";
+    if (this.#session.record.stored.ephemeral === true) return "ephemeral";
+    if (dialogs.size > 0) return "dialog";
+    return journal.hasPending ? "background" : undefined;
   }
 }
 

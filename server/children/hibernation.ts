@@ -24,9 +24,9 @@ export interface Holder {
 
 export interface HibernationOptions {
   readonly scope: SerialQueue;
-  readonly life: () => ChildLife;
-  /** Each part of the session returns why it needs the child, if it does. */
-  readonly reasons: readonly (() => AwakeReason | undefined)[];
+  readonly life: ChildLife;
+  /** Why the session needs the child while no call uses it. */
+  readonly reason: () => AwakeReason | undefined;
   /** An idle child is ended after this time; 0: never. */
   readonly idleAfterMs: () => number;
   /** Queries a child that is about to be ended for later answers about the session. Never rejects. */
@@ -46,17 +46,22 @@ export class Hibernation {
   }
 
   get child(): Child | undefined {
-    return this.#options.life().child;
+    return this.#options.life.child;
   }
 
   /** The time of the child's last use, on the clock of `performance.now`. */
   get lastUsedAt(): number {
-    return this.#options.life().lastUsedAt;
+    return this.#options.life.lastUsedAt;
+  }
+
+  /** 0: an idle child is never ended. */
+  get idleAfterMs(): number {
+    return this.#options.idleAfterMs();
   }
 
   /** Whether the child has been idle for too long. */
   isDue(now: number): boolean {
-    const idleAfterMs = this.#options.idleAfterMs();
+    const { idleAfterMs } = this;
     return this.child !== undefined && idleAfterMs > 0 && now - this.lastUsedAt >= idleAfterMs;
   }
 
@@ -80,16 +85,11 @@ export class Hibernation {
 
   /** Why the child is needed, as far as the daemon can tell. */
   keepsAwake(): AwakeReason | undefined {
-    const { scope, reasons } = this.#options;
-    const life = this.#options.life();
+    const { scope, life, reason } = this.#options;
     if (life.state.kind === "starting") return "starting";
     if (life.runId !== undefined) return "running";
     if (scope.length > 0 || (life.child?.pending ?? 0) > 0) return "calls";
-    for (const reason of reasons) {
-      const said = reason();
-      if (said !== undefined) return said;
-    }
-    return this.isHeld ? "subscription" : undefined;
+    return reason() ?? (this.isHeld ? "subscription" : undefined);
   }
 
   /**
@@ -98,8 +98,7 @@ export class Hibernation {
    * else, as soon as the child is being ended, with the promise of that end.
    */
   async fallAsleep(): Promise<AwakeReason | { readonly ended: Promise<unknown> }> {
-    const { scope } = this.#options;
-    const life = this.#options.life();
+    const { scope, life } = this.#options;
     if (scope.isBusy) return this.keepsAwake() ?? "calls";
     return await scope.run(async () => {
       const { child, uses } = life;

@@ -21,8 +21,6 @@ export interface PiCallsOptions {
   readonly runDirectory: string;
   /** The directory of the user's pi settings, for all sessions. */
   readonly settingsFile: string;
-  /** Reads pi's state again and reports changes. */
-  readonly refresh: (child: Child) => Promise<void>;
 }
 
 /** A setting of pi that is shared by all its processes. */
@@ -74,7 +72,7 @@ export class PiCalls {
       const child = await this.#core.awake(purpose);
       signal.throwIfAborted();
       const { data } = await this.#ask(child, command);
-      if (changesState.has(command.type)) await this.#options.refresh(child);
+      if (changesState.has(command.type)) await this.#core.refresh(child);
       return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;
     };
     return await unlessAborted(answer(), signal);

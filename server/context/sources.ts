@@ -10,8 +10,8 @@ import { isEntriesReply } from "../pi/outward-frame.ts";
 import { isRecordObject } from "../pi/records.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { Reservation } from "./byte-budget.ts";
+import type { InitialContext } from "./initial-context.ts";
 import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
-import type { SessionContext } from "./session-context.ts";
 import type { WorkSource } from "./work.ts";
 
 /** The entries of a session, to build a document. */
@@ -22,7 +22,7 @@ export interface ContextSession {
   readonly state: SessionState;
   /** Why its conversation is lost. */
   readonly loss: WireError | undefined;
-  readonly context: Pick<SessionContext, "error" | "failed">;
+  readonly context: Pick<InitialContext, "error" | "failed">;
 }
 
 export interface ContextSourcesOptions {

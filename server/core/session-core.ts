@@ -9,7 +9,7 @@ import type { SessionState } from "./session-state.ts";
  */
 export type StartPurpose = "work" | "prompt" | "reading";
 
-/** The interface of a session for its parts. */
+/** A session's child and its runs, for the parts that use them. */
 export interface SessionCore {
   readonly sessionId: string;
   /** pi's session file. */
@@ -17,11 +17,6 @@ export interface SessionCore {
   readonly state: SessionState;
   /** The queue that serialises all writes to the session's pi. */
   readonly scope: SerialQueue;
-  readonly dialogs: {
-    cancelAll(by: "abort" | "clear_queue"): void;
-    /** Cancels open dialogs, and later ones until the work has ended. */
-    whileAborting<T>(work: () => Promise<T>): Promise<T>;
-  };
   readonly runId: string | undefined;
   /** Number of runs so far. */
   readonly runsStarted: number;
@@ -30,6 +25,8 @@ export interface SessionCore {
    * for a prompt gets the held pushes without handing them over: the prompt goes first.
    */
   awake(purpose?: StartPurpose): Promise<Child>;
+  /** Reads pi's state again and reports changes. */
+  refresh(child: Child): Promise<void>;
   /** Resolves when no start is in progress, whatever its outcome. */
   startOver(): Promise<void>;
   /**

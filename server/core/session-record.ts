@@ -37,6 +37,7 @@ export class SessionRecord {
   #model: ModelRef | undefined;
   #thinkingLevel: string | undefined;
   #hasPrices = true;
+  #isClosed = false;
 
   constructor(stored: StoredSession, save: SaveSession) {
     const { logEpoch = randomBytes(6).toString("hex") } = stored;
@@ -82,7 +83,12 @@ export class SessionRecord {
 
   /** Resolves when the current record is on disk. */
   saved(): Promise<void> {
-    return this.#save(this.#stored);
+    return this.#isClosed ? Promise.resolve() : this.#save(this.#stored);
+  }
+
+  /** The session is closed: later changes do not store it again. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   /** The session was created and becomes visible to clients. Resolves when that is on disk. */
@@ -101,7 +107,7 @@ export class SessionRecord {
   numbers(flush: SeqReserve["flush"]): SeqNumbers {
     const reserve = (upTo: number): Promise<void> => {
       this.#stored = { ...this.#stored, reservedSeq: upTo };
-      return this.#save(this.#stored);
+      return this.saved();
     };
     return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
   }
@@ -110,19 +116,19 @@ export class SessionRecord {
   markFile(mark: StoredSession["fileMark"]): void {
     const { fileMark: _mark, ...rest } = this.#stored;
     this.#stored = mark === undefined ? rest : { ...rest, fileMark: mark };
-    void this.#save(this.#stored);
+    void this.saved();
   }
 
   /** Records the session's context. */
   givenContext(context: StoredSession["context"]): void {
     this.#stored = { ...this.#stored, ...(context === undefined ? {} : { context }) };
-    void this.#save(this.#stored);
+    void this.saved();
   }
 
   /** Sets the control policy. */
   governedBy(control: ControlPolicy): void {
     this.#stored = { ...this.#stored, control };
-    void this.#save(this.#stored);
+    void this.saved();
   }
 
   /**
@@ -163,6 +169,6 @@ export class SessionRecord {
       updatedAt: Date.now(),
     };
     // The store logs a failed write.
-    void this.#save(this.#stored);
+    void this.saved();
   }
 }

@@ -3,12 +3,12 @@ import type { Logger } from "pino";
 import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { EntriesReply } from "../../protocol/link.ts";
-import type { SessionRecord } from "../core/session-record.ts";
-import type { Journal } from "../log/journal.ts";
+import type { SessionContext } from "../core/session-context.ts";
 import type { Child } from "../pi/child.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { isEntriesReply } from "../pi/outward-frame.ts";
+import { removeIfEmpty } from "../pi/session-file.ts";
 import { type AskForEntries, FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
 import { LeaseHold } from "./lease-hold.ts";
 
@@ -23,6 +23,8 @@ export interface ForeignWriteNotice {
 export interface CustodyOptions {
   readonly file: string;
   readonly taker: LeaseTaker;
+  /** Whether the file existed before the session. Otherwise it is deleted if it never got a message. */
+  readonly isOpened: boolean;
   readonly mark: OwnMark | undefined;
   readonly policy: () => OnForeignWrite;
   /** Stores the mark in the session's record. */
@@ -151,20 +153,21 @@ export class Custody {
   }
 
   /**
-   * Ends the session's child by `work`, and keeps the lease until `last` has run. If another daemon has the file,
-   * only `work` runs.
+   * Ends the session's child by calling `end`. The session's own file is then deleted if it never got a message; the
+   * lease is kept until then. If another daemon has the file, only `end` runs.
    */
-  async with<T>(generation: number, work: () => Promise<T>, last: () => Promise<unknown>): Promise<T> {
+  async leave<T>(generation: number, end: () => Promise<T>): Promise<T> {
     const isHeld = await this.#lease.hold(this.#options.file, generation).then(
       () => true,
       () => false,
     );
     try {
-      return await work();
+      return await end();
     } finally {
       await this.idle();
       if (isHeld) {
-        await last();
+        const { file, isOpened } = this.#options;
+        if (!isOpened && (await removeIfEmpty(file))) this.forget();
         await this.#lease.letGo();
       }
     }
@@ -288,24 +291,21 @@ function refusal({ ownLeaf: _leaf, canReload: _can, ...write }: Finding, to?: st
   });
 }
 
-interface SessionParts {
-  readonly options: Pick<CustodyOptions, "taker" | "log">;
-  readonly record: SessionRecord;
-  readonly journal: Journal;
-  readonly branchOff: (leafId: string) => Promise<string>;
-}
-
-/** The custody of a session's file and its connections to the session. */
-export function custodyOf({ options, record, journal, branchOff }: SessionParts): Custody {
-  const { file, fileMark: mark } = record.stored;
+/** The custody of a session's file. */
+export function custodyOf(
+  { record, journal, log }: SessionContext,
+  { taker, branchOff }: Pick<CustodyOptions, "taker" | "branchOff">,
+): Custody {
+  const { file, isOpened, fileMark: mark } = record.stored;
   return new Custody({
     file,
-    taker: options.taker,
+    isOpened: isOpened === true,
+    taker,
     mark,
     policy: () => record.stored.onForeignWrite ?? "reload",
     keep: (kept) => record.markFile(kept),
     tell: (notice) => journal.say("session/foreignWrite", { ...notice }),
     branchOff,
-    log: options.log,
+    log,
   });
 }

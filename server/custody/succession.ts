@@ -1,10 +1,8 @@
-import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import type { ChildExit } from "../../protocol/session.ts";
-import type { SessionRecord } from "../core/session-record.ts";
+import type { PartCalls } from "../context/part-calls.ts";
+import { childSinks, type SessionContext } from "../core/session-context.ts";
+import type { Pushing } from "../delivery/pushing.ts";
 import { within } from "../lib/deadline.ts";
-import type { SerialQueue } from "../lib/serial-queue.ts";
-import type { Journal } from "../log/journal.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
 import { isRecordObject } from "../pi/records.ts";
 import { isSameFile } from "../pi/session-paths.ts";
@@ -12,36 +10,26 @@ import type { Custody } from "./custody.ts";
 import { HeldReports } from "./held-reports.ts";
 
 export interface SuccessionParts {
-  readonly record: SessionRecord;
-  readonly journal: Journal;
   /** The session's child. */
   readonly life: {
     readonly child: Child | undefined;
     readonly canTake: boolean;
     take(child: Child): void;
     giveAway(child: Child, left: Promise<void>): void;
+    refresh(child: Child): Promise<void>;
   };
-  readonly custody: Custody;
-  readonly scope: SerialQueue;
+  readonly custody: Pick<Custody, "gaveAway" | "tookOver">;
+  readonly pushing: Pick<Pushing, "handOver" | "resume" | "wantsChild">;
+  readonly parts: Pick<PartCalls, "took">;
   /** How long pi may take to report its session: it answers when its extensions' start hooks have ended. */
   readonly startTimeoutMs: number;
   /** Maximum bytes of reports in the meantime. */
   readonly maxHeldBytes: number;
-  /** The sinks for a child of this generation. */
-  readonly sinks: (generation: number) => ChildSinks;
-  /** This session expects nothing more from the child. */
-  readonly childEnded: (child: Child, exit: ChildExit) => void;
-  /** Reads pi's state again. */
-  readonly refresh: (child: Child) => Promise<void>;
-  /** Sends the child the messages that wait for it. */
-  readonly resume: (child: Child) => void;
-  /** Starts a child if one is needed. */
-  readonly wake: () => void;
-  readonly log: Logger;
 }
 
 /** Transfers a child from one session to another, after pi itself switched. */
 export class Succession {
+  readonly #session: SessionContext;
   readonly #parts: SuccessionParts;
   #successor: Promise<string> | undefined;
   #isConfirmed = false;
@@ -49,7 +37,8 @@ export class Succession {
   /** Children of other sessions, and when each has left this one's file. */
   readonly #given = new WeakMap<Child, Promise<void>>();
 
-  constructor(parts: SuccessionParts) {
+  constructor(session: SessionContext, parts: SuccessionParts) {
+    this.#session = session;
     this.#parts = parts;
   }
 
@@ -72,21 +61,22 @@ export class Succession {
    * has `left` this one's file, which never rejects, no other child is started on it, and the lease is kept.
    */
   giveAway(child: Child, left: Promise<void>): void {
-    const { life, custody, childEnded, wake } = this.#parts;
+    const { life, custody, pushing } = this.#parts;
     this.#given.set(child, left);
     life.giveAway(child, left);
     custody.gaveAway(child, left);
-    childEnded(child, { at: Date.now(), code: null, signal: null, expected: true, stderrTail: child.stderrTail });
-    wake();
+    const exit = { at: Date.now(), code: null, signal: null, expected: true, stderrTail: child.stderrTail };
+    this.#session.events.emit("childEnded", { child, exit, hadRun: false });
+    if (pushing.wantsChild) void pushing.handOver();
   }
 
   /** Reports the session that took over this one's child, once known. If it rejects, there is none. */
   replacedBy(successor: Promise<string>): void {
     this.#successor = successor;
-    const { journal, record } = this.#parts;
+    const { journal, sessionId } = this.#session;
     successor.then(
       (to) => {
-        if (!journal.isClosed) journal.say("session/replaced", { from: record.stored.sessionId, to });
+        if (!journal.isClosed) journal.say("session/replaced", { from: sessionId, to });
       },
       () => {},
     );
@@ -102,10 +92,11 @@ export class Succession {
    * Resolves then, or when the child has been cleaned up.
    */
   takeOver(child: Child): Promise<void> {
-    const { record, life, custody, sinks, resume, scope, maxHeldBytes } = this.#parts;
+    const { record, scope, events } = this.#session;
+    const { life, custody, pushing, parts, maxHeldBytes } = this.#parts;
     const generation = record.nextGeneration();
     this.#given.delete(child);
-    const own = sinks(generation);
+    const own = childSinks(events, generation);
     const held = new HeldReports({ sinks: own, maxBytes: maxHeldBytes, onFull: () => void child.stop() });
     child.rebind(held);
     life.take(child);
@@ -113,7 +104,8 @@ export class Succession {
     const verified = scope.overtake(() => this.#verify(child, held, own));
     this.#taken = this.#takeFile(child, Promise.all([custody.tookOver(child, generation), verified]));
     this.#taken.catch(() => {});
-    resume(child);
+    parts.took(child);
+    void pushing.resume(child);
     return verified.catch(() => child.cleaned);
   }
 
@@ -127,8 +119,8 @@ export class Succession {
    * without an answer within the time of a start, is ended. Throws `link_failed`, and `child_exited`.
    */
   async #verify(child: Child, held: HeldReports, own: ChildSinks): Promise<void> {
-    const { record, startTimeoutMs } = this.#parts;
-    const { sessionId, file } = record.stored;
+    const { startTimeoutMs } = this.#parts;
+    const { sessionId, file } = this.#session.record.stored;
     const [asked] = await Promise.allSettled([within(child.send({ type: "get_state" }), startTimeoutMs)]);
     if (asked.status === "fulfilled" && asked.value.kind === "done") {
       const { data } = asked.value.value;
@@ -160,7 +152,8 @@ export class Succession {
   }
 
   async #takeFile(child: Child, taken: Promise<unknown>): Promise<void> {
-    const { life, refresh, log } = this.#parts;
+    const { life } = this.#parts;
+    const { log } = this.#session;
     try {
       await taken;
     } catch (error) {
@@ -169,6 +162,6 @@ export class Succession {
       throw error;
     }
     if (life.child !== child) return;
-    await refresh(child).catch((error: unknown) => log.warn({ err: error }, "cannot read pi's state"));
+    await life.refresh(child).catch((error: unknown) => log.warn({ err: error }, "cannot read pi's state"));
   }
 }

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
+import type { SessionContext } from "../core/session-context.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
 import type { Child } from "../pi/child.ts";
 import type { FrameBody, LinkSendOptions } from "../pi/link.ts";
@@ -22,6 +23,12 @@ const maxLinkFailures = 3;
  * about 21 s, unacknowledged pushes fail.
  */
 const maxDeafTries = 6;
+
+export interface PushingOptions {
+  readonly tracker: DeliveryTracker;
+  /** Tries again later when pi cannot be reached. */
+  readonly retry: Retry;
+}
 
 /**
  * Sends a session's accepted pushes to the helper inside its pi, which inserts each at its moment. A push that cannot
@@ -47,23 +54,20 @@ export class Pushing implements GivenPushes {
   readonly #retry: Retry;
   readonly #withdrawing: Withdrawing;
 
-  constructor(core: SessionCore, tracker: DeliveryTracker, retry: Retry, log: Logger) {
+  constructor({ events, log }: SessionContext, core: SessionCore, { tracker, retry }: PushingOptions) {
     this.#core = core;
     this.#tracker = tracker;
     this.#log = log;
     this.#retry = retry;
     this.#withdrawing = new Withdrawing(core, tracker, this);
+    events.on("childStarted", ({ child, purpose, waitUntil }) => {
+      waitUntil(this.#resume(child, purpose === "prompt" ? "later" : "now"));
+    });
   }
 
   /** Whether a push waits only for a child: to be handed over, or to start a run. */
   get wantsChild(): boolean {
-    const { sessionId } = this.#core;
-    return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
-  }
-
-  /** The client whose push starts a run now; undefined where a prompt starts it. */
-  starter(): By | undefined {
-    return this.#tracker.starter(this.#core.sessionId);
+    return this.#tracker.wantsChild(this.#core.sessionId);
   }
 
   /** Sends new pushes and has them handed over. Never rejects: the deliveries have the outcome. */
@@ -72,11 +76,13 @@ export class Pushing implements GivenPushes {
     return this.#waiting;
   }
 
-  /** For a new child or a reloaded helper: sends all pushes again; the helper ignores duplicates. */
-  async resume(child: Child, handOver: "now" | "later"): Promise<void> {
-    this.#givenTo = undefined;
-    await this.#bring(child, handOver);
-    if (handOver === "now") await this.#carry(child);
+  /** The child's helper has lost its list, or came from another session: sends all pushes again. Never rejects. */
+  async resume(child: Child): Promise<void> {
+    try {
+      await this.#core.scope.run(() => this.#resume(child, "now"));
+    } catch (error) {
+      this.#log.warn({ err: error }, "cannot send held pushes to the helper");
+    }
   }
 
   /** Before a prompt: has the helper append pushes that wait for one. A failed push does not refuse the prompt. */
@@ -150,6 +156,13 @@ export class Pushing implements GivenPushes {
 
   async brought(): Promise<void> {
     await this.#bringing;
+  }
+
+  /** The helper ignores duplicates. */
+  async #resume(child: Child, handOver: "now" | "later"): Promise<void> {
+    this.#givenTo = undefined;
+    await this.#bring(child, handOver);
+    if (handOver === "now") await this.#carry(child);
   }
 
   async #handOver(): Promise<void> {

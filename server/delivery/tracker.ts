@@ -168,6 +168,11 @@ export class DeliveryTracker {
       .map(({ push, delivery }) => (delivery.state === "parked" ? { ...push, parked: true } : push));
   }
 
+  /** Whether a push waits only for a child: to be handed over, or to start a run. */
+  wantsChild(sessionId: string): boolean {
+    return this.wantsAgent(sessionId) || this.wantsCarrier(sessionId);
+  }
+
   /** Whether a push waits only for the agent. */
   wantsAgent(sessionId: string): boolean {
     return this.#of(sessionId).some(

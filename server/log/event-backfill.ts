@@ -34,6 +34,11 @@ export class EventBackfill {
     this.#known.note(event);
   }
 
+  /** As {@link run}, if an earlier daemon may have used numbers without storing their events. */
+  async runIfLost(file: string): Promise<void> {
+    if (this.#options.log.lost !== undefined) await this.run(file);
+  }
+
   /** Never rejects. A file that cannot be read is logged and left unchanged. */
   async run(file: string): Promise<void> {
     const { record, maxBytes, logger } = this.#options;

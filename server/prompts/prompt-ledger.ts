@@ -73,6 +73,8 @@ export class PromptLedger {
    * anyway; the call owns the others, whatever happens to pi.
    */
   readonly #takenOut = new Set<QueuedMessage>();
+  /** The clients of the prompts that pi has not answered yet. Undefined: an unknown client. */
+  readonly #asking = new Map<string, By | undefined>();
   /** The one that is being returned to pi. */
   #givenBack: string | undefined;
   /** A prompt that pi accepted without its disposition: a run that begins now is assumed to be its. */
@@ -97,6 +99,11 @@ export class PromptLedger {
   /** The newest lost prompts, oldest first. */
   get lost(): readonly LostPrompt[] {
     return this.#lost;
+  }
+
+  /** The clients of the prompts that pi has not answered yet. Undefined: an unknown client. */
+  get asking(): readonly (By | undefined)[] {
+    return [...this.#asking.values()];
   }
 
   /** Whether every prompt is in the transcript. */
@@ -162,6 +169,16 @@ export class PromptLedger {
     // Its pi may have ended in the meantime, so that it is lost.
     if (this.#open.get(promptId)?.state === "stored")
       this.#options.receipts.tell(undefined, () => this.#say(prompt, by));
+  }
+
+  /** The prompt is being written to pi, which must answer it. */
+  asked(promptId: string, by: By | undefined): void {
+    this.#asking.set(promptId, by);
+  }
+
+  /** pi has answered the prompt, or cannot answer it any more. */
+  answered(promptId: string): void {
+    this.#asking.delete(promptId);
   }
 
   /** pi took it: to start a run, or into its queue. */

@@ -3,13 +3,16 @@ import type { By } from "../../protocol/client-identity.ts";
 import type { ImageBlock } from "../../protocol/content.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Disposition, IfRunning, PromptResult } from "../../protocol/prompt.ts";
+import type { SessionCosts } from "../context/cost/session-costs.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
+import type { SessionState } from "../core/session-state.ts";
+import type { Pushing } from "../delivery/pushing.ts";
+import type { Dialogs } from "../dialogs/dialogs.ts";
 import { canonicalHash } from "../lib/canonical-json.ts";
 import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
-import { leavesRest, type PromptCompanion } from "./prompt-companion.ts";
 import type { PromptLedger, QueuedMessage } from "./prompt-ledger.ts";
 import { type QueueKind, queuedTexts } from "./queued-texts.ts";
 
@@ -31,6 +34,16 @@ export interface PromptRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface PromptingParts {
+  readonly ledger: PromptLedger;
+  /** pi waits for open dialogs before it takes a prompt or an abort. */
+  readonly dialogs: Pick<Dialogs, "cancelAll" | "whileAborting">;
+  /** Pushes that wait for a prompt go into the transcript before it. */
+  readonly pushing: Pick<Pushing, "beforePrompt" | "handOver">;
+  /** A spent budget refuses prompts. */
+  readonly costs: Pick<SessionCosts, "admitPrompt">;
+}
+
 /** How long an abort in progress keeps the session's turn. */
 const abortTurnMs = 1_000;
 /** pi may compact between two requests of a run. */
@@ -46,20 +59,22 @@ const abortTimeoutMs = 30_000;
 export class Prompting {
   readonly #core: SessionCore;
   readonly #ledger: PromptLedger;
-  readonly #companion: PromptCompanion;
+  readonly #dialogs: Pick<Dialogs, "cancelAll" | "whileAborting">;
+  readonly #pushing: Pick<Pushing, "beforePrompt" | "handOver">;
+  readonly #costs: Pick<SessionCosts, "admitPrompt">;
   /** Prompts that pi has not answered yet. */
   readonly #known = new Map<string, UnderWay>();
   /** Prompts that pi has received and not taken yet. */
   #gated = 0;
-  /** The clients of the prompts that pi has not answered yet. Undefined: an unknown client. */
-  readonly #asking = new Map<string, By | undefined>();
   /** The last run that a client aborted. */
   #abortedRun: string | undefined;
 
-  constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
+  constructor(core: SessionCore, { ledger, dialogs, pushing, costs }: PromptingParts) {
     this.#core = core;
     this.#ledger = ledger;
-    this.#companion = companion;
+    this.#dialogs = dialogs;
+    this.#pushing = pushing;
+    this.#costs = costs;
   }
 
   /**
@@ -85,11 +100,6 @@ export class Prompting {
     }
   }
 
-  /** The clients of the prompts that pi has not answered yet. Undefined: an unknown client. */
-  get asking(): readonly (By | undefined)[] {
-    return [...this.#asking.values()];
-  }
-
   /**
    * Resolves when the session is idle; returns whether there was a run to abort. Throws `deadline_exceeded` when a
    * tool ignores the abort.
@@ -97,7 +107,7 @@ export class Prompting {
   async abort(signal?: AbortSignal, by?: By, expectedRunId?: string): Promise<boolean> {
     this.#requireRun(expectedRunId);
     // The abort continues after its caller went away.
-    const aborted = this.#core.dialogs.whileAborting(() => this.#abort(by, expectedRunId));
+    const aborted = this.#dialogs.whileAborting(() => this.#abort(by, expectedRunId));
     return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
   }
 
@@ -133,7 +143,7 @@ export class Prompting {
    */
   async clearQueue(by?: By): Promise<{ readonly [K in QueueKind]: string[] }> {
     // A prompt may wait for an extension that asks before pi takes it; later calls would wait as well.
-    if (this.#gated > 0) this.#core.dialogs.cancelAll("clear_queue");
+    if (this.#gated > 0) this.#dialogs.cancelAll("clear_queue");
     const taken = await this.#core.scope.run(async () => {
       const { state } = this.#core;
       if (state.kind !== "idle" && state.kind !== "running") return undefined;
@@ -242,7 +252,7 @@ export class Prompting {
     };
     if (promptId !== undefined) {
       this.#ledger.givingBack(promptId);
-      this.#asking.set(promptId, prompt?.by);
+      this.#ledger.asked(promptId, prompt?.by);
     }
     try {
       if (runId !== undefined && this.#goesOn(runId)) {
@@ -255,7 +265,7 @@ export class Prompting {
     } finally {
       if (promptId !== undefined) {
         this.#ledger.gaveBack(promptId);
-        this.#asking.delete(promptId);
+        this.#ledger.answered(promptId);
       }
     }
   }
@@ -305,10 +315,10 @@ export class Prompting {
     try {
       const taken = await result;
       // A command may have given the child to another session.
-      if (taken.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#companion.handOver();
+      if (taken.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#pushing.handOver();
       return taken;
     } catch (error) {
-      if (leavesRest(error, this.#core.state)) void this.#companion.handOver();
+      if (leavesRest(error, this.#core.state)) void this.#pushing.handOver();
       throw error;
     } finally {
       if (this.#known.get(promptId) === underWay) this.#known.delete(promptId);
@@ -331,14 +341,14 @@ export class Prompting {
     const { promptId, hash, text, by, reserved, group } = request;
     this.#requireRunFor(request);
     const mayBeCommand = text.startsWith("/");
-    if (!mayBeCommand) await this.#companion.admitPrompt();
+    if (!mayBeCommand) await this.#costs.admitPrompt();
     const child = await this.#core.awake("prompt");
     this.#refuseControlText(child, text);
     const isCommand = child.isExtensionCommand(text);
-    if (mayBeCommand && !isCommand) await this.#companion.admitPrompt();
+    if (mayBeCommand && !isCommand) await this.#costs.admitPrompt();
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand)
       throw busy("a run is active");
-    if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
+    if (this.#core.state.kind === "idle" && !isCommand) await this.#pushing.beforePrompt(child);
     request.signal?.throwIfAborted();
     await Promise.race([reserved, Promise.resolve()]);
     const { images = [] } = request;
@@ -374,7 +384,7 @@ export class Prompting {
       outcome.catch(() => {});
     };
     let response: PiResponse;
-    this.#asking.set(promptId, by);
+    this.#ledger.asked(promptId, by);
     try {
       response = await child.send(
         {
@@ -392,7 +402,7 @@ export class Prompting {
       else await this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
       throw error;
     } finally {
-      this.#asking.delete(promptId);
+      this.#ledger.answered(promptId);
     }
     if (outcome !== undefined) return await outcome;
     this.#ledger.refused(promptId);
@@ -493,6 +503,13 @@ interface Accepted {
 /** Resolves when no removed message is on its way into the transcript. Throws `link_failed`. */
 async function drained(child: Child): Promise<void> {
   await child.link.send({ kind: "drained" });
+}
+
+/** Whether waiting pushes must be handed over in another way after this failure of the prompt. */
+function leavesRest(error: unknown, { kind }: SessionState): boolean {
+  if (!(error instanceof WireError) || error.kind === "child_exited") return false;
+  // No pi is started for pushes if none was for the prompt.
+  return error.kind !== "budget_exceeded" || kind === "idle" || kind === "running";
 }
 
 function busy(why: string): WireError {

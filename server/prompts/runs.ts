@@ -72,6 +72,11 @@ export class Runs {
     return this.#run?.settled.promise ?? Promise.resolve();
   }
 
+  /** The active run. */
+  get runId(): string | undefined {
+    return this.#run?.facts.runId;
+  }
+
   /** The client whose prompt or push started the active run, if known. */
   get startedBy(): By | undefined {
     return this.#run?.facts.by;
@@ -139,9 +144,11 @@ export class Runs {
     this.#end(run, outcomeOf({ settledAborted: aborted, abortWasSent, last }));
   }
 
-  /** pi has ended. */
-  interrupt(): void {
-    if (this.#run !== undefined) this.#end(this.#run, "interrupted");
+  /** pi has ended. Returns whether a run was active. */
+  interrupt(): boolean {
+    if (this.#run === undefined) return false;
+    this.#end(this.#run, "interrupted");
+    return true;
   }
 
   /** Ends runs that were active in a former daemon. */

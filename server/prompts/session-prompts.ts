@@ -1,84 +1,73 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { WireError } from "../../protocol/errors.ts";
-import type { LostPrompt } from "../../protocol/session.ts";
 import { limits } from "../configuration/limits.ts";
-import type { SessionCosts } from "../context/cost/session-costs.ts";
 import { attributionOf } from "../core/attribution.ts";
-import { Idleness } from "../core/idleness.ts";
-import type { SessionCore } from "../core/session-core.ts";
-import type { Pushing } from "../delivery/pushing.ts";
+import type { SessionContext } from "../core/session-context.ts";
 import { Receipts } from "../delivery/session-receipts.ts";
-import type { Journal } from "../log/journal.ts";
+import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { checkSettled } from "../log/settled-check.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
-import { Prompting } from "./prompting.ts";
 import { assistantEnd } from "./run-outcome.ts";
 import { type RunStarter, Runs } from "./runs.ts";
 
 export interface SessionPromptsOptions {
-  readonly core: SessionCore;
-  readonly journal: Journal;
   readonly store: PromptStore;
-  readonly pushing: Pushing;
-  readonly costs: Pick<SessionCosts, "admitPrompt">;
-  readonly onLost: (lost: readonly LostPrompt[]) => void;
+  readonly tracker: Pick<DeliveryTracker, "starter">;
 }
 
-/** The prompts of one session, their outcomes, and the runs they start. */
+/** The prompts of one session, their outcomes, and the runs they start. `Prompting` sends them to pi. */
 export class SessionPrompts {
   readonly ledger: PromptLedger;
   readonly runs: Runs;
-  readonly prompting: Prompting;
-  readonly idleness: Idleness;
-  readonly #core: SessionCore;
-  readonly #pushing: Pushing;
+  readonly #session: SessionContext;
+  readonly #tracker: Pick<DeliveryTracker, "starter">;
   readonly #receipts = new Receipts();
   #isCompacting = false;
 
-  constructor({ core, journal, store, pushing, costs, onLost }: SessionPromptsOptions) {
-    this.#core = core;
-    this.#pushing = pushing;
-    const { sessionId } = core;
+  constructor(session: SessionContext, { store, tracker }: SessionPromptsOptions) {
+    this.#session = session;
+    this.#tracker = tracker;
+    const { sessionId, record, journal, events } = session;
     const receipts = this.#receipts;
-    this.idleness = new Idleness(() => this.#isIdle(pushing));
-    this.ledger = new PromptLedger({
+    const ledger = new PromptLedger({
       sessionId,
       store,
       receipts,
-      file: () => core.file,
+      file: () => record.stored.file,
       say: (prompt, by) => journal.say("prompt/updated", { ...attributionOf(by), prompt }),
-      onLost,
-      onChange: () => this.idleness.changed(),
+      onLost: (lostPrompts) => events.emit("changed", { lostPrompts }),
+      onChange: () => events.emit("workChanged"),
       ...limits.prompts,
     });
+    this.ledger = ledger;
     this.runs = new Runs({
       sessionId,
       store: store.runs,
       receipts,
       onStarted: ({ runId, promptIds, by }) => {
         receipts.tell(undefined, () => journal.say("run/started", { ...attributionOf(by), runId, promptIds }));
-        const { presumed } = this.ledger;
-        if (presumed !== undefined) this.ledger.accepted(presumed.promptId, "started", runId);
+        const { presumed } = ledger;
+        if (presumed !== undefined) ledger.accepted(presumed.promptId, "started", runId);
       },
-      onEnded: (end) => this.ledger.runEnded(end),
+      onEnded: (end) => ledger.runEnded(end),
       sayEnded: ({ by, text: _text, textTruncated: _truncated, ...end }) =>
         journal.say("run/ended", { ...attributionOf(by), ...end }),
     });
-    this.prompting = new Prompting(core, this.ledger, {
-      admitPrompt: () => costs.admitPrompt(),
-      beforePrompt: (child) => pushing.beforePrompt(child),
-      handOver: () => pushing.handOver(),
-    });
+  }
+
+  /** Whether every prompt is in the transcript, and pi does not compact. */
+  get isQuiet(): boolean {
+    return !this.#isCompacting && this.ledger.isQuiet;
   }
 
   /** The prompt or push that starts a run now, and its client. A run may begin before pi has answered its prompt. */
   starter(promptId: string | undefined): RunStarter | undefined {
     const prompt = promptId === undefined ? this.ledger.presumed : this.ledger.find(promptId);
-    if (prompt === undefined) return attributionOf(this.#pushing.starter() ?? onlyOne(this.prompting.asking));
-    return { promptId: prompt.promptId, ...attributionOf(prompt.by) };
+    if (prompt !== undefined) return { promptId: prompt.promptId, ...attributionOf(prompt.by) };
+    return attributionOf(this.#tracker.starter(this.#session.sessionId) ?? onlyOne(this.ledger.asking));
   }
 
   /**
@@ -87,8 +76,8 @@ export class SessionPrompts {
    * apart.
    */
   get owner(): By | undefined {
-    const { asking } = this.prompting;
-    return onlyOne(this.#core.runId === undefined ? asking : [this.runs.startedBy, ...asking]);
+    const { asking } = this.ledger;
+    return onlyOne(this.runs.runId === undefined ? asking : [this.runs.startedBy, ...asking]);
   }
 
   messageEnded(event: PiEvent): void {
@@ -97,17 +86,17 @@ export class SessionPrompts {
       this.runs.assistantEnded(end);
       return;
     }
-    const promptId = this.ledger.messageEnded(event, this.#core.runId);
+    const promptId = this.ledger.messageEnded(event, this.runs.runId);
     if (promptId !== undefined) this.runs.took(promptId);
   }
 
   /** pi reports that it has settled. If true, calls `onSettled` with pi's `aborted`. */
   settled(child: Child | undefined, event: PiEvent, onSettled: (aborted: boolean | undefined) => void): void {
     const { aborted } = event;
-    const { runId } = this.#core;
+    const { runId } = this.runs;
     if (child === undefined) return;
     checkSettled(child, this.runs.isActive, () => {
-      if (this.#core.runId === runId) onSettled(typeof aborted === "boolean" ? aborted : undefined);
+      if (this.runs.runId === runId) onSettled(typeof aborted === "boolean" ? aborted : undefined);
     });
   }
 
@@ -118,18 +107,12 @@ export class SessionPrompts {
 
   compacting(isOn: boolean): void {
     this.#isCompacting = isOn;
-    this.idleness.changed();
-  }
-
-  /** Ends prompts and runs of a former daemon. */
-  recover(): void {
-    this.runs.recover();
+    this.#session.events.emit("workChanged");
   }
 
   /** Resolves when the losses of a child's end are known. */
   async childEnded(): Promise<void> {
-    this.#isCompacting = false;
-    this.idleness.changed();
+    this.compacting(false);
     await this.ledger.childEnded();
     await this.told();
   }
@@ -142,13 +125,6 @@ export class SessionPrompts {
   /** Rejects all waits, because the session is over. */
   close(why: WireError): void {
     this.ledger.close(why);
-    this.idleness.close(why);
-  }
-
-  #isIdle(pushing: Pushing): boolean {
-    const { state, scope } = this.#core;
-    const isQuiet = state.kind === "idle" || state.kind === "hibernated" || state.kind === "crashed";
-    return isQuiet && !this.#isCompacting && scope.isEmpty && this.ledger.isQuiet && !pushing.wantsChild;
   }
 }
 

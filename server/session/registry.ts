@@ -49,7 +49,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
     readonly keepModelsMs: number;
-    readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
+    readonly calls: Omit<PiCallsOptions, "runDirectory" | "settingsFile">;
     readonly context: ContextsOptions["limits"];
     readonly idleAfterMs: number;
     readonly drainMs: number;
@@ -317,8 +317,7 @@ export class Registry {
   async #forget(session: Session): Promise<void> {
     const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended even if the store cannot record it now; failed writes are retried.
-    session.journal.close();
-    session.answers.forget();
+    session.forget();
     const { sessionId } = session;
     await Promise.allSettled([
       sessions.delete(sessionId),
@@ -363,23 +362,16 @@ export class Registry {
     const { sessions, prompts, tracker, dialogs, taker, logs, limits, spillDirectory, roots, spill, configuration } =
       this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
-    let session: Session | undefined;
-    session = new Session({
+    const session = new Session({
       ...limits,
       stored,
-      start: (current, sinks) => this.children.start(current, sinks, log),
-      // Later changes do not restore a closed session.
-      save: (current) => (session?.journal.isClosed === true ? Promise.resolve() : sessions.put(current)),
-      flush: (upTo) => sessions.flush(stored.sessionId, upTo),
+      sessions,
+      source: this.children,
+      contexts: this.contexts,
       prompts,
       tracker,
       taker,
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
-      succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
-      giveContext: (child, current, signal) => this.contexts.give(child, current, signal),
-      abandon: (current) => {
-        if (this.#sessions.get(current.sessionId) === current) void this.#track(this.#close(current)).catch(() => {});
-      },
       logs,
       dialogs,
       answers: { cache: this.#answers, store: sessions.answers, maxBytes: limits.maxCachedAnswerBytes },
@@ -389,14 +381,20 @@ export class Registry {
         runDirectory: this.#options.runDirectory,
         settingsFile: join(agentDirectoryOf(this.#options.env), "settings.json"),
       },
-      admitStart: () => this.children.admit(),
-      onChange: () => {
-        this.children.occupancy.changed();
-        if (this.#sessions.has(stored.sessionId)) this.watch.note(stored, "changed");
-      },
       log,
     });
+    session.events.on("changed", () => {
+      this.children.occupancy.changed();
+      if (this.#sessions.has(stored.sessionId)) this.watch.note(stored, "changed");
+    });
+    session.events.on("sessionSwitched", (child, hello, file) => this.files.succeed(session, child, hello, file));
+    // The callers of the failed start get its reason first.
+    session.events.on("contextLost", () => void session.startOver().then(() => this.#abandon(session)));
     return session;
+  }
+
+  #abandon(session: Session): void {
+    if (this.#sessions.get(session.sessionId) === session) void this.#track(this.#close(session)).catch(() => {});
   }
 
   #refuseMore(): void {

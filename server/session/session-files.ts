@@ -168,7 +168,7 @@ export class SessionFiles {
    * Creates a session, without a pi, from a branch of another one. Returns its id. Leaves nothing behind if that
    * fails.
    */
-  async branchOff(from: Session, leafId: string): Promise<string> {
+  async branchOff(from: StoredSession, leafId: string): Promise<string> {
     this.#options.directory.requireRoom();
     const now = new Date();
     const sessionId = uuidv7();
@@ -238,7 +238,7 @@ export class SessionFiles {
     }
     const isOpened = existsSync(file);
     const stored = {
-      ...heir(from, new Date()),
+      ...heir(from.stored, new Date()),
       ...directory.closed(sessionId),
       ...{ sessionId, file, generation: 0 },
       ...(isOpened ? { isOpened } : {}),
@@ -372,11 +372,11 @@ function rightsOf(stored: StoredSession): object {
 }
 
 /** The properties that a derived session inherits. */
-function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { name: _name, ...options } = from.stored.options;
+function heir(from: StoredSession, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
+  const { name: _name, ...options } = from.options;
   const at = now.getTime();
   return {
-    ...closedSession(from.stored),
+    ...closedSession(from),
     ...{ cwd: from.cwd, options, reservedSeq: 0, createdAt: at, updatedAt: at },
   };
 }

@@ -1,180 +1,239 @@
-import type { By } from "../../protocol/client-identity.ts";
+import { EventEmitter } from "node:events";
+import type { Logger } from "pino";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
-import { CachedAnswers } from "../children/cached-answers.ts";
+import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
+import { CachedAnswers, type CachedAnswersOptions } from "../children/cached-answers.ts";
 import { ChildLife } from "../children/child-life.ts";
 import { ChildReports } from "../children/child-reports.ts";
 import { ChildShutdown } from "../children/child-shutdown.ts";
-import type { ChildSupervisor } from "../children/child-supervisor.ts";
-import { PiCalls } from "../children/pi-calls.ts";
+import type { ChildSource } from "../children/child-source.ts";
+import { ChildSupervisor } from "../children/child-supervisor.ts";
+import { PiCalls, type PiCallsOptions } from "../children/pi-calls.ts";
+import type { ResponsivenessLimits } from "../children/responsiveness.ts";
+import type { StartRateLimits } from "../children/start-rate-limit.ts";
+import { limits } from "../configuration/limits.ts";
 import { SessionCosts } from "../context/cost/session-costs.ts";
+import { type ContextTransport, InitialContext } from "../context/initial-context.ts";
 import { PartCalls } from "../context/part-calls.ts";
-import type { SessionContext } from "../context/session-context.ts";
+import type { PartsConfiguringOptions } from "../context/parts-configuring.ts";
 import { Attribution, attributionOf, changedBy } from "../core/attribution.ts";
-import type { Control } from "../core/control.ts";
-import type { SessionCore, StartPurpose } from "../core/session-core.ts";
-import { sessionInfo } from "../core/session-info.ts";
+import { Control } from "../core/control.ts";
+import { Idleness } from "../core/idleness.ts";
+import type { SessionChange, SessionContext, SessionEmitter } from "../core/session-context.ts";
+import type { StartPurpose } from "../core/session-core.ts";
 import { SessionRecord } from "../core/session-record.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { type Custody, custodyOf } from "../custody/custody.ts";
-import { lossOf } from "../custody/ephemeral.ts";
 import { Succession } from "../custody/succession.ts";
 import { Pushing } from "../delivery/pushing.ts";
-import type { Dialogs } from "../dialogs/dialogs.ts";
-import type { SerialQueue } from "../lib/serial-queue.ts";
+import { Retry } from "../delivery/retry.ts";
+import type { DeliveryTracker } from "../delivery/tracker.ts";
+import { defaultPolicy } from "../dialogs/dialog-policy.ts";
+import type { DialogRegistry } from "../dialogs/dialog-registry.ts";
+import { Dialogs } from "../dialogs/dialogs.ts";
+import { systemClock } from "../lib/monotonic-clock.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
 import { EventBackfill } from "../log/event-backfill.ts";
 import { Journal, type SubscribeOptions } from "../log/journal.ts";
+import type { Logs } from "../log/logs.ts";
 import { ProviderWatch } from "../log/provider-watch.ts";
 import { type SessionSnapshot, takeSnapshot } from "../log/snapshot.ts";
 import type { Subscriber } from "../log/subscription.ts";
-import type { Child } from "../pi/child.ts";
-import { readyState } from "../pi/ready-state.ts";
-import type { Prompting } from "../prompts/prompting.ts";
+import type { Child, ChildLimits } from "../pi/child.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
+import { Prompting } from "../prompts/prompting.ts";
 import { SessionPrompts } from "../prompts/session-prompts.ts";
-import type { StoredSession } from "../store/sessions.ts";
-import { dialogsOf } from "./session-dialogs.ts";
-import type { SessionOptions } from "./session-options.ts";
-import { contextOf, controlOf, queueOf, recount, resumeIn, supervisorOf } from "./session-parts.ts";
+import type { PromptStore } from "../store/prompts.ts";
+import type { SessionStore, StoredSession } from "../store/sessions.ts";
+
+export interface SessionOptions {
+  readonly stored: StoredSession;
+  /** Stores changes of the session's record. */
+  readonly sessions: Pick<SessionStore, "put" | "flush">;
+  readonly prompts: PromptStore;
+  readonly tracker: DeliveryTracker;
+  readonly logs: Logs;
+  readonly dialogs: DialogRegistry;
+  /** Starts pi for the session. */
+  readonly source: Pick<ChildSource, "start" | "admit">;
+  readonly contexts: ContextTransport;
+  /** The owner recorded in leases of session files. */
+  readonly taker: LeaseTaker;
+  /** Creates a session from the branch of this one that ends with the entry, and returns its id. */
+  readonly branchOff: (from: StoredSession, leafId: string) => Promise<string>;
+  /** Bytes read from the end of pi's session file for a backfill. */
+  readonly maxRefillBytes: number;
+  /** The messages of a snapshot. */
+  readonly maxSnapshotBytes: number;
+  /** Maximum size of one reported message list or payload. */
+  readonly maxProviderBodyBytes: number;
+  /** Maximum number of waiting calls. */
+  readonly maxWaitingCalls: number;
+  readonly calls: PiCallsOptions;
+  /** pi's last answers, of all sessions. */
+  readonly answers: Pick<CachedAnswersOptions, "cache" | "store" | "maxBytes">;
+  readonly parts: Omit<PartsConfiguringOptions, "record" | "journal">;
+  /** For sessions that do not set it. */
+  readonly idleAfterMs: number;
+  readonly child: Pick<ChildLimits, "startTimeoutMs" | "maxRecordBytes">;
+  readonly responsiveness: ResponsivenessLimits;
+  /** Limits on starts of its pi. */
+  readonly rates: StartRateLimits;
+  readonly log: Logger;
+}
 
 /**
  * A durable conversation: one pi session file for its lifetime. It survives its children; the next prompt or push
- * starts one.
+ * starts one. Parts take what exists when they are made; what comes later subscribes to the session's events.
  */
-export class Session implements SessionCore {
+export class Session {
+  readonly events: SessionEmitter;
   readonly scope: SerialQueue;
+  readonly attribution: Attribution;
+  /** The session's notifications and subscribers. */
+  readonly journal: Journal;
+  readonly context: InitialContext;
+  readonly control: Control;
+  readonly prompts: SessionPrompts;
+  readonly dialogs: Dialogs;
   readonly pushing: Pushing;
   readonly calls: PiCalls;
   readonly parts: PartCalls;
   readonly answers: CachedAnswers;
   readonly costs: SessionCosts;
-  readonly prompts: SessionPrompts;
+  readonly prompting: Prompting;
+  readonly idleness: Idleness;
   readonly supervisor: ChildSupervisor;
-  readonly control: Control;
-  readonly attribution = new Attribution();
   readonly succession: Succession;
-  readonly dialogs: Dialogs;
-  readonly context: SessionContext;
   readonly #options: SessionOptions;
-  readonly #journal: Journal;
   readonly #record: SessionRecord;
-  readonly #backfill: EventBackfill;
-  /** The first child that this daemon starts. */
-  readonly #firstGeneration: number;
-  readonly #provider: ProviderWatch;
-  readonly #life: ChildLife;
   readonly #custody: Custody;
+  readonly #life: ChildLife;
   readonly #reports: ChildReports;
   readonly #shutdown: ChildShutdown;
-  /** Resolves when the end of the last child has been reported in full. */
-  #lastEnded: Promise<void> = Promise.resolve();
 
   constructor(options: SessionOptions) {
+    const { stored, sessions, tracker, source, child, log } = options;
+    const { sessionId } = stored;
     this.#options = options;
-    const { sessionId, generation } = options.stored;
-    this.#record = new SessionRecord(options.stored, options.save);
-    this.#firstGeneration = generation + 1;
-    const { epoch } = this.#record;
-    const eventLog = options.logs.open(sessionId, epoch, this.#record.numbers(options.flush));
+
+    const record = new SessionRecord(stored, (current) => sessions.put(current));
+    const { epoch } = record;
+    const numbers = record.numbers((upTo) => sessions.flush(sessionId, upTo));
+    const eventLog = options.logs.open(sessionId, epoch, numbers);
     const onFault = (err: unknown, subscriberId: string): void =>
-      options.log.error({ err, subscriberId }, "a subscriber failed and was removed");
-    this.#journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
-    const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
-    const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
-    this.#backfill = new EventBackfill({ log: eventLog, record, maxBytes, logger: log });
-    this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
-    const made = { options, record: this.#record, journal: this.#journal };
-    const contextLost = (): void => void this.#life.startOver().then(() => options.abandon(this));
-    this.context = contextOf(made, () => this.#publish({ restored: true }), contextLost);
-    this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
-    this.scope = queueOf(options, () => this.prompts.idleness.changed());
-    this.control = controlOf(made, () => this.dialogs.ownersChanged());
-    this.supervisor = supervisorOf(made, this, {
-      life: () => this.#life,
-      onChange: () => this.#publish(),
-      beforeEnd: (child) => this.answers.ask(child),
+      log.error({ err, subscriberId }, "a subscriber failed and was removed");
+    const journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
+    const events: SessionEmitter = new EventEmitter();
+    const scope = queueOf(options.maxWaitingCalls, events);
+    const attribution = new Attribution();
+    const context: SessionContext = { sessionId, record, journal, events, attribution, scope, log };
+
+    const backfill = new EventBackfill({
+      log: eventLog,
+      record: (entry) => journal.record(entry, Math.max(1, record.stored.generation), false),
+      maxBytes: options.maxRefillBytes,
+      logger: log,
     });
-    this.pushing = new Pushing(this, options.tracker, this.supervisor.retry, log);
-    this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
-    this.parts = new PartCalls(this, {
-      ...{ ...options.child, ...options.parts, ...made, log },
-      by: () => this.attribution.by,
+    const provider = new ProviderWatch({ journal, maxBodyBytes: options.maxProviderBodyBytes, log });
+    const control = controlOf(context);
+    const custody = custodyOf(context, {
+      taker: options.taker,
+      branchOff: (leafId) => options.branchOff(record.stored, leafId),
     });
-    this.answers = new CachedAnswers({ ...options.answers, record: this.#record, parts: this.parts, log });
-    this.costs = new SessionCosts(this, { record: this.#record, parts: this.parts, log });
-    this.prompts = new SessionPrompts({
-      ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing, costs: this.costs },
-      onLost: (lostPrompts) => this.#publish({ lostPrompts }),
+    const initialContext = new InitialContext(context, options.contexts);
+    const prompts = new SessionPrompts(context, { store: options.prompts, tracker });
+
+    const { rates: startRate } = options;
+    const life = new ChildLife(context, { source, startRate, custody, initialContext, backfill, prompts });
+    const dialogs = dialogsOf(context, { registry: options.dialogs, journal, life, control, prompts, tracker });
+    const retry = new Retry({
+      again: () => events.emit("retryDue"),
+      pushWaits: () => tracker.wantsChild(sessionId),
+      admit: () => source.admit(),
+      onChange: () => events.emit("changed"),
     });
-    this.#life = new ChildLife({
-      runs: this.prompts.runs,
-      startRate: options.rates,
-      start: (signal, onPi) => this.#start(signal, onPi),
-      onReady: (child) => {
-        this.#provider.attach(child);
-        this.dialogs.childReady();
-        this.parts.tools.look(child);
-      },
-      resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
-      leave: (end) => {
-        // From here on pi cannot receive answers.
-        this.dialogs.endAll("hibernate");
-        return this.#shutdown.leave(end);
-      },
-      onEnded: (child, exit, hadRun) => {
-        this.#lastEnded = this.#childEnded(child, exit, hadRun);
-      },
-      onChange: () => {
-        this.#record.touch();
-        this.#publish();
-        const { kind } = this.#life.state;
-        if (kind === "closing") this.dialogs.endAll("close");
-        if (kind === "hibernated" || kind === "crashed") this.answers.save();
-        this.prompts.idleness.changed();
-      },
+    const pushing = new Pushing(context, life, { tracker, retry });
+    const parts = new PartCalls(life, {
+      ...options.parts,
+      startTimeoutMs: child.startTimeoutMs,
+      record,
+      journal,
+      by: () => attribution.by,
       log,
     });
-    const own = { record: this.#record, journal: this.#journal, life: this.#life, custody: this.#custody };
-    this.dialogs = dialogsOf({
-      options,
-      ...own,
-      control: this.control,
-      owner: () => this.prompts.owner,
-      onPending: () => this.#publish(),
+    const answers = new CachedAnswers(context, { ...options.answers, parts });
+    const costs = new SessionCosts(life, { record, parts, log });
+    const { idleAfterMs, responsiveness } = options;
+    const supervisor = new ChildSupervisor(context, {
+      life,
+      pushing,
+      retry,
+      answers,
+      dialogs,
+      journal,
+      idleAfterMs,
+      responsiveness,
     });
-    const { prompts, dialogs, control, supervisor, scope } = this;
-    const parts = { ...own, prompts, dialogs, control, supervisor, scope, tracker: options.tracker, log };
-    this.#reports = new ChildReports({
-      ...parts,
-      parts: this.parts,
-      costs: this.costs,
-      backfill: this.#backfill,
-      provider: this.#provider,
-      runStarted: () => void this.runStarted(),
-      publish: () => this.#publish(),
-      resume: (child) => resumeIn(this, child, log),
-      succeed: (child, hello, file) => options.succeed(this, child, hello, file),
+    const idleness = idlenessOf(context, { life, prompts, pushing });
+    const reports = new ChildReports(context, {
+      journal,
+      backfill,
+      provider,
+      prompts,
+      dialogs,
+      life,
+      custody,
+      tracker,
+      pushing,
+      supervisor,
+      parts,
+      costs,
     });
-    this.#shutdown = new ChildShutdown({
-      ...parts,
-      lastEnded: () => this.#lastEnded,
-      beforeEnd: (child) => this.answers.ask(child),
-    });
-    this.succession = new Succession({
-      ...{ ...parts, startTimeoutMs: options.child.startTimeoutMs, maxHeldBytes: options.child.maxRecordBytes },
-      sinks: (generation) => this.#reports.sinks(generation),
-      childEnded: (child, exit) => void this.#childEnded(child, exit, false),
-      refresh: (child) => this.refresh(child),
-      resume: (child) => {
-        this.parts.took(child);
-        resumeIn(this, child, log);
-      },
-      wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
-    });
-  }
 
-  get prompting(): Prompting {
-    return this.prompts.prompting;
+    this.events = events;
+    this.scope = scope;
+    this.attribution = attribution;
+    this.journal = journal;
+    this.context = initialContext;
+    this.control = control;
+    this.prompts = prompts;
+    this.dialogs = dialogs;
+    this.pushing = pushing;
+    this.calls = new PiCalls(life, options.calls);
+    this.parts = parts;
+    this.answers = answers;
+    this.costs = costs;
+    this.prompting = new Prompting(life, { ledger: prompts.ledger, dialogs, pushing, costs });
+    this.idleness = idleness;
+    this.supervisor = supervisor;
+    this.succession = new Succession(context, {
+      life,
+      custody,
+      pushing,
+      parts,
+      startTimeoutMs: child.startTimeoutMs,
+      maxHeldBytes: child.maxRecordBytes,
+    });
+    this.#record = record;
+    this.#custody = custody;
+    this.#life = life;
+    this.#reports = reports;
+    this.#shutdown = new ChildShutdown(context, {
+      journal,
+      life,
+      custody,
+      dialogs,
+      prompts,
+      idleness,
+      control,
+      retry,
+      tracker,
+      answers,
+      reports,
+    });
+    events.on("changed", (change) => this.#publish(change));
   }
 
   get sessionId(): string {
@@ -199,50 +258,48 @@ export class Session implements SessionCore {
 
   /** `session_lost`, once its pi is lost and cannot be replaced. */
   get loss(): WireError | undefined {
-    return lossOf(this.#record.stored, this.state);
+    return this.#life.loss;
   }
 
   get runId(): string | undefined {
     return this.#life.runId;
   }
 
-  get runsStarted(): number {
-    return this.#life.runsStarted;
-  }
-
+  /** The session as clients see it. */
   info(): SessionInfo {
-    return sessionInfo({
-      facts: this.#record.facts(),
-      state: this.#life.state,
-      isLost: this.loss !== undefined,
-      supervisor: this.supervisor.facts(),
-      cursor: this.#journal.cursor,
-      epoch: this.#journal.epoch,
+    const { state } = this;
+    const control = this.control.state;
+    const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
+    return {
+      ...this.#record.facts(),
+      ...(this.loss === undefined ? {} : { ephemeral: "lost" as const }),
+      state: state.kind,
+      ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
+      ...(state.kind === "running" ? { runId: state.runId } : {}),
+      ...this.supervisor.facts(),
+      cursor: this.journal.cursor,
+      epoch: this.journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
-      control: this.control.state,
+      ...(control.policy === "shared" && control.controller === undefined ? {} : { control }),
       pendingDialogs: this.dialogs.summaries(),
-      lostPrompts: this.prompts.ledger.lost,
-    });
-  }
-
-  /** The session's notifications and subscribers. */
-  get journal(): Journal {
-    return this.#journal;
+      lostPrompts: [...this.prompts.ledger.lost],
+      ...(exit === undefined ? {} : { exit }),
+    };
   }
 
   /** As {@link Journal.subscribe}. */
   subscribe(subscriber: Subscriber, options?: SubscribeOptions): number {
-    return this.#journal.subscribe(subscriber, options);
+    return this.journal.subscribe(subscriber, options);
   }
 
   /** Assigns a subscriber to its client. Dialogs for its former id become open to all clients. */
   subscriberNamed(subscriberId: string, clientId: string): void {
-    if (this.#journal.subscriptions.named(subscriberId, clientId)) this.dialogs.ownersChanged();
+    if (this.journal.subscriptions.named(subscriberId, clientId)) this.dialogs.ownersChanged();
   }
 
   unsubscribe(subscriberId: string): boolean {
     this.supervisor.hibernation.letGo(subscriberId);
-    return this.#journal.unsubscribe(subscriberId);
+    return this.journal.unsubscribe(subscriberId);
   }
 
   /** The session's current state, with the matching cursor. Throws `child_exited`. */
@@ -257,61 +314,35 @@ export class Session implements SessionCore {
 
   /** Reports a delivery to the session's subscribers. */
   deliveryChanged(delivery: Delivery): void {
-    this.#journal.say("delivery/updated", { ...attributionOf(changedBy(delivery)), delivery });
-    this.prompts.idleness.changed();
+    this.journal.say("delivery/updated", { ...attributionOf(changedBy(delivery)), delivery });
+    this.events.emit("workChanged");
   }
 
-  async awake(purpose: StartPurpose = "work"): Promise<Child> {
-    if (this.loss !== undefined) throw this.loss;
-    const { child } = this.#life;
-    if (child !== undefined && this.runId === undefined && purpose !== "reading") {
-      const found = await this.#custody.check(child);
-      if (found !== "ready") await this.#life.endChild();
-      if (found instanceof WireError) throw found;
-    }
-    return await this.#life.awake(purpose);
+  /** As {@link SessionCore.awake}. */
+  awake(purpose?: StartPurpose): Promise<Child> {
+    return this.#life.awake(purpose);
   }
 
+  /** Resolves when no start is in progress, whatever its outcome. */
   startOver(): Promise<void> {
     return this.#life.startOver();
   }
 
-  runStarted(promptId?: string, by?: By): string {
-    const starter = by === undefined ? this.prompts.starter(promptId) : { by };
-    const runId = this.attribution.during(starter?.by, () => this.#life.runStarted(starter));
-    if (promptId !== undefined) this.prompts.runs.took(promptId);
-    return runId;
-  }
-
-  abortSent(by?: By): void {
-    this.prompts.runs.abortSent(by);
-  }
-
-  nextRun(): Promise<void> {
-    return this.#life.nextRun();
-  }
-
+  /** Resolves when no run is active. */
   settled(): Promise<void> {
     return this.#life.settled();
   }
 
+  /** Resolves when the last child has been cleaned up. */
   cleaned(): Promise<void> {
     return this.#life.cleaned();
   }
 
-  /** Reads pi's state again after a possible change. */
-  async refresh(child: Child): Promise<void> {
-    this.#record.take(readyState((await child.send({ type: "get_state" })).data));
-    this.#publish();
-  }
-
   /** Recovers after another daemon: entries that its child had not written are lost. */
   async recover(): Promise<void> {
-    this.prompts.recover();
-    this.dialogs.recover();
-    await recount(this, this.#record, this.#options, Date.now());
-    if (this.#journal.lost !== undefined) await this.#backfill.run(this.file);
-    if (this.#record.stored.fileMark?.isOpen === true) await this.#shutdown.leave(() => this.#custody.orphaned());
+    await this.#reports.recover();
+    const { generation, fileMark } = this.stored;
+    if (fileMark?.isOpen === true) await this.#custody.leave(generation, () => this.#custody.orphaned());
   }
 
   /** Resolves when the session's record is on disk. */
@@ -346,40 +377,99 @@ export class Session implements SessionCore {
     return this.#shutdown.reload();
   }
 
-  async #start(signal: AbortSignal, onPi: () => void): Promise<Child> {
-    await this.#custody.begin(this.#record.stored.generation + 1);
-    const generation = this.#record.nextGeneration();
-    this.dialogs.childStarting();
-    try {
-      const sinks = this.#reports.sinks(generation);
-      const { child, ready } = await this.#options.start(this.#record.stored, { signal, onPi, ...sinks });
-      await this.context.give(child, generation, signal);
-      this.#custody.started(child, generation);
-      this.#record.take(ready);
-      // The child of a killed daemon may have written until the end.
-      if (this.#journal.lost !== undefined && generation === this.#firstGeneration) await this.#backfill.run(this.file);
-      return child;
-    } catch (error) {
-      await this.#custody.notStarted();
-      throw error;
-    }
+  /** The session has ended, or was never created: stores and reports nothing more. */
+  forget(): void {
+    this.#record.close();
+    this.journal.close();
+    this.answers.forget();
   }
 
-  async #childEnded(child: Child, exit: ChildExit, hadRun: boolean): Promise<void> {
-    this.#reports.childEnded();
-    this.#provider.childEnded(child, exit.at);
-    this.dialogs.childEnded(child);
-    this.#journal.pending([]);
-    await recount(this, this.#record, this.#options, exit.at);
-    if (!exit.expected) await this.#backfill.run(this.file);
-    this.supervisor.childEnded(exit, hadRun);
-    if (exit.expected) await this.#journal.rest();
-  }
-
-  #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
+  #publish(change: SessionChange = {}): void {
     // The cursor after the frame is the frame's own seq.
-    const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    this.#journal.say("session/updated", { ...attributionOf(this.attribution.by), session, ...more });
-    this.#options.onChange();
+    const session = { ...this.info(), cursor: this.journal.cursor + 1 };
+    this.journal.say("session/updated", { ...attributionOf(this.attribution.by), session, ...change });
   }
+}
+
+function queueOf(maxWaiting: number, events: SessionEmitter): SerialQueue {
+  const onFull = (): WireError =>
+    new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 });
+  return new SerialQueue({ maxWaiting, onFull, onEmpty: () => events.emit("workChanged") });
+}
+
+function controlOf({ sessionId, record, journal, events }: SessionContext): Control {
+  return new Control({
+    sessionId,
+    policy: record.stored.control ?? "shared",
+    onPolicy: (policy) => record.governedBy(policy),
+    say: (control, change, by) => {
+      journal.say("session/controlChanged", { ...attributionOf(by), control, change });
+      events.emit("controlChanged");
+    },
+    graceMs: limits.controlGraceMs,
+  });
+}
+
+interface DialogParts {
+  readonly registry: DialogRegistry;
+  readonly journal: Journal;
+  readonly life: ChildLife;
+  readonly control: Control;
+  readonly prompts: SessionPrompts;
+  readonly tracker: DeliveryTracker;
+}
+
+function dialogsOf(
+  { sessionId, record, events, log }: SessionContext,
+  { registry, journal, life, control, prompts, tracker }: DialogParts,
+): Dialogs {
+  const { subscriptions } = journal;
+  const dialogs = new Dialogs({
+    sessionId,
+    registry,
+    policy: record.stored.dialogPolicy ?? defaultPolicy,
+    clock: systemClock,
+    say: (method, params) => journal.say(method, params),
+    responders: () => subscriptions.answerers,
+    owner: () => prompts.owner,
+    isResponder: (clientId) => subscriptions.isAnswerer(clientId) && control.allows(clientId),
+    announce: (child, dialog) => {
+      // A child that belongs to another session has other extensions.
+      if (life.child !== child) return undefined;
+      return life.child.link.send({ kind: "dialog", ...dialog, reason: "no_responder" }).then(
+        () => {},
+        (err: unknown) => log.warn({ err }, "cannot tell extensions that no client can answer a dialog"),
+      );
+    },
+    runId: () => life.runId,
+    generation: () => record.stored.generation,
+    child: () => life.child,
+    onPending: () => events.emit("changed"),
+    onRunWaits: (isWaiting) => tracker.runWaits(sessionId, isWaiting),
+    log,
+  });
+  subscriptions.onAnswerers(() => dialogs.respondersChanged());
+  events.on("controlChanged", () => dialogs.ownersChanged());
+  events.on("stateChanged", ({ kind }) => {
+    if (kind === "closing") dialogs.endAll("close");
+  });
+  return dialogs;
+}
+
+interface WorkParts {
+  readonly life: ChildLife;
+  readonly prompts: SessionPrompts;
+  readonly pushing: Pushing;
+}
+
+function idlenessOf({ scope, events }: SessionContext, { life, prompts, pushing }: WorkParts): Idleness {
+  const isIdle = (): boolean => {
+    const { kind } = life.state;
+    const isQuiet = kind === "idle" || kind === "hibernated" || kind === "crashed";
+    return isQuiet && scope.isEmpty && prompts.isQuiet && !pushing.wantsChild;
+  };
+  const idleness = new Idleness(isIdle);
+  events.on("workChanged", () => idleness.changed());
+  events.on("stateChanged", () => idleness.changed());
+  return idleness;
 }

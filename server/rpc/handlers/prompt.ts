@@ -16,7 +16,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
   const prompt = async (params: Params<"session/steer">, ifRunning: IfRunning, call: Call): Promise<PromptResult> => {
     const { sessionId, text, images, wait, timeoutMs = defaultWaitMs } = params;
     const session = registry.get(sessionId);
-    const { prompting, ledger } = session.prompts;
+    const { prompting } = session;
+    const { ledger } = session.prompts;
     const { signal, by, subject } = call;
     const promptId = params.promptId ?? subject?.id;
     const result = await prompting.prompt({
@@ -74,14 +75,14 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "prompt/cancel": async ({ promptId }, { signal, by }) => {
       const known = registry.findPrompt(promptId);
       if (known === undefined) throw promptNotFound(promptId);
-      const { prompting, ledger } = registry.get(known.sessionId).prompts;
+      const { prompting, prompts } = registry.get(known.sessionId);
       await unlessAborted(prompting.cancel(promptId, signal, by), signal);
-      const prompt = await ledger.decided(promptId);
+      const prompt = await prompts.ledger.decided(promptId);
       return { cancelled: prompt.state === "withdrawn", prompt: shown(prompt, true) };
     },
     "session/waitForIdle": async ({ sessionId, timeoutMs = defaultWaitMs }, { signal }) => {
       const session = registry.get(sessionId);
-      await session.prompts.idleness.wait(timeoutMs, signal);
+      await session.idleness.wait(timeoutMs, signal);
       const { state, cursor } = session.info();
       return { state, cursor };
     },

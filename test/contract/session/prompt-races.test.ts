@@ -38,7 +38,7 @@ async function course(seed: number): Promise<Racecourse & AsyncDisposable> {
       await moves.settle().catch(() => {});
       await session.settled();
       if (!session.prompts.ledger.isQuiet) await moves.clearQueue();
-      await session.prompts.idleness.wait(20_000, never);
+      await session.idleness.wait(20_000, never);
       await session.prompts.told();
     },
     stateOf: async (promptId) => session.prompts.ledger.find(promptId)?.state,

@@ -256,7 +256,7 @@ describe("a run", () => {
 });
 
 describe("waiting until a session is idle", () => {
-  const idle = (of: Session, timeoutMs: number, signal = never) => of.prompts.idleness.wait(timeoutMs, signal);
+  const idle = (of: Session, timeoutMs: number, signal = never) => of.idleness.wait(timeoutMs, signal);
 
   test("ends at once where nothing is on, and behind the run that is", async () => {
     await using core = await startCore();
@@ -321,7 +321,7 @@ describe("a pi that does not answer", () => {
     process.kill(state.child.pid, "SIGCONT");
     // What was given to pi has its run, and the abort comes behind it; the prompt that waited was never written.
     await over(created, "mine");
-    await created.prompts.idleness.wait(20_000, never);
-    expect(created.runsStarted).toBe(1);
+    await created.idleness.wait(20_000, never);
+    expect(created.prompts.runs.started).toBe(1);
   });
 });

@@ -66,7 +66,7 @@ test("a branch that could not be stored is no session: nobody is told of it, and
   registry.watch.add(list);
   connection.fail("open", forever);
   connection.fail("BEGIN", forever);
-  expect(await kindOf(registry.files.branchOff(session, "e1"))).toBe("store_failed");
+  expect(await kindOf(registry.files.branchOff(session.stored, "e1"))).toBe("store_failed");
   expect(registry.all()).toEqual([session]);
   // Neither the branch nor a lease on it.
   const left = readdirSync(dirname(session.file)).filter((name) => !name.includes(session.sessionId));
@@ -74,7 +74,7 @@ test("a branch that could not be stored is no session: nobody is told of it, and
   connection.fail("open", 0);
   connection.fail("BEGIN", 0);
   // Until the store is back it is as before.
-  await expect.poll(() => kindOf(registry.files.branchOff(session, "e1"))).toBe("done");
+  await expect.poll(() => kindOf(registry.files.branchOff(session.stored, "e1"))).toBe("done");
   const [branched, ...others] = registry.all();
   expect([branched?.info().state, others]).toEqual(["hibernated", [session]]);
   await list.until(({ params }) => params.sessionId === branched?.sessionId);

@@ -1,6 +1,8 @@
+import { EventEmitter } from "node:events";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Succession, type SuccessionParts } from "../../../server/custody/succession.ts";
+import type { SessionContext } from "../../../server/core/session-context.ts";
+import { Succession } from "../../../server/custody/succession.ts";
 import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 import type { Child } from "../../../server/pi/child.ts";
 
@@ -23,19 +25,20 @@ function takeOver() {
     },
     cleaned: exited.promise,
   } as unknown as Child;
-  const parts = {
+  const session = {
     record: { stored, nextGeneration: () => 2 },
-    life: { take: () => {}, child },
-    custody: { tookOver: async () => {} },
     scope: new SerialQueue({ maxWaiting: 1, onFull: () => new Error("full") }),
+    events: new EventEmitter(),
+    log: pino({ level: "silent" }),
+  } as unknown as SessionContext;
+  const succession = new Succession(session, {
+    life: { take: () => {}, giveAway: () => {}, refresh: async () => {}, canTake: true, child },
+    custody: { gaveAway: () => {}, tookOver: async () => {} },
+    pushing: { handOver: async () => {}, resume: async () => {}, wantsChild: false },
+    parts: { took: () => {} },
     startTimeoutMs: 120_000,
     maxHeldBytes: 1_000,
-    sinks: () => ({}),
-    refresh: async () => {},
-    resume: () => {},
-    log: pino({ level: "silent" }),
-  } as unknown as SuccessionParts;
-  const succession = new Succession(parts);
+  });
   const verified = succession.takeOver(child);
   return { answer, verified, taken: succession.taken, stops: () => stops };
 }

@@ -1,0 +1,95 @@
+import type { EventEmitter } from "node:events";
+import type { Logger } from "pino";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { NotificationName } from "../../protocol/notifications.ts";
+import type { ChildExit, LostPrompt } from "../../protocol/session.ts";
+import type { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child, ChildSinks } from "../pi/child.ts";
+import type { Hello } from "../pi/link.ts";
+import type { PiEvent } from "../pi/records.ts";
+import type { RecordDiagnostic } from "../pi/router.ts";
+import type { Attribution } from "./attribution.ts";
+import type { StartPurpose } from "./session-core.ts";
+import type { SessionRecord } from "./session-record.ts";
+import type { SessionState } from "./session-state.ts";
+
+/** What the parts of a session share. It exists before them. */
+export interface SessionContext {
+  readonly sessionId: string;
+  readonly record: SessionRecord;
+  readonly journal: SessionJournal;
+  readonly events: SessionEmitter;
+  readonly attribution: Attribution;
+  /** Serialises all writes to the session's pi. */
+  readonly scope: SerialQueue;
+  readonly log: Logger;
+}
+
+/** The numbered notifications of a session. */
+export interface SessionJournal {
+  /** Whether the session is closed permanently. */
+  readonly isClosed: boolean;
+  say(method: NotificationName, params: Readonly<Record<string, unknown>>): void;
+}
+
+/** Listeners are called synchronously, in the order of their subscriptions. */
+export type SessionEmitter = EventEmitter<SessionEvents>;
+
+export interface SessionEvents {
+  /** Clients must be told the new state of the session. */
+  changed: [details?: SessionChange];
+  /** Work of the session has begun or ended, so that it may be idle. */
+  workChanged: [];
+  stateChanged: [state: SessionState];
+  /** The control lease or policy has changed. */
+  controlChanged: [];
+  /** A failed action is due again. */
+  retryDue: [];
+  childStarting: [];
+  /** The child reads its stdin and is not in use yet. */
+  childReady: [child: Child];
+  /** Follows `childReady` for a child that this session has started. */
+  childStarted: [start: ChildStarted];
+  /** The child is about to be ended, so pi can no longer receive answers. */
+  childLeaving: [];
+  childEnded: [end: ChildEnded];
+  /** A record of pi. `isDelta`: a high-rate record, whose `event` is undefined. */
+  record: [generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean];
+  /** A frame of the helper. */
+  frame: [generation: number, frame: OutwardFrame];
+  diagnostic: [generation: number, diagnostic: RecordDiagnostic];
+  /** A hello of the child names another session, with this file. */
+  sessionSwitched: [child: Child, hello: Hello, file: string];
+  /** The context with which the session began is lost. Emitted during the start that fails for it. */
+  contextLost: [];
+}
+
+/** Details of a change, in addition to the session's state. */
+export interface SessionChange {
+  readonly lostPrompts?: readonly LostPrompt[];
+  /** The current pi has the context of the session, but nothing of the later conversation. */
+  readonly restored?: true;
+}
+
+export interface ChildStarted {
+  readonly child: Child;
+  readonly purpose: StartPurpose;
+  /** Callers that wait for the child also wait for this work. Its rejection is the outcome of their wait. */
+  readonly waitUntil: (work: Promise<void>) => void;
+}
+
+export interface ChildEnded {
+  readonly child: Child;
+  readonly exit: ChildExit;
+  /** Whether a run was active. */
+  readonly hadRun: boolean;
+}
+
+/** Sinks that emit the reports of a child as events of its session. */
+export function childSinks(events: SessionEmitter, generation: number): ChildSinks {
+  return {
+    onEvent: (record, event, isDelta) => events.emit("record", generation, record, event, isDelta),
+    onFrame: (frame) => events.emit("frame", generation, frame),
+    onDiagnostic: (diagnostic) => events.emit("diagnostic", generation, diagnostic),
+  };
+}
