@@ -8,8 +8,7 @@ import { Spill } from "./context/spill.ts";
 import { StartError } from "./lib/start-error.ts";
 import { agentDirectoryOf, sessionRoot } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
-import type { Registry } from "./session/registry.ts";
-import { isAnyUnwritten } from "./session/unwritten.ts";
+import type { SessionDirectory } from "./session/session-directory.ts";
 import type { StateDirectory } from "./state-directory.ts";
 import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
@@ -48,23 +47,16 @@ export function namedStartError(error: unknown, stateDir: string): unknown {
   return error;
 }
 
-/** Removes texts that no session refers to. `sessions` is called later, when it exists. */
-export function spillOf(
-  state: StateDirectory,
-  env: NodeJS.ProcessEnv,
-  sessions: () => Registry | undefined,
-  log: Logger,
-): Spill {
+/** Removes texts that no session refers to. */
+export function spillOf(state: StateDirectory, env: NodeJS.ProcessEnv, sessions: SessionDirectory, log: Logger): Spill {
   return new Spill({
     directory: state.spillDirectory,
     notes: state.spillNotes,
     sessionRoot: sessionRoot(env),
-    isAnyUnwritten: () => {
-      const registry = sessions();
-      return registry === undefined || isAnyUnwritten(registry);
-    },
+    isAnyUnwritten: () => sessions.isAnyUnwritten,
     sessions: () =>
-      (sessions()?.all() ?? [])
+      sessions
+        .all()
         .filter(({ stored }) => stored.ephemeral !== true)
         .map(({ stored: { file, options } }) => ({
           directory: dirname(file),

@@ -51,6 +51,7 @@ import { asleepIn, authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { Registry } from "./session/registry.ts";
+import { SessionDirectory } from "./session/session-directory.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
 import { DialogStore } from "./store/dialogs.ts";
@@ -131,7 +132,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const pi = await locate();
     const store = resources.add(storeOf(state, env, log), (open) => open.close());
     const { database } = store;
-    const sessions: { registry?: Registry } = {};
+    const directory = new SessionDirectory();
     const now = retentionClock(database);
     const deliveries = new DeliveryStore(database, limits.settled, now);
     const prompts = new PromptStore(database, now);
@@ -155,9 +156,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       isGone: (sessionId) => store.sessions.wasGone(sessionId),
       onChange: (delivery) => {
         metrics.deliveryChanged(delivery);
-        sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery);
+        directory.find(delivery.sessionId)?.deliveryChanged(delivery);
       },
-      onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
+      onExpired: ({ sessionId, deliveryId }) => directory.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
     const feed = new Feed(new FeedStore(database, limits.feed), log);
@@ -165,11 +166,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...limits.dialogs,
       dialogDelayMs: configured.dialogDelayMs,
     });
-    const spill = resources.add(
-      spillOf(state, env, () => sessions.registry, log),
-      (open) => open.close(),
-    );
+    const spill = resources.add(spillOf(state, env, directory, log), (open) => open.close());
     const registry = new Registry({
+      directory,
       locate,
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
@@ -195,7 +194,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       },
       log,
     });
-    sessions.registry = registry;
     await registry.recover();
     const edges: { edge?: Edge } = {};
     const facts = {

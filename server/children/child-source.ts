@@ -57,10 +57,15 @@ export interface ChildSourceOptions {
     readonly occupancy: OccupancyLimits;
     readonly warm: WarmPoolLimits;
   };
-  readonly sessions: () => Iterable<OccupyingSession & { readonly stored: StoredSession }>;
-  /** Why nothing may be started any more, if so. */
-  readonly refusal: () => WireError | undefined;
+  readonly directory: SourceDirectory;
   readonly log: Logger;
+}
+
+/** The open sessions. */
+interface SourceDirectory {
+  all(): readonly (OccupyingSession & { readonly stored: StoredSession })[];
+  /** Why nothing may be started any more, if so. */
+  readonly refusal: WireError | undefined;
 }
 
 /** Directory and options of a pi that is only queried. */
@@ -89,7 +94,8 @@ export class ChildSource {
 
   constructor(options: ChildSourceOptions) {
     this.#options = options;
-    const { limits, env, log } = options;
+    const { limits, env, log, directory } = options;
+    const sessions = () => directory.all();
     this.#starts = new Gate(limits.maxParallelStarts, limits.startPlaceMs);
     this.#pool = new WarmPool({
       limits: limits.warm,
@@ -103,14 +109,14 @@ export class ChildSource {
     });
     this.occupancy = new Occupancy({
       limits: limits.occupancy,
-      sessions: options.sessions,
+      sessions,
       warm: () => this.#pool.size,
       shrinkWarm: () => this.#pool.shrink(),
       log,
     });
     this.compaction = new CompactionSettings({
       directory: options.configuration?.agentDirectory,
-      sessions: options.sessions,
+      sessions,
       models: async () => {
         const signal = AbortSignal.timeout(2 * limits.child.startTimeoutMs);
         return await this.ask({ type: "get_available_models" }, { cwd: options.runDirectory, signal });
@@ -275,7 +281,7 @@ export class ChildSource {
   }
 
   #refuse(): void {
-    const why = this.#options.refusal();
+    const why = this.#options.directory.refusal;
     if (why !== undefined) throw why;
   }
 }

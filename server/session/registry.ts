@@ -26,11 +26,13 @@ import { findSessionFile } from "../pi/session-search.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { Session } from "./session.ts";
+import type { SessionDirectory } from "./session-directory.ts";
 import { type Beginning, requireWanted, SessionFactory } from "./session-factory.ts";
-import { type SessionDirectory, SessionFiles } from "./session-files.ts";
+import { SessionFiles } from "./session-files.ts";
 import { SessionWatch } from "./session-watch.ts";
 
-export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
+export interface RegistryOptions extends Omit<ChildSourceOptions, "directory"> {
+  readonly directory: SessionDirectory;
   readonly sessions: SessionStore;
   readonly configuration: SessionConfiguration;
   readonly prompts: PromptStore;
@@ -61,13 +63,13 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
 /** Cannot name files, and waits without limit. */
 const nobody: ContextCaller = { mayReadAny: false, signal: new AbortController().signal };
 
-/** All open sessions. */
+/** Begins and ends sessions. */
 export class Registry {
   readonly #options: RegistryOptions;
-  readonly #sessions = new Map<string, Session>();
+  readonly #directory: SessionDirectory;
   readonly children: ChildSource;
   /** Subscribers to every session. */
-  readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
+  readonly watch: SessionWatch;
   readonly #created: CreatedFiles;
   readonly #factory: SessionFactory;
   readonly #catalogue: ModelCatalogue;
@@ -75,12 +77,6 @@ export class Registry {
   readonly #answers: LRUCache<string, KnownAnswers>;
   /** Imported and exported conversations. */
   readonly contexts: Contexts;
-  /** Sessions that are being created: not visible to clients yet, but their children may run. */
-  readonly #creating = new Set<Session>();
-  /** The same by id, from the first step of their creation. */
-  readonly #making = new Map<string, Promise<Session>>();
-  /** Sessions that are being closed, until their data are deleted. */
-  readonly #ending = new Map<string, Promise<unknown>>();
   /** Creations and closings in progress. */
   readonly #underWay = new Set<Promise<unknown>>();
   #shuttingDown: Promise<void> | undefined;
@@ -89,19 +85,16 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { env, taker, log } = options;
+    const { directory, env, taker, log } = options;
+    this.#directory = directory;
+    this.watch = new SessionWatch((sessionId) => directory.find(sessionId)?.info());
     this.#created = new CreatedFiles(taker, log);
     this.#answers = new LRUCache({
       maxSize: options.limits.maxCachedAnswersBytes,
       sizeCalculation: (answers) =>
         [...answers.values()].reduce((bytes, { text }) => bytes + 512 + 2 * text.length, 1_024),
     });
-    this.children = new ChildSource({
-      ...options,
-      sessions: () => this.#sessions.values(),
-      refusal: () => this.#refusal(),
-    });
-    this.files = new SessionFiles({ ...options, directory: this.#directory() });
+    this.children = new ChildSource(options);
     const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
@@ -116,8 +109,8 @@ export class Registry {
       stateDir: taker.stateDir,
       configuration: options.contexts,
       limits: options.limits.context,
-      session: (sessionId) => this.get(sessionId),
-      find: (sessionId) => this.find(sessionId),
+      session: (sessionId) => directory.get(sessionId),
+      find: (sessionId) => directory.find(sessionId),
       models: async () => (await this.models(false)).models,
       probe: ({ cwd, options: pi }, signal) => this.children.ask({ type: "get_state" }, { cwd, pi, signal }),
       program,
@@ -127,15 +120,21 @@ export class Registry {
       ...{ created: this.#created, contexts: this.contexts },
       begin: (stored, how) => this.#begin(stored, how),
     });
+    this.files = new SessionFiles({
+      ...options,
+      begin: (stored, how) => this.#make(stored.sessionId, () => this.#begin(stored, { ...(how && { how }) })),
+      end: (session, how) => this.#track(this.#close(session, how)),
+      requireRoom: () => this.#requireRoom(),
+    });
     for (const { isBeginning, ...stored } of options.sessions.all()) {
       if (isBeginning === true) void options.sessions.put(stored);
-      this.#sessions.set(stored.sessionId, this.#session(stored));
+      directory.add(this.#session(stored));
     }
   }
 
   /** Recovers from a killed daemon: its children ended with it, possibly during their work. */
   async recover(): Promise<void> {
-    await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
+    await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.find(id) !== undefined)));
     await this.#separateFiles();
     await Promise.all(this.all().map((session) => session.recover()));
     await this.children.compaction.giveBack();
@@ -144,7 +143,7 @@ export class Registry {
   /** Earlier versions could store a second session for a file: the first one keeps it. */
   async #separateFiles(): Promise<void> {
     const owners = new Map<string, string>();
-    for (const { sessionId, file } of [...this.#sessions.values()]) {
+    for (const { sessionId, file } of this.all().toReversed()) {
       const owner = owners.get(realPathOf(file));
       if (owner === undefined) owners.set(realPathOf(file), sessionId);
       else {
@@ -170,9 +169,9 @@ export class Registry {
     admit: (scope: SessionScope) => void = () => {},
     caller: ContextCaller = nobody,
   ): Promise<Session> {
-    const isEnding = this.#ending.has(sessionId);
-    if (isEnding) await this.#ended(sessionId);
-    const existing = this.#sessions.get(sessionId);
+    const isEnding = this.#directory.isEnding(sessionId);
+    if (isEnding) await this.#directory.ended(sessionId);
+    const existing = this.find(sessionId);
     if (existing !== undefined) return existing;
     // A second file with the same id would be a copy.
     if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
@@ -182,13 +181,11 @@ export class Registry {
 
   /** Throws `session_not_found`. */
   get(sessionId: string): Session {
-    const session = this.#sessions.get(sessionId);
-    if (session !== undefined) return session;
-    throw new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
+    return this.#directory.get(sessionId);
   }
 
   find(sessionId: string): Session | undefined {
-    return this.#sessions.get(sessionId);
+    return this.#directory.find(sessionId);
   }
 
   /** A prompt of an open session. */
@@ -204,7 +201,7 @@ export class Registry {
 
   /** Newest first. */
   all(): readonly Session[] {
-    return [...this.#sessions.values()].reverse();
+    return this.#directory.all();
   }
 
   /** The models that a session would have. Throws errors of starting pi. */
@@ -217,11 +214,6 @@ export class Registry {
   async modelsOf(sessionId: string, signal: AbortSignal): Promise<Result<"model/list">> {
     const data = await this.get(sessionId).calls.send({ type: "get_available_models" }, signal);
     return await modelList(data, this.#options.env);
-  }
-
-  /** Whether a session is being created. */
-  get isMaking(): boolean {
-    return this.#making.size > 0;
   }
 
   /** Checks every session's child; called periodically. */
@@ -243,8 +235,9 @@ export class Registry {
   }
 
   async #shutDown(): Promise<void> {
+    this.#directory.refuseStarts();
     this.watch.close();
-    const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(this.#options.limits.drainMs));
+    const ending = this.#directory.withCreating().map((session) => session.shutDown(this.#options.limits.drainMs));
     await Promise.allSettled([
       ...ending,
       ...this.#underWay,
@@ -261,42 +254,15 @@ export class Registry {
 
   /** An id belongs to one session: a concurrent call for it gets the session being created. */
   #make(sessionId: string, work: () => Promise<Session>): Promise<Session> {
-    const making = this.#making.get(sessionId);
+    const making = this.#directory.making(sessionId);
     if (making !== undefined) return making;
-    this.#refuseMore();
-    const made = this.#track(work()).finally(() => this.#making.delete(sessionId));
-    this.#making.set(sessionId, made);
-    return made;
-  }
-
-  #directory(): SessionDirectory {
-    return {
-      find: (sessionId) => this.find(sessionId),
-      get: (sessionId) => this.get(sessionId),
-      all: () => this.all(),
-      requireRoom: () => this.#refuseMore(),
-      making: (sessionId) => this.#making.get(sessionId),
-      begin: (stored, how) => this.#make(stored.sessionId, () => this.#begin(stored, { ...(how && { how }) })),
-      end: (session, how) => this.#track(this.#close(session, how)),
-      ended: (sessionId) => this.#ended(sessionId),
-      closed: (sessionId) => this.#options.sessions.closed.get(sessionId),
-    };
-  }
-
-  /** Resolves when no session of that id is being closed. */
-  async #ended(sessionId: string): Promise<void> {
-    for (let ending = this.#ending.get(sessionId); ending !== undefined; ending = this.#ending.get(sessionId)) {
-      await ending;
-    }
+    this.#requireRoom();
+    return this.#directory.make(sessionId, () => this.#track(work()));
   }
 
   #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
-    const { sessionId } = session;
     const closed = this.#end(session, how);
-    const ending = Promise.allSettled([closed, this.#ending.get(sessionId)]).then(() => {
-      if (this.#ending.get(sessionId) === ending) this.#ending.delete(sessionId);
-    });
-    this.#ending.set(sessionId, ending);
+    this.#directory.ending(session, closed);
     return closed;
   }
 
@@ -306,7 +272,7 @@ export class Registry {
     const exit = await session.close(how);
     // A failed write is retried, and its content can be read in the meantime.
     void (how === "delete" ? closed.delete(sessionId) : closed.put(session.stored)).catch(() => {});
-    if (this.#sessions.delete(sessionId)) this.watch.note(session.stored, "closed");
+    if (this.#directory.remove(session)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
     if (how === "delete") this.#options.spill?.wanted();
     await this.children.compaction.giveBack();
@@ -330,9 +296,10 @@ export class Registry {
 
   async #begin(stored: StoredSession, { how = "awake", content, signal, ...wants }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
-    if (stored.ephemeral !== true) requireOwnFile(stored, [...this.#sessions.values(), ...this.#creating]);
+    const directory = this.#directory;
+    if (stored.ephemeral !== true) requireOwnFile(stored, directory.withCreating());
     const session = this.#session({ ...stored, isBeginning: true });
-    this.#creating.add(session);
+    directory.creating.add(session);
     try {
       const reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
       try {
@@ -341,7 +308,7 @@ export class Registry {
         await requireWanted(session, wants);
         await session.begun();
         this.#refuseWhenEnding();
-        this.#sessions.set(sessionId, session);
+        directory.add(session);
         this.watch.note(stored, "created");
         return session;
       } finally {
@@ -354,7 +321,7 @@ export class Registry {
       await this.#forget(session);
       throw error;
     } finally {
-      this.#creating.delete(session);
+      directory.creating.delete(session);
     }
   }
 
@@ -385,7 +352,7 @@ export class Registry {
     });
     session.events.on("changed", () => {
       this.children.occupancy.changed();
-      if (this.#sessions.has(stored.sessionId)) this.watch.note(stored, "changed");
+      if (this.find(stored.sessionId) !== undefined) this.watch.note(stored, "changed");
     });
     session.events.on("sessionSwitched", (child, hello, file) => this.files.succeed(session, child, hello, file));
     // The callers of the failed start get its reason first.
@@ -394,13 +361,13 @@ export class Registry {
   }
 
   #abandon(session: Session): void {
-    if (this.#sessions.get(session.sessionId) === session) void this.#track(this.#close(session)).catch(() => {});
+    if (this.find(session.sessionId) === session) void this.#track(this.#close(session)).catch(() => {});
   }
 
-  #refuseMore(): void {
+  #requireRoom(): void {
     this.#refuseWhenEnding();
     const { maxSessions } = this.#options.limits;
-    if (this.#sessions.size + this.#making.size >= maxSessions) {
+    if (this.#directory.size >= maxSessions) {
       throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
         retryAfterMs: 10_000,
       });
@@ -408,11 +375,7 @@ export class Registry {
   }
 
   #refuseWhenEnding(): void {
-    const why = this.#refusal();
+    const why = this.#directory.refusal;
     if (why !== undefined) throw why;
-  }
-
-  #refusal(): WireError | undefined {
-    return this.#shuttingDown && new WireError("shutting_down", "The daemon is shutting down.");
   }
 }

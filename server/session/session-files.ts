@@ -22,38 +22,26 @@ import { findSessionFile } from "../pi/session-search.ts";
 import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import { refused } from "../prompts/prompting.ts";
-import { type ClosedSession, closedSession } from "../store/closed-sessions.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import { closedSession } from "../store/closed-sessions.ts";
+import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import type { Session } from "./session.ts";
+import type { SessionDirectory } from "./session-directory.ts";
 import type { Beginning } from "./session-factory.ts";
 
-/** The registry's operations for session files. */
-export interface SessionDirectory {
-  find(sessionId: string): Session | undefined;
-  /** Throws `session_not_found`. */
-  get(sessionId: string): Session;
-  all(): readonly Session[];
-  /** The session of that id that is being created or opened. */
-  making(sessionId: string): Promise<Session> | undefined;
+export interface SessionFilesOptions {
+  readonly directory: SessionDirectory;
+  readonly sessions: Pick<SessionStore, "closed">;
   /**
    * Creates a session that exists when its first child is ready, or, `asleep`, when it is stored. Otherwise it exists
    * when `how` has provided a child: `how` is called before this returns, or never. Throws errors of starting,
    * `store_failed`, and `session_file_unusable` if the file belongs to another session; then only a file with
    * messages remains.
    */
-  begin(stored: StoredSession, how?: Beginning["how"]): Promise<Session>;
+  readonly begin: (stored: StoredSession, how?: Beginning["how"]) => Promise<Session>;
   /** Throws `overloaded` at the limit, and `shutting_down`. */
-  requireRoom(): void;
+  readonly requireRoom: () => void;
   /** Closes and removes a session. */
-  end(session: Session, how: "close" | "delete"): Promise<ChildExit | undefined>;
-  /** Resolves when no session of that id is being closed. */
-  ended(sessionId: string): Promise<void>;
-  /** The stored options of a closed session. */
-  closed(sessionId: string): ClosedSession | undefined;
-}
-
-export interface SessionFilesOptions {
-  readonly directory: SessionDirectory;
+  readonly end: (session: Session, how: "close" | "delete") => Promise<ChildExit | undefined>;
   /** pi's environment, which determines its session directories. */
   readonly env: NodeJS.ProcessEnv;
   /** The session settings of the daemon's configuration. */
@@ -109,7 +97,7 @@ export class SessionFiles {
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
-    const closed = directory.closed(id);
+    const closed = this.#options.sessions.closed.get(id);
     const { projectProblem, ...parts } =
       closed === undefined ? await openedParts(cwd, approve === true, configuration) : { projectProblem: undefined };
     const stored: StoredSession = {
@@ -130,7 +118,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const session = await directory.begin(stored);
+    const session = await this.#options.begin(stored);
     tellProjectProblem(session, projectProblem);
     return await requireSameFile(session, file);
   }
@@ -161,7 +149,7 @@ export class SessionFiles {
       await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
       checkFile(session.file);
     }
-    return await this.#options.directory.end(session, "delete");
+    return await this.#options.end(session, "delete");
   }
 
   /**
@@ -169,12 +157,12 @@ export class SessionFiles {
    * fails.
    */
   async branchOff(from: StoredSession, leafId: string): Promise<string> {
-    this.#options.directory.requireRoom();
+    this.#options.requireRoom();
     const now = new Date();
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
     try {
-      await this.#options.directory.begin({ ...heir(from, now), sessionId, file, generation: 1 }, "asleep");
+      await this.#options.begin({ ...heir(from, now), sessionId, file, generation: 1 }, "asleep");
     } catch (error) {
       await unlink(file).catch(() => {});
       throw error;
@@ -226,7 +214,7 @@ export class SessionFiles {
     { sessionId, file }: SessionFileOwner,
     take: (to: Session) => Promise<void>,
   ): Promise<string> {
-    const { directory, env } = this.#options;
+    const { directory, sessions, env } = this.#options;
     const known = directory.find(sessionId);
     if (known !== undefined) {
       await take(known);
@@ -239,11 +227,11 @@ export class SessionFiles {
     const isOpened = existsSync(file);
     const stored = {
       ...heir(from.stored, new Date()),
-      ...directory.closed(sessionId),
+      ...sessions.closed.get(sessionId),
       ...{ sessionId, file, generation: 0 },
       ...(isOpened ? { isOpened } : {}),
     };
-    await directory.begin(stored, async (to) => {
+    await this.#options.begin(stored, async (to) => {
       await take(to);
       if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has switched to yet another session.");
     });
@@ -251,7 +239,7 @@ export class SessionFiles {
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
-    this.#options.directory.requireRoom();
+    this.#options.requireRoom();
     const data = await from.scope.run(async () => {
       const child = await from.awake();
       await requireIdle(from, child);
@@ -308,7 +296,7 @@ export class SessionFiles {
       checkFile(file);
       const header = readStoredHeader(file);
       if (covers === undefined) return { ...header, file };
-      const same = this.#options.directory.find(header.id)?.stored ?? this.#options.directory.closed(header.id);
+      const same = this.#options.directory.find(header.id)?.stored ?? this.#options.sessions.closed.get(header.id);
       const scope = { cwd: await workingDirectory(header.cwd), labels: same?.labels };
       if (covers(scope) && (same === undefined || covers({ ...scope, ...same }))) return { ...header, file };
     } catch (error) {

@@ -16,6 +16,7 @@ import { Feed } from "../../server/log/feed.ts";
 import { Logs } from "../../server/log/logs.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { Registry, type RegistryOptions } from "../../server/session/registry.ts";
+import { SessionDirectory } from "../../server/session/session-directory.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
@@ -31,6 +32,7 @@ const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 export interface Core extends AsyncDisposable {
   readonly root: string;
   readonly cwd: string;
+  readonly directory: SessionDirectory;
   readonly registry: Registry;
   readonly tracker: DeliveryTracker;
   readonly dialogs: DialogRegistry;
@@ -117,17 +119,19 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
 
   function open() {
     const database = new Database(join(root, `store-${life}.db`), () => {}, connect === undefined ? {} : { connect });
-    const tracker: DeliveryTracker = new DeliveryTracker({
+    const directory = new SessionDirectory();
+    const tracker = new DeliveryTracker({
       store: new DeliveryStore(database),
       ...limits.delivery,
       log,
-      onChange: (delivery) => registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
-      onExpired: ({ sessionId, deliveryId }) => registry?.find(sessionId)?.pushing.expire(deliveryId),
+      onChange: (delivery) => directory.find(delivery.sessionId)?.deliveryChanged(delivery),
+      onExpired: ({ sessionId, deliveryId }) => directory.find(sessionId)?.pushing.expire(deliveryId),
     });
     const feed = new Feed(new FeedStore(database, { ...limits.feed, ...options.feed }), log);
     const dialogs = new DialogRegistry(new DialogStore(database), limits.dialogs);
     const roots = options.roots?.();
-    const registry: Registry = new Registry({
+    const registry = new Registry({
+      directory,
       locate: () => locatePi({ option: fakePi, env: {} }),
       helper: "unused",
       runDirectory,
@@ -156,7 +160,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       limits: { ...limits, ...lifeLimits({}), drainMs: 0, ...options.limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });
-    return { database, tracker, dialogs, feed, registry };
+    return { database, directory, tracker, dialogs, feed, registry };
   }
 
   let current = open();
@@ -181,6 +185,9 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   return {
     root,
     cwd,
+    get directory() {
+      return current.directory;
+    },
     get registry() {
       return current.registry;
     },

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import type { Session } from "../../../server/session/session.ts";
-import { isAnyUnwritten } from "../../../server/session/unwritten.ts";
 import { type Heard, recorder, startCore } from "../../helpers/core.ts";
 
 const never = new AbortController().signal;
@@ -148,11 +147,11 @@ test("where a session lies is noted before its running pi may put texts aside, a
   expect(noted).toEqual([]);
   expect((await configure(session, { toolResults: { enabled: true } })).from).toBe("nextRequest");
   expect(noted).toContain(sessionDir);
-  expect(isAnyUnwritten(core.registry)).toBe(false);
+  expect(core.directory.isAnyUnwritten).toBe(false);
   const making = core.registry.create({ cwd: core.cwd });
-  expect(isAnyUnwritten(core.registry)).toBe(true);
+  expect(core.directory.isAnyUnwritten).toBe(true);
   await making;
   await session.prompting.prompt({ text: "first", ifRunning: "refuse" });
   expect(session.state.kind).toBe("running");
-  expect(isAnyUnwritten(core.registry)).toBe(true);
+  expect(core.directory.isAnyUnwritten).toBe(true);
 });

@@ -36,8 +36,7 @@ test("a warm pi that falls silent while it takes a session is ended, and the ses
       ...{ ...limits, ...lifeLimits({}), child },
       warm: { perKind: 1, maxWarm: 1, recentMs: 1_000_000, minFreeBytes: 0 },
     },
-    sessions: () => [],
-    refusal: () => undefined,
+    directory: { all: () => [], refusal: undefined },
   });
   mkdirSync(join(root, "cwd"));
   const started = (name: string) => {
