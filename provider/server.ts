@@ -185,7 +185,7 @@ export class ScriptedProvider {
     const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
     const exchange = new Exchange(entry, response, signal);
     try {
-      if (body.kind === "cutOff") throw new Error("The request did not come whole");
+      if (body.kind === "cutOff") throw new Error("The request body is incomplete");
       signal.throwIfAborted();
       const reply = await orAborted(this.#replyTo(entry), signal);
       const answerId = `${this.#answerIdPrefix}_${entry.n}`;

@@ -8,7 +8,7 @@ const help = `npm run soak -- [options]
 
 Runs random deliveries with random faults, and fails when a receipt is wrong, a message is lost or doubled.
 
-  --seed N       what the random numbers are made from (default: another one each time)
+  --seed N       what the random numbers are made from (default: random)
   --minutes M    how long at least (default: 5)
   --pushes N     how many pushes at least (default: 0)
   --pi VERSION   ${Object.keys(piVersions).join(" or ")} (default: 1.5.2)

@@ -43,7 +43,7 @@ test("questions are asked one at a time, and what is no answer is asked for agai
   expect(shown()).toContain("1) one");
   expect(shown()).not.toContain("\u001b");
   input.write("three\n");
-  await until("Give a number");
+  await until("Type a number");
   input.write("2\n");
   expect(await first).toEqual({ value: "two" });
   await until("Second?");

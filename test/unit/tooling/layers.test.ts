@@ -136,7 +136,7 @@ test.each(["client/browser.ts", "client/index.ts"])(
         'import type { T } from "../context/document/document.ts";\nexport { read } from "../context/document/read.ts";\n',
     });
     expect(findings).toContain(
-      `client/a.ts:2 ${entry} must not load context/document/read.ts: clients have no use for it ` +
+      `client/a.ts:2 ${entry} must not load context/document/read.ts: clients do not need it ` +
         `(${entry} → client/a.ts → context/document/read.ts)`,
     );
   },
