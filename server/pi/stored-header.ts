@@ -9,6 +9,8 @@ export interface StoredHeader {
   readonly cwd: string;
   /** Unix milliseconds; 0 if the file does not have it. */
   readonly createdAt: number;
+  /** The file of the session from which it was forked. */
+  readonly parent?: string;
 }
 
 const maxHeaderBytes = 64 * 1024;
@@ -50,14 +52,19 @@ function headerIn(file: string, line: string): StoredHeader {
   if (!isRecordObject(header) || header["type"] !== "session") {
     throw unusable(file, "header_damaged", "does not begin with the header of a session");
   }
-  const { id, cwd, timestamp, version = 1 } = header;
+  const { id, cwd, timestamp, version = 1, parentSession: parent } = header;
   if (!Number.isInteger(version) || Number(version) > newestVersion) {
     throw unusable(file, "version_unknown", `is of version ${JSON.stringify(version)}, which is not supported`);
   }
   if (!isSessionId(id)) throw unusable(file, "header_damaged", "has no id in its header");
   if (typeof cwd !== "string" || cwd === "") throw unusable(file, "header_damaged", "has no directory in its header");
   const createdAt = Date.parse(String(timestamp));
-  return { id, cwd, createdAt: Number.isNaN(createdAt) ? 0 : createdAt };
+  return {
+    id,
+    cwd,
+    createdAt: Number.isNaN(createdAt) ? 0 : createdAt,
+    ...(typeof parent === "string" ? { parent } : {}),
+  };
 }
 
 function parsed(line: string): unknown {

@@ -185,10 +185,7 @@ export class SessionFiles {
         throw new WireError("link_failed", `The session ${to.sessionId} has a pi already, or another file.`);
       }
       if (!isDeepStrictEqual(rightsOf(from.stored), rightsOf(to.stored))) {
-        throw new WireError(
-          "link_failed",
-          `The session ${to.sessionId} was created with other options than this pi's.`,
-        );
+        throw otherRights(to.sessionId);
       }
       taker = to;
       left.resolve(to.succession.takeOver(child));
@@ -224,12 +221,17 @@ export class SessionFiles {
     if (directory.making(sessionId) !== undefined || !isSessionId(sessionId)) {
       throw new WireError("link_failed", "A hello named an invalid session.", { reason: "false_hello" });
     }
-    const isOpened = existsSync(file);
+    const found = existsSync(file) ? readStoredHeader(file) : undefined;
+    if (found !== undefined && !isSameFile(found.cwd, from.stored.cwd)) throw otherRights(sessionId);
+    const { labels, ...inherited } = heir(from.stored, new Date());
+    // Tokens for this session's labels do not cover a file that was not made from it.
+    const isOfThis = found === undefined || (found.parent !== undefined && isSameFile(found.parent, from.stored.file));
     const stored = {
-      ...heir(from.stored, new Date()),
+      ...inherited,
+      ...(isOfThis && labels !== undefined ? { labels } : {}),
       ...sessions.closed.get(sessionId),
       ...{ sessionId, file, generation: 0 },
-      ...(isOpened ? { isOpened } : {}),
+      ...(found === undefined ? {} : { isOpened: true }),
     };
     await this.#options.begin(stored, async (to) => {
       await take(to);
@@ -348,7 +350,11 @@ function noSession(sessionId: string): WireError {
   return new WireError("session_not_found", `pi has no session "${sessionId}".`, { sessionId });
 }
 
-/** The options that require a start of pi: all except those that pi is told later. */
+function otherRights(sessionId: string): WireError {
+  return new WireError("link_failed", `The session ${sessionId} has another directory or other options than this pi.`);
+}
+
+/** The options that require a start of pi, and its directory: all except those that pi is told later. */
 function rightsOf(stored: StoredSession): object {
   const {
     optimisation: _optimisation,
@@ -356,7 +362,7 @@ function rightsOf(stored: StoredSession): object {
     sessionDir: _directory,
     ...options
   } = closedSession(stored).options;
-  return options;
+  return { cwd: stored.cwd, ...options };
 }
 
 /** The properties that a derived session inherits. */

@@ -1,7 +1,59 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { SessionHandle } from "../../../client/index.ts";
 import { startStage } from "../../helpers/stage.ts";
+
+const switcher = `
+export default function (pi) {
+  pi.registerCommand("switch", { description: "", handler: async (file, ctx) => { await ctx.switchSession(file); } });
+}
+`;
+
+test("a pi goes on with a session of its own directory alone, which keeps its own labels, or none", async () => {
+  await using stage = await startStage();
+  const extension = join(stage.root, "switcher.ts");
+  writeFileSync(extension, switcher);
+  const { client, cwd } = stage;
+  const elsewhere = join(stage.root, "elsewhere");
+  mkdirSync(elsewhere);
+  const created = async (directory: string, labels?: Record<string, string>): Promise<SessionHandle> => {
+    const session = await client.createSession({
+      cwd: directory,
+      model: "scripted/model-1",
+      extensions: [extension],
+      ...(labels && { labels }),
+    });
+    await session.promptAndWait("its own words");
+    return session;
+  };
+  const closed = async (session: SessionHandle): Promise<string> => {
+    const { file } = await session.get();
+    await session.close();
+    return file;
+  };
+  const from = await created(cwd, { team: "a" });
+  const asleep = await created(elsewhere, { team: "b" });
+  await client.call("session/hibernate", { sessionId: asleep.id });
+  const forbidden = [(await asleep.get()).file, await closed(await created(elsewhere))];
+  const known = async (): Promise<string[]> => (await client.listSessions()).map(({ sessionId }) => sessionId).sort();
+  const before = await known();
+  for (const file of forbidden) {
+    const { pid } = await from.get();
+    await from.prompt(`/switch ${file}`).catch(() => {});
+    await expect.poll(async () => (await from.get()).pid).not.toBe(pid);
+    expect([await known(), (await asleep.get()).state]).toEqual([before, "hibernated"]);
+    await from.command({ type: "get_state" });
+  }
+  const allowed = await created(cwd);
+  const file = await closed(allowed);
+  await from.prompt(`/switch ${file}`);
+  await expect.poll(known).toContain(allowed.id);
+  expect((await client.session(allowed.id).get()).labels).toBeUndefined();
+  // What comes of a session has its labels.
+  const clone = await from.clone();
+  expect((await clone.get()).labels).toEqual({ team: "a" });
+});
 
 /** Learns the link's key from the helper's own hello, and sends another one with it. */
 const forger = `
