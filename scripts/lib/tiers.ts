@@ -19,8 +19,21 @@ export const smokeTests = [
   "test/e2e/sessions.test.ts",
 ];
 
+/** Tests of generated or very large input, and of slow peers: too long for the quick tier. */
+export const longTests = [
+  "test/contract/edge/bad-links.test.ts",
+  "test/contract/edge/slow-readers.test.ts",
+  "test/contract/tokens/limits.test.ts",
+  "test/unit/context/estimator-accuracy.test.ts",
+  "test/unit/context/hostile-document.test.ts",
+  "test/unit/context/property.test.ts",
+  "test/unit/context/round-trip.test.ts",
+  "test/unit/edge/slow-clients.test.ts",
+  "test/unit/rpc/specification.test.ts",
+];
+
 /** These faults are in a program that replaces pi, or come from outside, so the version of pi makes no difference. */
-const withoutPi = "test/faults/{fake,hostile}/**";
+const independentFaults = "test/faults/{fake,hostile}/**";
 
 /** Tests that need a pi, but whose result does not depend on its version. */
 const onceTests = "test/**/once/**";
@@ -41,9 +54,14 @@ interface ProjectOptions {
   readonly onEach?: boolean;
 }
 
-const unit = { name: "unit", include: ["test/unit/**/*.test.ts"], exclude: [] };
-const contract = { name: "contract", include: ["test/contract/**/*.test.ts"], exclude: [] };
-const faults = { name: "faults", include: [`${withoutPi}/*.test.ts`], exclude: [] };
+/** The tests of a folder in a tier, or in both. */
+function withoutPi(name: "unit" | "contract", tier: Tier | undefined): TestProject {
+  const long = longTests.filter((file) => file.startsWith(`test/${name}/`));
+  const all = [`test/${name}/**/*.test.ts`];
+  return { name, include: tier === "deep" ? long : all, exclude: tier === "quick" ? long : [] };
+}
+
+const faults = { name: "faults", include: [`${independentFaults}/*.test.ts`], exclude: [] };
 
 /** The projects of a tier, or of both, including those whose programs are missing here. */
 export function testProjects(tier: Tier | undefined, { onEach = false }: ProjectOptions = {}): readonly TestProject[] {
@@ -51,17 +69,18 @@ export function testProjects(tier: Tier | undefined, { onEach = false }: Project
     const isNewest = pi === newest;
     if (tier === "quick") return isNewest ? [{ name: `pi-${pi}`, include: smokeTests, exclude: [], pi }] : [];
     const exclude = [
-      withoutPi,
+      independentFaults,
       ...(isNewest || onEach ? [] : [onceTests]),
       ...(isNewest && tier === "deep" ? smokeTests : []),
     ];
     return [{ name: `pi-${pi}`, include: ["test/{integration,e2e,faults}/**/*.test.ts"], exclude, pi }];
   });
-  if (tier === "quick") return [unit, contract, ...withPi];
+  const folders = (["unit", "contract"] as const).map((name) => withoutPi(name, tier));
+  if (tier === "quick") return [...folders, ...withPi];
   const withPrograms = Object.keys(programs).map(
     (name): TestProject => ({ name, include: [`test/${name}/**/*.test.ts`], exclude: [], pi: newest }),
   );
-  return [...(tier === "deep" ? [] : [unit, contract]), faults, ...withPi, ...withPrograms];
+  return [...folders, faults, ...withPi, ...withPrograms];
 }
 
 /** Programs that npm does not bring, by the project that needs them, with their Debian packages. */

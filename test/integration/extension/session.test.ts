@@ -42,7 +42,7 @@ test.for(replacements)(
     // It stands in the old session still, which goes on elsewhere.
     expect(pi.story("standing")).toEqual(["inserted"]);
     const late = pi.send({ kind: "hold", session: before.sessionId, pushes: [push("late", "For the old session.")] });
-    await expect(late).rejects.toThrow("Another session is in this pi by now");
+    await expect(late).rejects.toThrow("This pi has switched to another session");
     expect(await pi.send({ kind: "ping" })).toEqual({ running: false, held: [] });
     await pi.hold(push("new", "For the new session."));
     await pi.settled(2);

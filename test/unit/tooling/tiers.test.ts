@@ -1,7 +1,7 @@
 import { globSync } from "node:fs";
 import { join, matchesGlob } from "node:path";
 import { expect, test } from "vitest";
-import { smokeTests, type Tier, testProjects } from "../../../scripts/lib/tiers.ts";
+import { longTests, smokeTests, type Tier, testProjects } from "../../../scripts/lib/tiers.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const files = globSync("test/**/*.test.ts", { cwd: root });
@@ -31,6 +31,6 @@ test("each test with a pi is run on the newest, and on the other unless it is in
   expect(withPi.filter((file) => both.has(`pi-0.87.1: ${file}`) === file.includes("/once/"))).toEqual([]);
 });
 
-test("each smoke test is there", () => {
-  expect(smokeTests.filter((file) => !files.includes(file))).toEqual([]);
+test("each smoke test and each long test is there", () => {
+  expect([...smokeTests, ...longTests].filter((file) => !files.includes(file))).toEqual([]);
 });
