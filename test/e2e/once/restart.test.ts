@@ -37,7 +37,7 @@ test("a daemon that is older than the command line is named, with what to do", a
       const { code, stderr } = await scene.run([command]);
       expect(code).toBe(0);
       expect(stderr).toMatch(
-        /^pi-rpcd: the daemon that runs is pi-rpcd 0\.0\.9, older than .*pi-rpcd start --restart\n/,
+        /^pi-rpcd: the running daemon is pi-rpcd 0\.0\.9, older than .*pi-rpcd start --restart\n/,
       );
     }
     const found = await scene.run(["doctor", "--quick"]);

@@ -37,7 +37,7 @@ test("the auditor names every cause for which a trace's cache was lost, what was
   expect(stdout()).toMatch(/^The next request has about [\d,]+ of 200,000 tokens \(\d+ %\):\n {2}\w+ +[\d,]+ +\d+ %\n/);
   expect(stdout()).toMatch(/^ {2}cache {2}on /m);
   expect(stdout()).toMatch(
-    /^The provider read 9\d % of all input from its cache, in 120 requests. What has broken it:$/m,
+    /^The provider read 9\d % of all input from its cache, in 120 requests. It was broken by:$/m,
   );
   expect(stdout()).toMatch(/^ {2}expired +4 x +[\d,]+ tokens {2}[\d.]+ USD$/m);
 });
