@@ -43,7 +43,7 @@ export class ChildShutdown {
 
   /** As {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
-    const { life, dialogs, custody, journal, answers, reports } = this.#parts;
+    const { life, dialogs, custody, control, journal, answers, reports } = this.#parts;
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is shutting down."));
     if (life.runId !== undefined) await within(life.settled(), drainMs);
     if (life.state.kind === "idle") await answers.ask(life.state.child);
@@ -51,6 +51,8 @@ export class ChildShutdown {
     await life.endChild();
     await custody.idle();
     await reports.ended;
+    // A lease that expired later would be reported to a closed store.
+    control.close();
     await journal.rest();
   }
 

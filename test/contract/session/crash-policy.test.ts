@@ -84,12 +84,15 @@ test("a run that is on when the daemon ends may come to its end within its time,
   const [quick, slow] = [await create(core, "keep-running"), await create(core, "keep-running")];
   const heard = recorder();
   quick.subscribe(heard);
+  slow.control.acquire({ by: { clientId: "c" }, ttlMs: 60_000, takeOver: false, policy: undefined });
   await Promise.all([prompt(quick), prompt(slow)]);
   const shutdown = core.registry.shutdown();
   await expect(prompt(quick)).rejects.toMatchObject({ kind: "shutting_down" });
   await quick.prompting.abort();
   await shutdown;
   expect([quick.state.kind, slow.state.kind]).toEqual(["hibernated", "hibernated"]);
+  // The store may be closed when a lease would expire.
+  expect(slow.control.state).toEqual({ policy: "shared" });
   const states = heard.heard.filter(({ params }) => params.session).map(({ params }) => params.session.state);
   expect(states.slice(-3)).toEqual(["idle", "hibernated", "hibernated"]);
 });
