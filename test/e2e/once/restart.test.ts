@@ -36,9 +36,7 @@ test("a daemon that is older than the command line is named, with what to do", a
     for (const command of ["status", "start"]) {
       const { code, stderr } = await scene.run([command]);
       expect(code).toBe(0);
-      expect(stderr).toMatch(
-        /^pi-rpcd: the running daemon is pi-rpcd 0\.0\.9, older than .*pi-rpcd start --restart\n/,
-      );
+      expect(stderr).toMatch(/^pi-rpcd: the running daemon is pi-rpcd 0\.0\.9, older than .*pi-rpcd start --restart\n/);
     }
     const found = await scene.run(["doctor", "--quick"]);
     expect(found.stdout).toMatch(/^! daemon .*older than this command line.*\n +→ pi-rpcd stop/m);
