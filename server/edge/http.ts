@@ -70,9 +70,9 @@ export function createHttp(options: HttpOptions, table: MethodTable = methods): 
   });
   // The handlers run in the turns of the token, as the messages of its WebSockets do.
   app.addHook("preHandler", (request, _reply, done) => {
-    const grant = grantOf(request.raw);
-    if (grant === undefined) done();
-    else void dispatcher.lane(grant).pass(() => done());
+    const lane = dispatcher.lane(grantOf(request.raw));
+    if (lane.isBusy) void lane.pass(() => done());
+    else lane.count(() => done());
   });
   app.setErrorHandler((error: Error & { readonly statusCode?: number }, _request, reply) => {
     const { statusCode = 500 } = error;

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routesOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
+import type { RpcResponse } from "../../protocol/wire.ts";
 import { resultText, type Text } from "../rpc/answer-text.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
@@ -105,16 +106,25 @@ export interface CallOverHttp {
   readonly params: Params;
 }
 
-/** Calls a method for a request, and writes its result in the token's turn. Rejects with the method's error. */
-export async function answerCall(call: CallOverHttp, write: (result: unknown) => void): Promise<void> {
+/**
+ * Calls a method for a request, and writes its result in the token's turn: at once if the method answers at once. Throws
+ * the method's error, or rejects with it.
+ */
+export function answerCall(call: CallOverHttp, write: (result: unknown) => void): Promise<void> | undefined {
   const { request, reply, dispatcher, method, params } = call;
   const grant = grantOf(request.raw);
   const conversation = dispatcher.converse(undefined, grant, isLocal(request.raw));
-  const calling = conversation.call(method, params);
+  const finish = (response: RpcResponse): void => {
+    if ("error" in response) throw wireErrorOf(response.error);
+    write(response.result);
+  };
+  const response = conversation.call(method, params);
+  if (!(response instanceof Promise)) {
+    finish(response);
+    return undefined;
+  }
   whenGone(request.raw, reply.raw, () => conversation.end());
-  const response = await calling;
-  if ("error" in response) throw wireErrorOf(response.error);
-  await dispatcher.lane(grant).pass(() => write(response.result), { isFirst: true });
+  return response.then((found) => dispatcher.lane(grant).pass(() => finish(found), { isFirst: true }));
 }
 
 /** The methods of one verb and path, and the content type of each. */
