@@ -28,6 +28,9 @@ export interface BatchAnswersOptions {
   readonly log: Logger;
 }
 
+/** Texts above this size are kept as bytes. Below it the buffer would cost more than the string. */
+const minBytesOutsideHeap = 1_024;
+
 interface Place {
   readonly method: string;
   readonly call: OpenCall;
@@ -110,7 +113,8 @@ export class BatchAnswers {
     this.#bytes += length;
     this.#options.shares.add(this.#options.grant, length);
     this.#answers[place] = answer;
-    this.#texts[place] = text;
+    // As bytes a waiting text is outside the heap, so that the garbage collector does not copy it.
+    this.#texts[place] = typeof text === "string" && length > minBytesOutsideHeap ? [Buffer.from(text)] : text;
   }
 
   #refuse(place: number, { id }: RpcResponse, error: WireError): void {
