@@ -1,6 +1,6 @@
 /**
- * The first of some media types that a request's `Accept` likes best; undefined where it takes none of them. Without the
- * header it takes all. What cannot be read in it counts as not said.
+ * Returns the offered media type that a request's `Accept` prefers, the first of equals; undefined if it accepts none.
+ * A missing header accepts all. Unreadable ranges and qualities are ignored.
  */
 export function accepted<T extends string>(accept: string | undefined, offered: readonly T[]): T | undefined {
   if (accept === undefined || accept === "*/*" || accept.trim() === "") return offered[0];
@@ -29,7 +29,7 @@ function readRange(text: string): Range {
   return { type, quality: quality === undefined ? 1 : Math.min(1, Number(quality)) };
 }
 
-/** As the most exact of the ranges says that fit. */
+/** Returns the quality in the most specific range that matches. */
 function qualityOf(type: string, ranges: readonly Range[]): number {
   const [main = ""] = type.split("/");
   for (const range of [type, `${main}/*`, "*/*"]) {

@@ -11,7 +11,7 @@ export type Transport = "tcp" | "unix" | "tls";
 
 export interface AdmissionOptions {
   readonly tokens: TokenSource;
-  /** Further values of `Host` that a request may name, with the port if there is one. */
+  /** Additional values of `Host` to accept, with the port if the header has one. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may connect: scheme, host and port, compared exactly. */
   readonly allowedOrigins: readonly string[];
@@ -23,8 +23,8 @@ const minuteMs = 60_000;
 const secretNames = /^(?:(?:access|auth|api)?[_-]?token|tkn|bearer|authorization|api[_-]?key)$/i;
 
 /**
- * Decides who may come in, from the head of a request alone: before any body is read and before any upgrade. The same
- * for HTTP and WebSocket, so that neither is a way around the other.
+ * Decides by the head of a request whether to admit it, before a body is read and before an upgrade. HTTP and WebSocket
+ * have the same rules, so that neither is a way around the other.
  */
 export class Admission {
   readonly #tokens: TokenSource;
@@ -42,21 +42,21 @@ export class Admission {
     this.#refusedTokens = new RateWindow({ max: maxRefusedTokensPerMinute, windowMs: minuteMs });
   }
 
-  /** The port is known once the daemon listens. Until then TCP takes nobody. */
+  /** Sets the port of the daemon. Until then all requests over TCP are refused. */
   listensOn(port: number): void {
     const own = loopbackNames.flatMap((name) => (port === 80 ? [name, `${name}:80`] : [`${name}:${port}`]));
     this.#hosts.tcp = new Set([...own, ...this.#allowedHosts]);
   }
 
-  /** The same for the address beyond loopback, by which it may be named too. */
+  /** Sets the port of the address beyond loopback, and the values of `Host` that name that address. */
   listensWithTls(port: number, own: readonly string[]): void {
     const loopback = loopbackNames.map((name) => `${name}:${port}`);
     this.#hosts.tls = new Set([...loopback, ...own, ...this.#allowedHosts]);
   }
 
   /**
-   * What speaks against the request; `undefined` lets it in. Only the health check needs no token. Beyond the rate of
-   * refused tokens it is `drop`: no answer. A right token is let in however many wrong ones come.
+   * Returns why the request is refused, or `undefined` to admit it. Only the health check needs no token. Above the rate
+   * of refused tokens the result is `drop`: no answer. A correct token is admitted at any rate.
    */
   refuse(request: IncomingMessage, transport: Transport): Refusal | "drop" | undefined {
     if (!this.#knowsHost(request, transport)) {
@@ -93,7 +93,7 @@ export class Admission {
     return refusal(
       new WireError(
         "unauthorized",
-        `${why}. It stands in daemon.json in the state directory; send it as "Authorization: Bearer".`,
+        `${why}. Read it from daemon.json in the state directory, and send it as "Authorization: Bearer".`,
       ),
     );
   }
@@ -102,7 +102,7 @@ export class Admission {
     const { host } = headers;
     if (host === undefined || hostsIn(rawHeaders) !== 1) return false;
     if (!this.#isOwn(host, transport)) return false;
-    // A target in the absolute form names a host of its own, which goes before the header's (RFC 9112, section 3.2.2).
+    // A target in absolute form names a host that overrides the header (RFC 9112, section 3.2.2).
     if (url === undefined || url.startsWith("/")) return true;
     const target = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
     return target === undefined || this.#isOwn(target, transport);
@@ -114,7 +114,7 @@ export class Admission {
   }
 }
 
-/** On the request itself: a map that does not keep its keys alive is looked through at each collection of young memory. */
+/** Kept on the request, because each minor garbage collection would visit every entry of a WeakMap. */
 const grantKey = Symbol("grant");
 const localKey = Symbol("local");
 
@@ -123,23 +123,23 @@ interface AdmittedRequest extends IncomingMessage {
   [localKey]?: boolean;
 }
 
-/** Whether a request that was admitted came over the Unix socket. */
+/** Returns whether an admitted request came over the Unix socket. */
 export function isLocal(request: IncomingMessage): boolean {
   return (request as AdmittedRequest)[localKey] === true;
 }
 
-/** What the token of a request allows that was admitted. The health check has none. */
+/** Returns the grant of an admitted request. The health check has none. */
 export function grantOf(request: IncomingMessage): Grant | undefined {
   return (request as AdmittedRequest)[grantKey];
 }
 
-/** Whether the request wants a WebSocket. Other upgrades (h2c) are offers that HTTP may leave aside. */
+/** Returns whether the request is for a WebSocket. Other upgrades (h2c) are offers that HTTP may ignore. */
 export function isUpgrade(request: IncomingMessage): boolean {
   const { upgrade, connection } = request.headers;
   return upgrade?.toLowerCase() === "websocket" && /\bupgrade\b/i.test(connection ?? "");
 }
 
-/** Whether a URL has a param under a name that secrets go by, or the very token that was sent. */
+/** Returns whether a URL contains the token, or a parameter with a name that secrets usually have. */
 function hasSecret(url: string, token: string | undefined): boolean {
   if (token !== undefined && url.includes(token)) return true;
   const at = url.indexOf("?");
@@ -150,14 +150,14 @@ function bearer(request: IncomingMessage): string | undefined {
   return /^Bearer ([!-~]+)$/i.exec(request.headers.authorization ?? "")?.[1];
 }
 
-/** For clients that cannot set headers. Read on upgrades alone: other requests have no business with the header. */
+/** For clients that cannot set headers. Read only on upgrades, because other requests have no use for subprotocols. */
 function subprotocolToken(request: IncomingMessage): string | undefined {
   if (!isUpgrade(request)) return undefined;
   const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
   return offered.find((name) => name.startsWith(TOKEN_SUBPROTOCOL_PREFIX))?.slice(TOKEN_SUBPROTOCOL_PREFIX.length);
 }
 
-/** How often the header is there: Node joins those of a name, or passes over further ones. */
+/** Counts the Host headers: Node itself joins or ignores repeated headers. */
 function hostsIn(rawHeaders: readonly string[]): number {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -2,55 +2,55 @@ import type { Frame } from "../frames/frame.ts";
 import { gapFrame } from "../frames/frame.ts";
 import { mergeDeltas } from "../frames/merge-deltas.ts";
 
-/** What a backlog may hold before something is done about it. */
+/** The sizes at which a backlog is reduced. */
 export interface Relief {
-  /** Over it, consecutive deltas of a content block are merged. */
+  /** Above it, consecutive deltas of a content block are merged. */
   readonly mergeBytes: number;
-  /** Over it, deltas are left out and told as gaps. */
+  /** Above it, deltas are replaced by gaps. */
   readonly dropBytes: number;
 }
 
-/** Frames are looked at in stretches, of this part of what may be merged, so that each is merged once. */
+/** Frames are merged in stretches of this part of `mergeBytes`, so that each is merged once. */
 const stretchPart = 1 / 16;
-/** A larger one is not merged any further: it would be read again with each stretch. */
+/** A larger frame is not merged further: it would be parsed again with each stretch. */
 const maxMergedBytes = 64 * 1024;
-/** Memory that frames may keep alive which are a small part of it. */
+/** Memory that frames may keep alive while they use only a small part of it. */
 const maxKeptBytes = 16 * 1024 * 1024;
 const smallestPieceBytes = 64 * 1024;
 
 /**
- * The frames that wait for one connection. When they become too many, deltas are merged, and then left out and told as
- * gaps. Each session's frames stay in their order, and each number of theirs is in a frame, in the `firstSeq..seq` of a
- * merged one, or in a gap that stands where it was.
+ * The frames that wait for one connection. If they become too many, deltas are merged and then replaced by gaps. The
+ * frames of a session keep their order, and each `seq` stays covered: by its frame, by the `firstSeq..seq` of a merged
+ * frame, or by a gap in the frame's place.
  */
 export class Backlog {
   readonly #frames: Frame[] = [];
   #head = 0;
   #bytes = 0;
-  /** Frames before it were looked at. */
+  /** Frames before this index were merged already. */
   #seen = 0;
   #seenBytes = 0;
-  /** Whether there are no deltas before it. */
+  /** Whether no deltas are left before {@link #seen}. */
   #isBare = true;
-  /** Where the last frame of a session that was looked at is a gap that was made here: it can grow. */
+  /** The index of a session's last merged frame, if it is a gap made here: such a gap can grow. */
   readonly #gaps = new Map<string, number>();
   readonly #ownGaps = new WeakSet<Frame>();
-  /** The pieces of memory that the frames lie in, and the bytes of these. */
+  /** The memory that the frames keep alive, and its size. */
   readonly #kept = new Set<ArrayBufferLike>();
   #keptBytes = 0;
   #lastKept: ArrayBufferLike | undefined;
-  /** Frames before it share their memory with few others. */
+  /** Frames before this index use most of the memory that they keep alive. */
   #gathered = 0;
 
-  /** Deltas that were left out, ever. */
+  /** The number of deltas replaced by gaps. */
   dropped = 0;
 
-  /** Of the frames, all together. */
+  /** The bytes of all frames. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The pieces of memory that the frames lie in, and perhaps some that lately were such. */
+  /** The memory that the frames keep alive; it may include memory of frames that left recently. */
   get memory(): Iterable<ArrayBufferLike> {
     return this.#kept;
   }
@@ -64,7 +64,7 @@ export class Backlog {
     this.#bytes += frame.bytes.length;
   }
 
-  /** The oldest frame, which leaves the backlog. */
+  /** Removes and returns the oldest frame. */
   shift(): Frame | undefined {
     const frame = this.#frames[this.#head];
     if (frame === undefined) return undefined;
@@ -83,12 +83,12 @@ export class Backlog {
     this.#reset();
   }
 
-  /** To be called with each frame that is added to a backlog that does not get shorter. Cheap, most times. */
+  /** Call after each `push` while the backlog does not shrink. Usually cheap. */
   relieve({ mergeBytes, dropBytes }: Relief): void {
     if (this.#isScattered()) this.#gather();
     if (this.#bytes <= mergeBytes) return;
     if (this.#seenBytes > 0 && this.#bytes - this.#seenBytes < mergeBytes * stretchPart) return;
-    // Where what cannot be left out is too much already, merging is in vain.
+    // If the frames that must stay are too large already, merging gains nothing.
     if (!(this.#isBare && this.#seenBytes > dropBytes)) this.#merge();
     if (this.#bytes > dropBytes) this.#drop();
     else this.#leaveGaps();
@@ -104,7 +104,7 @@ export class Backlog {
     this.#replace(from, inOrderOfSessions(this.#frames.slice(from)).flatMap(mergeDeltas));
   }
 
-  /** Puts a gap in the place of deltas, one for all that a session has between two frames that stay. */
+  /** Replaces deltas by gaps: one gap for all deltas of a session between two frames that stay. */
   #drop(): void {
     const from = this.#isBare ? this.#seen : this.#head;
     if (!this.#isBare) this.#gaps.clear();
@@ -116,7 +116,7 @@ export class Backlog {
       const place = this.#gaps.get(sessionId);
       const former = place === undefined || place < this.#head ? undefined : this.#frames[place];
       if (!frame.isDelta && !isOwnGap) {
-        // What has no number says behind which number it stands.
+        // A frame without a number refers to the numbers before it, so no earlier gap may grow past it.
         if (seq === 0) this.#gaps.clear();
         else this.#gaps.delete(sessionId);
         this.push(frame);
@@ -124,7 +124,7 @@ export class Backlog {
       }
       if (frame.isDelta) this.dropped += 1;
       if (place === undefined || former === undefined || firstSeq <= former.seq) {
-        // A peer that subscribes again goes back in the log: what is told anew is no continuation of the gap before.
+        // A new subscription goes back in the log: its deltas do not continue the earlier gap.
         this.#gaps.set(sessionId, this.#frames.length);
         this.push(isOwnGap ? frame : this.#gap(sessionId, firstSeq, seq));
       } else {
@@ -142,13 +142,13 @@ export class Backlog {
     return gap;
   }
 
-  /** What comes behind them from now on is not looked at in its turn. */
+  /** Stops growing gaps: later deltas stay until the next {@link #drop}. */
   #leaveGaps(): void {
     this.#gaps.clear();
     this.#isBare = false;
   }
 
-  /** Puts other frames in place of all from `from` on. */
+  /** Replaces all frames from index `from` on. */
   #replace(from: number, frames: readonly Frame[]): void {
     for (let i = from; i < this.#frames.length; i += 1) this.#bytes -= (this.#frames[i] as Frame).bytes.length;
     this.#frames.length = from;
@@ -156,13 +156,13 @@ export class Backlog {
     if (this.#gathered > from) this.#gathered = from;
   }
 
-  /** Whether frames keep much more memory alive than they have bytes: they lie in large pieces, together with others. */
+  /** Whether the frames keep much more memory alive than they have bytes, because they are slices of large buffers. */
   #isScattered(): boolean {
     const newest = this.#frames[this.#frames.length - 1];
     return newest !== undefined && this.#keep(newest) && this.#keptBytes > Math.max(maxKeptBytes, 4 * this.#bytes);
   }
 
-  /** Whether it lies in memory that no other does. */
+  /** Notes the frame's memory. Returns whether no other frame has the same. */
   #keep({ bytes: { buffer } }: Frame): boolean {
     if (buffer === this.#lastKept) return false;
     this.#lastKept = buffer;
@@ -172,7 +172,7 @@ export class Backlog {
     return true;
   }
 
-  /** Copies frames that are the lesser part of the memory that they lie in. */
+  /** Copies frames that use less than half of the memory that they keep alive. */
   #gather(): void {
     const from = Math.max(this.#gathered, this.#head);
     const scattered = this.#frames.slice(from).filter(isLesserPart);
@@ -224,8 +224,8 @@ export class Backlog {
 }
 
 /**
- * Session by session, each in its order, so that deltas of sessions that stream side by side can be merged. What has no
- * number stays where it is between those that have.
+ * Groups frames by session, each in its order, so that the deltas of parallel sessions can be merged. A frame without a
+ * number keeps its place between the numbered ones.
  */
 function inOrderOfSessions(frames: readonly Frame[]): Frame[][] {
   const ordered: Frame[][] = [];

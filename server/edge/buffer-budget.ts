@@ -1,30 +1,33 @@
 import type { Grant } from "../rpc/grant.ts";
 import { isNamed, namedTokensPercent } from "../rpc/shares.ts";
 
-/** A connection whose frames wait. */
+/** A connection with waiting frames. */
 export interface Holder {
-  /** Of its token. */
+  /** The grant of its token. */
   readonly grant: Grant | undefined;
-  /** Of what waits, whether others share it or not. */
+  /** The bytes of its waiting frames, shared ones included. */
   readonly heldBytes: number;
-  /** The pieces of memory in which that lies. */
+  /** The memory that these frames keep alive. */
   memory(): Iterable<ArrayBufferLike>;
-  /** Gives up what it holds. */
+  /** Discards the waiting frames. */
   giveUp(): void;
 }
 
 const maxStepBytes = 1024 * 1024;
-/** To add up takes time. */
+/** A lower bound, because adding up takes time. */
 const minStepBytes = 64 * 1024;
 
-/** What all connections together may have waiting. Memory counts as a whole, and once, however many share it. */
+/**
+ * The bound on the frames that wait for all connections. It is not a quota, which counts amounts and refuses: connections
+ * share memory, which counts once, and a full budget takes frames from the connection that holds most.
+ */
 export class BufferBudget {
   readonly #maxBytes: number;
   readonly #holders = new Set<Holder>();
-  /** How many holders there are of each token. */
+  /** The number of holders of each token. */
   readonly #tokens = new Map<Grant | undefined, number>();
   #isTight = false;
-  /** What all of them have left out, ever. */
+  /** The number of deltas that all connections have lost. */
   droppedDeltas = 0;
 
   constructor(maxBytes: number) {
@@ -32,8 +35,8 @@ export class BufferBudget {
   }
 
   /**
-   * What a holder may hold before it makes do with less. Each token has the same share, which its own connections divide: many
-   * connections of one token leave the others theirs.
+   * Returns how many bytes a holder may hold before it must merge or drop deltas. Each token has the same share, which its
+   * connections divide, so that many connections of one token leave the others their share.
    */
   shareOf({ grant }: Holder): number {
     if (!this.#isTight) return Number.POSITIVE_INFINITY;
@@ -41,12 +44,12 @@ export class BufferBudget {
     return this.#maxBytes / 2 / Math.max(1, this.#tokens.size) / ofToken;
   }
 
-  /** How much one of them grows before all are added up: the more there are, the less. */
+  /** How many bytes a holder may grow before all holders are added up: fewer if there are more holders. */
   get stepBytes(): number {
     return Math.min(maxStepBytes, Math.max(minStepBytes, this.#maxBytes / 4 / Math.max(1, this.#holders.size)));
   }
 
-  /** The holder has to wait from now on. */
+  /** Adds a holder, whose frames have to wait. */
   join(holder: Holder): void {
     if (this.#holders.has(holder)) return;
     this.#holders.add(holder);
@@ -63,8 +66,8 @@ export class BufferBudget {
   }
 
   /**
-   * Looks whether all of them hold too much. Then the token whose connections hold most gives up the one of them that holds
-   * most: many connections of one token do not end another's. What the main token always may hold is not looked at.
+   * Adds up all holders. If they hold too much, the token that holds most loses its largest holder, so that many
+   * connections of one token do not end those of another. The main token's own part is exempt.
    */
   enforce(): void {
     for (;;) {
@@ -105,7 +108,7 @@ export class BufferBudget {
   }
 }
 
-/** The token as which a holder counts: the main token, and calls without one, are undefined. */
+/** Returns the grant by which a holder is counted: undefined for the main token and for no token. */
 function tokenOf(grant: Grant | undefined): Grant | undefined {
   return isNamed(grant) ? grant : undefined;
 }

@@ -54,7 +54,7 @@ export class EventStreams {
     if (socket === null) {
       throw new WireError(
         "invalid_request",
-        "A stream cannot wait behind other requests: ask for it on its own socket.",
+        "A stream cannot follow other requests on a socket: request it on a socket of its own.",
       );
     }
     const grant = grantOf(reply.request.raw);

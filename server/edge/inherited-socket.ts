@@ -2,10 +2,10 @@ import { fstatSync, lstatSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StartError } from "../lib/start-error.ts";
 
-/** The first descriptor that a service manager hands over (sd_listen_fds). */
+/** The first descriptor that a service manager passes (sd_listen_fds). */
 const firstDescriptor = 3;
 
-/** The listening socket that systemd has handed to this very process; undefined without one. Given once. */
+/** Returns the listening socket that systemd passed to this process, once; undefined without one. */
 export function inheritedSocket(env: NodeJS.ProcessEnv = process.env): number | undefined {
   const { LISTEN_PID: pid, LISTEN_FDS: count } = env;
   if (Number(pid) !== process.pid || !(Number(count) >= 1)) return undefined;
@@ -14,24 +14,24 @@ export function inheritedSocket(env: NodeJS.ProcessEnv = process.env): number | 
 }
 
 /**
- * Throws `listen_unsafe` unless an inherited socket is the Unix socket at the path, and its user's alone. Node does not
- * say what it is, nor where: the kernel does.
+ * Throws `listen_unsafe` unless an inherited socket is the Unix socket at the path and private to its user. Node cannot
+ * tell its type or path, so the kernel's table is read.
  */
 export function requireOwnSocket(descriptor: number, path: string): void {
   const unsafe = (why: string): StartError =>
     new StartError(
       "listen_unsafe",
-      `The socket that the service manager has handed over ${why}. It must be the Unix socket ${path}, with the mode 0600.`,
+      `The socket from the service manager ${why}. It must be the Unix socket ${path}, with the mode 0600.`,
     );
   const bound = boundTo(descriptor);
-  if (bound === undefined) throw unsafe("is no Unix socket with a path");
+  if (bound === undefined) throw unsafe("is not a Unix socket with a path");
   if (!isSamePath(bound, path)) throw unsafe(`is at ${bound}`);
   const { mode, uid } = lstatSync(path);
   if ((mode & 0o777) !== 0o600) throw unsafe(`has the mode ${(mode & 0o777).toString(8).padStart(4, "0")}`);
-  if (uid !== process.getuid?.()) throw unsafe("is another user's");
+  if (uid !== process.getuid?.()) throw unsafe("belongs to another user");
 }
 
-/** The path that a descriptor's Unix socket was bound to. Undefined for all else, and where the system does not say. */
+/** Returns the path of a bound Unix socket; undefined for other descriptors, or if the system does not tell. */
 function boundTo(descriptor: number): string | undefined {
   try {
     const inode = String(fstatSync(descriptor).ino);
@@ -40,7 +40,7 @@ function boundTo(descriptor: number): string | undefined {
       if (ofLine === inode) return path;
     }
   } catch {
-    // No such descriptor, or no such file.
+    // The descriptor or the kernel's table does not exist.
   }
   return undefined;
 }

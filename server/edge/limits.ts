@@ -1,22 +1,22 @@
 import { namedTokensPercent } from "../rpc/shares.ts";
 
-/** Every bound of the edge, with its unit. */
+/** The bounds of the edge, each with its unit. */
 export interface EdgeLimits {
   /** A larger WebSocket message closes its connection with 1009. */
   readonly maxFrameBytes: number;
   /** A larger HTTP body is answered with 413. */
   readonly maxBodyBytes: number;
-  /** What a peer may send after its request was refused: it is read and thrown away, so that the peer can read the refusal. */
+  /** Bytes that a peer may send after its request was refused: they are discarded, so that the peer can read the refusal. */
   readonly maxDiscardedBytes: number;
   /** A larger head of a request is answered with 431. */
   readonly maxHeaderBytes: number;
-  /** Sockets of each transport; further ones are closed as they come. */
+  /** Sockets of each transport; further ones are closed when they are accepted. */
   readonly maxSockets: number;
-  /** Sockets of a TCP transport that have not shown a token; a further one takes the place of the oldest. */
+  /** Sockets of a TCP transport without a token; a further one replaces the oldest. */
   readonly maxSocketsWithoutToken: number;
   /** The same from one address beyond loopback. */
   readonly maxSocketsWithoutTokenPerAddress: number;
-  /** Until such a socket has shown a token; then 408. */
+  /** The time until such a socket must send a token; then 408. */
   readonly tokenTimeoutMs: number;
   /** WebSocket connections; further upgrades are answered with 503. */
   readonly maxConnections: number;
@@ -24,63 +24,60 @@ export interface EdgeLimits {
   readonly maxEventStreams: number;
   /** WebSocket connections of one named token; further upgrades are answered with 503. */
   readonly maxConnectionsPerToken: number;
-  /** Streams of one named token. As above. */
+  /** Streams of one named token; further ones are answered with 503. */
   readonly maxEventStreamsPerToken: number;
-  /** Sockets from one address beyond loopback; further ones are closed as they come. */
+  /** Sockets from one address beyond loopback; further ones are closed when they are accepted. */
   readonly maxSocketsPerAddress: number;
-  /** HTTP requests that are not answered yet, of all sockets; further ones are answered with 503. */
+  /** Unanswered HTTP requests of all sockets; further ones are answered with 503. */
   readonly maxHttpRequests: number;
-  /** Their bodies together; one that is in chunks counts as `maxBodyBytes` until it has come. As above. */
+  /** The bodies of these requests; one in chunks counts as `maxBodyBytes` until it is complete. Further ones get 503. */
   readonly maxHttpBytes: number;
   /** The same of one named token. */
   readonly maxHttpRequestsPerToken: number;
   readonly maxHttpBytesPerToken: number;
-  /** HTTP answers that were sent and are not read, over all sockets; a further one over 16 KiB is 503. */
+  /** Unread bytes of HTTP answers on all sockets; a further answer over 16 KiB becomes 503. */
   readonly maxUnreadHttpBytes: number;
   readonly maxUnreadHttpBytesPerToken: number;
-  /**
-   * What all named tokens together may have of each of these bounds, of connections and of streams, in percent. The rest
-   * is the main token's.
-   */
+  /** The part of each quota that all named tokens may use together, in percent. The rest is for the main token. */
   readonly namedTokensPercent: number;
   /**
-   * What has come over all WebSockets and is kept: messages that are not whole or not answered, where those of a
-   * connection are over 64 KiB. The connection on which more comes is closed with 1013.
+   * Received bytes that all WebSockets hold: incomplete or unanswered messages, if those of a connection exceed 64 KiB. A
+   * connection that sends more is closed with 1013.
    */
   readonly maxInboundBytes: number;
   readonly maxInboundBytesPerToken: number;
-  /** From a message's first byte to its last, looked at with each ping; then the connection is closed with 1013. */
+  /** The time from a message's first byte to its last, checked with each ping; then the connection is closed with 1013. */
   readonly messageTimeoutMs: number;
-  /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
+  /** Unanswered HTTP requests of one socket (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
   /**
-   * What a connection's socket is given at a time, and the longest fragment of a message. More than the mark of Node's
-   * sockets (64 KiB), from which on they tell that they are empty again.
+   * Bytes handed to a connection's socket at a time, and the longest fragment of a message. More than the high-water mark
+   * of Node's sockets (64 KiB), because a socket emits `drain` only after it exceeded the mark.
    */
   readonly socketWindowBytes: number;
-  /** What waits for one connection, beside what its socket has, before the deltas in it are merged. */
+  /** Bytes that wait for one connection, without those in its socket, before deltas are merged. */
   readonly mergeDeltasAboveBytes: number;
-  /** What waits for one connection before the deltas in it are left out, and told as gaps. */
+  /** Bytes that wait for one connection before deltas are replaced by gaps. */
   readonly dropDeltasAboveBytes: number;
-  /** What may wait for one connection, beside the last frame; over it, it is closed with 1013. */
+  /** Bytes that may wait for one connection, in addition to the last frame; above it, it is closed with 1013. */
   readonly maxBufferedBytes: number;
-  /** What may wait for all of them; over it, of the token for which most waits the one for which most waits is closed with 1013. */
+  /** Bytes that may wait for all connections; above it, the largest connection of the largest token is closed with 1013. */
   readonly maxBufferedBytesAllConnections: number;
   /** A connection that takes less than a window in this time while more waits is closed with 1013. */
   readonly slowReaderDeadlineMs: number;
-  /** Until a request's headers have come; then 408. */
+  /** The time for a request's head; then 408. */
   readonly headersTimeoutMs: number;
-  /** Until the whole request has come; then 408. Also how long a client may leave an HTTP answer unread. */
+  /** The time for a whole request; then 408. The time for a client to read an HTTP answer, too. */
   readonly requestTimeoutMs: number;
-  /** Between two requests on one socket. */
+  /** The idle time between two requests on one socket; then the socket is closed. */
   readonly keepAliveTimeoutMs: number;
-  /** What a stream of server-sent events tells its client to wait before it connects again. */
+  /** The time that a client of a stream waits before it reconnects (`retry:`). */
   readonly eventRetryMs: number;
-  /** A connection from which nothing has come when the second ping is due is ended. */
+  /** The time between pings. A connection that sent nothing between two pings is closed. */
   readonly pingIntervalMs: number;
-  /** Refused tokens a minute that still get an answer; beyond, the socket is closed. */
+  /** Refused tokens per minute that get an answer; above it, the socket is closed. */
   readonly maxRefusedTokensPerMinute: number;
-  /** How long a peer may take to answer the close of its connection, and all of them when the daemon ends. */
+  /** The time for a peer to answer the close of its connection, also when the daemon ends. */
   readonly closeTimeoutMs: number;
 }
 

@@ -8,13 +8,13 @@ import { inheritedSocket, requireOwnSocket } from "./inherited-socket.ts";
 
 const loopback = "127.0.0.1";
 
-/** A socket file that this process has made. */
+/** A socket file that this process created. */
 export interface SocketFile {
-  /** Removes it, unless somebody else's file has taken its place. */
+  /** Removes the file, unless another process has replaced it. */
   remove(): Promise<void>;
 }
 
-/** Listens on TCP. Port 0 lets the system choose. Resolves with the port. */
+/** Listens on TCP and resolves with the port. Port 0 lets the system choose. */
 export async function listenTcp(server: Server, port: number, host = loopback): Promise<number> {
   try {
     await listening(server, { host, port });
@@ -35,23 +35,23 @@ export async function listenTcp(server: Server, port: number, host = loopback): 
 }
 
 /**
- * Listens on a Unix socket that its user alone may use. What a killed daemon has left at the path is removed; a live
- * socket, or a file that is no socket, never is.
+ * Listens on a Unix socket that only its user may open. The socket of a killed daemon at the path is removed; a live
+ * socket, or a file that is not a socket, never is.
  *
- * The socket is made under a name of its own and then linked to its path: it is private before anybody can find it,
- * no live socket can be replaced in a race, and Node, which removes what it has bound whoever owns the path by then,
- * removes nothing of anybody else's. A socket at this path that systemd listens at already is taken over instead.
+ * The socket is created under a temporary name and then linked to its path: it is private before another process can
+ * find it, a race cannot replace a live socket, and Node, which removes the name that it bound even if another process
+ * owns it by then, removes no other file. If systemd passed a socket at this path, that socket is used instead.
  */
 export async function listenUnix(server: Server, path: string): Promise<SocketFile> {
   const inherited = inheritedSocket();
   if (inherited !== undefined) {
     requireOwnSocket(inherited, path);
     await listening(server, { fd: inherited });
-    // It is systemd's, and stays for the next start.
+    // systemd owns it and keeps it for the next start.
     return { remove: async () => {} };
   }
   await removeStale(path);
-  // Short: the system bounds the length of a socket's path.
+  // A short name, because the system limits the length of a socket's path.
   const own = join(dirname(path), `.${randomBytes(3).toString("hex")}`);
   try {
     await listeningPrivately(server, own);
@@ -75,7 +75,7 @@ async function publish(own: string, path: string): Promise<void> {
     await link(own, path);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "EEXIST") throw alreadyRunning(path);
-    // A file system without links.
+    // The file system has no links.
     await rename(own, path);
     return;
   }
@@ -99,7 +99,7 @@ function alreadyRunning(path: string): StartError {
   return new StartError("daemon_already_running", `Another process listens on ${path}. Stop it with: pi-rpcd stop`);
 }
 
-/** Only a refused connection says that nobody listens; any other failure (a full queue, no right) may be a live one. */
+/** Only a refused connection proves that no process listens; other failures (a full queue, no permission) may be a live one. */
 function answers(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path);
@@ -108,7 +108,7 @@ function answers(path: string): Promise<boolean> {
   return promise.finally(() => socket.destroy());
 }
 
-/** The mask is the process's: it may hold only while `listen` binds, which it does before it returns. */
+/** The mask applies to the whole process, so it is set only while `listen` binds, which happens before it returns. */
 function listeningPrivately(server: Server, path: string): Promise<void> {
   const umask = process.umask(0o177);
   try {

@@ -1,9 +1,9 @@
 import type { Metric } from "../../protocol/metrics-methods.ts";
 
-/** The content type of what {@link metricsText} gives. */
+/** The content type of {@link metricsText}. */
 export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Metrics in the text format of Prometheus. */
+/** Returns metrics in the text format of Prometheus. */
 export function metricsText(metrics: readonly Metric[]): string {
   return metrics.map(metricText).join("");
 }

@@ -49,7 +49,7 @@ h4 { margin: 1rem 0 0; font-size: 0.9rem; } h3 a { color: inherit; } summary { c
 }
 `;
 
-/** Nothing but the page's own style may be used. */
+/** Allows only the page's own style. */
 const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'`;
 
 /** The headers with which the daemon serves the page. */
@@ -249,7 +249,7 @@ function typeAndFields(title: string, schema: object): string {
   return `<h4>${title}</h4>${type === "" ? "" : `<p>${type}</p>`}${fields}`;
 }
 
-/** Empty for a type without fields. */
+/** Returns an empty text for a type without fields. */
 function fieldTable(schema: object): string {
   const fields = text.fields(schema);
   return fields.length === 0 ? "" : table(["field", "type", "default", "meaning"], fields.map(fieldCells));
@@ -291,7 +291,7 @@ function typeHtml(type: string): string {
   return `<code>${links}</code>`;
 }
 
-/** As much of Markdown as descriptions use: code. */
+/** Renders the only Markdown that descriptions use: code. */
 function inline(markdown: string): string {
   return markdown
     .split(/(`[^`]*`)/)
@@ -307,7 +307,7 @@ function anchor(title: string): string {
   return title.replaceAll(/[^\w]/g, "").toLowerCase();
 }
 
-/** A type can be called as a method is without its slash. */
+/** Has a prefix, because a type may have the name of a method without its slash. */
 function typeAnchor(type: string): string {
   return `type-${anchor(type)}`;
 }

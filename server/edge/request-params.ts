@@ -9,12 +9,12 @@ interface PropertySchema {
   readonly type?: string;
 }
 
-/** The params of a row by their names. */
+/** Returns the schemas of a row's params by name. */
 function propertiesOf({ params }: MethodRow): Readonly<Record<string, PropertySchema>> {
   return (params as { readonly properties?: Readonly<Record<string, PropertySchema>> }).properties ?? {};
 }
 
-/** A body's params. Throws `invalid_params` where it is no JSON object, and what {@link parseJson} throws. */
+/** Returns a body's params. Throws `invalid_params` if it is not a JSON object, and the errors of {@link parseJson}. */
 export function fromBody(body: Buffer | undefined, limits: JsonLimits): Params {
   if (body === undefined || body.length === 0) return {};
   const value = parseJson(body, limits);
@@ -24,7 +24,7 @@ export function fromBody(body: Buffer | undefined, limits: JsonLimits): Params {
   });
 }
 
-/** Query values are text: those of numbers, booleans and lists are read as such. Others go on as they are. */
+/** Returns a query's params. Values are text: numbers, booleans and lists are converted as the row's schema says. */
 export function fromQuery(query: Params, row: MethodRow): Params {
   const properties = propertiesOf(row);
   const given = Object.entries(query);
@@ -37,7 +37,7 @@ export function fromQuery(query: Params, row: MethodRow): Params {
   );
 }
 
-/** The header `Idempotency-Key` is the param of that name, bare or in quotes. Throws `invalid_params` where there is none. */
+/** Returns the header `Idempotency-Key` as a param, without its quotes. Throws `invalid_params` if the row has no such param. */
 export function fromHeaders(headers: IncomingHttpHeaders, method: string, row: MethodRow): Params {
   const key = headers["idempotency-key"];
   if (key === undefined) return {};
@@ -51,8 +51,8 @@ export function fromHeaders(headers: IncomingHttpHeaders, method: string, row: M
 }
 
 /**
- * The cursor in the header `Last-Event-ID`, as the events of a stream name it: the log's name, a colon, a number. It stands
- * in place of the query's: a client that connects again by itself repeats its URL. Throws `invalid_params`.
+ * Adds the cursor in the header `Last-Event-ID`: the log's name, a colon, a number. It replaces the query's cursor,
+ * because a client that reconnects by itself repeats its URL. Throws `invalid_params` for any other value.
  */
 export function withLastEventId(params: Params, headers: IncomingHttpHeaders): Params {
   const id = headers["last-event-id"];
@@ -64,7 +64,7 @@ export function withLastEventId(params: Params, headers: IncomingHttpHeaders): P
   });
 }
 
-/** A param may be given once: in the path, in the query, in a header or in the body. */
+/** Merges the params of path, query, headers and body. Throws `invalid_params` if one is given twice. */
 export function merged(...parts: readonly Params[]): Params {
   const given = parts.filter((part) => Object.keys(part).length > 0);
   const [only] = given;
@@ -79,7 +79,7 @@ export function merged(...parts: readonly Params[]): Params {
     }
     names.add(name);
   }
-  // Each becomes a property of its own, `__proto__` too, which the params' check then refuses.
+  // `fromEntries` makes `__proto__` an own property too, which the schema then refuses.
   return Object.fromEntries(entries);
 }
 

@@ -18,7 +18,7 @@ export interface RpcOverHttpOptions {
 
 const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCatalogue.invalid_request.code];
 
-/** JSON-RPC texts as bodies of requests that were admitted. */
+/** Answers JSON-RPC texts in the bodies of admitted requests. */
 export class RpcOverHttp {
   readonly #options: RpcOverHttpOptions;
 
@@ -27,8 +27,8 @@ export class RpcOverHttp {
   }
 
   /**
-   * Serves a request, if it is one for JSON-RPC as nearly all are: JSON of a length that it says, with nothing that has to be
-   * looked at. False leaves it to the routes, which do the same for the rest, at three times the cost, and know what to refuse.
+   * Serves a plain JSON-RPC request: a JSON body with its length, no other encoding, no special `Accept`. Returns false for
+   * others: they go to fastify's route, which costs three times as much and refuses wrong types.
    */
   serve(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.url !== RPC_PATH || request.method !== "POST" || !this.#isPlain(request)) return false;
@@ -36,7 +36,7 @@ export class RpcOverHttp {
     request.on("data", (chunk: Buffer) => {
       body = body === undefined ? chunk : Buffer.concat([body, chunk]);
     });
-    // One that breaks off has no end, and nobody to be answered.
+    // A request that breaks off has no end, and needs no answer.
     request.on("end", () => void this.answer(request, response, body ?? Buffer.alloc(0)));
     return true;
   }
@@ -64,10 +64,10 @@ export class RpcOverHttp {
   }
 }
 
-/** Longer bodies come in pieces, which are put together at their end. */
+/** Longer bodies arrive in many chunks, which fastify concatenates once at the end. */
 const maxPlainBytes = 64 * 1024;
 
-/** What was no JSON or no request at all is 400. The error of a single call is an answer like others. */
+/** Returns 400 for a text that is not JSON or not a request. The error of a call is a normal answer: 200. */
 function statusOf(answer: RpcResponse | readonly RpcResponse[]): number {
   return "error" in answer && answer.id === null && unreadable.includes(answer.error.code) ? 400 : 200;
 }

@@ -12,21 +12,21 @@ export interface TlsSettings {
   readonly tlsKey?: string | undefined;
 }
 
-/** An address beyond loopback, and what TLS needs there. */
+/** An address beyond loopback with its certificate. */
 export interface TlsListener {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
   readonly cert: string;
   readonly key: string;
-  /** From when until when the certificate is valid: milliseconds since 1970. */
+  /** The validity of the certificate, in milliseconds since 1970. */
   readonly notBefore: number;
   readonly notAfter: number;
 }
 
 /**
- * All that TLS may negotiate: with forward secrecy, so that the key of the certificate opens nothing that was recorded before, and
- * with authenticated encryption.
+ * The ciphers that TLS may negotiate. All have forward secrecy, so that the certificate's key cannot decrypt recorded
+ * traffic, and authenticated encryption.
  */
 export const tlsCiphers = [
   ...["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
@@ -36,27 +36,27 @@ export const tlsCiphers = [
 ].join(":");
 
 /**
- * What is to listen beyond loopback; undefined: nothing. Throws a {@link StartError}: `listen_unsafe` where a
- * certificate or its key is missing, `tls_unusable` where they are no use, `config_invalid` for what is no address.
+ * Returns the listener beyond loopback; undefined if none is configured. Throws a {@link StartError}: `listen_unsafe` if
+ * the certificate or its key is missing, `tls_unusable` if they cannot be used, `config_invalid` for a wrong address.
  */
 export function tlsListener({ listen, tlsCert, tlsKey }: TlsSettings): TlsListener | undefined {
   if (listen === undefined) {
     if (tlsCert === undefined && tlsKey === undefined) return undefined;
-    throw new StartError("config_invalid", "tlsCert and tlsKey are used by listen alone, and that is not set.");
+    throw new StartError("config_invalid", "tlsCert and tlsKey are set, but listen is not.");
   }
   const address = addressOf(listen);
   if (tlsCert === undefined || tlsKey === undefined) {
     const missing = tlsCert === undefined ? "tlsCert (--tls-cert)" : "tlsKey (--tls-key)";
     throw new StartError(
       "listen_unsafe",
-      `The daemon does not listen at ${listen} without TLS: the token would cross the network in the clear, and who has it ` +
-        `runs commands here. Set ${missing}, or leave listen away and reach the Unix socket by ssh.`,
+      `The daemon does not listen at ${listen} without TLS: the token would cross the network unencrypted, and it allows ` +
+        `running commands on this machine. Set ${missing}, or omit listen and reach the Unix socket by ssh.`,
     );
   }
   const [cert, key] = [textOf(tlsCert, "certificate"), textOf(tlsKey, "key")];
   try {
     const certificate = new X509Certificate(cert);
-    // A context takes empty files, and a key of another type than the certificate's.
+    // A context accepts empty files, and a key of another type than the certificate's.
     if (!certificate.checkPrivateKey(createPrivateKey(key))) throw new Error("they do not belong together");
     createSecureContext({ cert, key });
     const { validFrom, validTo } = certificate;
@@ -69,14 +69,14 @@ export function tlsListener({ listen, tlsCert, tlsKey }: TlsSettings): TlsListen
   }
 }
 
-/** The values of `Host` by which the listener's own address is named: none where it stands for all addresses. */
+/** Returns the values of `Host` that name the listener's own address: none for an address that means all addresses. */
 export function ownHosts(host: string, port: number): readonly string[] {
   if (host === "0.0.0.0" || /^[0:.]+$/.test(host)) return [];
   const name = isIP(host) === 6 ? `[${host.toLowerCase()}]` : host;
   return port === 443 ? [name, `${name}:443`] : [`${name}:${port}`];
 }
 
-/** As a URL has it. */
+/** Returns the URL of an address. */
 export function tlsUrl(host: string, port: number): string {
   return `https://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }

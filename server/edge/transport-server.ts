@@ -26,28 +26,28 @@ export interface TransportServerOptions {
   readonly admission: Admission;
   readonly limits: EdgeLimits;
   readonly log: Logger;
-  /** Gets requests that were admitted; `goOn` where the peer sends a body only when it is told to. */
+  /** Takes admitted requests. `goOn` is present if the peer waits for `100 Continue` before it sends a body. */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse, goOn: (() => void) | undefined) => void;
-  /** Gets requests for a WebSocket that were admitted. */
+  /** Takes admitted requests for a WebSocket. */
   readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 }
 
-/** What is known of a socket while it is HTTP's. */
+/** The state of a socket while node:http owns it. */
 interface SocketUse {
-  /** Requests that wait for their answer. Undefined: there was none, or it is not HTTP's any more. */
+  /** The number of unanswered requests. Undefined before the first request and after an upgrade. */
   waiting: number | undefined;
-  /** Its newest answer. Those before it come before it. */
+  /** The newest response. Earlier ones are sent first. */
   newest: ServerResponse | undefined;
-  /** What the tokens of its requests allow: an answer to an earlier one may still go on. */
+  /** The grants of its requests: a response to an earlier one may be unfinished. */
   readonly grants: Set<Grant>;
 }
 
-/** A socket that has not shown a token. */
+/** A socket that has not sent a token. */
 interface Tokenless {
-  /** Before the handshake of TLS the plain one. */
+  /** Before the TLS handshake, the plain socket. */
   socket: Socket;
   readonly timer: NodeJS.Timeout;
-  /** The turn of the event loop in which it came, as {@link TransportServer} counts. */
+  /** The turn of the event loop in which it was accepted, as {@link TransportServer} counts. */
   readonly turn: number;
 }
 
@@ -56,22 +56,28 @@ interface Lost {
   readonly [detail: string]: unknown;
 }
 
-/** The HTTP server of one transport: admission and the bounds of sockets, before anything else sees a request. */
+/**
+ * The HTTP server of one transport: admission and the bounds of sockets. It runs before fastify, because fastify has one
+ * server for one address, answers undecodable paths before its hooks, and sees neither upgrades nor CONNECT.
+ */
 export class TransportServer {
-  /** For listening. */
+  /** The server, for listening. */
   readonly http: Server;
   readonly #options: TransportServerOptions;
   readonly #sockets = new Map<Socket, SocketUse>();
-  /** Those that are not secured yet, where they are to be, by their peers. */
+  /** Sockets before the end of their TLS handshake, by peer. */
   readonly #handshakes = new Map<string, Socket>();
-  /** How many sockets each address beyond loopback has. */
+  /** The number of sockets of each address beyond loopback. */
   readonly #addresses = new Map<string, number>();
-  /** Sockets that have not shown a token yet, by their peers, the oldest first. Not those of the Unix socket. */
+  /**
+   * TCP sockets without a token, by peer, the oldest first. They have no quota: a quota would refuse the newest socket,
+   * which may be the one with a token.
+   */
   readonly #tokenless = new Map<string, Tokenless>();
-  /** Counts while there are more than their share. */
+  /** Counts turns of the event loop while {@link #tokenless} is too large. */
   #turn = 0;
   #isEnforcing = false;
-  /** Sockets that were closed as they came: anybody makes those, and as many as they like. */
+  /** Logs closed sockets in summary, because any process can open many. */
   readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
@@ -91,9 +97,9 @@ export class TransportServer {
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, 5_000),
       noDelay: true,
-      // Admission refuses those without one, in our words.
+      // Admission refuses a request without Host, with an error of the catalogue.
       requireHostHeader: false,
-      // Some clients offer h2c with every request; those are served as HTTP/1.1.
+      // Some clients offer h2c with each request; they are served as HTTP/1.1.
       shouldUpgradeCallback: isUpgrade,
     };
     const onRequest = (request: IncomingMessage, response: ServerResponse): void => this.#request(request, response);
@@ -112,15 +118,15 @@ export class TransportServer {
             onRequest,
           );
     this.http.maxConnections = limits.maxSockets;
-    // Node's own way, at its close, also ends sockets whose answer is written but has not left yet.
+    // Node's implementation, called at close, also ends sockets whose written answer has not left yet.
     this.http.closeIdleConnections = () => {};
     this.http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
-    // Node itself would answer these two before anybody has looked at the request.
+    // Without these listeners Node would answer before admission.
     this.http.on("checkContinue", (request, response) => this.#request(request, response, "100-continue"));
     this.http.on("checkExpectation", (request, response) => this.#request(request, response, "other"));
     this.http.on("connect", (request, socket) => this.#refuseTunnel(request, socket as Socket));
     this.http.on("clientError", (error: ParserError, socket) => this.#unreadable(error, socket as Socket));
-    // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
+    // A listening server emits `error` for a socket that it cannot accept (no file descriptors), and continues.
     this.http.on("error", (error) => this.#lost.add("unaccepted", { err: error, why: "a socket was not accepted" }));
     this.http.on("drop", () => this.#lost.add("drop", { why: "too many sockets: one was closed" }));
     if (transport === "unix") this.http.on("connection", (socket) => this.#hold(socket));
@@ -150,8 +156,8 @@ export class TransportServer {
   }
 
   /**
-   * Anybody can open sockets. So those without a token have a small share, in which a new one takes the place of the oldest,
-   * and a deadline: they keep nobody out who has a token.
+   * Bounds sockets without a token: they have a deadline and a small number of places, where a new one replaces the
+   * oldest. So they cannot keep out clients that have a token.
    */
   #expectToken(socket: Socket): void {
     const peer = peerOf(socket);
@@ -173,8 +179,8 @@ export class TransportServer {
   }
 
   /**
-   * Closes the oldest sockets beyond the share. What a client sends with its connect is read in the turn of the event loop
-   * after the one that accepts it, so a socket stays for that one, however many come in the same.
+   * Closes the oldest sockets without a token above the bound. A request that arrives with the connection is read one turn
+   * of the event loop after the accept, so each socket is kept for that turn.
    */
   #enforce(): void {
     const { maxSocketsWithoutToken, maxSocketsWithoutTokenPerAddress } = this.#options.limits;
@@ -212,9 +218,9 @@ export class TransportServer {
     const socket = this.#tokenless.get(peer)?.socket;
     this.#tokenless.delete(peer);
     if (socket === undefined) return;
-    // One that has had an answer, or is not secured, is not told.
+    // A socket that got an answer, or has no TLS yet, is closed without 408.
     if (this.#sockets.has(socket) && this.#sockets.get(socket)?.waiting === undefined) {
-      this.#refuse(socket, httpRefusal(408, "No request with a token came in time."));
+      this.#refuse(socket, httpRefusal(408, "No request with a token arrived in time."));
     } else socket.destroy();
   }
 
@@ -240,15 +246,15 @@ export class TransportServer {
   }
 
   /**
-   * Takes no more sockets and ends those that wait for a request; others end with the answer they wait for. Resolves
-   * when the last has gone, and all that belongs to its requests knows it. Always the same promise.
+   * Accepts no more sockets, closes idle ones, and closes the others after their answers. Resolves when the last socket is
+   * closed and the callbacks of its requests have run. Always returns the same promise.
    */
   stop(): Promise<void> {
     if (this.#stopped !== undefined) return this.#stopped;
     this.#stopped = this.#drained.promise;
     if (this.http.listening) this.http.close();
     for (const [socket, { waiting }] of this.#sockets) {
-      // It has had all its answers, or has never said anything.
+      // All its requests are answered, or it never sent a byte.
       if ((waiting ?? socket.bytesRead) === 0) socket.destroySoon();
     }
     for (const socket of this.#handshakes.values()) socket.destroy();
@@ -256,7 +262,7 @@ export class TransportServer {
     return this.#stopped;
   }
 
-  /** Ends the sockets of a token that has ended, behind what was written to them. WebSockets are told first, elsewhere. */
+  /** Closes the HTTP sockets of a token that has ended, after their written bytes. WebSockets are closed by their registry. */
   tokenEnded(grant: Grant): void {
     for (const [socket, { grants }] of this.#sockets) {
       if (!grants.has(grant)) continue;
@@ -265,7 +271,7 @@ export class TransportServer {
     }
   }
 
-  /** Ends all sockets at once. */
+  /** Destroys all sockets. */
   destroy(): void {
     for (const socket of [...this.#sockets.keys(), ...this.#handshakes.values()]) socket.destroy();
   }
@@ -284,12 +290,12 @@ export class TransportServer {
       use.waiting = (use.waiting ?? 1) - 1;
       if (this.#stopped !== undefined) socket.destroySoon();
     });
-    // What comes behind a head with an expectation is its body, or the next request, as the peer likes.
+    // After a head with an expectation a peer may send its body or the next request, so the socket cannot be reused.
     if (this.#stopped !== undefined || expects !== undefined) response.setHeader("connection", "close");
     const refused =
       admission.refuse(request, transport) ??
       this.#overloaded(use.waiting > limits.maxRequestsPerSocket) ??
-      (expects === "other" ? httpRefusal(417, "The only expectation that is met here is 100-continue.") : undefined);
+      (expects === "other" ? httpRefusal(417, "The only supported expectation is 100-continue.") : undefined);
     const grant = grantOf(request);
     if (grant !== undefined) {
       if (use.grants.size === 0) this.#hasToken(socket);
@@ -309,31 +315,31 @@ export class TransportServer {
   #overloaded(tooMany: boolean): Refusal | undefined {
     if (this.#stopped !== undefined) return refusal(new WireError("shutting_down", "The daemon is shutting down."));
     if (!tooMany) return undefined;
-    const message = `${this.#options.limits.maxRequestsPerSocket} requests of this socket wait for their answer already.`;
+    const message = `${this.#options.limits.maxRequestsPerSocket} requests of this socket already wait for their answers.`;
     return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));
   }
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { admission, transport, log, onUpgrade } = this.#options;
-    // It is not HTTP's any more, nor idle.
+    // node:http no longer owns the socket, and it is not idle.
     const use = this.#sockets.get(socket);
     if (use !== undefined) use.waiting = undefined;
     use?.grants.clear();
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
     const refused =
       admission.refuse(request, transport) ??
-      // Before Node 22.21 every upgrade comes here.
-      (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only upgrade here is to websocket."));
+      // Before Node 22.21 all upgrades arrive here.
+      (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only supported upgrade is websocket."));
     if (grantOf(request) !== undefined) this.#hasToken(socket);
     if (refused === undefined) onUpgrade(request, socket, head);
     else this.#refuse(socket, refused);
   }
 
-  /** CONNECT: Node has let go of the socket, as for an upgrade. */
+  /** Refuses CONNECT, for which node:http releases the socket as for an upgrade. */
   #refuseTunnel(request: IncomingMessage, socket: Socket): void {
     const { admission, transport } = this.#options;
     socket.on("error", () => {});
-    this.#refuse(socket, admission.refuse(request, transport) ?? httpRefusal(405, "There are no tunnels here."));
+    this.#refuse(socket, admission.refuse(request, transport) ?? httpRefusal(405, "CONNECT is not supported."));
   }
 
   #refuse(socket: Socket, refused: Refusal | "drop"): void {
@@ -344,14 +350,14 @@ export class TransportServer {
     refuseSocket(socket, refused, this.#options.limits);
   }
 
-  /** The head of a request is not HTTP, is too large, or the request came too slowly. */
+  /** Refuses a head that is not HTTP or is too large, and a request that arrives too slowly. */
   #unreadable(error: ParserError, socket: Socket): void {
     const isSecured = this.#options.secure === undefined || this.#sockets.has(socket);
     if (!socket.writable || !isSecured || error.code === "ECONNRESET") {
       socket.destroy();
       return;
     }
-    // Behind the answers to what came before it, and never in the place of one.
+    // The refusal follows the answers to earlier requests, and never replaces one.
     const newest = this.#sockets.get(socket)?.newest;
     if (newest?.headersSent && !newest.req.complete) {
       socket.destroySoon();
@@ -368,7 +374,7 @@ export class TransportServer {
   }
 }
 
-/** Of Node's `clientError`; `reason` is the parser's own text. */
+/** The error of `clientError`; `reason` is the text of Node's parser. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly reason?: string;
 }
@@ -377,7 +383,7 @@ function unused(): SocketUse {
   return { waiting: undefined, newest: undefined, grants: new Set() };
 }
 
-/** Unique among open sockets: one port of a peer may have a socket to each address of this machine. */
+/** Returns a name that is unique among open sockets: one port of a peer may have a socket to each local address. */
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
@@ -387,9 +393,9 @@ function unreadableAs({ code, reason }: ParserError): Refusal {
     case "HPE_HEADER_OVERFLOW":
       return httpRefusal(431, "The head of the request is too large.");
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return httpRefusal(408, "The request did not come in time.");
+      return httpRefusal(408, "The request did not arrive in time.");
     case "HPE_INVALID_TRANSFER_ENCODING":
-      // The same code is for a length and chunks at once, which has to be 400 (RFC 9112, section 6.3).
+      // A request with both a length and chunks has the same code, and must be 400 (RFC 9112, section 6.3).
       return reason?.startsWith("Request has invalid") ? unknownTransferCoding() : notHttp();
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
       return httpRefusal(413, "The extensions of a chunk are too large.");

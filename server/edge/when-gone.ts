@@ -3,14 +3,13 @@ import type { Socket } from "node:net";
 
 type Settle = () => void;
 
-/** What is to be done at the end of each response of a socket that is under way. */
+/** The callbacks of each socket's unfinished responses. */
 const open = new WeakMap<Socket, Set<Settle>>();
 const ends = new WeakMap<ServerResponse, Settle[]>();
 
 /**
- * Calls back once when a response has been given or nobody can get it any more; at once where that is so already. Not
- * every Node tells of the close of a response that waits behind another (pipelining) when their socket closes, so the
- * socket's own end counts too.
+ * Calls back once when a response has ended or its socket is closed; at once if that has already happened. Some versions
+ * of Node emit no `close` for a response that waits behind another (pipelining), so the end of the socket counts too.
  */
 export function whenGone({ socket }: Pick<IncomingMessage, "socket">, response: ServerResponse, then: Settle): void {
   const known = ends.get(response);

@@ -45,13 +45,13 @@ describe("a socket that a service manager hands over", () => {
 
   it("is refused on a port", async () => {
     await using at = await listening();
-    expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is no Unix socket/));
+    expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is not a Unix socket/));
   });
 
   it("is refused at another path, and where there is no descriptor", async () => {
     await using at = await listening((directory) => join(directory, "another.sock"));
     expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is at .*another\.sock/));
-    expect(refusal(1_000_000, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is no Unix socket/));
+    expect(refusal(1_000_000, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is not a Unix socket/));
   });
 
   it("is refused where others may connect", async () => {
