@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
-import { fencesOf, read } from "../../contract/docs/documents.ts";
+import { fencesOf, read, root } from "../../contract/docs/documents.ts";
 import { Scene } from "../cli/scene.ts";
 
-const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+const main = join(root, "cli", "main.ts");
 
 /** Runs lines of a shell that call `pi-rpcd`, and returns what they print. */
 async function run(scene: Scene, lines: string, onOutput: (output: string) => void = () => {}): Promise<string> {
@@ -69,4 +69,20 @@ test("the commands of README.md print what it shows, and attach shows their run"
   const shown = stdout.replace("scripted/model-1", "anthropic/claude-opus-4-8").replace(scene.cwd, "/home/ada/project");
   // The receipt can come before or after the beginning of the answer.
   expect(withoutValues(shown).toSorted()).toEqual(withoutValues(attached?.text ?? "").toSorted());
+});
+
+test("the examples of docs/clients.md list sessions over a pipe, and adopt the stored ones", async () => {
+  await using scene = await Scene.open();
+  const { sessionId } = await scene.json<{ readonly sessionId: string }>(["new"]);
+  await scene.run(["prompt", sessionId, "Hello"]);
+  const fences = fencesOf(read("docs/clients.md"));
+  const piped = fences.find(({ text }) => text.includes("pi-rpcd connect"))?.text ?? "";
+  const listed = JSON.parse(await run(scene, piped)) as { readonly result: { readonly sessions: readonly object[] } };
+  expect(listed.result.sessions).toEqual([expect.objectContaining({ sessionId })]);
+
+  await scene.json(["close", sessionId]);
+  const program = fences.find(({ info }) => info[0] === "ts")?.text ?? "";
+  const file = join(scene.root, "adopt.ts");
+  writeFileSync(file, program.replace('"pi-rpcd/client"', JSON.stringify(join(root, "client", "index.ts"))));
+  expect(await run(scene, `"${process.execPath}" "${file}"`)).toBe(`${sessionId}\n`);
 });
