@@ -19,15 +19,16 @@ import {
 import { ThinkingLevel } from "./session.ts";
 import { EntryId, EntryLabel, Navigation } from "./tree.ts";
 
-const reads = { scope: "none", capability: "observe", since: "0.1.0", errors: questionErrors } as const;
+const reads = { scope: "none", capability: "observe", retry: "safe", since: "0.1.0", errors: questionErrors } as const;
 const changes = {
   scope: "none",
   asleep: "wake",
   capability: "prompt",
+  retry: "never",
   since: "0.1.0",
   errors: commandErrors,
 } as const;
-const repeatable = { ...changes, errors: [...commandErrors, "conflict"] } as const;
+const repeatable = { ...changes, retry: "keyed", errors: [...commandErrors, "conflict"] } as const;
 const nothing = params({});
 
 /** Rows of the method table about pi's own commands. */
@@ -39,6 +40,8 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/state" },
     ...reads,
     asleep: "file",
+    alsoCached: true,
+    pi: { command: "get_state", asItIs: true },
   },
   "session/getMessages": {
     summary: "The messages that pi has in its context.",
@@ -47,6 +50,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/messages" },
     ...reads,
     asleep: "file",
+    pi: { command: "get_messages", asItIs: true },
   },
   "session/getEntries": {
     summary: "The entries of the session file in their order, abandoned branches included.",
@@ -60,6 +64,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/entries" },
     ...reads,
     asleep: "file",
+    pi: { command: "get_entries", asItIs: true },
   },
   "session/getTree": {
     summary:
@@ -69,6 +74,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/tree" },
     ...reads,
     asleep: "file",
+    pi: { command: "get_tree", asItIs: true },
   },
   "session/getForkMessages": {
     summary: "The user's messages that the session can be forked at.",
@@ -77,6 +83,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/fork-messages" },
     ...reads,
     asleep: "file",
+    pi: { command: "get_fork_messages", asItIs: true },
   },
   "session/getLastText": {
     summary: "The text of the last assistant message.",
@@ -91,6 +98,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/last-text" },
     ...reads,
     asleep: "file",
+    pi: { command: "get_last_assistant_text", asItIs: true },
   },
   "session/getStats": {
     summary: "Tokens, costs, and how full the context is.",
@@ -99,6 +107,8 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/stats" },
     ...reads,
     asleep: "file",
+    alsoCached: true,
+    pi: { command: "get_session_stats", asItIs: true },
   },
   "session/getCommands": {
     summary: "What a prompt that begins with `/` can run: commands of extensions, prompt templates and skills.",
@@ -107,6 +117,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/commands" },
     ...reads,
     asleep: "cached",
+    pi: { command: "get_commands", asItIs: true },
   },
   "session/getThinkingLevels": {
     summary: "The thinking levels that the session's model supports.",
@@ -115,6 +126,7 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/thinking-levels" },
     ...reads,
     asleep: "cached",
+    pi: { command: "get_available_thinking_levels", asItIs: true },
   },
   "session/setModel": {
     summary: "Sets the session's model and returns it. The user's settings do not change.",
@@ -127,6 +139,8 @@ export const commandMethods = {
     result: PiModel,
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/model" },
     ...repeatable,
+    effect: "setting",
+    pi: { command: "set_model", asItIs: true },
   },
   "session/cycleModel": {
     summary: "Switches the session to the next available model.",
@@ -142,6 +156,7 @@ export const commandMethods = {
     ),
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/model/cycle" },
     ...repeatable,
+    pi: { command: "cycle_model", asItIs: true },
   },
   "session/setThinkingLevel": {
     summary: "Sets the thinking level. Returns the level in effect, because a model may support fewer levels.",
@@ -149,6 +164,8 @@ export const commandMethods = {
     result: Type.Object({ level: Type.Optional(Type.String()) }, { additionalProperties: false }),
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/thinking-level" },
     ...repeatable,
+    effect: "setting",
+    pi: { command: "set_thinking_level", asItIs: true },
   },
   "session/cycleThinkingLevel": {
     summary: "Switches to the next thinking level that the model supports.",
@@ -159,6 +176,7 @@ export const commandMethods = {
     ),
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/thinking-level/cycle" },
     ...repeatable,
+    pi: { command: "cycle_thinking_level", asItIs: true },
   },
   "session/rename": {
     summary: "Sets the session's name in the daemon's and pi's own lists.",
@@ -166,6 +184,8 @@ export const commandMethods = {
     result: nothing,
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/name" },
     ...repeatable,
+    effect: "setting",
+    pi: { command: "set_session_name", asItIs: true },
   },
   "session/compact": {
     summary:
@@ -182,6 +202,8 @@ export const commandMethods = {
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/compact" },
     scope: "session",
     errors: [...repeatable.errors, "session_busy"],
+    rate: "prompts",
+    pi: { command: "compact", asItIs: true },
   },
   "session/navigate": {
     summary:
@@ -199,6 +221,7 @@ export const commandMethods = {
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/navigate" },
     ...changes,
     scope: "session",
+    // Another client may have navigated since, so it is not repeated.
     errors: [...commandErrors, "session_busy", "entry_not_found"],
   },
   "session/setLabel": {
@@ -236,6 +259,7 @@ export const commandMethods = {
     result: nothing,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/retry/abort" },
     ...changes,
+    pi: { command: "abort_retry", asItIs: true },
   },
   "session/bash": {
     summary:
@@ -258,6 +282,7 @@ export const commandMethods = {
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/bash" },
     ...repeatable,
     capability: "bash",
+    pi: { command: "bash", asItIs: false },
   },
   "session/abortBash": {
     summary: "Ends the running shell command. Waiting ones continue.",
@@ -266,6 +291,7 @@ export const commandMethods = {
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/bash/abort" },
     ...changes,
     capability: "bash",
+    pi: { command: "abort_bash", asItIs: true },
   },
   "session/export": {
     summary:
@@ -278,6 +304,7 @@ export const commandMethods = {
     capability: "bash",
     reads: true,
     errors: commandErrors,
+    pi: { command: "export_html", asItIs: false },
   },
   "session/command": {
     summary: "Sends a command of pi's RPC unchanged and returns its data, for commands without a method.",
@@ -310,5 +337,7 @@ export const commandMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: [...commandErrors, "forbidden", "session_busy"],
+    retry: "never",
+    sendsCommand: "command",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -83,6 +83,8 @@ export const contextMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: [...contextErrors, ...childErrors, "forbidden", "too_large"],
+    rate: "starts",
+    retry: "safe",
   },
   "context/export": {
     summary: "A session, or a session file of pi's, as a document that `session/create` takes.",
@@ -139,5 +141,7 @@ export const contextMethods = {
       "overloaded",
       "shutting_down",
     ],
+    rate: "starts",
+    retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -29,6 +29,8 @@ export const controlMethods = {
     capability: "any",
     since: "0.1.0",
     errors: ["invalid_request", "conflict"],
+    // It describes the client of one connection.
+    retry: "never",
   },
   "session/acquireControl": {
     summary: "Makes this client the session's controller for a limited time, or renews the lease.",
@@ -49,6 +51,9 @@ export const controlMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "invalid_request", "not_controller"],
+    governed: false,
+    // Another client may have the lease by then.
+    retry: "never",
   },
   "session/releaseControl": {
     summary: "Releases control of a session, or hands it to another connected client for the remaining time.",
@@ -62,5 +67,7 @@ export const controlMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "invalid_request", "not_controller", "client_not_found"],
+    governed: false,
+    retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -40,7 +40,7 @@ export const CostPhase = Type.Object(
   { additionalProperties: false, description: "Cost of a phase, including nested phases." },
 );
 
-const changes = { scope: "none", asleep: "wake", capability: "prompt", since: "0.1.0" } as const;
+const changes = { scope: "none", asleep: "wake", capability: "prompt", retry: "keyed", since: "0.1.0" } as const;
 
 /** Method rows for the cost of a session. */
 export const costMethods = {
@@ -69,6 +69,7 @@ export const costMethods = {
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/cost" },
     errors: commandErrors,
+    retry: "safe",
   },
   "cost/checkpoint": {
     summary:

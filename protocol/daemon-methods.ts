@@ -15,6 +15,7 @@ export const daemonMethods = {
     capability: "any",
     since: "0.1.0",
     errors: [],
+    retry: "safe",
   },
   "daemon/ready": {
     summary: "Whether the daemon is ready: its store accepts writes, pi exists, its event loop is responsive.",
@@ -25,6 +26,7 @@ export const daemonMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["not_ready"],
+    retry: "safe",
   },
   "daemon/subscribe": {
     summary:
@@ -55,6 +57,8 @@ export const daemonMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["invalid_request"],
+    // A subscription belongs to one connection: a client that connects again renews it.
+    retry: "never",
   },
   "daemon/unsubscribe": {
     summary: "Ends these notifications and the feed. Succeeds also without a subscription.",
@@ -65,6 +69,7 @@ export const daemonMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["invalid_request"],
+    retry: "never",
   },
   "rpc.discover": {
     summary: "This protocol as an OpenRPC document.",
@@ -75,5 +80,6 @@ export const daemonMethods = {
     capability: "any",
     since: "0.1.0",
     errors: [],
+    retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

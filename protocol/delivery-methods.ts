@@ -78,6 +78,13 @@ export const deliveryMethods = {
       "deadline_exceeded",
       "cancelled",
     ],
+    rate: "pushes",
+    subjects: [
+      { kind: "session", param: "sessionId" },
+      { kind: "delivery", param: "deliveryId", isChosen: true },
+    ],
+    retry: "keyed",
+    key: "deliveryId",
   },
   "delivery/wait": {
     summary: "Waits until a delivery has reached a state (or is parked, or can never reach it) and returns it.",
@@ -94,6 +101,7 @@ export const deliveryMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["delivery_not_found", "deadline_exceeded", "cancelled"],
+    retry: "safe",
   },
   "delivery/get": {
     summary: "One delivery as it is now.",
@@ -104,6 +112,7 @@ export const deliveryMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["delivery_not_found"],
+    retry: "safe",
   },
   "delivery/list": {
     summary: "Deliveries, the newest first, settled ones too for as long as they are kept.",
@@ -127,6 +136,9 @@ export const deliveryMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["delivery_not_found"],
+    // A filter: the deliveries of a session that is unknown to the token are an empty list.
+    subjects: [{ kind: "delivery", param: "after" }],
+    retry: "safe",
   },
   "delivery/cancel": {
     summary: "Withdraws a push that is not in the transcript yet. The result says whether it was withdrawn.",
@@ -143,6 +155,8 @@ export const deliveryMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["delivery_not_found", "session_file_unusable", "session_closed", "link_failed", "overloaded", "cancelled"],
+    // The result is the current state, whichever call caused it.
+    retry: "safe",
   },
   "delivery/resend": {
     summary: "Starts a run that carries a parked push. A current run carries it instead.",
@@ -153,5 +167,8 @@ export const deliveryMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["delivery_not_found", "wrong_state", ...childErrors, "cancelled"],
+    rate: "prompts",
+    // If the first call started a run, a second would throw `wrong_state`.
+    retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

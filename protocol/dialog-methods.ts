@@ -25,6 +25,11 @@ export const dialogMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found", "dialog_not_found"],
+    subjects: [
+      { kind: "session", param: "sessionId" },
+      { kind: "dialog", param: "after" },
+    ],
+    retry: "safe",
   },
   "dialog/respond": {
     summary: "Answers a dialog. The first valid answer goes to pi; an invalid one changes nothing.",
@@ -35,5 +40,6 @@ export const dialogMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["dialog_not_found", "stale", "dialog_reserved", "conflict", "outcome_unknown", "not_controller"],
+    retry: "keyed",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

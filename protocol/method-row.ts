@@ -25,39 +25,109 @@ export interface NoRoute {
   readonly none: string;
 }
 
-/** What a param needs. One that is `false` or null turns something off, and needs nothing. */
+/** Capability that a param needs. A param that is `false` or null turns something off, and needs none. */
 export interface ParamNeed {
-  /** One inside others is named with them: `optimisation.contextFiles.sections[].path`. */
+  /** Path of a nested param: `optimisation.contextFiles.sections[].path`. */
   readonly param: string;
   /** Default: any. */
   readonly value?: string;
   readonly capability: Capability;
 }
 
-/** One row of the method table. */
+/**
+ * A rate limit that the calls of one token share. `starts`: calls that start a pi. `prompts`: calls that give a model work.
+ * `pushes`: pushes.
+ */
+export type RateClass = "starts" | "prompts" | "pushes";
+
+/** What an id can identify: a session, or something that belongs to one. */
+export type SubjectKind = "session" | "delivery" | "dialog" | "prompt";
+
+/** The param whose value identifies what a call is about. */
+export interface Subject {
+  readonly kind: SubjectKind;
+  readonly param: string;
+  /**
+   * A client may choose the id of something new, so an unknown id is valid. The method itself compares the call with
+   * something that has this id already.
+   */
+  readonly isChosen?: true;
+}
+
+/** The command of pi's RPC that a method corresponds to. */
+export interface PiCommandFacts {
+  readonly command: string;
+  /** Whether `session/command` sends it too. It refuses commands that the daemon must track or limit. */
+  readonly asItIs: boolean;
+  /** The setting in the user's shared settings file that it rewrites (measured on both versions). */
+  readonly setting?: string;
+}
+
+/** One row of the method table: every fact about the method. Policies, documents and clients read it. */
 export interface MethodRow {
   readonly summary: string;
   readonly params: TSchema;
   readonly result: TSchema;
   /**
-   * On which queue calls wait for each other: `session` for those that write to a session's pi,
-   * `none` for those that may run at any time.
+   * `session`: calls reach the session's pi one after the other, in order of arrival. `none`: they do not wait for each
+   * other. The session takes its queue itself, because the turn ends when pi has responded and not with the call: see
+   * `server/rpc/README.md`.
    */
   readonly scope: "none" | "session";
   /** HTTP route, or why there is none. */
   readonly http: HttpRoute | NoRoute;
   /**
-   * Source of the answer if the session has no pi. `file`: the session's file. `cached`: pi's last answer. Both are
-   * `session_asleep` where that is not known, and start no pi. `wake`: a pi that is started. Absent: the method needs
+   * Source of the answer if the session has no pi. `file`: the session's file. `cached`: pi's last answer. Both start no
+   * pi, and throw `session_asleep` if the answer is not known. `wake`: a pi that is started. Default: the method needs
    * no pi.
    */
   readonly asleep?: "file" | "cached" | "wake";
-  /** What a token must allow. `any`: whatever it allows. */
+  /** With `asleep: "file"`: pi's last answer is cached too, because the file has only a part of it. */
+  readonly alsoCached?: true;
+  /** With `asleep: "wake"`: only calls with this param start the session's pi. Default: all calls do. */
+  readonly wakesWith?: string;
+  /** A call without a session starts a pi of its own if this param is true. Default: it starts none. */
+  readonly startsWith?: string;
+  /** Default: only the number of waiting calls is limited, and the number of starts with `asleep: "wake"`. */
+  readonly rate?: RateClass;
+  /** What a token must allow. `any`: every token may call it. */
   readonly capability: Capability | "any";
   /** Changes nothing, despite its capability. Methods that need `observe` or nothing never change anything. */
   readonly reads?: true;
-  /** Additional capabilities for a param, or for a value of it. */
+  /** Additional capabilities for a param, or for one of its values. */
   readonly needs?: readonly ParamNeed[];
+  /** Whether a client without control may call it in an exclusive session. Default: only if it changes nothing. */
+  readonly governed?: false;
+  /**
+   * Ids that are checked against the limits of the token and the control of the session. Default: the params
+   * `sessionId`, `deliveryId`, `dialogId` and `promptId`, as far as the method has them.
+   */
+  readonly subjects?: readonly Subject[];
+  /** The param with the name of the token that the call ends. If it is the caller's own, the caller still gets the result. */
+  readonly endsToken?: string;
+  /**
+   * What a client does if the connection ends before the answer. `safe`: it repeats the call. `keyed`: it repeats the
+   * call with the same key, and the daemon recognises the key. `never`: it reports the loss, because the call may have
+   * taken effect.
+   */
+  readonly retry: "safe" | "keyed" | "never";
+  /** With `retry: "keyed"`: the param with the key. Default: `idempotencyKey`, which a client adds. A client adds no other key. */
+  readonly key?: string;
+  /**
+   * How a daemon that was restarted finds out whether a call with an idempotency key took effect. `prompt`, `session`:
+   * by the id of the prompt or session, which is stored with the key. `setting`: a repeated call has the same effect.
+   * Default: it cannot, so a repeated call throws `outcome_unknown`.
+   */
+  readonly effect?: "prompt" | "session" | "setting";
+  /** The part that must be on in the session's configuration. Default: none. */
+  readonly part?: "pruning" | "cacheAudit";
+  /** pi's command for it. Default: pi has none. */
+  readonly pi?: PiCommandFacts;
+  /**
+   * The param with a command of pi. The call also needs the capability of the command's method, and changes nothing if
+   * the command changes nothing.
+   */
+  readonly sendsCommand?: string;
   /** The first version of the package that had it. */
   readonly since: string;
   /** Errors beyond those that every method can give. */
@@ -84,4 +154,23 @@ export function routesOf(row: MethodRow): readonly (HttpRoute & { readonly isFor
 /** Whether a method changes nothing. */
 export function isReading({ capability, reads }: MethodRow): boolean {
   return capability === "observe" || capability === "any" || reads === true;
+}
+
+const subjectKinds = ["session", "delivery", "dialog", "prompt"] as const satisfies readonly SubjectKind[];
+
+/** The param that identifies something of a kind, and the field of results that does. */
+export function idParam(kind: SubjectKind): `${SubjectKind}Id` {
+  return `${kind}Id`;
+}
+
+/** Every kind of subject, with the param that identifies it. */
+export const idParams: readonly Subject[] = subjectKinds.map((kind) => ({ kind, param: idParam(kind) }));
+
+/** What the calls of a method are about. */
+export function subjectsOf({ subjects, params }: MethodRow): readonly Subject[] {
+  return subjects ?? idParams.filter(({ param }) => hasParam(params, param));
+}
+
+function hasParam(params: TSchema, name: string): boolean {
+  return "properties" in params && Object.hasOwn(Object(params.properties), name);
 }

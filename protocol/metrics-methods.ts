@@ -43,5 +43,6 @@ export const metricsMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["forbidden"],
+    retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -42,5 +42,8 @@ export const modelMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: commandErrors,
+    startsWith: "refresh",
+    retry: "safe",
+    pi: { command: "get_available_models", asItIs: true },
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

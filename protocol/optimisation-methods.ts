@@ -63,6 +63,7 @@ export const optimisationMethods = {
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/optimisation" },
     errors: questionErrors,
+    retry: "safe",
   },
   "optimisation/configure": {
     summary:
@@ -84,6 +85,8 @@ export const optimisationMethods = {
     since: "0.1.0",
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/optimisation" },
     errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "overloaded", "price_unknown"],
+    // Another client may have configured the session since.
+    retry: "never",
   },
   "cache/report": {
     summary:
@@ -121,5 +124,7 @@ export const optimisationMethods = {
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/cache" },
     errors: questionErrors,
+    part: "cacheAudit",
+    retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

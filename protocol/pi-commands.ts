@@ -1,51 +1,25 @@
+import type { MethodRow, PiCommandFacts } from "./method-row.ts";
+import { type MethodName, methods } from "./methods.ts";
+
 /** How clients reach a documented command of pi. */
-export interface PiCommandRoute {
-  /** The method for it. Absent if clients cannot use it. */
-  readonly method?: string;
-  /** Whether `session/command` also accepts it. Commands that the daemon must see or limit are refused there. */
-  readonly asItIs: boolean;
-  /** The setting in the user's shared settings file that the command rewrites (measured on both versions). */
-  readonly setting?: string;
+export interface PiCommandRoute extends Omit<PiCommandFacts, "command"> {
+  readonly method: MethodName;
 }
 
-/** Every command of pi's RPC (docs/rpc-commands.md of pi 1.5.2), and the method for it. */
-export const piCommands = {
-  prompt: { method: "session/prompt", asItIs: false },
-  steer: { method: "session/steer", asItIs: false },
-  follow_up: { method: "session/followUp", asItIs: false },
-  abort: { method: "session/abort", asItIs: false },
-  clear_queue: { method: "session/clearQueue", asItIs: false },
-  new_session: { method: "session/create", asItIs: false },
-  get_state: { method: "session/getState", asItIs: true },
-  get_messages: { method: "session/getMessages", asItIs: true },
-  set_model: { method: "session/setModel", asItIs: true },
-  cycle_model: { method: "session/cycleModel", asItIs: true },
-  get_available_models: { method: "model/list", asItIs: true },
-  set_thinking_level: { method: "session/setThinkingLevel", asItIs: true },
-  cycle_thinking_level: { method: "session/cycleThinkingLevel", asItIs: true },
-  get_available_thinking_levels: { method: "session/getThinkingLevels", asItIs: true },
-  set_steering_mode: { method: "session/setSteeringMode", asItIs: true, setting: "steeringMode" },
-  set_follow_up_mode: { method: "session/setFollowUpMode", asItIs: true, setting: "followUpMode" },
-  compact: { method: "session/compact", asItIs: true },
-  set_auto_compaction: { method: "session/setAutoCompaction", asItIs: true, setting: "compaction.enabled" },
-  set_auto_retry: { method: "session/setAutoRetry", asItIs: true, setting: "retry.enabled" },
-  abort_retry: { method: "session/abortRetry", asItIs: true },
-  bash: { method: "session/bash", asItIs: false },
-  abort_bash: { method: "session/abortBash", asItIs: true },
-  get_session_stats: { method: "session/getStats", asItIs: true },
-  export_html: { method: "session/export", asItIs: false },
-  switch_session: { method: "session/open", asItIs: false },
-  fork: { method: "session/fork", asItIs: false },
-  clone: { method: "session/clone", asItIs: false },
-  get_fork_messages: { method: "session/getForkMessages", asItIs: true },
-  get_entries: { method: "session/getEntries", asItIs: true },
-  get_tree: { method: "session/getTree", asItIs: true },
-  get_last_assistant_text: { method: "session/getLastText", asItIs: true },
-  set_session_name: { method: "session/rename", asItIs: true },
-  get_commands: { method: "session/getCommands", asItIs: true },
-} as const satisfies Readonly<Record<string, PiCommandRoute>>;
+/** Every command of pi's RPC (docs/rpc-commands.md of pi 1.5.2), with the method whose row has it. */
+export const piCommands: Readonly<Record<string, PiCommandRoute>> = Object.fromEntries(
+  (Object.entries(methods) as [MethodName, MethodRow][]).flatMap(([method, { pi }]) => {
+    if (pi === undefined) return [];
+    const { command, ...facts } = pi;
+    return [[command, { method, ...facts }]];
+  }),
+);
 
-/** How a command is reached, if pi documents it. */
-export function routeOf(command: string): PiCommandRoute | undefined {
-  return Object.hasOwn(piCommands, command) ? piCommands[command as keyof typeof piCommands] : undefined;
+/** The answer to a dialog is a record for pi's stdin too. pi's documents do not list it as a command. */
+const dialogAnswer = { type: "extension_ui_response", route: { method: "dialog/respond", asItIs: false } } as const;
+
+/** How clients reach a record for pi's stdin, if pi's documents have it. */
+export function commandRoute(type: string): PiCommandRoute | undefined {
+  if (type === dialogAnswer.type) return dialogAnswer.route;
+  return Object.hasOwn(piCommands, type) ? piCommands[type] : undefined;
 }

@@ -53,6 +53,22 @@ function queuedPrompts(description: string) {
   return Type.Array(message, { description });
 }
 
+const promptSubjects = [
+  { kind: "session", param: "sessionId" },
+  { kind: "prompt", param: "promptId", isChosen: true },
+] as const;
+/** Facts about the methods that send a user's message. */
+const sends = {
+  scope: "session",
+  asleep: "wake",
+  rate: "prompts",
+  capability: "prompt",
+  subjects: promptSubjects,
+  retry: "keyed",
+  effect: "prompt",
+  since: "0.1.0",
+} as const;
+
 /** Rows of the method table about users' messages and the runs they start. */
 export const promptMethods = {
   "session/prompt": {
@@ -63,11 +79,9 @@ export const promptMethods = {
     }),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/prompts" },
-    scope: "session",
-    asleep: "wake",
-    capability: "prompt",
-    since: "0.1.0",
+    ...sends,
     errors: promptErrors,
+    pi: { command: "prompt", asItIs: false },
   },
   "session/steer": {
     summary: "Puts a user's message into the running agent before its next request. While idle it acts as a prompt.",
@@ -82,22 +96,18 @@ export const promptMethods = {
     }),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/steer" },
-    scope: "session",
-    asleep: "wake",
-    capability: "prompt",
-    since: "0.1.0",
+    ...sends,
     errors: [...promptErrors, "run_mismatch", "session_idle"],
+    pi: { command: "steer", asItIs: false },
   },
   "session/followUp": {
     summary: "Queues a user's message until the agent would stop. While idle it acts as a prompt.",
     params: params(queueParams),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/follow-up" },
-    scope: "session",
-    asleep: "wake",
-    capability: "prompt",
-    since: "0.1.0",
+    ...sends,
     errors: [...promptErrors, "run_mismatch"],
+    pi: { command: "follow_up", asItIs: false },
   },
   "session/abort": {
     summary: "Aborts the run and returns when the session is idle. Overtakes waiting calls, never a prompt under way.",
@@ -114,6 +124,9 @@ export const promptMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi", "deadline_exceeded", "run_mismatch"],
+    // Another run may be active by then.
+    retry: "never",
+    pi: { command: "abort", asItIs: false },
   },
   "session/clearQueue": {
     summary: "Empties pi's queue of users' messages, and drops pushes with `onClearQueue: drop`.",
@@ -131,6 +144,8 @@ export const promptMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "session_closed", "child_exited", "overloaded", "refused_by_pi", "unsupported_by_pi"],
+    retry: "never",
+    pi: { command: "clear_queue", asItIs: false },
   },
   "session/getQueue": {
     summary: "pi's queue of users' messages, of all clients, in the order in which pi takes them in.",
@@ -147,6 +162,7 @@ export const promptMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found"],
+    retry: "safe",
   },
   "prompt/cancel": {
     summary: "Withdraws a prompt from pi's queue. The result says whether it was withdrawn.",
@@ -170,6 +186,7 @@ export const promptMethods = {
       "link_failed",
       "cancelled",
     ],
+    retry: "never",
   },
   "session/waitForIdle": {
     summary: "Returns when the session is idle: no run, no compaction, and no waiting call, prompt or push.",
@@ -180,6 +197,7 @@ export const promptMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found", "session_closed", "deadline_exceeded"],
+    retry: "safe",
   },
   "prompt/get": {
     summary: "One prompt in its current state, with its full text while that is stored nowhere else.",
@@ -190,6 +208,7 @@ export const promptMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["prompt_not_found"],
+    retry: "safe",
   },
   "prompt/wait": {
     summary: "Returns when the prompt and its run are over, like `wait`. A timeout cancels nothing.",
@@ -200,6 +219,7 @@ export const promptMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["prompt_not_found", "session_closed", "deadline_exceeded"],
+    retry: "safe",
   },
   "prompt/list": {
     summary: "A session's prompts, the newest first, with the beginnings of their texts.",
@@ -214,5 +234,6 @@ export const promptMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found"],
+    retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

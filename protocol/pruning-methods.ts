@@ -20,8 +20,15 @@ const MessageOrBlockId = Type.String({
   description: "`m012` or `b3`, as in the context.",
 });
 const path = "/v1/sessions/{sessionId}/pruning";
-const reads = { scope: "none", capability: "observe", since: "0.1.0" } as const;
-const changes = { scope: "none", asleep: "wake", capability: "prompt", since: "0.1.0" } as const;
+const reads = { scope: "none", capability: "observe", part: "pruning", retry: "safe", since: "0.1.0" } as const;
+const changes = {
+  scope: "none",
+  asleep: "wake",
+  capability: "prompt",
+  part: "pruning",
+  retry: "keyed",
+  since: "0.1.0",
+} as const;
 const errors = [...commandErrors, "pruning_disabled"] as const;
 const changeErrors = [...errors, "conflict", "outcome_unknown"] as const;
 const wait = Type.Optional(
@@ -120,6 +127,7 @@ export const pruningMethods = {
     ...changes,
     http: { verb: "POST", path: `${path}/blocks` },
     errors: [...changeErrors, "session_busy", "block_not_found"],
+    rate: "prompts",
   },
   "pruning/decompress": {
     summary:
@@ -169,5 +177,7 @@ export const pruningMethods = {
     needs: pruningNeeds,
     http: { verb: "POST", path },
     errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "overloaded"],
+    // Another client may have configured the session since.
+    retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

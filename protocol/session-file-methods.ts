@@ -40,6 +40,12 @@ export const sessionFileMethods = {
     needs: [{ param: "approve", capability: "admin" }],
     since: "0.1.0",
     errors: [...childErrors],
+    rate: "starts",
+    // It names a stored session, which the method itself compares with the limits of the token.
+    subjects: [],
+    // For an open session the daemon returns that session.
+    retry: "safe",
+    pi: { command: "switch_session", asItIs: false },
   },
   "session/fork": {
     summary: "Makes a new session of the transcript before one of the user's messages. It takes over the pi.",
@@ -62,6 +68,9 @@ export const sessionFileMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: [...childErrors, "session_busy", "refused_by_pi"],
+    rate: "starts",
+    retry: "never",
+    pi: { command: "fork", asItIs: false },
   },
   "session/clone": {
     summary: "Makes a new session of the whole active branch. It takes over the pi.",
@@ -75,6 +84,9 @@ export const sessionFileMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: [...childErrors, "session_busy", "refused_by_pi"],
+    rate: "starts",
+    retry: "never",
+    pi: { command: "clone", asItIs: false },
   },
   "session/reload": {
     summary:
@@ -86,6 +98,8 @@ export const sessionFileMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "session_busy", "session_closed", "session_file_unusable", "overloaded"],
+    rate: "starts",
+    retry: "never",
   },
   "session/delete": {
     summary: "Ends the session's pi, forgets the session, and deletes its file.",
@@ -102,5 +116,6 @@ export const sessionFileMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "session_in_use", "session_file_unusable"],
+    retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -92,6 +92,10 @@ export const sessionMethods = {
       "overloaded",
       "shutting_down",
     ],
+    rate: "starts",
+    retry: "keyed",
+    effect: "session",
+    pi: { command: "new_session", asItIs: false },
   },
   "session/list": {
     summary: "All sessions that are not closed, the newest first.",
@@ -139,6 +143,7 @@ export const sessionMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: [],
+    retry: "safe",
   },
   "session/get": {
     summary: "One session as it is now.",
@@ -149,6 +154,7 @@ export const sessionMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found"],
+    retry: "safe",
   },
   "session/hibernate": {
     summary: "Ends the session's pi and keeps the session: the next prompt, push or command starts another.",
@@ -167,6 +173,8 @@ export const sessionMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "session_busy", "session_closed", "overloaded", "shutting_down"],
+    // The session may have been woken since.
+    retry: "never",
   },
   "session/close": {
     summary: "Ends the session's pi and forgets the session. Its file stays, unless no message was ever written to it.",
@@ -180,5 +188,6 @@ export const sessionMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found"],
+    retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -23,6 +23,8 @@ const row = {
   scope: "none",
   asleep: "wake",
   capability: "prompt",
+  retry: "keyed",
+  effect: "setting",
   since: "0.1.0",
   errors: [...commandErrors, "forbidden", "conflict"],
 } as const;
@@ -37,6 +39,7 @@ export const settingsMethods = {
     params: params({ sessionId: SessionId, mode: QueueMode, confirmShared, idempotencyKey }),
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/steering-mode" },
     ...row,
+    pi: { command: "set_steering_mode", asItIs: true, setting: "steeringMode" },
   },
   "session/setFollowUpMode": {
     summary:
@@ -44,17 +47,20 @@ export const settingsMethods = {
     params: params({ sessionId: SessionId, mode: QueueMode, confirmShared, idempotencyKey }),
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/follow-up-mode" },
     ...row,
+    pi: { command: "set_follow_up_mode", asItIs: true, setting: "followUpMode" },
   },
   "session/setAutoCompaction": {
     summary: "Turns pi's own compaction of a full context on or off. Rewrites the user's shared settings.",
     params: params({ sessionId: SessionId, enabled: Type.Boolean(), confirmShared, idempotencyKey }),
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/auto-compaction" },
     ...row,
+    pi: { command: "set_auto_compaction", asItIs: true, setting: "compaction.enabled" },
   },
   "session/setAutoRetry": {
     summary: "Turns pi's own retries of failed requests on or off. Rewrites the user's shared settings.",
     params: params({ sessionId: SessionId, enabled: Type.Boolean(), confirmShared, idempotencyKey }),
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/auto-retry" },
     ...row,
+    pi: { command: "set_auto_retry", asItIs: true, setting: "retry.enabled" },
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

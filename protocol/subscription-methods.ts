@@ -90,6 +90,9 @@ export const subscriptionMethods = {
     ],
     since: "0.1.0",
     errors: ["session_not_found", "session_file_unusable", "invalid_request", "child_exited"],
+    wakesWith: "awake",
+    // A subscription belongs to one connection: a client that connects again renews it.
+    retry: "never",
   },
   "session/unsubscribe": {
     summary: "Ends this connection's subscription. Succeeds also without one.",
@@ -100,6 +103,9 @@ export const subscriptionMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["invalid_request"],
+    // It succeeds also for a session that is closed.
+    subjects: [],
+    retry: "never",
   },
   "session/events": {
     summary: "A page of the session's log: notifications as a subscription replays them, without a subscription.",
@@ -143,5 +149,6 @@ export const subscriptionMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found"],
+    retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

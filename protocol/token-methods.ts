@@ -58,7 +58,8 @@ const NewToken = Type.Object(
 );
 
 const tokenName = params({ name: TokenName });
-const administers = { scope: "none", capability: "admin", since: "0.1.0" } as const;
+// A second call would act again, or fail because the first one acted.
+const administers = { scope: "none", capability: "admin", retry: "never", since: "0.1.0" } as const;
 
 /** Rows of the method table about tokens. */
 export const tokenMethods = {
@@ -77,6 +78,7 @@ export const tokenMethods = {
     http: { verb: "GET", path: "/v1/tokens" },
     ...administers,
     reads: true,
+    retry: "safe",
     errors: [],
   },
   "token/rotate": {
@@ -87,6 +89,7 @@ export const tokenMethods = {
     http: { verb: "POST", path: "/v1/tokens/{name}/rotate" },
     ...administers,
     errors: ["token_not_found"],
+    endsToken: "name",
   },
   "token/revoke": {
     summary: "Ends a token: it is refused from the next request on, and its connections are closed. Not for `main`.",
@@ -95,5 +98,6 @@ export const tokenMethods = {
     http: { verb: "DELETE", path: "/v1/tokens/{name}" },
     ...administers,
     errors: ["token_not_found", "forbidden"],
+    endsToken: "name",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

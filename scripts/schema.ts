@@ -3,14 +3,16 @@ import { join } from "node:path";
 import { withCommandReference } from "./lib/command-reference.ts";
 import { withSettings } from "./lib/configuration-document.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
+import { retriesText } from "./lib/retries-text.ts";
 import { wireText } from "./lib/wire-text.ts";
 
-// Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, and parts of
-// PROTOCOL.md, CONFIGURATION.md and README.md. With --check it only compares.
+// Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, client/retries.ts, and
+// parts of PROTOCOL.md, CONFIGURATION.md and README.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/wire.txt": wireText(),
+  "client/retries.ts": retriesText(),
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
   "docs/cli.md": withCommandReference(read("docs/cli.md")),

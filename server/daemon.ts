@@ -22,13 +22,9 @@ import { packageVersion } from "./package-version.ts";
 import { ChildRegistry } from "./pi/child-registry.ts";
 import { locatePi } from "./pi/locate.ts";
 import { removeHelperConfigs } from "./pi/start-pi.ts";
-import { answeredAsleep } from "./rpc/asleep.ts";
-import { audited } from "./rpc/audit.ts";
-import { authorised } from "./rpc/authority.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
-import { governed } from "./rpc/governance.ts";
 import { commandHandlers } from "./rpc/handlers/command.ts";
 import { contextHandlers } from "./rpc/handlers/context.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
@@ -45,10 +41,7 @@ import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
-import { idempotent } from "./rpc/idempotency.ts";
-import { rated } from "./rpc/rates.ts";
-import { asleepIn, authority, governance } from "./rpc/session-governance.ts";
-import { subjectMethods } from "./rpc/subject-methods.ts";
+import { policies } from "./rpc/policies.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { Registry } from "./session/registry.ts";
 import { SessionDirectory } from "./session/session-directory.ts";
@@ -265,24 +258,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...costHandlers(registry),
       ...pruningHandlers(registry),
     };
-    const once = idempotent(handlers, idempotency, subjectMethods(registry));
-    const rules = governance(clients, registry, tracker, dialogs);
+    const calls = options.calls ?? log;
     const dispatcher = createDispatcher({
-      handlers: audited(
-        authorised(
-          answeredAsleep(rated(governed(once, rules), limits.rates, asleepIn(registry)), {
-            registry,
-            maxFileBytes: limits.maxAnsweringFileBytes,
-            maxWaitingCalls: limits.maxWaitingCalls,
-          }),
-          authority(registry, tracker, dialogs),
-        ),
-        {
-          ...rules,
-          calls: options.calls ?? log,
-          log,
-        },
-      ),
+      handlers,
+      policies: policies({ clients, registry, tracker, dialogs, keys: idempotency, limits, calls, log }),
       validator,
       onViolation: env["PI_RPCD_VALIDATE"] === "1" ? failOnViolation : undefined,
       log,

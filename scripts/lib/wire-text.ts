@@ -113,7 +113,7 @@ function routeText({ verb, path, ifQuery, stream, isFormer }: HttpRoute & { read
 
 function commandLine([name, { method, asItIs, setting }]: readonly [string, PiCommandRoute]): string {
   const byCommand = asItIs ? (setting === undefined ? "yes" : "with confirmShared") : "no";
-  return `${name} -> ${method ?? "none"}; session/command: ${byCommand}`;
+  return `${name} -> ${method}; session/command: ${byCommand}`;
 }
 
 function inParentheses(type: string): string {

@@ -4,7 +4,6 @@ import type { LRUCache } from "lru-cache";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
-import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
 import type { PartCalls } from "../context/part-calls.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import { within } from "../lib/deadline.ts";
@@ -56,15 +55,11 @@ export interface CachedAnswersOptions {
 /** Maximum wait for a pi that is about to end. */
 const askTimeoutMs = 2_000;
 
-/** Queries for a pi before it ends: what only pi knows, and two answers of which the session file has a part. */
-const asked: readonly MethodName[] = [
-  "session/getState",
-  "session/getStats",
-  ...(Object.keys(methods) as MethodName[]).filter((method) => (methods[method] as MethodRow).asleep === "cached"),
-];
+const rows: Readonly<Record<MethodName, MethodRow>> = methods;
 
-const commands: ReadonlyMap<string, string> = new Map(
-  Object.entries<PiCommandRoute>(piCommands).map(([type, { method = "" }]) => [method, type]),
+/** Queries for a pi before it ends: what only pi knows, and answers of which the session file has a part. */
+const asked = (Object.keys(methods) as MethodName[]).filter(
+  (method) => rows[method].asleep === "cached" || rows[method].alsoCached === true,
 );
 
 /**
@@ -166,7 +161,7 @@ export class CachedAnswers {
   }
 
   async #answer(child: Child, method: MethodName): Promise<unknown> {
-    const type = commands.get(method);
+    const type = rows[method].pi?.command;
     if (type === undefined) return await this.#options.parts.askChild(child, method, {});
     const { success, data } = await child.send({ type });
     if (!success || typeof data !== "object" || data === null) return undefined;

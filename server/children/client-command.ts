@@ -1,18 +1,15 @@
 import { WireError } from "../../protocol/errors.ts";
-import { routeOf } from "../../protocol/pi-commands.ts";
+import { commandRoute } from "../../protocol/pi-commands.ts";
 import { changesState, knownValues, type PiCommand, requiredFields } from "../pi/records.ts";
-
-/** The answer to a dialog is not a command, and gets no response. */
-const dialogAnswer: ReturnType<typeof routeOf> = { asItIs: false, method: "dialog/respond" };
 
 /** Refuses commands that would bypass the daemon, change other sessions without consent, or make pi throw. */
 export function checkCommand(command: PiCommand, confirmShared: boolean): void {
   const { type } = command;
-  const route = type === "extension_ui_response" ? dialogAnswer : routeOf(type);
+  const route = commandRoute(type);
   if (route?.asItIs === false) {
     throw new WireError(
       "forbidden",
-      `"${type}" cannot be sent directly, because the daemon must track it (${route.method ?? "no method yet"}).`,
+      `"${type}" cannot be sent directly, because the daemon must track it (${route.method}).`,
       { command: type },
     );
   }

@@ -1,6 +1,6 @@
 import { WireError } from "../../protocol/errors.ts";
-import { type MethodName, methods } from "../../protocol/methods.ts";
-import { routeOf } from "../../protocol/pi-commands.ts";
+import { methods } from "../../protocol/methods.ts";
+import { commandRoute } from "../../protocol/pi-commands.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import type { PiCommand } from "../pi/records.ts";
 
@@ -33,9 +33,9 @@ export function checkFields(command: PiCommand, validator: Validator): void {
 function schemaOf(type: string): ObjectSchema | undefined {
   const known = schemas.get(type);
   if (known !== undefined) return known;
-  const { asItIs, method } = routeOf(type) ?? {};
-  if (asItIs !== true || method === undefined) return undefined;
-  const { properties = {}, required = [] } = methods[method as MethodName].params as Partial<ObjectSchema>;
+  const route = commandRoute(type);
+  if (route?.asItIs !== true) return undefined;
+  const { properties = {}, required = [] } = methods[route.method].params as Partial<ObjectSchema>;
   const isPis = (name: string): boolean => !daemonsOwn.has(name);
   const schema: ObjectSchema = {
     type: "object",

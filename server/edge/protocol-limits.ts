@@ -1,3 +1,5 @@
+import type { MethodRow, RateClass } from "../../protocol/method-row.ts";
+import { methods } from "../../protocol/methods.ts";
 import { limits as daemonLimits } from "../configuration/limits.ts";
 import { type DispatcherLimits, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
@@ -255,11 +257,9 @@ const responsiveness: Readonly<Record<keyof typeof daemonLimits.responsiveness, 
 
 const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
   windowMs: "The time window of the following limits, each for one token:",
-  maxStarts:
-    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and every call that starts the pi of a session without one: commands to pi, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when to retry.",
-  maxPrompts:
-    "`session/prompt`, `session/steer`, `session/followUp`, `session/compact`, `pruning/compress`, `delivery/resend`. As above.",
-  maxPushes: "`delivery/push`. As above.",
+  maxStarts: `${methodsOf("starts")}, \`model/list\` with \`refresh\`, and every call that starts the pi of a session without one: commands to pi, prompts, and \`awake\` of a subscription. Further ones are \`overloaded\`, and \`retryAfterMs\` says when to retry.`,
+  maxPrompts: `${methodsOf("prompts")}. As above.`,
+  maxPushes: `${methodsOf("pushes")}. As above.`,
   maxWakes:
     "How often one session's pi may be started in that time, by any calls. A further call that needs a pi is `overloaded`, with `retryAfterMs`; pushes wait.",
 };
@@ -336,4 +336,9 @@ export function quantity(name: string, value: number): string {
 function bytes(value: number): string {
   const mebi = 1024 * 1024;
   return value % mebi === 0 ? `${value / mebi} MiB` : `${value / 1024} KiB`;
+}
+
+function methodsOf(rate: RateClass): string {
+  const counted = Object.entries<MethodRow>(methods).filter(([, row]) => row.rate === rate);
+  return counted.map(([name]) => `\`${name}\``).join(", ");
 }

@@ -1,10 +1,8 @@
 import type { AsleepReason } from "../../protocol/cached.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
-import { type MethodName, methods, type Params } from "../../protocol/methods.ts";
+import type { MethodName, methods } from "../../protocol/methods.ts";
 import type { CachedAnswer } from "../children/cached-answers.ts";
 import { overloaded } from "../children/pi-calls.ts";
-import { requireCacheAudit, requirePruned } from "../context/required-parts.ts";
 import { entryTree } from "../custody/entry-tree.ts";
 import { contextMessages, forkMessages, labelsIn, lastText, nameIn, statsOf } from "../custody/stored-branch.ts";
 import { noEntries, readStoredEntries, type StoredEntries } from "../custody/stored-entries.ts";
@@ -14,33 +12,29 @@ import { refused } from "../prompts/prompting.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
 import { keepText } from "./answer-text.ts";
-import type { Call, Handlers } from "./call.ts";
-import { isAsleep } from "./session-governance.ts";
+import type { Policy } from "./call.ts";
+import { paramOf } from "./params.ts";
 
 export interface AsleepOptions {
   readonly registry: Registry;
-  /** A longer session file is read by pi. */
+  /** pi reads longer session files. */
   readonly maxFileBytes: number;
-  /** Files that wait until others are read. */
+  /** Maximum number of calls that wait for a file to be read. */
   readonly maxWaitingCalls: number;
 }
 
-/** The methods that a session's file answers. */
+type FromFile = (stored: StoredEntries, session: Session, params: object) => object;
+
+/** The methods whose row says that the session's file has the answer. */
 type FileMethod = {
   [M in MethodName]: (typeof methods)[M] extends { readonly asleep: "file" } ? M : never;
 }[MethodName];
 
-type FromFile = {
-  readonly [M in FileMethod]: (stored: StoredEntries, session: Session, params: Params<M>) => object;
-};
-type AnyFromFile = (stored: StoredEntries, session: Session, params: object) => object;
-type Given = Readonly<Record<string, unknown>> & { readonly sessionId: string };
-type AnyHandler = (params: Given, call: Call) => unknown;
-
-const fromFile: FromFile = {
+const fromFile: Readonly<Record<FileMethod, FromFile>> = {
   "session/getState": (stored, session) => stateOf(stored, session),
   "session/getMessages": (stored) => ({ messages: contextMessages(stored) }),
-  "session/getEntries": ({ entries, leafId }, _session, { since }) => {
+  "session/getEntries": ({ entries, leafId }, _session, params) => {
+    const since = paramOf(params, "since");
     const place = since === undefined ? -1 : entries.findIndex(({ id }) => id === since);
     if (since !== undefined && place === -1) {
       const error = `Entry not found: ${since}`;
@@ -59,78 +53,70 @@ const fromFile: FromFile = {
   "session/listLabels": ({ entries }) => ({ labels: labelsIn(entries) }),
 };
 
-/** What is refused whether or not the session has a pi. */
-const refusals: Partial<Record<MethodName, (stored: Session["stored"]) => void>> = {
-  "pruning/inspect": requirePruned,
-  "pruning/stats": requirePruned,
-  "cache/report": requireCacheAudit,
-};
+/** Whether a session has no pi, so that a method that needs one starts it. */
+export function isAsleep({ state: { kind } }: Session): boolean {
+  return kind === "hibernated" || kind === "crashed";
+}
 
 /**
- * Answers questions about a session that has no pi, and starts none: from the session's file, or with pi's last answer. Throws
- * `session_asleep` where neither has the answer, and `session_file_unusable`. What a pi answers is remembered.
+ * Answers queries about a session without a pi, and starts none: from the session's file, or with pi's last answer. Throws
+ * `session_asleep` if neither has the answer, and `session_file_unusable`. Remembers the answers of a pi.
  */
-export function answeredAsleep(handlers: Handlers, options: AsleepOptions): Handlers {
-  const { registry, maxFileBytes, maxWaitingCalls } = options;
-  // One file at a time is in memory.
+export function answerAsleep({ registry, maxFileBytes, maxWaitingCalls }: AsleepOptions): Policy {
+  // Only one file at a time is in memory.
   const reading = new SerialQueue({
     maxWaiting: maxWaitingCalls,
-    onFull: () => overloaded(`${maxWaitingCalls} session files wait already to be read.`),
+    onFull: () => overloaded(`${maxWaitingCalls} calls are already waiting for session files to be read.`),
   });
 
   const fileAnswer = async (
     session: Session,
-    method: FileMethod,
-    params: Given,
+    answerFrom: FromFile,
+    params: object,
     signal: AbortSignal,
   ): Promise<object | AsleepReason> =>
     await reading.run(async () => {
       const read = await readStoredEntries(session, maxFileBytes);
       const stored = read === "missing" ? noEntries(session.stored) : read;
       if (typeof stored === "string") return stored;
-      const answer = (fromFile[method] as AnyFromFile)(stored, session, params);
+      const answer = answerFrom(stored, session, params);
       return "cached" in answer ? answer : { ...answer, cached: true, cachedAt: stored.at };
     }, signal);
 
-  const asleepAnswer = async (
-    session: Session,
-    method: MethodName,
-    isInFile: boolean,
-    params: Given,
-    signal: AbortSignal,
-  ): Promise<object> => {
-    refusals[method]?.(session.stored);
-    // The last pi can write until it is gone.
-    await unlessAborted(session.cleaned(), signal);
-    const known = await session.answers.get(method);
-    if (known !== undefined && !(isInFile && known.isOutdated)) return cachedAnswer(known);
-    if (!isInFile) throw unknownAsleep(session, "not_known");
-    const read = await fileAnswer(session, method as FileMethod, params, signal);
-    if (typeof read !== "string") return read;
-    if (known !== undefined) return cachedAnswer(known);
-    throw unknownAsleep(session, read);
-  };
+  return ({ name, row }, next) => {
+    if (row.asleep !== "file" && row.asleep !== "cached") return next;
+    const answerFrom = isFileMethod(name) ? fromFile[name] : undefined;
 
-  const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
-    const { asleep } = methods[method] as MethodRow;
-    if (asleep !== "file" && asleep !== "cached") return handler;
+    const asleepAnswer = async (session: Session, params: object, signal: AbortSignal): Promise<object> => {
+      // The last pi can write until it has been cleaned up.
+      await unlessAborted(session.cleaned(), signal);
+      const known = await session.answers.get(name);
+      if (known !== undefined && !(answerFrom !== undefined && known.isOutdated)) return cachedAnswer(known);
+      if (answerFrom === undefined) throw unknownAsleep(session, "not_known");
+      const read = await fileAnswer(session, answerFrom, params, signal);
+      if (typeof read !== "string") return read;
+      if (known !== undefined) return cachedAnswer(known);
+      throw unknownAsleep(session, read);
+    };
+
     return async (params, call) => {
-      const session = registry.find(params.sessionId);
-      if (session === undefined || session.stored.ephemeral === true) return await handler(params, call);
-      if (isAsleep(session)) return await asleepAnswer(session, method, asleep === "file", params, call.signal);
-      if (asleep === "file") return await handler(params, call);
+      const sessionId = paramOf(params, "sessionId");
+      const session = typeof sessionId === "string" ? registry.find(sessionId) : undefined;
+      if (session === undefined || session.stored.ephemeral === true) return await next(params, call);
+      if (isAsleep(session)) return await asleepAnswer(session, params, call.signal);
+      if (answerFrom !== undefined) return await next(params, call);
       const stamp = await session.answers.stamp();
-      // Its pi may have ended meanwhile.
-      if (isAsleep(session)) return await asleepAnswer(session, method, false, params, call.signal);
-      const answer = await handler(params, call);
-      session.answers.note(method, answer, stamp);
+      // Its pi may have ended in the meantime.
+      if (isAsleep(session)) return await asleepAnswer(session, params, call.signal);
+      const answer = await next(params, call);
+      session.answers.note(name, answer, stamp);
       return answer;
     };
   };
+}
 
-  return Object.fromEntries(
-    Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
-  ) as unknown as Handlers;
+function isFileMethod(name: MethodName): name is FileMethod {
+  return Object.hasOwn(fromFile, name);
 }
 
 function cachedAnswer({ value, at, isOutdated }: CachedAnswer): object {
@@ -139,19 +125,19 @@ function cachedAnswer({ value, at, isOutdated }: CachedAnswer): object {
 
 const why: Readonly<Record<AsleepReason, string>> = {
   not_known: "no answer of an earlier pi is known",
-  file_too_large: "its file is too long to be read without one",
-  file_older_form: "its file has an older form, which only pi reads",
+  file_too_large: "its file is too large to be read without one",
+  file_older_form: "its file has an older format, which only pi reads",
 };
 
 function unknownAsleep({ sessionId }: Session, reason: AsleepReason): WireError {
-  const how = "session/command, a prompt, or session/subscribe with awake: true starts one; then ask again";
+  const how = "session/command, a prompt, or session/subscribe with awake: true starts one; then call again";
   return new WireError("session_asleep", `The session ${sessionId} has no pi, and ${why[reason]}; ${how}.`, {
     sessionId,
     reason,
   });
 }
 
-/** What the file and the session's record know of pi's state. */
+/** pi's state, as far as the file and the session's record have it. */
 function stateOf(found: StoredEntries, { stored, file, sessionId }: Session): object {
   const { model = "", thinking } = stored.options;
   const [provider = "", ...id] = model.split("/");

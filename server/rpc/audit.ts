@@ -1,35 +1,27 @@
 import type { Logger } from "pino";
-import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
-import { isReading, type MethodRow } from "../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../protocol/methods.ts";
+import { idParams, isReading } from "../../protocol/method-row.ts";
+import type { MethodName } from "../../protocol/methods.ts";
 import { Tally } from "../lib/tally.ts";
-import type { Call, Handlers, Peer } from "./call.ts";
-import { onlyReads, type SessionParam, sessionParams } from "./governance.ts";
-import { paramNeeds } from "./param-needs.ts";
+import type { Policy } from "./call.ts";
+import type { SessionOf } from "./governance.ts";
+import { commandType, paramNeeds, paramOf, sendsQuery } from "./params.ts";
 
 export interface AuditOptions {
-  /** Gets the calls that were made. */
+  /** Gets the calls that succeeded. */
   readonly calls: Logger;
-  /** Gets those that were not, or failed. */
+  /** Gets the calls that were refused or failed. */
   readonly log: Logger;
-  /** Who is behind a connection. */
-  readonly by: (peer: Peer | undefined) => By | undefined;
-  /** To which session something belongs that a param names. */
-  readonly sessionOf: Readonly<Record<SessionParam, (id: string) => string | undefined>>;
+  readonly sessionOf: SessionOf;
 }
 
-type Given = Readonly<Record<string, unknown>>;
-type AnyHandler = (params: Given, call: Call) => unknown;
-
 /**
- * Logs each call that changes something, or whose params need more than to look on, when it has ended: who, with which
- * token, what, in which session, with what outcome. Nothing of what was said: neither params nor results, but for the ids
- * in them. What costs who makes it little pushes nothing out: of a token and a method twenty calls a second have a line, of a
- * token and an outcome other than success one, and others are counted.
+ * Logs each call that changes something, or whose params need more than observing, when it has ended: the client, the
+ * token, the method, the session and the outcome. Params and results are not logged, except the ids in them. Cheap calls
+ * cannot displace other lines: each second has at most 20 lines for a token and a method, one line for a token and an
+ * outcome other than success, and the number of further calls.
  */
-export function audited(handlers: Handlers, options: AuditOptions): Handlers {
-  const { log, calls } = options;
+export function audit({ log, calls, sessionOf }: AuditOptions): Policy {
   const made = new Tally<Made>({
     everyMs: 1_000,
     atOnce: maxLinesASecond,
@@ -41,17 +33,38 @@ export function audited(handlers: Handlers, options: AuditOptions): Handlers {
     first: (line) => log.info(line, "call"),
     further: ({ tokenName, outcome }, count) => log.info({ tokenName, outcome, count }, "further calls"),
   });
-  return Object.fromEntries(
-    Object.entries(handlers).map(([name, handler]) => {
-      const method = name as MethodName;
-      const { needs } = methods[method] as MethodRow;
-      const mayBeAudited = isChanging(method) || needs !== undefined;
-      return [method, mayBeAudited ? logging(method, handler as never, options, { made, failed }) : handler];
-    }),
-  ) as unknown as Handlers;
+  return ({ name: method, row }, next) => {
+    const changes = !isReading(row);
+    if (!changes && row.needs === undefined) return next;
+    return async (params, call) => {
+      const isQuiet = changes ? sendsQuery(row, params) : paramNeeds(row, params).length === 0;
+      if (isQuiet) return await next(params, call);
+      const { clientId, name: client } = call.by ?? {};
+      const command = commandType(row, params);
+      const who = {
+        connectionId: call.peer?.id,
+        clientId,
+        client,
+        tokenName: call.grant?.name,
+        method,
+        // The schema allows only a short word.
+        ...(command === undefined ? {} : { command }),
+      };
+      const before = idsIn(params, sessionOf);
+      try {
+        const result = await next(params, call);
+        made.add(`${method} ${who.tokenName}`, { ...who, ...before, ...idsIn(result, sessionOf), outcome: "done" });
+        return result;
+      } catch (error) {
+        const outcome = error instanceof WireError ? error.kind : call.signal.aborted ? "cancelled" : "internal_error";
+        failed.add(`${outcome} ${who.tokenName}`, { ...who, ...before, outcome });
+        throw error;
+      }
+    };
+  };
 }
 
-/** Pushes come by the thousand, and say themselves who sent them. */
+/** A client can send thousands of pushes, and each delivery records its client. */
 const maxLinesASecond = 20;
 
 interface Made {
@@ -65,57 +78,16 @@ interface Failed {
   readonly outcome: string;
 }
 
-function isChanging(method: MethodName): boolean {
-  return !isReading(methods[method] as MethodRow);
-}
-
-function logging(
-  method: MethodName,
-  handler: AnyHandler,
-  { by, sessionOf }: AuditOptions,
-  { made, failed }: { readonly made: Tally<Made>; readonly failed: Tally<Failed> },
-): AnyHandler {
-  const changes = isChanging(method);
-  return async (params, call) => {
-    const isQuiet = changes ? onlyReads(method, params) : paramNeeds(method, params).length === 0;
-    if (isQuiet) return await handler(params, call);
-    const { clientId, name: client } = by(call.peer) ?? {};
-    const who = {
-      connectionId: call.peer?.id,
-      clientId,
-      client,
-      tokenName: call.grant?.name,
-      method,
-      ...commandOf(method, params),
-    };
-    const before = idsOf(params, sessionOf);
-    try {
-      const result = await handler(params, call);
-      made.add(`${method} ${who.tokenName}`, { ...who, ...before, ...idsOf(result, sessionOf), outcome: "done" });
-      return result;
-    } catch (error) {
-      const outcome = error instanceof WireError ? error.kind : call.signal.aborted ? "cancelled" : "internal_error";
-      failed.add(`${outcome} ${who.tokenName}`, { ...who, ...before, outcome });
-      throw error;
-    }
-  };
-}
-
-/** What a call or its result names of ours, and the session of it. */
-function idsOf(value: unknown, sessionOf: AuditOptions["sessionOf"]): Record<string, string> {
+/** The ids in params or in a result, with the session that they belong to. */
+function idsIn(value: unknown, sessionOf: SessionOf): Record<string, string> {
   const ids: Record<string, string> = {};
   if (typeof value !== "object" || value === null) return ids;
-  for (const name of sessionParams) {
-    const id = Object.hasOwn(value, name) ? (value as Given)[name] : undefined;
+  for (const { kind, param } of idParams) {
+    const id = paramOf(value, param);
     if (typeof id !== "string") continue;
-    ids[name] = id;
-    const sessionId = ids["sessionId"] ?? sessionOf[name](id);
+    ids[param] = id;
+    const sessionId = ids["sessionId"] ?? sessionOf[kind](id);
     if (sessionId !== undefined) ids["sessionId"] = sessionId;
   }
   return ids;
-}
-
-/** Which of pi's commands; its schema lets it be a short word alone. */
-function commandOf(method: MethodName, params: Given): { readonly command?: string } {
-  return method === "session/command" ? { command: (params["command"] as { readonly type: string }).type } : {};
 }

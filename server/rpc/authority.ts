@@ -1,127 +1,97 @@
 import type { Capability } from "../../protocol/capability.ts";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
+import { idParam, type MethodRow, type Subject, type SubjectKind, subjectsOf } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
-import { routeOf } from "../../protocol/pi-commands.ts";
+import { commandRoute } from "../../protocol/pi-commands.ts";
 import type { SessionScope } from "../core/session-scope.ts";
-import type { Call, Handlers } from "./call.ts";
-import { type SessionParam, sessionParams } from "./governance.ts";
+import type { Policy } from "./call.ts";
+import type { SessionOf } from "./governance.ts";
 import type { Grant } from "./grant.ts";
-import { paramNeeds } from "./param-needs.ts";
+import { commandType, paramNeeds, paramOf } from "./params.ts";
 
 export interface AuthorityOptions {
-  /** To which session something belongs that a param names. Undefined: there is no such thing. */
-  readonly sessionOf: Readonly<Record<SessionParam, (id: string) => string | undefined>>;
+  readonly sessionOf: SessionOf;
   /** Undefined: there is no such session, or it was closed. */
   readonly scopeOf: (sessionId: string) => SessionScope | undefined;
 }
 
-type Given = Readonly<Record<string, unknown>>;
-type AnyHandler = (params: Given, call: Call) => unknown;
-
-/** How the methods themselves say that something is not there. */
-const absent: Readonly<Record<SessionParam, readonly [error: ErrorName, word: string]>> = {
-  sessionId: ["session_not_found", "session"],
-  deliveryId: ["delivery_not_found", "delivery"],
-  dialogId: ["dialog_not_found", "dialog"],
-  promptId: ["prompt_not_found", "prompt"],
-};
-
-/** Params by which a method says what is new, or that it looks at itself with the grant. */
-const lookedAtElsewhere: Readonly<Partial<Record<MethodName, readonly SessionParam[]>>> = {
-  "session/open": ["sessionId"],
-  "session/unsubscribe": ["sessionId"],
-  "session/prompt": ["promptId"],
-  "session/steer": ["promptId"],
-  "session/followUp": ["promptId"],
-  "delivery/list": ["sessionId"],
-  "delivery/push": ["deliveryId"],
-};
-
-/** What `after` names, where it is the id of something that belongs to a session. */
-const cursors: Readonly<Partial<Record<MethodName, SessionParam>>> = {
-  "delivery/list": "deliveryId",
-  "dialog/list": "dialogId",
-};
+/** The errors with which the methods themselves say that something does not exist. */
+const absent = {
+  session: "session_not_found",
+  delivery: "delivery_not_found",
+  dialog: "dialog_not_found",
+  prompt: "prompt_not_found",
+} as const satisfies Readonly<Record<SubjectKind, ErrorName>>;
 
 /**
- * Refuses what the caller's token does not allow, before anything else looks at the call: `unauthorized` where the token has
- * ended, `forbidden` (`data.needs`) where it lacks a capability, and for a token with limits as not there where a param names
- * something that is not there, or belongs to a session outside the limits. Nothing that a call says of itself changes it. The one place where
- * this is decided, for all methods of the table and every transport.
+ * Refuses what the caller's token does not allow: `unauthorized` if the token has ended, `forbidden` (`data.needs`) if it
+ * lacks a capability. To a token with limits, everything outside of them does not exist. Nothing in a call can change
+ * the decision. This is the only place that decides it, for every method and every transport.
  */
-export function authorised(handlers: Handlers, options: AuthorityOptions): Handlers {
-  const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
+export function authority(options: AuthorityOptions): Policy {
+  return ({ name, row }, next) => {
+    const subjects = subjectsOf(row).filter(({ isChosen }) => isChosen !== true);
     return (params, call) => {
       const { grant } = call;
       if (grant === undefined || grant.isEnded) throw ended();
-      const needs = missing(method, params, grant);
-      if (needs !== undefined) throw lacking(method, needs, grant);
-      const answer = grant.isLimited
-        ? insideOnly(method, params, grant, options, () => handler(params, call))
-        : handler(params, call);
-      const isAboutItself = method.startsWith("token/") && params["name"] === grant.name;
-      if (isAboutItself) return answer;
-      if (!(answer instanceof Promise)) return answer;
+      const needs = missing(row, params, grant);
+      if (needs !== undefined) throw lacking(name, needs, grant);
+      const make = (): unknown => next(params, call);
+      const answer = grant.isLimited ? insideOnly(subjects, params, { ...options, grant, make }) : make();
+      const endsItself = row.endsToken !== undefined && paramOf(params, row.endsToken) === grant.name;
+      if (endsItself || !(answer instanceof Promise)) return answer;
       return answer.finally(() => {
-        // What came about meanwhile is not told to whom the token was taken from.
+        // Nothing that happened in the meantime is revealed to a token that has ended.
         if (grant.isEnded) throw ended();
       });
     };
   };
-  return Object.fromEntries(
-    Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
-  ) as unknown as Handlers;
 }
 
 /** The first capability that a call needs and the token lacks. */
-function missing(method: MethodName, params: Given, grant: Grant): Capability | undefined {
+function missing(row: MethodRow, params: object, grant: Grant): Capability | undefined {
   if (grant.allows("admin")) return undefined;
-  return needed(method, params, grant).find((capability) => !grant.allows(capability));
+  return needed(row, params, grant).find((capability) => !grant.allows(capability));
 }
 
-function needed(method: MethodName, params: Given, grant: Grant): readonly Capability[] {
-  const { capability } = methods[method] as MethodRow;
+function needed(row: MethodRow, params: object, grant: Grant): readonly Capability[] {
+  const command = commandType(row, params);
   return [
-    ...(capability === "any" ? [] : [capability]),
-    ...paramNeeds(method, params),
-    ...(method === "session/command" ? [commandNeeds(params)] : []),
-    // What all sessions share belongs to none of those that it knows.
-    ...(grant.isLimited && params["confirmShared"] === true ? (["admin"] as const) : []),
+    ...(row.capability === "any" ? [] : [row.capability]),
+    ...paramNeeds(row, params),
+    ...(command === undefined ? [] : [commandNeeds(command)]),
+    // A setting that all sessions share belongs to none of the sessions within the limits.
+    ...(grant.isLimited && paramOf(params, "confirmShared") === true ? (["admin"] as const) : []),
   ];
 }
 
-/** A command that is sent as it is needs what its method needs. What one does that nobody here knows, nobody can say. */
-function commandNeeds(params: Given): Capability {
-  const { type } = params["command"] as { readonly type: string };
-  const method = type === "extension_ui_response" ? "dialog/respond" : routeOf(type)?.method;
-  const row = method === undefined ? undefined : (methods[method as MethodName] as MethodRow);
-  return row === undefined || row.capability === "any" ? "admin" : row.capability;
+/** A command needs what its method needs. The effect of an unknown command is unknown too. */
+function commandNeeds(command: string): Capability {
+  const route = commandRoute(command);
+  if (route === undefined) return "admin";
+  const { capability }: MethodRow = methods[route.method];
+  return capability === "any" ? "admin" : capability;
+}
+
+interface LimitedCall extends AuthorityOptions {
+  readonly grant: Grant;
+  readonly make: () => unknown;
 }
 
 /**
- * Makes the call unless it names something that the token does not know: what is not there, and what belongs to a session
- * outside the token's limits. Both get the same error before anything else is looked at.
+ * Makes the call unless one of its subjects does not exist, or belongs to a session outside the token's limits. Both
+ * throw the same error before anything else is checked.
  */
-function insideOnly(
-  method: MethodName,
-  params: Given,
-  grant: Grant,
-  options: AuthorityOptions,
-  make: () => unknown,
-): unknown {
-  const subjects = sessionParams
-    .filter((param) => lookedAtElsewhere[method]?.includes(param) !== true)
-    .map((param) => [param, params[param]] as const);
-  const cursor = cursors[method];
-  if (cursor !== undefined) subjects.push([cursor, params["after"]]);
-  for (const [param, id] of subjects) {
+function insideOnly(subjects: readonly Subject[], params: object, call: LimitedCall): unknown {
+  const { make } = call;
+  for (const { kind, param } of subjects) {
+    const id = paramOf(params, param);
     if (typeof id !== "string") continue;
-    const place = placeOf(param, id, grant, options);
+    const place = placeOf(kind, id, call);
     if (place === "inside") continue;
-    const error = notThere(param, id);
-    // The token's own call with this key may have ended the session, and gets its result again.
-    if (place === "outside" || typeof params["idempotencyKey"] !== "string") throw error;
+    const error = notThere(kind, id);
+    // The token's own earlier call with this key may have ended the session, and its result is returned again.
+    if (place === "outside" || typeof paramOf(params, "idempotencyKey") !== "string") throw error;
     return repeated(make, error);
   }
   return make();
@@ -136,20 +106,18 @@ async function repeated(make: () => unknown, error: WireError): Promise<unknown>
 }
 
 function placeOf(
-  param: SessionParam,
+  kind: SubjectKind,
   id: string,
-  grant: Grant,
-  { sessionOf, scopeOf }: AuthorityOptions,
+  { sessionOf, scopeOf, grant }: LimitedCall,
 ): "inside" | "outside" | "nowhere" {
-  const sessionId = sessionOf[param](id);
+  const sessionId = sessionOf[kind](id);
   const scope = sessionId === undefined ? undefined : scopeOf(sessionId);
-  if (scope !== undefined) return grant.covers(scope) ? "inside" : "outside";
-  return "nowhere";
+  if (scope === undefined) return "nowhere";
+  return grant.covers(scope) ? "inside" : "outside";
 }
 
-function notThere(param: SessionParam, id: string): WireError {
-  const [error, word] = absent[param];
-  return new WireError(error, `There is no ${word} "${id}".`, { [param]: id });
+function notThere(kind: SubjectKind, id: string): WireError {
+  return new WireError(absent[kind], `There is no ${kind} "${id}".`, { [idParam(kind)]: id });
 }
 
 function lacking(method: MethodName, needs: Capability, { name }: Grant): WireError {
@@ -159,5 +127,5 @@ function lacking(method: MethodName, needs: Capability, { name }: Grant): WireEr
 }
 
 function ended(): WireError {
-  return new WireError("unauthorized", "The token has ended: it was revoked, or has another secret now.");
+  return new WireError("unauthorized", "The token has ended: it was revoked, or its secret was replaced.");
 }

@@ -4,9 +4,9 @@ import { isReading } from "../../protocol/method-row.ts";
 import { isMethodName, methods } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
 import { keepBatch, smallAnswerBytes, type Text, textBytes, textOf } from "./answer-text.ts";
+import type { OpenCall } from "./call.ts";
 import { errorObject } from "./errors.ts";
 import type { Grant } from "./grant.ts";
-import type { OpenCall } from "./open-call.ts";
 import type { Shares } from "./shares.ts";
 
 export interface BatchLimits {

@@ -1,23 +1,29 @@
 import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "./call.ts";
-import { type ClientLimits, ClientOwners } from "./client-owners.ts";
+
+export interface ClientLimits {
+  /** Client ids of one token: connected clients, and disconnected ones that keep their id. */
+  readonly maxClientsPerToken: number;
+  /** Ids of disconnected clients, of all tokens. The token with the most loses its oldest. */
+  readonly maxGoneClients: number;
+}
 
 export interface ClientsOptions {
   readonly limits: ClientLimits;
-  /** A client's last connection has gone. */
+  /** A client's last connection has ended. */
   readonly onLeft: (clientId: string) => void;
-  /** This connection is known now as the client's, which may have others. */
+  /** This connection was identified as one of the client's. */
   readonly onConnected: (clientId: string, peerId: string) => void;
 }
 
-/** Who the connections' clients say they are. One that has said nothing is known by its connection. */
+/** The clients of all connections. A connection without `daemon/hello` is a client of its own. */
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #byPeer = new Map<string, By>();
   readonly #peers = new Map<string, Set<string>>();
   readonly #owners: ClientOwners;
-  /** Open connections that have called and not said who they are: others know them by these ids. */
+  /** Open connections that have called without `daemon/hello`: other clients know them by these ids. */
   readonly #unnamed = new Set<string>();
 
   constructor(options: ClientsOptions) {
@@ -25,9 +31,8 @@ export class Clients {
     this.#owners = new ClientOwners(options.limits);
   }
 
-  /** Who calls; undefined over HTTP, where a call has no connection. */
-  by(peer: Peer | undefined): By | undefined {
-    if (peer === undefined) return undefined;
+  /** The client of a connection that has called. */
+  by(peer: Peer): By {
     const known = this.#byPeer.get(peer.id);
     if (known === undefined && !peer.gone.aborted && !this.#unnamed.has(peer.id)) {
       this.#unnamed.add(peer.id);
@@ -36,15 +41,16 @@ export class Clients {
     return known ?? { clientId: peer.id };
   }
 
-  /** A client that has a connection, as it says it is. */
+  /** A connected client. */
   find(clientId: string): By | undefined {
     const [peerId] = this.#peers.get(clientId) ?? [];
     return peerId === undefined ? undefined : this.#byPeer.get(peerId);
   }
 
   /**
-   * Throws `conflict` when the connection has said another id before, or the client is one of another token: whoever may do
-   * less with its own would else act in another's name. The same goes for the id of another open connection. Throws `overloaded` when the token has too many that are connected.
+   * Identifies a connection's client. Throws `conflict` if the connection has another id already, if the id belongs to
+   * a client of another token, because a client with fewer rights could otherwise act in its name, or if it is the id of
+   * another open connection. Throws `overloaded` if too many clients of the token are connected.
    */
   hello(
     peer: Peer,
@@ -54,10 +60,10 @@ export class Clients {
     const known = this.#byPeer.get(peer.id);
     const clientId = id ?? known?.clientId ?? peer.id;
     if (known !== undefined && known.clientId !== clientId) {
-      throw new WireError("conflict", `This connection is that of the client "${known.clientId}" already.`);
+      throw new WireError("conflict", `This connection belongs to the client "${known.clientId}" already.`);
     }
     if (clientId !== peer.id && this.#unnamed.has(clientId)) {
-      throw new WireError("conflict", `The id "${clientId}" is that of another connection.`);
+      throw new WireError("conflict", `The id "${clientId}" belongs to another connection.`);
     }
     if (known === undefined && !peer.gone.aborted) this.#owners.connected(clientId, token);
     const shown = name ?? known?.name;
@@ -68,7 +74,7 @@ export class Clients {
     return by;
   }
 
-  /** A client that takes control is known even if it has said nothing: its connection's end is the lease's. */
+  /** Registers a client that takes control, also without `daemon/hello`: its lease ends with its connection. */
   remember(peer: Peer, token?: string): By {
     return this.#byPeer.get(peer.id) ?? this.hello(peer, {}, token);
   }
@@ -92,5 +98,75 @@ export class Clients {
     this.#peers.delete(clientId);
     this.#owners.left(clientId);
     this.#options.onLeft(clientId);
+  }
+}
+
+interface Owned {
+  readonly connected: Set<string>;
+  /** The one that disconnected first comes first. */
+  readonly gone: Set<string>;
+}
+
+/**
+ * The token of each client id. No other token can use the id of a connected client. A disconnected client keeps its id
+ * until its own token needs the place, or all tokens together have too many and its token has the most.
+ */
+class ClientOwners {
+  readonly #limits: ClientLimits;
+  /** By client. */
+  readonly #tokens = new Map<string, string>();
+  readonly #owned = new Map<string, Owned>();
+  #gone = 0;
+
+  constructor(limits: ClientLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * A client has a connection. Throws `conflict` if its id belongs to another token, and `overloaded` if too many clients
+   * of this token are connected.
+   */
+  connected(clientId: string, token: string): void {
+    const owner = this.#tokens.get(clientId);
+    if (owner !== undefined && owner !== token) {
+      throw new WireError("conflict", `The client "${clientId}" belongs to another token.`);
+    }
+    const { maxClientsPerToken } = this.#limits;
+    const owned = this.#owned.get(token) ?? { connected: new Set(), gone: new Set() };
+    if (owner === undefined && owned.connected.size + owned.gone.size >= maxClientsPerToken && !this.#forget(owned)) {
+      const message = `${maxClientsPerToken} clients of this token are connected, which is the limit.`;
+      throw new WireError("overloaded", message, { retryAfterMs: 10_000, maxClientsPerToken });
+    }
+    if (owned.gone.delete(clientId)) this.#gone -= 1;
+    owned.connected.add(clientId);
+    this.#owned.set(token, owned);
+    this.#tokens.set(clientId, token);
+  }
+
+  /** The last connection of a client has ended. */
+  left(clientId: string): void {
+    const owned = this.#owned.get(this.#tokens.get(clientId) ?? "");
+    if (owned?.connected.delete(clientId) !== true) return;
+    owned.gone.add(clientId);
+    this.#gone += 1;
+    if (this.#gone > this.#limits.maxGoneClients) this.#forgetOfMost();
+  }
+
+  #forgetOfMost(): void {
+    const [most] = [...this.#owned].sort(([, a], [, b]) => b.gone.size - a.gone.size);
+    if (most === undefined) return;
+    const [token, owned] = most;
+    this.#forget(owned);
+    if (owned.gone.size === 0 && owned.connected.size === 0) this.#owned.delete(token);
+  }
+
+  /** Forgets the client that disconnected first. Returns whether there was one. */
+  #forget({ gone }: Owned): boolean {
+    const [oldest] = gone;
+    if (oldest === undefined) return false;
+    gone.delete(oldest);
+    this.#tokens.delete(oldest);
+    this.#gone -= 1;
+    return true;
   }
 }

@@ -1,14 +1,13 @@
 import { createJSONRPCErrorResponse, type JSONRPCID, type JSONRPCRequest, JSONRPCServer } from "json-rpc-2.0";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { isMethodName, methods } from "../../protocol/methods.ts";
+import { methods } from "../../protocol/methods.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
 import { BatchAnswers, type BatchLimits } from "./batch-answers.ts";
-import type { Call, Peer } from "./call.ts";
+import { type Call, OpenCall, type Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
-import { createInvoke, type InvocationOptions, type Invoke } from "./invocation.ts";
-import { OpenCall } from "./open-call.ts";
+import { createInvoke, type InvocationOptions, type Invoke, methodNotFound } from "./invocation.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
 import { namedTokensPercent, Shares } from "./shares.ts";
 import { type Lane, Turns } from "./turns.ts";
@@ -100,15 +99,27 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   };
 }
 
+/**
+ * json-rpc-2.0 finds the method of a request, runs it and makes the response. The rest of its features is not used:
+ *
+ * - `receiveJSON` parses without limits, so {@link parseJson} does it.
+ * - A batch for `receive` runs all requests at once and collects all answers. Here each request has its own turn, and
+ *   the answers share a budget. `receive` also answers responses; the daemon ignores them.
+ * - A middleware would wait for two more promises with each request, so policies are bound to the methods.
+ * - A call with parts from an HTTP request is not a JSON-RPC text: {@link Conversation.call} invokes the method itself.
+ */
 function createServer(invoke: Invoke): JSONRPCServer<Call> {
+  // Invocations log their errors.
   const server = new JSONRPCServer<Call>({ errorListener: () => {} });
-  server.mapErrorToJSONRPCErrorResponse = (id: JSONRPCID, error: WireError) => {
+  const refusal = (id: JSONRPCID, error: WireError) => {
     const { code, message, data } = errorObject(error);
     return createJSONRPCErrorResponse(id, code, message, data);
   };
-  // Not as middleware: it would copy each request, and wait for two promises more.
+  server.mapErrorToJSONRPCErrorResponse = refusal;
+  server.handleMethodNotFound = async ({ id, method }) =>
+    id === undefined ? null : refusal(id, methodNotFound(method));
   for (const name of Object.keys(methods)) {
-    server.addMethod(name, (params: unknown, call: Call) => invoke(name, params, call) as PromiseLike<unknown>);
+    server.addMethod(name, (params: unknown, call) => invoke(name, params, call));
   }
   return server;
 }
@@ -333,11 +344,10 @@ class DispatcherConversation implements Conversation {
     if (unwanted !== undefined) return refused(unwanted);
     const call = this.#opened();
     batch?.answers.began(batch.place, method, call);
-    // The library knows the methods of the table alone, and says less of others.
-    return isMethodName(method) ? this.#known(request, call, afterwards) : this.#unknown(request, call);
+    return this.#answered(request, call, afterwards);
   }
 
-  async #known(request: JSONRPCRequest, call: OpenCall, afterwards: Afterwards): Promise<RpcResponse | undefined> {
+  async #answered(request: JSONRPCRequest, call: OpenCall, afterwards: Afterwards): Promise<RpcResponse | undefined> {
     const { id } = request;
     // Two calls under the same id may be under way; only the first can be cancelled.
     const key = id === undefined || this.#open.has(id) ? call : id;
@@ -350,15 +360,6 @@ class DispatcherConversation implements Conversation {
     } finally {
       this.#open.delete(key);
       afterwards.push(...call.takeAnswered());
-    }
-  }
-
-  #unknown({ method, params, id }: JSONRPCRequest, call: Call): RpcResponse | undefined {
-    try {
-      this.#options.invoke(method, params, call);
-      return undefined;
-    } catch (error) {
-      return id === undefined ? undefined : failure(id, error as WireError);
     }
   }
 

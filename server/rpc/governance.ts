@@ -1,87 +1,58 @@
 import type { By } from "../../protocol/client-identity.ts";
-import { isReading, type MethodRow } from "../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../protocol/methods.ts";
-import type { Call, Handlers, Peer } from "./call.ts";
+import { isReading, type MethodRow, type SubjectKind, subjectsOf } from "../../protocol/method-row.ts";
+import type { Call, Peer, Policy } from "./call.ts";
 import type { Grant } from "./grant.ts";
+import { paramOf, sendsQuery } from "./params.ts";
 
-export interface GovernanceOptions {
-  /** Who is behind a connection. */
-  readonly by: (peer: Peer | undefined) => By | undefined;
-  /** Throws `not_controller` when the client may not change anything in the session. */
+/** The session that something belongs to, by its id. Undefined: it does not exist, or no longer. */
+export type SessionOf = Readonly<Record<SubjectKind, (id: string) => string | undefined>>;
+
+export interface ControlOptions {
+  /** Throws `not_controller` if the client may not change the session. */
   readonly check: (sessionId: string, by: By | undefined) => void;
-  /** To which session something belongs that a param names. Undefined: to none, or it is not there. */
-  readonly sessionOf: Readonly<Record<SessionParam, (id: string) => string | undefined>>;
+  readonly sessionOf: SessionOf;
 }
 
-/** The params by which a method says which session it is about. */
-export const sessionParams = ["sessionId", "deliveryId", "dialogId", "promptId"] as const;
-export type SessionParam = (typeof sessionParams)[number];
-
-/** Those that change something, and nothing in a session that is there; or that are about control itself. */
-const ungoverned: ReadonlySet<string> = new Set<MethodName>([
-  "session/create",
-  "session/open",
-  "session/acquireControl",
-  "session/releaseControl",
-  "token/create",
-  "token/rotate",
-  "token/revoke",
-]);
-
-/**
- * Whether calls of a method are refused to those who may only look on: it changes something, which is everything that its
- * row in the method table does not call reading.
- */
-export function isGoverned(method: MethodName): boolean {
-  return !isReading(methods[method] as MethodRow) && !ungoverned.has(method);
+/** Adds the client of a connection to its calls. */
+export function attribution(by: (peer: Peer) => By): Policy {
+  return (_method, next) => (params, call) => {
+    const { peer } = call;
+    return next(params, peer === undefined ? call : new AttributedCall(call, peer, by(peer)));
+  };
 }
 
-/**
- * Says with each call who makes it, and refuses those that change something in a session that another client controls
- * alone. The one place where this is decided, for all methods of the table.
- */
-export function governed(handlers: Handlers, { by, check, sessionOf }: GovernanceOptions): Handlers {
-  type AnyHandler = (params: Readonly<Record<string, unknown>>, call: Call) => unknown;
+/** Whether calls of a method are refused to clients without control of an exclusive session: it changes something. */
+export function isGoverned(row: MethodRow): boolean {
+  return !isReading(row) && row.governed !== false && subjectsOf(row).length > 0;
+}
 
-  const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
-    const isChanging = isGoverned(method);
+/** Refuses calls that change something in a session that another client controls alone. */
+export function control({ check, sessionOf }: ControlOptions): Policy {
+  return ({ row }, next) => {
+    if (!isGoverned(row)) return next;
+    const subjects = subjectsOf(row);
     return (params, call) => {
-      const caller = by(call.peer);
-      if (isChanging && !onlyReads(method, params)) {
-        for (const name of sessionParams) {
-          const id = params[name];
-          const sessionId = typeof id === "string" ? sessionOf[name](id) : undefined;
-          if (sessionId !== undefined) check(sessionId, caller);
-        }
+      if (sendsQuery(row, params)) return next(params, call);
+      for (const { kind, param } of subjects) {
+        const id = paramOf(params, param);
+        const sessionId = typeof id === "string" ? sessionOf[kind](id) : undefined;
+        if (sessionId !== undefined) check(sessionId, call.by);
       }
-      return handler(params, caller === undefined ? call : new SignedCall(call, caller));
+      return next(params, call);
     };
   };
-
-  return Object.fromEntries(
-    Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
-  ) as unknown as Handlers;
 }
 
-/** pi's own commands that only read: all whose name says so. */
-export function onlyReads(method: MethodName, params: Readonly<Record<string, unknown>>): boolean {
-  if (method !== "session/command") return false;
-  const { type } = params["command"] as { readonly type: string };
-  return type.startsWith("get_");
-}
-
-/** A call that says whose it is. Its signal is still made only when somebody looks at it. */
-class SignedCall implements Call {
+/** A call with its client. Like the call in it, it creates its signal only when it is read. */
+class AttributedCall implements Call {
+  readonly peer: Peer;
   readonly by: By;
   readonly #call: Call;
 
-  constructor(call: Call, by: By) {
+  constructor(call: Call, peer: Peer, by: By) {
     this.#call = call;
+    this.peer = peer;
     this.by = by;
-  }
-
-  get peer(): Peer {
-    return this.#call.peer as Peer;
   }
 
   get grant(): Grant | undefined {
@@ -96,7 +67,7 @@ class SignedCall implements Call {
     return this.#call.signal;
   }
 
-  /** Where the call underneath cannot say when it is answered, there is nothing to wait for. */
+  /** Absent if the call cannot say when it is answered. */
   get whenAnswered(): Call["whenAnswered"] {
     return this.#call.whenAnswered?.bind(this.#call);
   }

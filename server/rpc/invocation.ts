@@ -1,30 +1,41 @@
 import type { Logger } from "pino";
-import { WireError } from "../../protocol/errors.ts";
+import { configurationKeys, sorted } from "../../protocol/configuration/configurations.ts";
+import { inWords } from "../../protocol/configuration/mistakes.ts";
+import { asFinding } from "../../protocol/configuration/refusal.ts";
+import { type ParamsFinding, WireError } from "../../protocol/errors.ts";
 import { errorsOf } from "../../protocol/method-errors.ts";
-import { isMethodName, type MethodName, methods } from "../../protocol/methods.ts";
+import { isMethodName, type MethodName, methods, type Params } from "../../protocol/methods.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import { resultText, wholeText } from "./answer-text.ts";
-import type { Call, Handlers } from "./call.ts";
+import type { Bound, Call, Handlers, Policy } from "./call.ts";
 import { toWireError } from "./errors.ts";
-import { maxNameLength, wrongParams } from "./wrong-params.ts";
 
 export interface InvocationOptions {
   readonly handlers: Handlers;
+  /** Policies around every handler, the outermost first. Default: none. */
+  readonly policies?: readonly Policy[];
   readonly validator: Validator;
-  /** Has what handlers return and throw checked too, and hears what the method table does not allow (for tests). */
+  /** Receives results and errors of handlers that the method table does not allow. They are only checked with it (in tests). */
   readonly onViolation?: ((violation: Error) => void) | undefined;
   readonly log: Logger;
 }
 
+/** Names chosen by a client are shown up to this length: a key, or a method's name, may have any. */
+const maxNameLength = 200;
+
 /**
- * Makes one call: checks its params, and has its handler answer. A handler that answers at once is answered for at once, without
- * a promise: for what many ask often, those cost more than the answer. Throws, or rejects with, a {@link WireError} or the
+ * Makes one call: validates its params, and returns the answer of its handler. A synchronous handler is answered
+ * without a promise, which would cost more than a cheap query. Throws, or rejects with, a {@link WireError} or the
  * reason of the call's signal.
  */
 export type Invoke = (method: string, params: unknown, call: Call) => unknown;
 
-export function createInvoke({ handlers, validator, onViolation, log }: InvocationOptions): Invoke {
-  // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
+export function createInvoke(options: InvocationOptions): Invoke {
+  const { validator, onViolation, log } = options;
+  const names = Object.keys(methods).filter(isMethodName);
+  const bound = new Map(names.map((name) => [name, bindMethod(name, options)]));
+
+  // Logged here and not with the response, because a notification has none.
   const failed = (method: string, params: unknown, call: Call, error: unknown): unknown => {
     if (isAbortOf(call, error)) return call.signal.reason;
     const found = toWireError(error, log, contextOf(method, params, call));
@@ -51,8 +62,7 @@ export function createInvoke({ handlers, validator, onViolation, log }: Invocati
   return (name, params, call) => {
     try {
       const method = knownMethod(name);
-      const handler = handlers[method] as (params: unknown, call: Call) => unknown;
-      const result = handler(checkedParams(method, params, validator), call);
+      const result = bound.get(method)?.(params, call);
       return result instanceof Promise ? later(method, params, call, result) : checked(method, result);
     } catch (error) {
       throw failed(name, params, call, error);
@@ -60,35 +70,75 @@ export function createInvoke({ handlers, validator, onViolation, log }: Invocati
   };
 }
 
-function knownMethod(name: string): MethodName {
-  if (isMethodName(name)) return name;
-  const shown = JSON.stringify(name.slice(0, maxNameLength));
-  throw new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
+/** Puts the policies around one method's handler, with the validation of its params outermost. */
+function bindMethod<M extends MethodName>(
+  name: M,
+  { handlers, policies = [], validator }: InvocationOptions,
+): (params: unknown, call: Call) => unknown {
+  const method = { name, row: methods[name] };
+  const run = policies.reduceRight<Bound<Params<M>>>((next, policy) => policy(method, next), handlers[name]);
+  return (params, call) => run(checkedParams(name, params, validator), call);
 }
 
-/** What the log says of a call that has failed. */
+export function methodNotFound(name: string): WireError {
+  const shown = JSON.stringify(name.slice(0, maxNameLength));
+  return new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
+}
+
+function knownMethod(name: string): MethodName {
+  if (isMethodName(name)) return name;
+  throw methodNotFound(name);
+}
+
+/** Fields of the log line about a failed call. */
 function contextOf(method: string, params: unknown, { peer }: Call): Readonly<Record<string, unknown>> {
   const named: unknown = (params as { readonly sessionId?: unknown } | null | undefined)?.sessionId;
   const sessionId = typeof named === "string" ? { sessionId: named.slice(0, maxNameLength) } : {};
   return { method: method.slice(0, maxNameLength), connectionId: peer?.id, ...sessionId };
 }
 
-/** What Node's own functions reject with when their signal is aborted, where the call's was. */
+/** Whether it is the error of Node's own functions for an aborted signal, because the call was cancelled. */
 function isAbortOf(call: Call, error: unknown): boolean {
   return error instanceof Error && error.name === "AbortError" && call.signal.aborted;
 }
 
-function checkedParams(method: MethodName, params: unknown, validator: Validator): unknown {
-  if (Array.isArray(params)) {
-    if (params.length === 0 && takesNone(method)) return {};
+function checkedParams<M extends MethodName>(method: M, params: unknown, validator: Validator): Params<M> {
+  const isEmptyList = Array.isArray(params) && params.length === 0;
+  const value: unknown = isEmptyList && takesNone(method) ? {} : (params ?? {});
+  if (Array.isArray(value)) {
     throw new WireError("invalid_params", `${method} takes its params by name, not by position.`, {
       findings: [{ path: "", message: "must be an object" }],
     });
   }
-  const value = params ?? {};
-  const found = validator.params(method, value);
-  if (found.length === 0) return value;
-  throw wrongParams(method, value, found);
+  requireValid(method, value, validator);
+  return value;
+}
+
+function requireValid<M extends MethodName>(
+  method: M,
+  params: unknown,
+  validator: Validator,
+): asserts params is Params<M> {
+  const found = validator.params(method, params);
+  if (found.length > 0) throw wrongParams(method, params, found);
+}
+
+/** `invalid_params`. Mistakes in a configuration are described by its keys. */
+function wrongParams(method: MethodName, params: unknown, found: readonly ParamsFinding[]): WireError {
+  const { findings, mistakes } = sorted(
+    found,
+    params,
+    configurationKeys.map((key) => [key]),
+  );
+  const shown = findings.map(({ path, message }) => ({ path: path.slice(0, maxNameLength), message }));
+  const list = shown.map(({ path, message }) => `${path === "" ? "params" : path} ${message}`).join("; ");
+  const sentences = [
+    ...(list === "" ? [] : [`The params of ${method} are wrong: ${list}.`]),
+    ...mistakes.map(({ mistake }) => inWords(mistake)),
+  ];
+  return new WireError("invalid_params", sentences.join(" "), {
+    findings: [...shown, ...mistakes.map(({ mistake }) => asFinding(mistake))],
+  });
 }
 
 function takesNone(method: MethodName): boolean {
@@ -97,8 +147,8 @@ function takesNone(method: MethodName): boolean {
 }
 
 function violationOf(method: MethodName, result: unknown, validator: Validator): Error | undefined {
-  // What crosses the wire has no undefined in it.
+  // JSON has no undefined.
   const findings = validator.result(method, JSON.parse(wholeText(resultText(result))));
   if (findings.length === 0) return undefined;
-  return new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
+  return new Error(`The result of ${method} does not match the method table: ${JSON.stringify(findings)}`);
 }

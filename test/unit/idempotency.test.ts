@@ -1,21 +1,28 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { WireError } from "../../protocol/errors.ts";
-import type { Call, Handlers } from "../../server/rpc/call.ts";
-import { idempotent, type SubjectMethod } from "../../server/rpc/idempotency.ts";
+import type { Call } from "../../server/rpc/call.ts";
+import { type EffectLookups, idempotency } from "../../server/rpc/idempotency.ts";
 import { Database } from "../../server/store/database.ts";
 import { IdempotencyStore } from "../../server/store/idempotency.ts";
+import { paramNames, rows, under } from "../helpers/policies.ts";
 
 const call = { signal: new AbortController().signal };
 const params = { sessionId: "s", idempotencyKey: "k" };
 
 type Act = (params: object, call: Call) => Promise<{ aborted: boolean }>;
 type Wrapped = (params: object, call?: Call) => Promise<unknown>;
+type IsKnown = EffectLookups["session"];
 
-function wrapped(store: IdempotencyStore, abort: Act, subject?: SubjectMethod): Wrapped {
-  const subjects = subject === undefined ? {} : { "session/abort": subject };
-  const handlers = idempotent({ "session/abort": abort } as unknown as Handlers, store, subjects);
-  return async (given, own = call) => await handlers["session/abort"](given as never, own);
+const lookupsBy = (isKnown: IsKnown): EffectLookups => ({ session: isKnown, prompt: isKnown });
+
+/** A method whose effect has no id, or one that `isKnown` finds by its id. */
+function wrapped(store: IdempotencyStore, act: Act, isKnown?: IsKnown): Wrapped {
+  const policy = idempotency({ store, lookups: lookupsBy(isKnown ?? (() => false)) });
+  const handler = under(policy, methodOf(isKnown), act);
+  return async (given, own = call) => await handler(given, own);
 }
+
+const methodOf = (isKnown: IsKnown | undefined) => (isKnown === undefined ? "session/bash" : "session/create");
 
 const kindOf = (attempt: Promise<unknown>): Promise<string> =>
   attempt.then(
@@ -69,7 +76,7 @@ test("the key is on disk before the effect, and a daemon that ends between leave
   const store = newStore();
   const seen: unknown[] = [];
   const killed = wrapped(store, () => {
-    seen.push(store.get("session/abort", "k"));
+    seen.push(store.get(methodOf(undefined), "k"));
     return new Promise(() => {});
   });
   void killed(params);
@@ -82,15 +89,15 @@ test("the key is on disk before the effect, and a daemon that ends between leave
 test("an effect that has an id is asked for by that id, and has it again at the next daemon", async () => {
   const store = newStore();
   const effects = new Map<string, number>();
-  const subject: SubjectMethod = { isKnown: (id) => effects.has(id) };
+  const isKnown: IsKnown = (id) => effects.has(id);
   const effect = (id: string | undefined) => effects.set(id as string, (effects.get(id as string) ?? 0) + 1);
   const dying = wrapped(
     store,
     async (_params, own) => {
-      effect(own.subject?.id);
+      effect(own.effect?.id);
       throw new Error("the child ended");
     },
-    subject,
+    isKnown,
   );
   await expect(dying(params)).rejects.toThrow("the child ended");
   const [id] = effects.keys();
@@ -98,10 +105,10 @@ test("an effect that has an id is asked for by that id, and has it again at the 
   const next = wrapped(
     store,
     async (_params, own) => {
-      asked.push(own.subject?.id);
+      asked.push(own.effect?.id);
       return { aborted: true };
     },
-    subject,
+    isKnown,
   );
   expect(await next(params)).toEqual({ aborted: true });
   expect(asked).toEqual([id]);
@@ -125,13 +132,13 @@ test("a shared call is cancelled when the last of its callers has gone, and not 
 });
 
 /** Calls that end when their signal is aborted, each when `finish` says so. */
-function abandonable(first: (own: Call) => Promise<{ aborted: boolean }>, subject?: SubjectMethod) {
+function abandonable(first: (own: Call) => Promise<{ aborted: boolean }>, isKnown?: IsKnown) {
   const made: Call[] = [];
   const act: Act = async (_params, own) => {
     made.push(own);
     return made.length === 1 ? await first(own) : { aborted: true };
   };
-  const handler = wrapped(newStore(), act, subject);
+  const handler = wrapped(newStore(), act, isKnown);
   const caller = new AbortController();
   const left = kindOf(handler(params, { signal: caller.signal }));
   const leave = async (): Promise<void> => {
@@ -151,7 +158,7 @@ test("who comes when all have left a shared call waits for its end, and makes it
       await end.promise;
       throw own.signal.reason;
     },
-    { isKnown: () => false },
+    () => false,
   );
   await leave();
   const retries = [handler(params), handler(params)];
@@ -185,4 +192,35 @@ test("what was left by all and came to no answer is not made again where nobody 
   expect(await Promise.all([kindOf(handler(params)), left])).toEqual(["outcome_unknown", "cancelled"]);
   expect(await kindOf(handler(params))).toBe("outcome_unknown");
   expect(made).toHaveLength(1);
+});
+
+describe("every method of the table", () => {
+  const keyed = rows.filter(([, { retry, key }]) => retry === "keyed" && key === undefined);
+
+  test("takes an idempotency key if its row is keyed by one, and else has no such param", () => {
+    const takes = rows.filter(([, row]) => paramNames(row).includes("idempotencyKey"));
+    expect(takes.map(([name]) => name)).toEqual(keyed.map(([name]) => name));
+  });
+
+  test("with a key happens once, and is asked again by a later daemon as its row says", async () => {
+    for (const [name, { effect }] of keyed) {
+      const store = newStore();
+      const ids: (string | undefined)[] = [];
+      const dying = under(idempotency({ store, lookups: lookupsBy(() => true) }), name, async (_params, own) => {
+        await own.effect?.reserved;
+        ids.push(own.effect?.id);
+        await new Promise(() => {});
+      });
+      void dying(params, call);
+      void dying(params, call);
+      await expect.poll(() => ids.length).toBe(1);
+      const later = under(idempotency({ store, lookups: lookupsBy(() => true) }), name, (_params, own) => {
+        ids.push(own.effect?.id);
+        return "done";
+      });
+      const again = await kindOf(Promise.resolve().then(() => later(params, call)));
+      expect([name, again]).toEqual([name, effect === undefined ? "outcome_unknown" : "success"]);
+      if (effect !== undefined) expect([name, ids[1]]).toEqual([name, ids[0]]);
+    }
+  });
 });

@@ -2,20 +2,20 @@ import type { By } from "../../../protocol/client-identity.ts";
 import type { controlMethods } from "../../../protocol/control-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { Call, HandlersOf, Peer } from "../call.ts";
+import { type Call, type HandlersOf, type Peer, peerOf } from "../call.ts";
 import type { Clients } from "../clients.ts";
 
 const defaultTtlMs = 60_000;
 
 export function controlHandlers(registry: Registry, clients: Clients): HandlersOf<typeof controlMethods> {
   return {
-    "daemon/hello": ({ client }, call) => clients.hello(peerOf(call), client, call.grant?.name),
+    "daemon/hello": ({ client }, call) => clients.hello(connectionOf(call), client, call.grant?.name),
     "session/acquireControl": ({ sessionId, ttlMs = defaultTtlMs, takeOver = false, policy }, call) => {
-      const by = clients.remember(peerOf(call), call.grant?.name);
+      const by = clients.remember(connectionOf(call), call.grant?.name);
       return registry.get(sessionId).control.acquire({ by, ttlMs, takeOver, policy });
     },
     "session/releaseControl": ({ sessionId, to }, call) => {
-      const by = clients.remember(peerOf(call), call.grant?.name);
+      const by = clients.remember(connectionOf(call), call.grant?.name);
       const { control } = registry.get(sessionId);
       return control.release(by, to === undefined ? undefined : connected(clients, to));
     },
@@ -28,7 +28,7 @@ function connected(clients: Clients, clientId: string): By {
   throw new WireError("client_not_found", `No client "${clientId}" is connected.`, { clientId });
 }
 
-function peerOf({ peer }: Call): Peer {
-  if (peer !== undefined) return peer;
-  throw new WireError("invalid_request", "A client is known by its connection: use the WebSocket.");
+/** The connection, which identifies the client. */
+function connectionOf(call: Call): Peer {
+  return peerOf(call, "A client is identified by its connection: use the WebSocket.");
 }

@@ -1,15 +1,16 @@
-import type { DaemonInfo, PiInfo, StoreInfo } from "../../../protocol/daemon.ts";
+import { existsSync } from "node:fs";
+import type { DaemonInfo, PiInfo, Readiness, StoreInfo } from "../../../protocol/daemon.ts";
 import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
+import { WireError } from "../../../protocol/errors.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
+import { limits } from "../../configuration/limits.ts";
 import type { Covers } from "../../core/session-scope.ts";
 import { keptFor } from "../../lib/kept-for.ts";
 import type { Feed } from "../../log/feed.ts";
 import type { Registry } from "../../session/registry.ts";
 import { keepText } from "../answer-text.ts";
-import type { HandlersOf } from "../call.ts";
-import { peerOf } from "./peer.ts";
-import { readiness } from "./readiness.ts";
+import { type HandlersOf, peerOf } from "../call.ts";
 
 export interface DaemonFacts {
   readonly version: string;
@@ -48,10 +49,10 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
   };
 }
 
-/** The system is not asked more often. */
+/** Reading it from the system more often would cost more than it tells. */
 const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
-/** With what belongs to no session, and of sessions with those that `covers` knows. */
+/** `covers`: counts only these sessions. */
 function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | undefined): DaemonInfo {
   const { path, version, source, capabilities } = facts.pi;
   const sessions: Record<string, number> = {};
@@ -70,8 +71,41 @@ function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | und
     warmChildren: registry.children.warm,
     connections: facts.connections(),
     residentBytes: residentBytes(),
-    // What was damaged names sessions.
+    // The names of damaged parts contain session ids.
     store: covers === undefined ? store : { ...store, damaged: [] },
     feed: facts.feed.place,
   };
+}
+
+export interface ReadinessFacts {
+  readonly pi: Pick<PiInfo, "path">;
+  readonly store: () => StoreInfo;
+  readonly lostLogLines: () => number;
+}
+
+/** Whether the daemon can work. Throws `not_ready`, with every reason, if it cannot. */
+export async function readiness({ pi, store, lostLogLines }: ReadinessFacts): Promise<Readiness> {
+  const eventLoopDelayMs = await loopDelayMs();
+  const { state, why } = store();
+  const found = existsSync(pi.path);
+  const checks = {
+    store: state,
+    pi: found ? "found" : "missing",
+    eventLoopDelayMs,
+    lostLogLines: lostLogLines(),
+  } as const;
+  const reasons = [
+    ...(state === "open" ? [] : [`The store cannot be written: ${why ?? "it fails"}.`]),
+    ...(found ? [] : [`${pi.path} no longer exists.`]),
+    ...(eventLoopDelayMs <= limits.maxLoopDelayMs ? [] : [`The event loop is ${eventLoopDelayMs} ms late.`]),
+  ];
+  if (reasons.length === 0) return { ready: true, ...checks };
+  throw new WireError("not_ready", reasons.join(" "), { reasons, checks });
+}
+
+/** How late a timer fires, in milliseconds. */
+async function loopDelayMs(): Promise<number> {
+  const startedAt = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  return Math.max(0, Math.round(performance.now() - startedAt - 1));
 }

@@ -1,5 +1,4 @@
 import type { optimisationMethods } from "../../../protocol/optimisation-methods.ts";
-import { requireCacheAudit } from "../../context/required-parts.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 
@@ -11,9 +10,6 @@ export function optimisationHandlers(registry: Registry): HandlersOf<typeof opti
       registry.get(sessionId).costs.requirePrices(optimisation);
       return await partsOf(sessionId).configuring.configure(optimisation, signal);
     },
-    "cache/report": ({ sessionId }, { signal }) => {
-      requireCacheAudit(registry.get(sessionId).stored);
-      return partsOf(sessionId).ask("cache/report", {}, signal);
-    },
+    "cache/report": ({ sessionId }, { signal }) => partsOf(sessionId).ask("cache/report", {}, signal),
   };
 }

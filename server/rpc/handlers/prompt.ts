@@ -18,8 +18,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     const session = registry.get(sessionId);
     const { prompting } = session;
     const { ledger } = session.prompts;
-    const { signal, by, subject } = call;
-    const promptId = params.promptId ?? subject?.id;
+    const { signal, by, effect } = call;
+    const promptId = params.promptId ?? effect?.id;
     const result = await prompting.prompt({
       promptId,
       text,
@@ -29,8 +29,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       ifIdle: params.ifIdle,
       signal,
       by,
-      reserved: subject?.reserved,
-      group: subject?.id,
+      reserved: effect?.reserved,
+      group: effect?.id,
     });
     const warnings = session.context.promptGiven(text) ? { warnings: ["duplicate_prompt" as const] } : {};
     const taken = { ...result, ...warnings };

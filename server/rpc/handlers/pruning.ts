@@ -1,18 +1,15 @@
 import type { MethodName, Params, Result } from "../../../protocol/methods.ts";
 import type { pruningMethods } from "../../../protocol/pruning-methods.ts";
-import { requirePruned } from "../../context/required-parts.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 
 type PruningName = keyof typeof pruningMethods & MethodName;
 
 export function pruningHandlers(registry: Registry): HandlersOf<typeof pruningMethods> {
-  /** The part inside pi answers; what only the daemon needs to know is not sent to it. */
+  /** The part inside pi answers. It does not get the params that only the daemon needs. */
   const ask = async <M extends PruningName>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> => {
     const { sessionId, idempotencyKey: _key, ...rest } = params as { sessionId: string; idempotencyKey?: string };
-    const session = registry.get(sessionId);
-    requirePruned(session.stored);
-    return await session.parts.ask(about, rest, signal);
+    return await registry.get(sessionId).parts.ask(about, rest, signal);
   };
   return {
     "pruning/inspect": (params, { signal }) => ask("pruning/inspect", params, signal),

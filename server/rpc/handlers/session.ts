@@ -23,16 +23,16 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
   };
   return {
     "session/create": async (params, call) => {
-      const { subject, grant } = call;
+      const { effect, grant } = call;
       const caller = callerOf(call);
-      if (grant?.isLimited !== true) return created(await registry.create(params, subject?.id, () => {}, caller));
+      if (grant?.isLimited !== true) return created(await registry.create(params, effect?.id, () => {}, caller));
       const { labels, promptTemplates } = params;
       const limited = {
         ...params,
         ...grant.labelled(labels),
         ...(promptTemplates !== undefined && { promptTemplates: await grant.inside(promptTemplates) }),
       };
-      return created(await registry.create(limited, subject?.id, (scope) => grant.requireInside(scope), caller));
+      return created(await registry.create(limited, effect?.id, (scope) => grant.requireInside(scope), caller));
     },
     "session/list": (params, call) => {
       const { grant } = call;

@@ -1,10 +1,8 @@
-import { piCommands } from "../../../protocol/pi-commands.ts";
+import { methods } from "../../../protocol/methods.ts";
 import type { settingsMethods } from "../../../protocol/settings-methods.ts";
 import { requireConfirmation } from "../../children/client-command.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
-
-type SharedCommand = "set_steering_mode" | "set_follow_up_mode" | "set_auto_compaction" | "set_auto_retry";
 
 interface Given {
   readonly sessionId: string;
@@ -13,22 +11,23 @@ interface Given {
 
 export function settingsHandlers(registry: Registry): HandlersOf<typeof settingsMethods> {
   const set = (
-    type: SharedCommand,
+    method: keyof typeof settingsMethods,
     { given, fields, value }: { given: Given; fields: object; value: string | boolean },
     { signal }: Call,
   ) => {
-    const { setting } = piCommands[type];
+    const { command: type, setting } = methods[method].pi;
     requireConfirmation(type, setting, given.confirmShared === true);
     return registry.get(given.sessionId).calls.setShared({ type, ...fields }, { setting, value }, signal);
   };
-  const mode = (type: SharedCommand) => (given: Given & { readonly mode: string }, call: Call) =>
-    set(type, { given, fields: { mode: given.mode }, value: given.mode }, call);
-  const enabled = (type: SharedCommand) => (given: Given & { readonly enabled: boolean }, call: Call) =>
-    set(type, { given, fields: { enabled: given.enabled }, value: given.enabled }, call);
+  const mode = (method: keyof typeof settingsMethods) => (given: Given & { readonly mode: string }, call: Call) =>
+    set(method, { given, fields: { mode: given.mode }, value: given.mode }, call);
+  const enabled =
+    (method: keyof typeof settingsMethods) => (given: Given & { readonly enabled: boolean }, call: Call) =>
+      set(method, { given, fields: { enabled: given.enabled }, value: given.enabled }, call);
   return {
-    "session/setSteeringMode": mode("set_steering_mode"),
-    "session/setFollowUpMode": mode("set_follow_up_mode"),
-    "session/setAutoCompaction": enabled("set_auto_compaction"),
-    "session/setAutoRetry": enabled("set_auto_retry"),
+    "session/setSteeringMode": mode("session/setSteeringMode"),
+    "session/setFollowUpMode": mode("session/setFollowUpMode"),
+    "session/setAutoCompaction": enabled("session/setAutoCompaction"),
+    "session/setAutoRetry": enabled("session/setAutoRetry"),
   };
 }

@@ -3,9 +3,8 @@ import { pageOf } from "../../log/event-page.ts";
 import type { SubscribeOptions } from "../../log/journal.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
-import type { Call, HandlersOf, Peer } from "../call.ts";
+import { type Call, type HandlersOf, type Peer, peerOf } from "../call.ts";
 import { namedTokensPercent, Shares } from "../shares.ts";
-import { peerOf } from "./peer.ts";
 
 export interface SubscriptionLimits {
   /** Of all connections to sessions. */

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import type { MethodRow } from "../../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../../protocol/methods.ts";
-import { piCommands, routeOf } from "../../../protocol/pi-commands.ts";
+import { methods } from "../../../protocol/methods.ts";
+import { commandRoute, piCommands } from "../../../protocol/pi-commands.ts";
 import { createValidator } from "../../../protocol/validation.ts";
 import { checkCommand } from "../../../server/children/client-command.ts";
 import { checkFields } from "../../../server/children/command-fields.ts";
@@ -38,9 +37,9 @@ test("what no method knows is left to pi", () => {
 test("every command that is taken as it is is held to the params of its method", () => {
   const own = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
   const refusals = Object.keys(piCommands).flatMap((type) => {
-    const { asItIs, method } = routeOf(type) ?? {};
-    if (asItIs !== true) return [];
-    const { properties = {} } = (methods[method as MethodName] as MethodRow).params as { properties?: object };
+    const route = commandRoute(type);
+    if (route?.asItIs !== true) return [];
+    const { properties = {} } = methods[route.method].params as { properties?: object };
     const fields = Object.keys(properties).filter((name) => !own.has(name));
     // No param of a method is an array of arrays.
     return fields.map((name) => {

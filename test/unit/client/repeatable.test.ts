@@ -1,16 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { repeatable } from "../../../client/repeatable.ts";
-import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { isReading } from "../../../protocol/method-row.ts";
+import type { MethodName } from "../../../protocol/methods.ts";
+import { paramNames as propertiesOf, rows } from "../../helpers/policies.ts";
 
-const rows = Object.entries(methods) as [MethodName, MethodRow][];
 const params = { sessionId: "s", deliveryId: "d" };
 
-function propertiesOf({ params }: MethodRow): readonly string[] {
-  return Object.keys((params as { readonly properties?: object }).properties ?? {});
-}
-
 describe("a call whose answer was lost", () => {
+  it("is repeated as its method's row says", () => {
+    for (const [name, { retry, key = "idempotencyKey" }] of rows) {
+      const own = { ...params, [key]: "mine" };
+      expect([name, repeatable(name, own, () => "k")]).toEqual([
+        name,
+        { params: own, repeat: retry === "never" ? "never" : "always" },
+      ]);
+    }
+  });
+
   it("is made again if its method only observes, but for what is one connection's", () => {
     const observing = rows.filter(([, row]) => isReading(row)).map(([name]) => name);
     const again = observing.filter((name) => repeatable(name, params, () => "k").repeat === "always");

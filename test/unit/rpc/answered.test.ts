@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { createValidator } from "../../../protocol/validation.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
 import { Journal } from "../../../server/log/journal.ts";
-import type { Call, Handlers, Peer } from "../../../server/rpc/call.ts";
+import type { Call, Peer } from "../../../server/rpc/call.ts";
 import { compatDispatcher } from "../../../server/rpc/compat-v0.ts";
 import { createDispatcher, type Dispatcher } from "../../../server/rpc/dispatcher.ts";
-import { governed } from "../../../server/rpc/governance.ts";
+import { attribution } from "../../../server/rpc/governance.ts";
 import { fakeCore } from "../../helpers/edge.ts";
 import { memoryLog } from "../../helpers/logs.ts";
 
@@ -26,17 +26,8 @@ function start() {
       return { cursor: journal.subscribe(call.peer as Peer, { after, whenAnswered }), epoch: "e" };
     },
   });
-  const handlers: Handlers = governed(core.handlers, {
-    by: () => ({ clientId: "client-1" }),
-    check: () => {},
-    sessionOf: {
-      sessionId: () => undefined,
-      deliveryId: () => undefined,
-      dialogId: () => undefined,
-      promptId: () => undefined,
-    },
-  });
-  const dispatcher = createDispatcher({ handlers, validator: createValidator(), log });
+  const policies = [attribution(() => ({ clientId: "client-1" }))];
+  const dispatcher = createDispatcher({ handlers: core.handlers, policies, validator: createValidator(), log });
   return { dispatcher, event };
 }
 

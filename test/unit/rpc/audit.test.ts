@@ -1,15 +1,16 @@
 import { pino } from "pino";
 import { expect, test, vi } from "vitest";
 import { WireError } from "../../../protocol/errors.ts";
-import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../../protocol/methods.ts";
-import { audited } from "../../../server/rpc/audit.ts";
-import type { Call, Handlers } from "../../../server/rpc/call.ts";
+import { isReading } from "../../../protocol/method-row.ts";
+import type { MethodName } from "../../../protocol/methods.ts";
+import { audit } from "../../../server/rpc/audit.ts";
+import type { Call } from "../../../server/rpc/call.ts";
+import { rows, under } from "../../helpers/policies.ts";
 import { mainGrant } from "../../helpers/tokens.ts";
 
-const rows = Object.entries(methods) as [MethodName, MethodRow][];
 const secret = "the words of the user";
-const call: Call = { signal: new AbortController().signal, grant: mainGrant };
+const by = { clientId: "client-1", name: "Ada's editor" };
+const call: Call = { signal: new AbortController().signal, grant: mainGrant, by };
 
 /** Handlers that answer with a session, or fail. */
 function start(fail?: unknown) {
@@ -21,19 +22,17 @@ function start(fail?: unknown) {
     if (fail !== undefined) throw fail;
     return { sessionId: "of the result", text: secret, html: secret };
   };
-  const handlers = audited(Object.fromEntries(rows.map(([name]) => [name, answer])) as never, {
+  const policy = audit({
     calls: logTo(lines),
     log: logTo(refused),
-    by: () => ({ clientId: "client-1", name: "Ada's editor" }),
     sessionOf: {
-      sessionId: (id) => id,
-      deliveryId: () => "its session",
-      promptId: () => undefined,
-      dialogId: () => "q's",
+      session: (id) => id,
+      delivery: () => "its session",
+      prompt: () => undefined,
+      dialog: () => "q's",
     },
   });
-  const ask = (method: keyof Handlers, params: object) =>
-    (handlers[method] as (params: object, call: Call) => Promise<unknown>)(params, call);
+  const ask = async (method: MethodName, params: object) => await under(policy, method, answer)(params, call);
   return { lines, refused, ask };
 }
 

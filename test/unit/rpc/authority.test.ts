@@ -1,33 +1,29 @@
 import { describe, expect, test } from "vitest";
 import { type Capability, capabilities } from "../../../protocol/capability.ts";
 import type { WireError } from "../../../protocol/errors.ts";
-import type { MethodRow } from "../../../protocol/method-row.ts";
+import { type MethodRow, subjectsOf } from "../../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
 import { piCommands } from "../../../protocol/pi-commands.ts";
 import { sessionOptions } from "../../../protocol/session-options.ts";
-import { authorised } from "../../../server/rpc/authority.ts";
-import type { Call, Handlers } from "../../../server/rpc/call.ts";
+import { authority } from "../../../server/rpc/authority.ts";
+import type { Call } from "../../../server/rpc/call.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
+import { paramNames, rows, sessionsBy, under } from "../../helpers/policies.ts";
 
-const rows = Object.entries(methods) as [MethodName, MethodRow][];
 const { signal } = new AbortController();
 const command = { type: "get_state" };
 
-/** All handlers, which answer with their method's name, or with what the test's own does. */
-function handlers(own: Readonly<Record<string, () => unknown>> = {}): Handlers {
-  const all = Object.fromEntries(rows.map(([name]) => [name, own[name] ?? (() => name)]));
-  return authorised(all as unknown as Handlers, {
-    sessionOf: { sessionId: (id) => id, deliveryId: (id) => id, dialogId: (id) => id, promptId: (id) => id },
-    scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/project/inside" } : { cwd: "/other" }),
-  });
-}
+const policy = authority({
+  sessionOf: sessionsBy((id) => id),
+  scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/project/inside" } : { cwd: "/other" }),
+});
 
 const grantOf = (...allowed: readonly Capability[]): Grant => new Grant({ name: "ci", capabilities: allowed });
 
 /** What a call comes to: the method's name, or the error's with what is needed. */
 function outcome(method: MethodName, params: object, grant: Grant | undefined): unknown {
   try {
-    return handlers()[method](params as never, { grant, signal });
+    return under(policy, method, () => method)(params, { grant, signal });
   } catch (error) {
     const { kind, data } = error as WireError;
     return `${kind} ${data["needs"] ?? ""}`.trim();
@@ -162,34 +158,26 @@ describe("a token that has ended", () => {
       const wait = Promise.withResolvers<unknown>();
       const grant = grantOf("admin");
       const call: Call = { grant, signal };
-      const all = handlers({
-        "session/prompt": () => wait.promise,
-        "token/rotate": async () => {
-          grant.end();
-          return await Promise.resolve("the new secret");
-        },
+      const answer = under(policy, "session/prompt", () => wait.promise)({}, call);
+      const rotate = under(policy, "token/rotate", async () => {
+        grant.end();
+        return await Promise.resolve("the new secret");
       });
-      const under = all["session/prompt"]({} as never, call) as Promise<unknown>;
-      expect(await all["token/rotate"]({ name: "ci" }, call)).toBe("the new secret");
+      expect(await rotate({ name: "ci" }, call)).toBe("the new secret");
       wait[end](new Error("what has come about"));
-      await expect(under).rejects.toMatchObject({ kind: "unauthorized" });
+      await expect(answer).rejects.toMatchObject({ kind: "unauthorized" });
     }
   });
 });
 
 describe("a token that is limited to some sessions", () => {
-  const grant = new Grant({ name: "ci", capabilities: ["observe", "prompt"], cwds: ["/project"] });
-  const isNew: readonly string[] = ["session/prompt", "session/steer", "session/followUp", "delivery/push"];
-
+  const grant = new Grant({ name: "ci", capabilities: ["observe", "prompt", "bash"], cwds: ["/project"] });
   test("gets of what belongs to any other what is said of something that is not there, by every method", () => {
-    const kinds = { sessionId: "session", deliveryId: "delivery", dialogId: "dialog", promptId: "prompt" } as const;
+    const checked = new Set<string>();
     for (const [name, row] of rows) {
-      if (!["observe", "prompt"].includes(row.capability)) continue;
-      const { properties = {} } = row.params as { readonly properties?: object };
-      for (const [param, kind] of Object.entries(kinds)) {
-        const looksItself = ["session/open", "session/unsubscribe", "delivery/list"].includes(name);
-        if (!Object.hasOwn(properties, param) || looksItself) continue;
-        if (isNew.includes(name) && param !== "sessionId") continue;
+      for (const { kind, param, isChosen } of subjectsOf(row)) {
+        if (isChosen === true) continue;
+        checked.add(`${name} ${param}`);
         expect([name, param, outcome(name, { command, [param]: "outside" }, grant)]).toEqual([
           name,
           param,
@@ -198,6 +186,20 @@ describe("a token that is limited to some sessions", () => {
         expect([name, outcome(name, { command, [param]: "inside" }, grant)]).toEqual([name, name]);
       }
     }
+    // Every id in params is checked, but for new ones, and for those that the methods compare with the grant themselves.
+    const named = rows.flatMap(([name, row]) => {
+      const params = paramNames(row).filter((param) => /^(session|delivery|dialog|prompt)Id$/.test(param));
+      return params.map((param) => `${name} ${param}`);
+    });
+    expect(named.filter((param) => !checked.has(param))).toEqual([
+      "session/open sessionId",
+      "session/unsubscribe sessionId",
+      "session/prompt promptId",
+      "session/steer promptId",
+      "session/followUp promptId",
+      "delivery/push deliveryId",
+      "delivery/list sessionId",
+    ]);
   });
 
   test("learns no place in a list from an id that is outside of it", () => {

@@ -18,11 +18,10 @@ function world(limits = { maxClientsPerToken: 3, maxGoneClients: 4 }) {
 }
 
 describe("the clients of a daemon", () => {
-  test("are known by their connection until they say who they are, and over HTTP not at all", () => {
+  test("are known by their connection until they say who they are", () => {
     const { clients } = world();
     const one = peer("connection-1");
     expect(clients.by(one)).toEqual({ clientId: "connection-1" });
-    expect(clients.by(undefined)).toBeUndefined();
     expect(clients.hello(one, { id: "client-ada", name: "Ada" })).toEqual({ clientId: "client-ada", name: "Ada" });
     expect(clients.by(one)).toEqual({ clientId: "client-ada", name: "Ada" });
     expect(clients.hello(one, { name: "Ada Lovelace" })).toEqual({ clientId: "client-ada", name: "Ada Lovelace" });

@@ -1,35 +1,28 @@
 import { describe, expect, test } from "vitest";
 import { WireError } from "../../../protocol/errors.ts";
-import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../../protocol/methods.ts";
-import type { Call, Handlers } from "../../../server/rpc/call.ts";
-import { governed, isGoverned, sessionParams } from "../../../server/rpc/governance.ts";
-
-const rows = Object.entries(methods) as [MethodName, MethodRow][];
-const paramsOf = ({ params }: MethodRow): readonly string[] =>
-  Object.keys((params as { readonly properties?: object }).properties ?? {});
+import { isReading, subjectsOf } from "../../../protocol/method-row.ts";
+import type { MethodName } from "../../../protocol/methods.ts";
+import type { Call } from "../../../server/rpc/call.ts";
+import { attribution, control, isGoverned } from "../../../server/rpc/governance.ts";
+import { paramNames, rows, sessionsBy, under } from "../../helpers/policies.ts";
 
 const ids = { sessionId: "s", deliveryId: "d", promptId: "p", dialogId: "q" };
-const call: Call = { signal: new AbortController().signal };
+const peer = { id: "connection-1", gone: new AbortController().signal, send: () => {} };
+const call: Call = { peer, signal: new AbortController().signal };
 
-const found = (): string => "the session";
-
-/** All handlers, which answer with who called, and a session that nobody here may change. */
-function exclusive(): Handlers {
-  const handlers = Object.fromEntries(rows.map(([name]) => [name, (_params: object, { by }: Call) => by?.clientId]));
-  return governed(handlers as unknown as Handlers, {
-    by: () => ({ clientId: "client-1" }),
-    check: (sessionId) => {
-      expect(sessionId).toBe("the session");
+/** What a call comes to in a session that its client may not change: the client, or the kind of the error. */
+function outcome(name: MethodName, params: object): unknown {
+  const policy = control({
+    check: (sessionId, by) => {
+      expect([sessionId, by]).toEqual(["the session", { clientId: "client-1" }]);
       throw new WireError("not_controller", "Another client controls the session.");
     },
-    sessionOf: { sessionId: found, deliveryId: found, dialogId: found, promptId: found },
+    sessionOf: sessionsBy(() => "the session"),
   });
-}
-
-function outcome(name: MethodName, params: object): unknown {
+  const attributed = attribution(() => ({ clientId: "client-1" }));
+  const governed = under(policy, name, (_params, { by }) => by?.clientId);
   try {
-    return exclusive()[name](params as never, call);
+    return under(attributed, name, governed)(params, call);
   } catch (error) {
     return (error as WireError).kind;
   }
@@ -39,14 +32,14 @@ describe("in a session that another client controls alone", () => {
   test("every method of the table that changes something is refused, and every other is not", () => {
     const command = { command: { type: "set_session_name", name: "x" } };
     for (const [name, row] of rows) {
-      const named = Object.fromEntries(Object.entries(ids).filter(([id]) => paramsOf(row).includes(id)));
+      const named = Object.fromEntries(Object.entries(ids).filter(([id]) => paramNames(row).includes(id)));
       const refused = outcome(name, { ...named, ...command });
-      expect([name, refused]).toEqual([name, isGoverned(name) ? "not_controller" : "client-1"]);
+      expect([name, refused]).toEqual([name, isGoverned(row) ? "not_controller" : "client-1"]);
     }
   });
 
   test("only what is about no session that is there, or about control itself, is not governed, of all that changes something", () => {
-    const free = rows.filter(([name, row]) => !isReading(row) && !isGoverned(name));
+    const free = rows.filter(([, row]) => !isReading(row) && !isGoverned(row));
     expect(free.map(([name]) => name)).toEqual([
       "session/create",
       "session/open",
@@ -59,9 +52,9 @@ describe("in a session that another client controls alone", () => {
   });
 
   test("every governed method says which session it is about, by a param that is looked at", () => {
-    const silent = rows.filter(([name, row]) => {
+    const silent = rows.filter(([, row]) => {
       const required = (row.params as { readonly required?: readonly string[] }).required ?? [];
-      return isGoverned(name) && !sessionParams.some((param) => required.includes(param));
+      return isGoverned(row) && !subjectsOf(row).some(({ param }) => required.includes(param));
     });
     expect(silent.map(([name]) => name)).toEqual([]);
   });
@@ -70,4 +63,23 @@ describe("in a session that another client controls alone", () => {
     expect(outcome("session/command", { ...ids, command: { type: "get_messages" } })).toBe("client-1");
     expect(outcome("session/command", { ...ids, command: { type: "bash" } })).toBe("not_controller");
   });
+
+  test("the answer to a dialog that has ended is refused too, because its session is known", () => {
+    const row = rows.find(([name]) => name === "dialog/respond")?.[1];
+    expect(row === undefined ? [] : subjectsOf(row)).toEqual([{ kind: "dialog", param: "dialogId" }]);
+    expect(outcome("dialog/respond", { dialogId: "ended", answer: { confirmed: true } })).toBe("not_controller");
+  });
+});
+
+test("every subject of a row is one of its params", () => {
+  for (const [name, row] of rows) {
+    const params = subjectsOf(row).map(({ param }) => param);
+    expect([name, params.filter((param) => !paramNames(row).includes(param))]).toEqual([name, []]);
+  }
+});
+
+test("a call over HTTP has no client, because it has no connection", () => {
+  const attributed = attribution(() => ({ clientId: "client-1" }));
+  const { signal } = call;
+  expect(under(attributed, "session/list", (_params, { by }) => by ?? "none")({}, { signal })).toBe("none");
 });

@@ -1,12 +1,16 @@
 import { expect, it } from "vitest";
 import { WireError } from "../../../protocol/errors.ts";
-import type { Call, Handlers } from "../../../server/rpc/call.ts";
+import type { RateClass } from "../../../protocol/method-row.ts";
+import { isMethodName, type MethodName } from "../../../protocol/methods.ts";
+import type { Call } from "../../../server/rpc/call.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
-import { rated } from "../../../server/rpc/rates.ts";
+import { type RateLimits, rateLimit } from "../../../server/rpc/rates.ts";
+import { paramNames, rows, under } from "../../helpers/policies.ts";
 
-const limits = { windowMs: 10_000, maxStarts: 1, maxPrompts: 2, maxPushes: 3 };
+const limits: RateLimits = { windowMs: 10_000, maxStarts: 1, maxPrompts: 2, maxPushes: 3 };
 const grant = (name: string) => new Grant({ name, capabilities: ["prompt"] });
-/** Those that what works inside a session's pi answers. */
+
+/** Methods that a part inside the session's pi answers. */
 const methodsOfParts = [
   "cost/checkpoint",
   "cost/startPhase",
@@ -19,46 +23,65 @@ const methodsOfParts = [
   "pruning/recompress",
 ];
 
-function start() {
+function start(limitsOf: RateLimits = limits) {
   const clock = { now: 0 };
-  const done = () => "done";
-  const names = [
-    "session/create",
-    "session/open",
-    "session/prompt",
-    "session/steer",
-    "session/followUp",
-    "session/list",
-    "session/setModel",
-    "session/subscribe",
-    "session/compact",
-    "model/list",
-    "delivery/push",
-    "delivery/resend",
-    ...methodsOfParts,
-    "optimisation/configure",
-    "pruning/configure",
-    "pruning/compress",
-    "cost/report",
-    "session/getStats",
-    "pruning/inspect",
-  ];
-  const handlers = rated(
-    Object.fromEntries(names.map((name) => [name, done])) as never,
-    limits,
-    (sessionId) => sessionId === "asleep",
-    () => clock.now,
-  );
+  const policy = rateLimit({
+    limits: limitsOf,
+    isAsleep: (sessionId) => sessionId === "asleep",
+    now: () => clock.now,
+  });
   const ask = (method: string, whose?: Grant, params: object = {}): unknown => {
+    if (!isMethodName(method)) throw new Error(`${method} is not a method`);
     const call: Call = { signal: new AbortController().signal, grant: whose };
     try {
-      return (handlers[method as keyof Handlers] as (params: object, call: Call) => unknown)(params, call);
+      return under(policy, method, () => "done")(params, call);
     } catch (error) {
       return error instanceof WireError ? [error.kind, error.data["retryAfterMs"]] : error;
     }
   };
   return { clock, ask };
 }
+
+/** The second of two calls with the same token, where each rate has room for many calls but this one. */
+function secondCall(rate: RateClass, method: MethodName, params: object): unknown {
+  const many = { windowMs: 10_000, maxStarts: 99, maxPrompts: 99, maxPushes: 99 };
+  const max = { starts: { maxStarts: 1 }, prompts: { maxPrompts: 1 }, pushes: { maxPushes: 1 } }[rate];
+  const { ask } = start({ ...many, ...max });
+  const whose = grant("a");
+  ask(method, whose, params);
+  return ask(method, whose, params);
+}
+
+const isOverloaded = (outcome: unknown) => outcome !== "done";
+
+const given = (param: string | undefined) => (param === undefined ? {} : { [param]: true });
+
+it("every method of the table counts for the rate that its row names, and for no other", () => {
+  for (const [name, row] of rows) {
+    const params = paramNames(row).includes("sessionId") ? { sessionId: "awake" } : {};
+    const counted = (["starts", "prompts", "pushes"] as const).filter((rate) =>
+      isOverloaded(secondCall(rate, name, params)),
+    );
+    expect([name, counted]).toEqual([name, row.rate === undefined ? [] : [row.rate]]);
+  }
+});
+
+it("every method of the table counts as a start where it starts the pi of a session without one, as its row says", () => {
+  for (const [name, row] of rows.filter(([, { rate }]) => rate !== "starts")) {
+    const { asleep, wakesWith, startsWith } = row;
+    const names = paramNames(row);
+    if (names.includes("sessionId")) {
+      const wakes = isOverloaded(secondCall("starts", name, { sessionId: "asleep", ...given(wakesWith) }));
+      expect([name, wakes]).toEqual([name, asleep === "wake"]);
+      const quiet = secondCall("starts", name, { sessionId: "asleep", ...(wakesWith && { [wakesWith]: false }) });
+      if (wakesWith !== undefined) expect([name, quiet]).toEqual([name, "done"]);
+    }
+    expect([name, isOverloaded(secondCall("starts", name, given(startsWith)))]).toEqual([
+      name,
+      startsWith !== undefined,
+    ]);
+  }
+});
 
 it("what starts a pi is overloaded beyond its rate, and retryAfterMs is true", () => {
   const { clock, ask } = start();

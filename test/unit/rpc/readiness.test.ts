@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { StoreInfo } from "../../../protocol/daemon.ts";
-import { readiness } from "../../../server/rpc/handlers/readiness.ts";
+import { readiness } from "../../../server/rpc/handlers/daemon.ts";
 
 const open = { state: "open", unwritten: 0, bytes: 0, damaged: [] } as const satisfies StoreInfo;
 
@@ -16,7 +16,7 @@ test("a daemon that is not ready says every reason", async () => {
     kind: "not_ready",
     httpStatus: 503,
     data: {
-      reasons: ["The store cannot be written: ENOSPC.", "There is no pi at /nowhere/pi any more."],
+      reasons: ["The store cannot be written: ENOSPC.", "/nowhere/pi no longer exists."],
       checks: { store: "failing", pi: "missing" },
     },
   });

@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { methods } from "../../../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { CompactionSettings } from "../../../../server/context/compaction-settings.ts";
 import { layered } from "../../../../server/context/part-layers.ts";
 import { requireOwnAgentDirectory } from "../../../../server/daemon-parts.ts";
-import { paramNeeds } from "../../../../server/rpc/param-needs.ts";
+import { paramNeeds } from "../../../../server/rpc/params.ts";
 import type { StoredSession } from "../../../../server/store/sessions.ts";
 
 let root = "";
@@ -77,8 +78,8 @@ test("sessions that are made at the same time have one value as well", () => {
 
 test("the route needs admin, by its name and by whatever changes what it writes", async () => {
   for (const method of ["session/create", "optimisation/configure"] as const) {
-    expect(paramNeeds(method, { optimisation: half })).toEqual(["admin"]);
-    expect(paramNeeds(method, { optimisation: { compaction: { route: "draft" } } })).toEqual([]);
+    expect(paramNeeds(methods[method], { optimisation: half })).toEqual(["admin"]);
+    expect(paramNeeds(methods[method], { optimisation: { compaction: { route: "draft" } } })).toEqual([]);
   }
   const unnamed = layered(
     { configured: { optimisation: half }, given: { optimisation: { compaction: { thresholdPercent: 0.9 } } } },
