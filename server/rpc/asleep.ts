@@ -137,7 +137,7 @@ function unknownAsleep({ sessionId }: Session, reason: AsleepReason): WireError 
   });
 }
 
-/** pi's state, as far as the file and the session's record have it. */
+/** The part of pi's state that the file and the session's record have. */
 function stateOf(found: StoredEntries, { stored, file, sessionId }: Session): object {
   const { model = "", thinking } = stored.options;
   const [provider = "", ...id] = model.split("/");

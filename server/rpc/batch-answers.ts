@@ -10,19 +10,19 @@ import type { Grant } from "./grant.ts";
 import type { Shares } from "./shares.ts";
 
 export interface BatchLimits {
-  /** The answers of one batch together. One alone may be longer; a small one is always given. */
+  /** All answers of one batch. A single one may be longer; a small one is always sent. */
   readonly maxBatchAnswerBytes: number;
-  /** The answers of all batches that are not complete yet. */
+  /** All answers of incomplete batches. */
   readonly maxBatchBytes: number;
-  /** The same of one named token. */
+  /** The same for one named token. */
   readonly maxBatchBytesPerToken: number;
 }
 
 export interface BatchAnswersOptions {
-  /** Of the batch. */
+  /** Number of requests in the batch. */
   readonly length: number;
   readonly limits: BatchLimits;
-  /** What all batches may take. */
+  /** The budget of all batches. */
   readonly shares: Shares;
   readonly grant: Grant | undefined;
   readonly log: Logger;
@@ -37,18 +37,19 @@ interface Place {
 }
 
 /**
- * The answers to one batch. Each is written when it is there, within the bounds of the batch and of its token. An answer
- * beyond them is refused: before it is built, where the method only reads and an earlier answer shows the length.
+ * The answers to one batch. Each is written when it arrives, within the limits of the batch and of its token. An answer
+ * above them is replaced by an error. If the method only reads and an earlier answer shows the length, it is not even
+ * built.
  */
 export class BatchAnswers {
   readonly #options: BatchAnswersOptions;
   readonly #answers: RpcResponse[];
   readonly #texts: Text[];
-  /** The calls under way, by their place in the batch. */
+  /** The open calls, by their place in the batch. */
   readonly #calls = new Map<number, Place>();
-  /** How long the newest answer of a method was, where it was not small. */
+  /** Length of the newest answer of a method, if it was not small. */
   readonly #lengths = new Map<string, number>();
-  /** The methods of which no further answer is given. */
+  /** Methods that get no further answer in this batch. */
   readonly #refused = new Map<string, WireError>();
   #bytes = 0;
 
@@ -58,7 +59,7 @@ export class BatchAnswers {
     this.#texts = new Array(options.length);
   }
 
-  /** Why a call is not made: its answer would not be given. */
+  /** Why a call is not made: its answer would exceed a limit. */
   refusal(method: string): WireError | undefined {
     if (!reads(method)) return undefined;
     const known = this.#refused.get(method);
@@ -70,12 +71,12 @@ export class BatchAnswers {
     return full;
   }
 
-  /** A call is under way. {@link write} takes its answer. */
+  /** Registers an open call. {@link write} takes its answer. */
   began(place: number, method: string, call: OpenCall): void {
     this.#calls.set(place, { method, call });
   }
 
-  /** Writes an answer, or why it is not given. */
+  /** Writes an answer, or the error that replaces it. */
   write(place: number, answer: RpcResponse): void {
     const method = this.#calls.get(place)?.method ?? "";
     this.#calls.delete(place);
@@ -96,14 +97,14 @@ export class BatchAnswers {
     if (reads(method)) this.#end(method, full);
   }
 
-  /** All answers in the order of their requests; undefined where there are none. */
+  /** All answers in the order of their requests. Undefined: there are none. */
   all(): readonly RpcResponse[] | undefined {
     const given = this.#answers.filter((answer) => answer !== undefined);
     const texts = this.#texts.filter((text) => text !== undefined);
     return given.length === 0 ? undefined : keepBatch(given, texts);
   }
 
-  /** The answers are not kept here any more. */
+  /** Returns the memory of the answers to the budget. */
   release(): void {
     this.#options.shares.add(this.#options.grant, -this.#bytes);
     this.#bytes = 0;
@@ -123,7 +124,7 @@ export class BatchAnswers {
     this.#give(place, refused, text, text.length);
   }
 
-  /** The other calls of the method end before they build an answer, and further ones are not made. */
+  /** Cancels the other calls of the method before they build an answer. Later ones are not made. */
   #end(method: string, error: WireError): void {
     this.#refused.set(method, error);
     for (const other of this.#calls.values()) if (other.method === method) other.call.cancel(error);
@@ -137,7 +138,7 @@ export class BatchAnswers {
     return new WireError("too_large", why, { maxBatchAnswerBytes });
   }
 
-  /** For a call that has changed something: it must not be made again for its answer. */
+  /** For a call that changed something: a client must not repeat it to get the answer. */
   #notGiven({ message }: WireError): WireError {
     const { maxBatchAnswerBytes } = this.#options.limits;
     return new WireError("too_large", `The call was made, but its answer is too large. ${message}`, {

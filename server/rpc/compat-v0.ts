@@ -16,14 +16,14 @@ export interface CompatOptions {
   readonly log: Logger;
 }
 
-/** Calls of one connection that are not answered yet. */
+/** Maximum number of open calls of one connection. */
 const maxCallsInFlight = 64;
 const { maxBytesInFlight } = defaultDispatcherLimits;
 const longestWaitMs = 86_400_000;
 
 /**
  * The dialect of other hosts of pi, bound to one session: `prompt`, `cancel`, `get_state`, `list_models`, and the
- * notification `event`. Each is said in the words of this protocol to the dispatcher that answers everybody else.
+ * notification `event`. Each call becomes a call of this protocol to the common dispatcher.
  */
 export function compatDispatcher(options: CompatOptions): Dispatcher {
   return {
@@ -36,7 +36,7 @@ class CompatConversation implements Conversation {
   readonly #options: CompatOptions;
   readonly #inner: Conversation;
   readonly #lane: Lane;
-  /** No answer comes before the events that lead to it. */
+  /** Events must arrive before the answer that they lead to. */
   readonly #subscribed: RpcResponse | Promise<RpcResponse>;
   #prompting = false;
   #calls = 0;
@@ -66,15 +66,17 @@ class CompatConversation implements Conversation {
     let id: unknown = null;
     try {
       const request = parseJson(text, defaultDispatcherLimits);
-      if (typeof request !== "object" || request === null || Array.isArray(request)) throw none("it is no object");
+      if (typeof request !== "object" || request === null || Array.isArray(request))
+        throw invalidRequest("it is not an object");
       const { jsonrpc, method, params = {}, id: given } = request as Record<string, unknown>;
       if (given !== undefined && given !== null && typeof given !== "string" && !Number.isSafeInteger(given))
-        throw none("its id is neither a string nor an integer");
+        throw invalidRequest("its id is neither a string nor an integer");
       id = given;
-      if (jsonrpc !== "2.0") throw none('its jsonrpc is not "2.0"');
-      if (typeof method !== "string") throw none("it has no method");
-      if (typeof params !== "object" || params === null) throw none("its params are no object");
-      if (!hasRoom) throw new WireError("overloaded", "Too many bytes of calls wait.", { retryAfterMs: 1_000 });
+      if (jsonrpc !== "2.0") throw invalidRequest('its jsonrpc is not "2.0"');
+      if (typeof method !== "string") throw invalidRequest("it has no method");
+      if (typeof params !== "object" || params === null) throw invalidRequest("its params are not an object");
+      if (!hasRoom)
+        throw new WireError("overloaded", "Too many bytes of calls wait for their answer.", { retryAfterMs: 1_000 });
       const result = await this.#answer(method, params as Record<string, unknown>);
       return id === undefined ? undefined : { jsonrpc: "2.0", id: id as never, result };
     } catch (error) {
@@ -122,19 +124,19 @@ class CompatConversation implements Conversation {
     }
   }
 
-  /** Resolves when the run has ended. One at a time: a second would only be refused later. */
+  /** Resolves when the run has ended. Only one at a time, because pi would refuse a second one later. */
   async #prompt({ message, images }: Record<string, unknown>): Promise<unknown> {
     if (typeof message !== "string" || message === "") {
       const findings = [{ path: "/message", message: "must be a non-empty string" }];
       throw new WireError("invalid_params", "prompt needs a message, a non-empty string.", { findings });
     }
-    if (this.#prompting) throw new WireError("session_busy", "A prompt of this connection is under way.");
+    if (this.#prompting) throw new WireError("session_busy", "A prompt of this connection has not ended yet.");
     this.#prompting = true;
     try {
       const wait = { wait: "settled", timeoutMs: longestWaitMs } as const;
       const given = images === undefined ? {} : { images: images as never };
       const { text = "", outcome } = await this.#ask("session/prompt", { text: message, ...given, ...wait });
-      // What an extension's command has taken begins no run that could fail.
+      // A prompt that an extension's command handled starts no run that could fail.
       return { output: text, success: outcome === undefined || outcome === "settled" };
     } finally {
       this.#prompting = false;
@@ -149,7 +151,7 @@ class CompatConversation implements Conversation {
   }
 }
 
-/** A peer that gets pi's events alone, each as it came from pi. */
+/** A peer that gets only pi's events, unchanged. */
 function eventsOnly(peer: Peer, lane: Lane): Peer {
   return {
     id: peer.id,
@@ -163,7 +165,7 @@ function eventsOnly(peer: Peer, lane: Lane): Peer {
   };
 }
 
-/** Made once for all connections. */
+/** Created once for all connections. */
 const eventFrames = new WeakMap<Frame, Frame | "none">();
 
 function eventFrame(frame: Frame): Frame | undefined {
@@ -178,7 +180,7 @@ function eventFrame(frame: Frame): Frame | undefined {
   return made === "none" ? undefined : made;
 }
 
-/** pi's event; `undefined` in other notifications, and in a record of pi that is no JSON. */
+/** pi's event. Undefined for other notifications, and for a record of pi that is not valid JSON. */
 function eventIn(bytes: Buffer): unknown {
   try {
     const { method, params } = JSON.parse(bytes.toString("utf8")) as { method: string; params: { event: unknown } };
@@ -188,6 +190,6 @@ function eventIn(bytes: Buffer): unknown {
   }
 }
 
-function none(why: string): WireError {
+function invalidRequest(why: string): WireError {
   return new WireError("invalid_request", `This is not a JSON-RPC 2.0 request: ${why}.`);
 }

@@ -14,17 +14,17 @@ import { type Lane, Turns } from "./turns.ts";
 
 export interface DispatcherLimits extends JsonLimits, BatchLimits {
   readonly maxBatchLength: number;
-  /** Calls of one conversation that are not answered yet. */
+  /** Open calls of one conversation. */
   readonly maxCallsInFlight: number;
-  /** The texts of these calls together. One call alone may be longer. */
+  /** All texts of these calls. A single call may be longer. */
   readonly maxBytesInFlight: number;
-  /** What the calls of all conversations take that are not answered yet: {@link callBytes} each, and their texts. */
+  /** Memory of the open calls of all conversations: {@link callBytes} each, and their texts. */
   readonly maxCallBytes: number;
-  /** The same of one named token. */
+  /** The same for one named token. */
   readonly maxCallBytesPerToken: number;
 }
 
-/** What a call that waits takes in memory besides its text, rounded up: its objects, timers and promises. */
+/** Memory of an open call without its text, rounded up: its objects, timers and promises. */
 export const callBytes = 8 * 1024;
 
 export const defaultDispatcherLimits: DispatcherLimits = {
@@ -45,47 +45,46 @@ export interface DispatcherOptions extends InvocationOptions {
   readonly limits?: Partial<DispatcherLimits> | undefined;
 }
 
-/** Undefined: there is none to give. */
+/** Undefined: a notification has no answer. */
 export type Answer = RpcResponse | readonly RpcResponse[] | undefined;
 
-/** What one peer says, in any number of texts. */
+/** The texts of one peer. */
 export interface Conversation {
   /**
-   * Answers one text: a request, a notification or a batch. Resolves with the answer, or undefined where the
-   * specification wants none. Never rejects. `give` writes the answer before that, in the token's turn, and must not throw.
+   * Answers one text: a request, a notification or a batch. Resolves with the answer, or with undefined if the
+   * specification requires none. Never rejects. `give` writes the answer before that, in the token's turn, and must not throw.
    */
   receive(text: Buffer, give?: (answer: Answer) => void): Promise<Answer>;
   /**
-   * Answers one call whose parts were taken from elsewhere than a JSON-RPC text: at once where its handler does. Never throws,
-   * and never rejects.
+   * Answers one call that was not a JSON-RPC text, synchronously if its handler does. Never throws, and never rejects.
    */
   call(method: string, params: object): RpcResponse | Promise<RpcResponse>;
-  /** Cancels all calls that are under way: their peer has gone. */
+  /** Cancels all open calls, because their peer has gone. */
   end(): void;
 }
 
 export interface Dispatcher {
   /**
-   * `grant` is what the peer's token allows; without one, nothing that is looked at is allowed. `isLocal`: it speaks over the
-   * Unix socket. Default: it does not.
+   * `grant`: what the peer's token allows. Without one, every checked call is refused. `isLocal`: the peer uses the Unix
+   * socket. Default: false.
    */
   converse(peer: Peer | undefined, grant: Grant | undefined, isLocal?: boolean): Conversation;
-  /** The turns of a token: for further work that is done for it. */
+  /** The turns of a token, for other work that is done for it. */
   lane(grant: Grant | undefined): Lane;
 }
 
-/** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
+/** JSON-RPC 2.0 over the method table, exactly as specified. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const limits = { ...defaultDispatcherLimits, ...options.limits };
   const invoke = createInvoke(options);
   const calls = new Shares({
-    what: `bytes of calls that wait for their answer (${callBytes} each, and their texts)`,
+    what: `bytes of open calls (${callBytes} each, and their texts)`,
     max: limits.maxCallBytes,
     maxPerToken: limits.maxCallBytesPerToken,
     namedTokensPercent,
   });
   const batches = new Shares({
-    what: "bytes of answers to batches that are not complete",
+    what: "bytes of answers to incomplete batches",
     max: limits.maxBatchBytes,
     maxPerToken: limits.maxBatchBytesPerToken,
     namedTokensPercent,
@@ -128,9 +127,9 @@ interface ConversationOptions {
   readonly server: JSONRPCServer<Call>;
   readonly invoke: Invoke;
   readonly limits: DispatcherLimits;
-  /** What the calls of all conversations take that are not answered yet. */
+  /** The memory of the open calls of all conversations. */
   readonly calls: Shares;
-  /** What the answers to batches take that are not complete yet. */
+  /** The memory of the answers to incomplete batches. */
   readonly batches: Shares;
   readonly lane: Lane;
   readonly log: Logger;
@@ -144,7 +143,7 @@ interface BatchPlace {
   readonly place: number;
 }
 
-/** An answer that was given already. */
+/** An answer that has been given. */
 interface Given {
   readonly given: Answer;
 }
@@ -154,7 +153,7 @@ function givenTo(give: (answer: Answer) => void, answer: Answer): Given {
   return { given: answer };
 }
 
-/** What to do when the answer to a text has been given. */
+/** Functions to call when the answer to a text has been given. */
 type Afterwards = (() => void)[];
 
 class DispatcherConversation implements Conversation {
@@ -180,7 +179,7 @@ class DispatcherConversation implements Conversation {
       const answer = this.#begin(text, full, afterwards);
       return answer instanceof Promise ? answer : givenTo(give, answer);
     });
-    // The text itself, in which there may be more than in its value, is not kept until the answer.
+    // Only the parsed value is kept until the answer: the text may be much longer.
     return this.#answer(begun, give, full === undefined ? length : undefined, afterwards);
   }
 
@@ -203,7 +202,7 @@ class DispatcherConversation implements Conversation {
 
   #begin(text: Buffer, full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
     const { log, limits } = this.#options;
-    // Its answer would reach no one.
+    // The peer has gone, so its answer is not needed.
     if (full !== undefined && this.#hasEnded) return undefined;
     let value: unknown;
     try {
@@ -214,7 +213,7 @@ class DispatcherConversation implements Conversation {
     return Array.isArray(value) ? this.#batch(value, full, afterwards) : this.#one(value, full, afterwards);
   }
 
-  /** `length`: of the text, where it was counted. */
+  /** `length`: that of the text, if it was counted. */
   async #answer(
     begun: Given | Promise<Answer | Given>,
     give: (answer: Answer) => void,
@@ -265,7 +264,7 @@ class DispatcherConversation implements Conversation {
     return new OpenCall(peer, grant, isLocal);
   }
 
-  /** The answer is sent in this turn of the event loop. One that fails keeps nothing from the others. */
+  /** The answer is sent in this turn of the event loop. A function that throws does not stop the others. */
   #afterwards(answered: readonly (() => void)[]): void {
     if (answered.length === 0) return;
     setImmediate(() => {
@@ -273,20 +272,20 @@ class DispatcherConversation implements Conversation {
         try {
           then();
         } catch (error) {
-          this.#options.log.error({ err: error }, "what was to follow an answer has failed");
+          this.#options.log.error({ err: error }, "work after an answer failed");
         }
       }
     });
   }
 
-  /** Begins the calls of a batch in the token's turns, and writes each answer when it is there. */
+  /** Starts the calls of a batch in the token's turns, and writes each answer when it arrives. */
   #batch(requests: unknown[], full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
     const { limits, batches, calls, grant, lane, log } = this.#options;
     const { maxBatchLength } = limits;
     const { length } = requests;
-    if (length === 0) return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
+    if (length === 0) return failure(null, new WireError("invalid_request", "A batch must have at least one request."));
     if (length > maxBatchLength) {
-      const why = `A batch holds at most ${maxBatchLength} requests.`;
+      const why = `A batch may have at most ${maxBatchLength} requests.`;
       return failure(null, new WireError("invalid_request", why, { maxBatchLength }));
     }
     const answers = new BatchAnswers({ length, limits, shares: batches, grant, log });
@@ -303,7 +302,7 @@ class DispatcherConversation implements Conversation {
       const answer = await answering;
       if (answer !== undefined) await lane.pass(() => answers.write(place, answer), { isFirst: true });
     };
-    // A request is not kept until the others are answered.
+    // Releases each request when it is answered, and not with the batch.
     const written = requests.map((value, place) =>
       write(
         place,
@@ -349,12 +348,12 @@ class DispatcherConversation implements Conversation {
 
   async #answered(request: JSONRPCRequest, call: OpenCall, afterwards: Afterwards): Promise<RpcResponse | undefined> {
     const { id } = request;
-    // Two calls under the same id may be under way; only the first can be cancelled.
+    // Two open calls may have the same id; only the first can be cancelled.
     const key = id === undefined || this.#open.has(id) ? call : id;
     this.#open.set(key, call);
     try {
       const answering = this.#options.server.receive(request, call);
-      // What a peer has sent before it left is begun all the same, and cancelled as its other calls were.
+      // A request that arrived before its peer left is started, and cancelled like the other calls.
       if (this.#hasEnded) call.cancel(gone());
       return ((await answering) as RpcResponse | null) ?? undefined;
     } finally {
@@ -369,7 +368,7 @@ class DispatcherConversation implements Conversation {
   }
 }
 
-/** The request, undefined for a response (which nobody here has asked for), or why it is none. */
+/** The request, or why it is invalid. Undefined for a response, because the daemon sends no requests. */
 function checkedRequest(value: unknown): JSONRPCRequest | WireError | undefined {
   const problem = (why: string): WireError =>
     new WireError("invalid_request", `This is not a JSON-RPC 2.0 request: ${why}.`);
@@ -379,11 +378,11 @@ function checkedRequest(value: unknown): JSONRPCRequest | WireError | undefined 
   if (method === undefined && ("result" in value || "error" in value)) return undefined;
   if (typeof method !== "string") return problem("method is not a string");
   if (id !== undefined && id !== null && !isWritableId(id))
-    return problem("id is not a string, null, or a number that can be written again as it is");
-  if ("result" in value || "error" in value) return problem("it is a request and a response at once");
+    return problem("id is not a string, null, or a number that JSON can write unchanged");
+  if ("result" in value || "error" in value) return problem("it has the fields of a request and of a response");
   if (params !== undefined && (typeof params !== "object" || params === null))
-    return problem("params is not an object or array");
-  // Whatever else is in it is not kept until the answer.
+    return problem("params is not an object or an array");
+  // Other fields are not kept until the answer.
   return { jsonrpc, method, ...(id === undefined ? {} : { id }), params };
 }
 
@@ -393,15 +392,15 @@ function idOf(value: unknown): JSONRPCID {
 }
 
 /**
- * Whether it can be answered under the very same id: a number too great for JSON's reader would be written as null, an
- * integer above 2^53 as another one.
+ * Whether JSON writes the same id again: a number out of range would be written as null, and an integer above 2^53 as
+ * another one.
  */
 function isWritableId(id: unknown): id is string | number {
   return typeof id === "string" || Number.isSafeInteger(id) || (Number.isFinite(id) && !Number.isInteger(id));
 }
 
 function gone(): WireError {
-  return new WireError("cancelled", "The connection has gone.");
+  return new WireError("cancelled", "The connection has ended.");
 }
 
 function tooMany(what: string): WireError {

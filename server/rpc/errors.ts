@@ -3,8 +3,8 @@ import { type ErrorData, WireError } from "../../protocol/errors.ts";
 import type { RpcErrorObject } from "../../protocol/wire.ts";
 
 /**
- * The one place where strangers are looked at: what is no WireError is an `internal_error`, and tells nobody its text.
- * The log gets it, with `context`.
+ * Turns any thrown value into a wire error. Everything but a `WireError` becomes an `internal_error` without details for
+ * the client; the log gets the details, with `context`.
  */
 export function toWireError(error: unknown, log: Logger, context: Readonly<Record<string, unknown>> = {}): WireError {
   if (error instanceof WireError) {

@@ -7,16 +7,16 @@ import type { Covers, SessionScope } from "../core/session-scope.ts";
 
 export interface GrantOptions {
   readonly name: string;
-  /** What tells its idempotency keys from those of others, also of one that had the name before. Default: none. */
+  /** Separates its idempotency keys from those of other tokens, also of a former token with its name. Default: none. */
   readonly keys?: string | undefined;
   readonly capabilities: readonly Capability[];
-  /** Only sessions with all of them. */
+  /** Limits the token to sessions with all of these labels. */
   readonly labels?: Labels | undefined;
-  /** Only sessions of these directories, which have no links in them, and of those below. */
+  /** Limits the token to sessions in these directories and their subdirectories. Paths without symbolic links. */
   readonly cwds?: readonly string[] | undefined;
 }
 
-/** What a token allows, as the daemon's record says: nothing that a client says changes it. */
+/** What a token allows, by the daemon's own record. Nothing that a client sends changes it. */
 export class Grant {
   readonly name: string;
   readonly keys: string;
@@ -33,12 +33,12 @@ export class Grant {
     this.#capabilities = new Set(capabilities);
   }
 
-  /** Whether the token was revoked or has another secret now. */
+  /** Whether the token was revoked, or its secret was replaced. */
   get isEnded(): boolean {
     return this.#isEnded;
   }
 
-  /** Whether some sessions do not exist for it. */
+  /** Whether sessions outside its limits do not exist for it. */
   get isLimited(): boolean {
     return this.labels !== undefined || this.cwds !== undefined;
   }
@@ -51,12 +51,12 @@ export class Grant {
     return this.#capabilities.has(capability) || this.#capabilities.has("admin");
   }
 
-  /** As {@link covers}; undefined where all sessions exist for it. */
+  /** {@link covers} as a function. Undefined: the token has no limits. */
   get limits(): Covers | undefined {
     return this.isLimited ? (scope) => this.covers(scope) : undefined;
   }
 
-  /** The labels of a session that is created with it. Throws `forbidden` where others are asked for. */
+  /** The labels of a session that it creates. Throws `forbidden` if the call has other values for its labels. */
   labelled(labels: Labels | undefined): { readonly labels?: Labels } {
     if (this.labels === undefined) return labels === undefined ? {} : { labels };
     const other = Object.entries(this.labels).find(([name, text]) => (labels?.[name] ?? text) !== text);
@@ -64,27 +64,27 @@ export class Grant {
     return { labels: { ...labels, ...this.labels } };
   }
 
-  /** Throws `forbidden` unless a session may be created there. */
+  /** Throws `forbidden` unless it may create a session there. */
   requireInside(scope: SessionScope): void {
     if (!this.covers({ ...scope, labels: this.labels })) throw this.#outside("cwd");
   }
 
-  /** Throws `forbidden` where some sessions do not exist for it: for what tells of all of them together. */
+  /** Throws `forbidden` if it has limits. For answers about all sessions together. */
   requireUnlimited(): void {
     if (this.labels !== undefined) throw this.#outside("labels");
     if (this.cwds !== undefined) throw this.#outside("cwd");
   }
 
-  /** The files as the system names them. Throws `forbidden` where one lies outside, whether it is there or not. */
+  /** The real paths of files. Throws `forbidden` if one is outside its directories, whether it exists or not. */
   async inside(files: readonly string[]): Promise<string[]> {
     const named = await Promise.all(files.map((file) => withoutLinks(resolve(file))));
     if (named.every((file) => this.cwds?.some((allowed) => isWithin(file, allowed)) ?? true)) return named;
-    throw new WireError("forbidden", `The token "${this.name}" is for no files of other directories.`, {
+    throw new WireError("forbidden", `The token "${this.name}" does not allow files in other directories.`, {
       limit: "cwd",
     });
   }
 
-  /** Whether the session exists for it. */
+  /** Whether a session is within its limits. */
   covers({ cwd, labels = {} }: SessionScope): boolean {
     const wanted = Object.entries(this.labels ?? {});
     return (
@@ -94,17 +94,17 @@ export class Grant {
   }
 
   #outside(limit: "cwd" | "labels"): WireError {
-    const why = limit === "cwd" ? "of other directories" : "with other labels";
-    return new WireError("forbidden", `The token "${this.name}" is for no sessions ${why}.`, { limit });
+    const why = limit === "cwd" ? "in other directories" : "with other labels";
+    return new WireError("forbidden", `The token "${this.name}" does not allow sessions ${why}.`, { limit });
   }
 }
 
-/** Whether a path is a directory or lies below it; both without links. */
+/** Whether a path is a directory or is inside it. Both have no symbolic links. */
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
 }
 
-/** A file's name without links, as far as it is there. */
+/** The real path of a file. The part that does not exist stays as it is. */
 async function withoutLinks(file: string): Promise<string> {
   try {
     return await realpath(file);

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import sjson from "secure-json-parse";
 import { WireError } from "../../protocol/errors.ts";
 
-/** The text of secure-json-parse's error, in full: V8's own messages may quote what they have read. */
+/** The full text of secure-json-parse's error. V8's own messages may quote the input. */
 const forbiddenKey = "Object contains forbidden prototype property";
 
 const quote = 0x22;
@@ -15,32 +15,32 @@ const closeBracket = 0x5d;
 const closeBrace = 0x7d;
 
 export interface JsonLimits {
-  /** A value that is nested deeper cannot be written again. */
+  /** `JSON.stringify` fails on a value that is nested much deeper. */
   readonly maxNestingDepth: number;
   /**
-   * Commas, colons and opening brackets outside strings. A million keys take two seconds to read (16 MiB of empty objects as
-   * long, and 300 MB of memory), in which nobody else is served.
+   * Commas, colons and opening brackets outside strings. Parsing a million keys blocks the event loop for two seconds; so
+   * do 16 MiB of empty objects, which also take 300 MB of memory.
    */
   readonly maxJsonParts: number;
-  /** Of one object. To list the keys of one with a hundred thousand takes half a second, and whoever looks at it does so. */
+  /** In one object. Listing a hundred thousand keys takes half a second, and every reader of the object does it. */
   readonly maxObjectKeys: number;
 }
 
 /**
- * JSON of a stranger. Throws `parse_error` for what is no JSON or no UTF-8, `invalid_request` for what exceeds the limits and
- * for the keys that would reach a prototype.
+ * Parses untrusted JSON. Throws `parse_error` if it is not valid JSON or not valid UTF-8, `invalid_request` if it exceeds
+ * the limits or has keys that would reach a prototype.
  */
 export function parseJson(text: Buffer, limits: JsonLimits): unknown {
   refuseStructure(text, limits);
-  // Otherwise the bytes that are none would silently become U+FFFD.
-  if (!isUtf8(text)) throw new WireError("parse_error", "The text is not UTF-8.");
+  // Decoding would silently replace invalid bytes with U+FFFD.
+  if (!isUtf8(text)) throw new WireError("parse_error", "The text is not valid UTF-8.");
   try {
     return sjson.parse(text.toString("utf8"), undefined, { protoAction: "error", constructorAction: "error" });
   } catch (cause) {
     if (cause instanceof Error && cause.message === forbiddenKey) {
       throw new WireError(
         "invalid_request",
-        "The JSON holds a key that is not allowed (__proto__, constructor.prototype).",
+        "The JSON has a key that is not allowed (__proto__, constructor.prototype).",
         {},
         { cause },
       );
@@ -49,7 +49,7 @@ export function parseJson(text: Buffer, limits: JsonLimits): unknown {
   }
 }
 
-/** Looks at brackets, commas and colons outside strings, in one pass over the bytes. */
+/** Counts brackets, commas and colons outside strings, in one pass over the bytes. */
 function refuseStructure(text: Buffer, limits: JsonLimits): void {
   const { maxNestingDepth, maxJsonParts, maxObjectKeys } = limits;
   if (text.length <= Math.min(maxNestingDepth, maxJsonParts, maxObjectKeys)) return;
@@ -65,7 +65,7 @@ function refuseStructure(text: Buffer, limits: JsonLimits): void {
   }
 }
 
-/** One for each set of limits: to make its array takes longer than to read a short text. */
+/** One for each set of limits, because allocating its array takes longer than checking a short text. */
 const structures = new WeakMap<JsonLimits, Structure>();
 
 function structureOf(limits: JsonLimits): Structure {
@@ -75,10 +75,10 @@ function structureOf(limits: JsonLimits): Structure {
   return structure;
 }
 
-/** How deep a text is, and of how many parts. */
+/** Depth and number of parts of a text. */
 class Structure {
   readonly #limits: JsonLimits;
-  /** Of the objects that are open, by their depth. */
+  /** Number of keys of each open object, by depth. */
   readonly #keys: Uint32Array;
   #depth = 0;
   #parts = 0;
@@ -88,14 +88,14 @@ class Structure {
     this.#keys = new Uint32Array(limits.maxNestingDepth + 1);
   }
 
-  /** With another text. */
+  /** Resets the counts for another text. */
   begin(): void {
     this.#keys.fill(0);
     this.#depth = 0;
     this.#parts = 0;
   }
 
-  /** At a byte outside of strings. Throws where a limit is exceeded. */
+  /** Counts a byte outside strings. Throws if a limit is exceeded. */
   look(byte: number): void {
     switch (byte) {
       case openBrace:
@@ -124,7 +124,7 @@ class Structure {
     this.#keys[this.#depth] = 0;
   }
 
-  /** What is no JSON may have one at any depth, also below none. */
+  /** Invalid JSON can contain keys outside any object. */
   #key(): void {
     const count = (this.#keys[this.#depth] ?? 0) + 1;
     if (count > this.#limits.maxObjectKeys) throw tooManyKeys(this.#limits.maxObjectKeys);

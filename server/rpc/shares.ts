@@ -2,28 +2,28 @@ import { WireError } from "../../protocol/errors.ts";
 import { MAIN_TOKEN } from "../../protocol/token-methods.ts";
 import type { Grant } from "./grant.ts";
 
-/** What all named tokens together may have of a bound, in percent, unless something else is said. */
+/** Default share of all named tokens in a limit, in percent. */
 export const namedTokensPercent = 75;
 
 export interface SharesOptions {
-  /** In words, behind a number: "streams of events". */
+  /** The counted thing, as it follows a number: "streams of events". */
   readonly what: string;
   readonly max: number;
-  /** Of one named token. */
+  /** For one named token. */
   readonly maxPerToken: number;
-  /** Of `max`, of all named tokens together: the rest is the main token's. */
+  /** Share of all named tokens in `max`. The rest is reserved for the main token. */
   readonly namedTokensPercent: number;
 }
 
 /**
- * Something of which there is only so much for all peers: no named token gets it all, nor do all of them together. Who
- * has nothing of it gets one thing of any size, where its bound is not taken up by others.
+ * A limit that all tokens share, so that no named token can use it up, nor can all of them together. A token that holds
+ * nothing gets one thing of any size, unless other tokens have reached the limit.
  */
 export class Shares {
   readonly #options: SharesOptions;
   readonly #maxNamed: number;
   readonly #byToken = new Map<Grant, number>();
-  /** Made once: to make an error takes more time than all else of a call that is refused. */
+  /** Errors are created once: creating one takes longer than the rest of a refused call. */
   readonly #fullForAll: WireError;
   readonly #fullForNamed: WireError;
   readonly #fullForToken = new WeakMap<Grant, WireError>();
@@ -37,7 +37,7 @@ export class Shares {
     this.#fullForNamed = this.#full(this.#maxNamed, "all named tokens");
   }
 
-  /** `overloaded`, where so much more would be beyond a bound. */
+  /** Returns `overloaded` if this amount more would exceed a limit. */
   refusal(grant: Grant | undefined, amount: number): WireError | undefined {
     const { max, maxPerToken } = this.#options;
     if (isOver(this.#all, amount, max)) return this.#fullForAll;
@@ -46,7 +46,7 @@ export class Shares {
     return isOver(this.#named, amount, this.#maxNamed) ? this.#fullForNamed : undefined;
   }
 
-  /** Takes so much, or gives it back where it is negative. */
+  /** Takes an amount, or returns it if it is negative. */
   add(grant: Grant | undefined, amount: number): void {
     this.#all += amount;
     if (!isNamed(grant)) return;

@@ -9,54 +9,55 @@ import { readPrivate, writePrivate } from "../lib/private-file.ts";
 import { StartError } from "../lib/start-error.ts";
 import { Grant } from "./grant.ts";
 
-/** A named token, as its file has it. */
+/** A named token, as stored in its file. */
 type StoredToken = Omit<TokenInfo, "lastUsedAt"> & { readonly hash: string };
 
-/** What the edge needs to know of tokens. */
+/** The tokens as the edge uses them. */
 export interface TokenSource {
-  /** What a token allows; undefined: it is none. */
+  /** Undefined: the text is not a valid token. */
   find(token: string): Grant | undefined;
-  /** Calls this with each grant that has ended, when the answer to the call that ended it has been written. */
+  /** Calls the listener with each ended grant, after the answer to the call that ended it has been written. */
   onEnded(listener: (grant: Grant) => void): void;
 }
 
 export interface TokensOptions {
   /** The token in `daemon.json`. */
   readonly main: string;
-  /** Puts another one in its place, for the next daemons and for clients. */
+  /** Replaces the main token, for later daemons and for clients. */
   readonly setMain: (token: string) => void;
-  /** Where the named tokens are kept. */
+  /** The file of the named tokens. */
   readonly file: string;
   readonly maxTokens: number;
 }
 
 interface Entry {
-  /** In base64, as bytes: what is compared. */
+  /** In base64, as bytes. */
   readonly hash: Buffer;
   readonly grant: Grant;
   readonly stored: StoredToken;
   lastUsedAt?: number;
 }
 
-/** Of a SHA-256 in base64. */
+/** Length of a SHA-256 hash in base64. */
 const hashLength = 44;
 
-/** 256 bits of the system's random numbers. */
+/** 256 random bits. */
 function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** The daemon's token and the named ones: who has which, as hashes. */
+/** Calls the function after the answer to the current call has been written. */
 type Afterwards = (then: () => void) => void;
 
+/** The main token and the named ones, as hashes. */
 export class Tokens implements TokenSource {
   readonly #options: TokensOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #listeners = new Set<(grant: Grant) => void>();
-  /** The hash of the token that is looked for. */
+  /** Buffer for the hash of the token to find. */
   readonly #presented = Buffer.alloc(hashLength);
 
-  /** Throws a {@link StartError} `token_unusable`. */
+  /** Throws the {@link StartError} `token_unusable`. */
   constructor(options: TokensOptions) {
     this.#options = options;
     const main = {
@@ -69,10 +70,10 @@ export class Tokens implements TokenSource {
   }
 
   find(token: string): Grant | undefined {
-    // In one call, and as text into memory that is there: an object for each hash costs four times as much.
+    // One call, into existing memory: a new object for each hash costs four times as much.
     this.#presented.write(hash("sha256", token, "base64"), "latin1");
     let found: Entry | undefined;
-    // All are compared, whichever it is.
+    // Compares with all, so that the time does not depend on the token.
     for (const entry of this.#entries.values()) if (timingSafeEqual(this.#presented, entry.hash)) found = entry;
     if (found !== undefined) found.lastUsedAt = Date.now();
     return found?.grant;
@@ -88,17 +89,21 @@ export class Tokens implements TokenSource {
 
   /** Throws `conflict`, `overloaded`, `invalid_params`, `store_failed`. */
   create({ name, capabilities: allowed, labels, cwds }: Params<"token/create">): Result<"token/create"> {
-    if (this.#entries.has(name)) throw new WireError("conflict", `There is a token "${name}" already.`, { name });
+    if (this.#entries.has(name)) throw new WireError("conflict", `A token "${name}" already exists.`, { name });
     const { maxTokens } = this.#options;
     if (this.#entries.size > maxTokens) {
-      throw new WireError("overloaded", `There are ${maxTokens} named tokens, which is the limit. Revoke some.`, {
+      throw new WireError("overloaded", `${maxTokens} named tokens is the limit. Revoke some.`, {
         retryAfterMs: 60_000,
       });
     }
     if (allowed.includes("admin") && (labels ?? cwds) !== undefined) {
-      throw new WireError("invalid_params", "A token that allows admin cannot be limited: it could make others.", {
-        findings: [{ path: "/capabilities", message: "must not have admin where labels or cwds are given" }],
-      });
+      throw new WireError(
+        "invalid_params",
+        "A token that allows admin cannot have limits, because it could create tokens without.",
+        {
+          findings: [{ path: "/capabilities", message: "must not have admin if labels or cwds are given" }],
+        },
+      );
     }
     const token = newToken();
     const entry = entryOf({
@@ -114,7 +119,7 @@ export class Tokens implements TokenSource {
     return { ...infoOf(entry), token };
   }
 
-  /** As {@link revoke}. Throws `token_not_found`, `store_failed`. */
+  /** `afterwards`: as for {@link revoke}. Throws `token_not_found`, `store_failed`. */
   rotate(name: string, afterwards: Afterwards): Result<"token/rotate"> {
     const former = this.#get(name);
     const token = newToken();
@@ -127,15 +132,15 @@ export class Tokens implements TokenSource {
   }
 
   /**
-   * `afterwards` is called with what closes the token's connections: to be done when the call has been answered, which may have
-   * come over one of them. Throws `token_not_found`, `forbidden`, `store_failed`.
+   * Closes the token's connections by `afterwards`, because the call itself may have come over one of them. Throws
+   * `token_not_found`, `forbidden`, `store_failed`.
    */
   revoke(name: string, afterwards: Afterwards): void {
     const former = this.#get(name);
     if (name === MAIN_TOKEN) {
       throw new WireError(
         "forbidden",
-        "The daemon's own token cannot be revoked, since its clients need one. Rotate it.",
+        "The daemon's main token cannot be revoked, because clients need it. Rotate it.",
       );
     }
     this.#store([...this.#entries.values()].filter((other) => other !== former));
@@ -158,7 +163,7 @@ export class Tokens implements TokenSource {
     stored(() => writePrivate(this.#options.file, `${JSON.stringify({ tokens }, null, 2)}\n`));
   }
 
-  /** It allows nothing from now on. */
+  /** From now on the token allows nothing. */
   #end(grant: Grant, afterwards: Afterwards): void {
     grant.end();
     afterwards(() => {
@@ -186,12 +191,7 @@ function stored(write: () => void): void {
     write();
   } catch (cause) {
     const { code = "unknown" } = cause as NodeJS.ErrnoException;
-    throw new WireError(
-      "store_failed",
-      `The tokens could not be written (${code}); nothing has changed.`,
-      {},
-      { cause },
-    );
+    throw new WireError("store_failed", `The tokens cannot be written (${code}); nothing has changed.`, {}, { cause });
   }
 }
 
@@ -199,7 +199,7 @@ function readTokens(file: string): readonly StoredToken[] {
   if (!existsSync(file)) return [];
   try {
     const { tokens } = JSON.parse(readPrivate(file)) as { readonly tokens: readonly StoredToken[] };
-    if (!Array.isArray(tokens) || !tokens.every(isStoredToken)) throw new Error("it does not hold tokens");
+    if (!Array.isArray(tokens) || !tokens.every(isStoredToken)) throw new Error("it does not contain tokens");
     return tokens;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -211,7 +211,7 @@ function readTokens(file: string): readonly StoredToken[] {
   }
 }
 
-/** What is missing in one that was changed by hand must not turn into a right. */
+/** A hand-edited token with a missing field must not gain rights. */
 function isStoredToken(value: Partial<StoredToken> | null): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { name, capabilities: allowed, hash, labels, cwds } = value;
@@ -231,7 +231,7 @@ function hashOf(token: string): string {
   return hash("sha256", token);
 }
 
-/** Sessions know their directory without links. */
+/** The real path, because the directories of sessions have no symbolic links. */
 function withoutLinks(path: string): string {
   try {
     return realpathSync(path);

@@ -1,19 +1,19 @@
 import type { Grant } from "./grant.ts";
 
-/** How much work runs before the event loop gets a turn, in milliseconds. One job alone may take longer. */
+/** How long work runs before the event loop continues, in milliseconds. A single job may take longer. */
 const sliceMs = 0.25;
 
 /**
- * Shares the daemon's thread between tokens. A token's work runs at once until it has used a slice; its further work waits,
- * and runs a slice for each turn of the event loop, of the token first that has used the least. So another token's call
- * waits for about one slice, however much work a token has brought.
+ * Shares the daemon's thread between tokens. A token's work runs immediately until it has used a slice. Further work
+ * waits, and one slice of it runs in each turn of the event loop; the token with the least used time goes first. So a
+ * call of another token waits for about one slice, however much work a token sends.
  */
 export class Turns {
   readonly #lanes = new WeakMap<Grant, Lane>();
   /** For calls without a token. */
   readonly #other: Lane = new Lane(this);
   readonly #waiting = new Set<Lane>();
-  /** The use of the lane that ran last: a lane that was idle does not claim the past. */
+  /** The used time of the lane that ran last. An idle lane starts from it, so that it cannot save up time. */
   #used = 0;
   /** In milliseconds. */
   readonly now: () => number;
@@ -32,7 +32,7 @@ export class Turns {
     return lane;
   }
 
-  /** The lane has work that waits. */
+  /** Registers a lane with waiting work. */
   add(lane: Lane): void {
     lane.usedMs = Math.max(lane.usedMs, this.#used);
     if (this.#waiting.size === 0) setImmediate(() => this.#run());
@@ -58,20 +58,20 @@ export class Turns {
 
 type Job = () => void;
 
-/** The work of one token, in the order in which it came. */
+/** The work of one token, in order of arrival. */
 export class Lane {
-  /** Of the daemon's thread, since the lane began. */
+  /** Time of the daemon's thread, in milliseconds, since the lane was created. */
   usedMs = 0;
   readonly #turns: Turns;
   #jobs: (Job | undefined)[] = [];
-  /** How many of {@link #jobs} have run. */
+  /** Number of {@link #jobs} that have run. */
   #done = 0;
-  /** What goes before them. */
+  /** Jobs that run before {@link #jobs}. */
   readonly #first: Job[] = [];
-  /** What the jobs that have run have passed, the next one last: it goes before {@link #jobs}. */
+  /** Jobs passed by jobs that have run, the next one last. They run before {@link #jobs}. */
   readonly #next: Job[] = [];
   #sliceUsedMs = 0;
-  /** What the running job has passed. Undefined: none runs. */
+  /** Jobs passed by the running job. Undefined: no job is running. */
   #parts: Job[] | undefined;
 
   constructor(turns: Turns) {
@@ -79,9 +79,9 @@ export class Lane {
   }
 
   /**
-   * Runs a job: at once, where the token has not used its slice, else when it is its turn. What a job passes while it runs
-   * comes directly after it. Only what a job does before its first `await` counts as its time. `isFirst`: it ends what was
-   * begun, and goes before work that was not.
+   * Runs a job: immediately if the token has not used its slice, otherwise in its turn. Jobs that a job passes while it
+   * runs come directly after it. Only the time before a job's first `await` counts. `isFirst`: the job finishes started
+   * work, so it runs before work that has not started.
    */
   pass<T>(job: () => T, { isFirst = false } = {}): T | Promise<Awaited<T>> {
     if (this.#parts === undefined && this.#isEmpty && this.#sliceUsedMs < sliceMs) {
@@ -104,26 +104,26 @@ export class Lane {
     return promise as Promise<Awaited<T>>;
   }
 
-  /** Whether a job that is passed now would wait. */
+  /** Whether a job passed now would wait. */
   get isBusy(): boolean {
     return !this.#isEmpty || this.#sliceUsedMs >= sliceMs;
   }
 
-  /** Runs what cannot wait at once, and counts its time as the token's: its further work waits the longer. */
+  /** Runs work that cannot wait, and counts its time for the token, so that its later work waits longer. */
   count<T>(job: () => T): T {
     const began = this.#turns.now();
     const usedMs = this.usedMs;
     try {
       return job();
     } finally {
-      // Without what was counted within it.
+      // Nested calls have counted their own time.
       const tookMs = this.#turns.now() - began - (this.usedMs - usedMs);
       this.usedMs += tookMs;
       this.#sliceUsedMs += tookMs;
     }
   }
 
-  /** Runs the job that has waited longest. Returns whether others wait. */
+  /** Runs the job that has waited longest. Returns whether more jobs wait. */
   runNext(): boolean {
     let job = this.#first.shift() ?? this.#next.pop();
     if (job === undefined) {
@@ -142,7 +142,7 @@ export class Lane {
     return false;
   }
 
-  /** Drops the places of jobs that have run: a busy lane may never be empty. */
+  /** Removes the places of jobs that have run, because a busy lane may never be empty. */
   #shorten(): void {
     if (this.#done < 1_024 || this.#done * 2 < this.#jobs.length) return;
     this.#jobs.splice(0, this.#done);
@@ -153,7 +153,7 @@ export class Lane {
     return this.#done === this.#jobs.length && this.#first.length + this.#next.length === 0;
   }
 
-  /** Runs what a job has passed as far as the slice allows. */
+  /** Runs the jobs that a job has passed, until the slice is used. */
   #goOn(): void {
     let parts = this.#parts ?? [];
     this.#parts = undefined;

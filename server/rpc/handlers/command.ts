@@ -18,20 +18,20 @@ export function commandHandlers(
 ): HandlersOf<typeof commandMethods> {
   const callsOf = (sessionId: string) => registry.get(sessionId).calls;
 
-  /** pi's data. What changes the session is told as its caller's doing. */
+  /** pi's data. Changes of the session are attributed to the caller. */
   const sent = (sessionId: string, command: PiCommand, { signal, by }: Call): Promise<unknown> => {
     const session = registry.get(sessionId);
     const send = () => session.calls.send(command, signal);
     return changesSession(command.type) ? session.attribution.acting(by, send) : send();
   };
 
-  /** Sends the params as pi's command of this type; the result is pi's object, which its documents promise. */
+  /** Sends the params as a pi command of this type. The result is pi's object, as its documents define it. */
   const asked =
     (type: string) =>
     async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<never> =>
       objectOf(await sent(sessionId, { type, ...fields }, call), type) as never;
 
-  /** As {@link asked}, for what pi answers without data. */
+  /** Like {@link asked}, for commands that pi answers without data. */
   const told =
     (type: string) =>
     async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<Record<never, never>> => {
@@ -39,7 +39,7 @@ export function commandHandlers(
       return {};
     };
 
-  /** pi answers `null` where there is nothing to change to. */
+  /** pi answers `null` if there is nothing to change to. */
   const cycled =
     (type: string) =>
     async ({ sessionId }: Given, call: Call): Promise<{ readonly changed: boolean }> => {
@@ -57,7 +57,7 @@ export function commandHandlers(
     },
     "session/getForkMessages": asked("get_fork_messages"),
     "session/getLastText": async ({ sessionId }, call) => {
-      // Without an answer pi leaves the text out.
+      // pi omits the text if there is no answer yet.
       const { text } = objectOf(
         await sent(sessionId, { type: "get_last_assistant_text" }, call),
         "get_last_assistant_text",

@@ -10,7 +10,7 @@ export function contextHandlers(registry: Registry): HandlersOf<typeof contextMe
   };
 }
 
-/** What a call may have read for it. */
+/** What a call may read. */
 export function callerOf({ grant, isLocal, signal }: Call): ContextCaller {
   const isAdmin = grant?.allows("admin") === true && !grant.isLimited;
   return {

@@ -33,20 +33,24 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
     },
     "delivery/cancel": async ({ deliveryId }, { signal, by }) => {
       const { sessionId } = tracker.get(deliveryId);
-      // Of a session that was closed meanwhile nothing is under way.
+      // A session that was closed in the meantime has no open deliveries.
       const withdrawn = registry.find(sessionId)?.pushing.withdraw([deliveryId], { ...cancelled(), by });
       await unlessAborted(withdrawn, signal);
       const delivery = await tracker.read(deliveryId);
       return { cancelled: delivery.state === "cancelled", delivery };
     },
     "delivery/resend": async ({ deliveryId }, { signal, by }) => {
-      // What is asked for next must not come before it, so nothing is awaited here.
+      // Nothing is awaited before the call is queued, so that later calls come after it.
       const { state, sessionId } = tracker.get(deliveryId);
       if (state !== "parked") {
         const delivery = await tracker.read(deliveryId);
-        throw new WireError("wrong_state", `The delivery is ${delivery.state}: only a parked one can be sent again.`, {
-          delivery,
-        });
+        throw new WireError(
+          "wrong_state",
+          `The delivery is ${delivery.state}: only a parked delivery can be sent again.`,
+          {
+            delivery,
+          },
+        );
       }
       await unlessAborted(registry.get(sessionId).pushing.resend(deliveryId, signal, by), signal);
       return await tracker.read(deliveryId);
@@ -55,6 +59,6 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
 }
 
 function cancelled(): Withdrawal {
-  const reason = { code: "cancelled", message: "A client took it back before it was inserted." } as const;
+  const reason = { code: "cancelled", message: "A client withdrew it before it was inserted." } as const;
   return { kind: "withdrawn", at: Date.now(), as: "cancelled", reason };
 }

@@ -11,7 +11,7 @@ export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): Han
       if (covers === undefined) return dialogs.page(params);
       return dialogs.page({
         ...params,
-        // One that is still being created is not known yet: to nobody.
+        // A session that is still being created is not listed yet.
         isListed: (sessionId) => {
           const session = registry.find(sessionId);
           return session !== undefined && covers(session.stored);

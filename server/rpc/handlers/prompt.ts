@@ -46,7 +46,7 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/abort": async ({ sessionId, expectedRunId }, { signal, by }) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
-      // An abort of a certain run leaves the summary of a branch alone.
+      // An abort of a specific run does not end the summary of a branch.
       if (expectedRunId === undefined) session.parts.abortNavigation();
       return {
         aborted: await session.prompting.abort(signal, by, expectedRunId),
@@ -105,7 +105,7 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
   };
 }
 
-/** What has become of a prompt, when it and its run are over. */
+/** The outcome of a prompt, when it and its run have ended. */
 async function over(
   ledger: PromptLedger,
   promptId: string,
@@ -115,7 +115,7 @@ async function over(
   const { prompt, end } = await ledger.over(promptId, timeoutMs, signal);
   return {
     ...resultOf(prompt),
-    // A prompt that was lost with its pi has had no run, or an interrupted one.
+    // A prompt that was lost with its pi had no run, or an interrupted one.
     ...(prompt.state === "lost" ? { outcome: "interrupted" as const } : {}),
     ...(end?.text === undefined ? {} : { text: end.text }),
     ...(end?.textTruncated === true ? { textTruncated: true } : {}),

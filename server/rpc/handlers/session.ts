@@ -10,11 +10,11 @@ import { sessionPage } from "../../session/session-page.ts";
 import type { HandlersOf } from "../call.ts";
 import { callerOf } from "./context.ts";
 
-/** A listing that takes longer, on a slow disk, lets the next one of its token begin. */
+/** After this time, for example on a slow disk, the next listing of the token begins. */
 const maxListingMs = 10_000;
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
-  // One listing of files at a time for each token: each opens hundreds of files.
+  // Only one listing of files at a time for each token, because each opens hundreds of files.
   const listings = new WeakMap<object, Gate>();
   const listingOf = (token: object): Gate => {
     const gate = listings.get(token) ?? new Gate(1, maxListingMs);
@@ -54,7 +54,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
   };
 }
 
-/** The same with what has to be looked for on disk. */
+/** A page with sessions that are found on disk. */
 async function listWithFiles(
   registry: Registry,
   { cwd: given, stored, storedAfter, storedLimit, ...params }: Params<"session/list">,

@@ -7,7 +7,7 @@ import { type Call, type HandlersOf, type Peer, peerOf } from "../call.ts";
 import { namedTokensPercent, Shares } from "../shares.ts";
 
 export interface SubscriptionLimits {
-  /** Of all connections to sessions. */
+  /** Of all connections. */
   readonly maxSubscriptions: number;
   /** Of one named token. */
   readonly maxSubscriptionsPerToken: number;
@@ -28,7 +28,7 @@ export function subscriptionHandlers(
     const wasKnown = isKnown(session, peer);
     const { grant } = call;
     const cursor = session.subscribe(peer, { ...options, onEnd: () => held.add(grant, -1) });
-    // A peer that has gone meanwhile is not subscribed.
+    // A peer that has gone in the meantime is not subscribed.
     if (!wasKnown && isKnown(session, peer)) held.add(grant, 1);
     return cursor;
   };
@@ -52,7 +52,7 @@ export function subscriptionHandlers(
     },
     "session/unsubscribe": ({ sessionId }, call) => {
       const { id } = peerOf(call);
-      // A session that was closed meanwhile has no subscriptions.
+      // A session that was closed in the meantime has no subscriptions.
       return { wasSubscribed: registry.find(sessionId)?.unsubscribe(id) ?? false };
     },
     "session/events": ({ sessionId, after, epoch, limit = 100, ...wanted }) => {

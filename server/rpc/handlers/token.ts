@@ -14,7 +14,7 @@ export function tokenHandlers(tokens: Tokens): HandlersOf<typeof tokenMethods> {
   };
 }
 
-/** Does something when the call has been answered. */
+/** Calls a function when the call has been answered. */
 function afterwards(call: Call): (then: () => void) => void {
   return (then) => {
     if (call.whenAnswered === undefined) setImmediate(then);
