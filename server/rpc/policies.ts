@@ -84,7 +84,7 @@ const requirements: Readonly<Record<NonNullable<MethodRow["part"]>, (stored: Ses
 };
 
 /** Throws `pruning_disabled` or `unsupported_by_pi` if the part that a method needs is off in the session. */
-function requirePart(registry: Registry): Policy {
+export function requirePart(registry: Pick<Registry, "find">): Policy {
   return ({ row: { part } }, next) => {
     if (part === undefined) return next;
     const require = requirements[part];

@@ -14,7 +14,7 @@ export function paramNames({ params }: MethodRow): readonly string[] {
 }
 
 /** One method with a policy around this handler. */
-export function under(policy: Policy, name: MethodName, handler: Bound<object>): Bound<object> {
+export function under<P extends object>(policy: Policy, name: MethodName, handler: Bound<P>): Bound<P> {
   return policy({ name, row: methods[name] }, handler);
 }
 

@@ -4,8 +4,10 @@ import { expect, test } from "vitest";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";
 import { partsOf, spawnOptions } from "../../../server/context/parts-config.ts";
 import { pruningHandlers } from "../../../server/rpc/handlers/pruning.ts";
+import { requirePart } from "../../../server/rpc/policies.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, type Heard, recorder, startCore } from "../../helpers/core.ts";
+import { rows, under } from "../../helpers/policies.ts";
 
 const never = new AbortController().signal;
 const configure = (session: Session, pruning: PruningOptions, reload = false) =>
@@ -109,8 +111,9 @@ test("a session that works on behalf of another is not pruned, unless its config
   const pruning = { enabled: true };
   const session = await core.registry.create({ cwd: core.cwd, pruning, delegatedBy: "parent" }, "child");
   expect(partsOf(session.stored, "/spill")).toBeUndefined();
-  const handlers = pruningHandlers(core.registry);
-  const inspect = () => handlers["pruning/inspect"]({ sessionId: "child" }, { signal: never } as never);
+  const handler = pruningHandlers(core.registry)["pruning/inspect"];
+  const policed = under(requirePart(core.registry), "pruning/inspect", handler);
+  const inspect = async () => await policed({ sessionId: "child" }, { signal: never });
   await expect(inspect()).rejects.toMatchObject({ kind: "pruning_disabled", data: { reason: "child_session" } });
   await configure(session, { childSessions: true });
   expect(partsOf(session.stored, "/spill")?.pruning).toMatchObject({ enabled: true, childSessions: true });
@@ -122,10 +125,19 @@ test("no pi is started to say that pruning is off", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd }, "s");
   await session.supervisor.hibernate(false);
-  const handlers = pruningHandlers(core.registry);
-  await expect(
-    handlers["pruning/sweep"]({ sessionId: "s", last: 1 }, { signal: never } as never),
-  ).rejects.toMatchObject({ kind: "pruning_disabled", data: { reason: "disabled" } });
+  const parts = { pruning: "pruning_disabled", cacheAudit: "unsupported_by_pi" } as const;
+  const refusals = rows.flatMap(([name, { part }]) => {
+    const call = async () =>
+      await under(requirePart(core.registry), name, () => name)({ sessionId: "s" }, { signal: never });
+    return part === undefined ? [] : [expect(call()).rejects.toMatchObject({ kind: parts[part] })];
+  });
+  expect(refusals).toHaveLength(9);
+  await Promise.all(refusals);
+  const handler = pruningHandlers(core.registry)["pruning/sweep"];
+  const sweep = async () => {
+    await under(requirePart(core.registry), "pruning/sweep", handler)({ sessionId: "s", last: 1 }, { signal: never });
+  };
+  await expect(sweep()).rejects.toMatchObject({ kind: "pruning_disabled", data: { reason: "disabled" } });
   expect(session.info().state).toBe("hibernated");
 });
 
