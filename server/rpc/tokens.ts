@@ -92,7 +92,7 @@ export class Tokens implements TokenSource {
     if (this.#entries.has(name)) throw new WireError("conflict", `A token "${name}" already exists.`, { name });
     const { maxTokens } = this.#options;
     if (this.#entries.size > maxTokens) {
-      throw new WireError("overloaded", `${maxTokens} named tokens is the limit. Revoke some.`, {
+      throw new WireError("overloaded", `There are ${maxTokens} named tokens, which is the limit. Revoke one.`, {
         retryAfterMs: 60_000,
       });
     }

@@ -41,7 +41,7 @@ test("a name is given once, there are so many tokens, and one that allows admin 
   tokens.create({ name: "a", capabilities: ["observe"] });
   expect(() => tokens.create({ name: "a", capabilities: ["observe"] })).toThrow("already");
   expect(() => tokens.create({ name: MAIN_TOKEN, capabilities: ["observe"] })).toThrow("already");
-  expect(() => tokens.create({ name: "b", capabilities: ["admin"], cwds: ["/"] })).toThrow("cannot be limited");
+  expect(() => tokens.create({ name: "b", capabilities: ["admin"], cwds: ["/"] })).toThrow("cannot have limits");
   tokens.create({ name: "b", capabilities: ["observe"] });
   tokens.create({ name: "c", capabilities: ["observe"] });
   expect(() => tokens.create({ name: "d", capabilities: ["observe"] })).toThrow("which is the limit");
