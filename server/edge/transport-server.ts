@@ -17,6 +17,7 @@ import {
   unknownTransferCoding,
 } from "./refusal.ts";
 import { type TlsListener, tlsCiphers } from "./tls.ts";
+import { peerOf, TokenlessSockets } from "./tokenless-sockets.ts";
 import { whenGone } from "./when-gone.ts";
 
 export interface TransportServerOptions {
@@ -42,15 +43,6 @@ interface SocketUse {
   readonly grants: Set<Grant>;
 }
 
-/** A socket that has not sent a token. */
-interface Tokenless {
-  /** Before the TLS handshake, the plain socket. */
-  socket: Socket;
-  readonly timer: NodeJS.Timeout;
-  /** The turn of the event loop in which it was accepted, as {@link TransportServer} counts. */
-  readonly turn: number;
-}
-
 interface Lost {
   readonly why: string;
   readonly [detail: string]: unknown;
@@ -69,14 +61,8 @@ export class TransportServer {
   readonly #handshakes = new Map<string, Socket>();
   /** The number of sockets of each address beyond loopback. */
   readonly #addresses = new Map<string, number>();
-  /**
-   * TCP sockets without a token, by peer, the oldest first. They have no quota: a quota would refuse the newest socket,
-   * which may be the one with a token.
-   */
-  readonly #tokenless = new Map<string, Tokenless>();
-  /** Counts turns of the event loop while {@link #tokenless} is too large. */
-  #turn = 0;
-  #isEnforcing = false;
+  /** Not those of the Unix socket. */
+  readonly #tokenless: TokenlessSockets;
   /** Logs closed sockets in summary, because any process can open many. */
   readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
@@ -89,6 +75,15 @@ export class TransportServer {
       everyMs: 1_000,
       first: ({ why, ...details }) => log.warn({ transport, ...details }, why),
       further: ({ why, ...details }, count) => log.warn({ transport, ...details, count }, why),
+    });
+    this.#tokenless = new TokenlessSockets({
+      max: limits.maxSocketsWithoutToken,
+      maxPerAddress: secure === undefined ? undefined : limits.maxSocketsWithoutTokenPerAddress,
+      timeoutMs: limits.tokenTimeoutMs,
+      onTimeout: (socket) => this.#endTokenless(socket),
+      onReplaced: ({ remoteAddress }) => {
+        this.#lost.add("tokenless", { remoteAddress, why: "too many sockets without a token: the oldest was closed" });
+      },
     });
     const bounds = {
       maxHeaderSize: limits.maxHeaderBytes,
@@ -133,16 +128,14 @@ export class TransportServer {
     else if (secure === undefined) {
       this.http.on("connection", (socket) => {
         this.#hold(socket);
-        this.#expectToken(socket);
+        this.#tokenless.add(socket);
       });
     } else {
       this.http.on("connection", (socket) => this.#holdUntilSecure(socket));
       this.http.on("secureConnection", (socket: Socket) => {
         this.#hold(socket);
-        const peer = peerOf(socket);
-        this.#handshakes.delete(peer);
-        const waiting = this.#tokenless.get(peer);
-        if (waiting !== undefined) waiting.socket = socket;
+        this.#handshakes.delete(peerOf(socket));
+        this.#tokenless.secured(socket);
       });
     }
   }
@@ -155,69 +148,7 @@ export class TransportServer {
     });
   }
 
-  /**
-   * Bounds sockets without a token: they have a deadline and a small number of places, where a new one replaces the
-   * oldest. So they cannot keep out clients that have a token.
-   */
-  #expectToken(socket: Socket): void {
-    const peer = peerOf(socket);
-    const timer = setTimeout(() => this.#endTokenless(peer), this.#options.limits.tokenTimeoutMs).unref();
-    const added: Tokenless = { socket, timer, turn: this.#turn };
-    this.#tokenless.set(peer, added);
-    socket.once("close", () => {
-      clearTimeout(timer);
-      if (this.#tokenless.get(peer) === added) this.#tokenless.delete(peer);
-    });
-    if (this.#isEnforcing || this.#tokenless.size <= this.#smallestShare) return;
-    this.#isEnforcing = true;
-    setImmediate(() => this.#enforce());
-  }
-
-  get #smallestShare(): number {
-    const { maxSocketsWithoutToken: all, maxSocketsWithoutTokenPerAddress: each } = this.#options.limits;
-    return this.#options.secure === undefined ? all : Math.min(all, each);
-  }
-
-  /**
-   * Closes the oldest sockets without a token above the bound. A request that arrives with the connection is read one turn
-   * of the event loop after the accept, so each socket is kept for that turn.
-   */
-  #enforce(): void {
-    const { maxSocketsWithoutToken, maxSocketsWithoutTokenPerAddress } = this.#options.limits;
-    this.#turn += 1;
-    const ofAddress = new Map<string | undefined, number>();
-    if (this.#options.secure !== undefined) {
-      for (const { socket } of this.#tokenless.values())
-        ofAddress.set(socket.remoteAddress, (ofAddress.get(socket.remoteAddress) ?? 0) + 1);
-    }
-    let waits = false;
-    for (const [peer, { socket, turn }] of this.#tokenless) {
-      const { remoteAddress } = socket;
-      const same = ofAddress.get(remoteAddress) ?? 0;
-      if (this.#tokenless.size <= maxSocketsWithoutToken && same <= maxSocketsWithoutTokenPerAddress) continue;
-      if (turn > this.#turn - 2) {
-        waits = true;
-        break;
-      }
-      ofAddress.set(remoteAddress, same - 1);
-      this.#lost.add("tokenless", { remoteAddress, why: "too many sockets without a token: the oldest was closed" });
-      this.#tokenless.delete(peer);
-      socket.destroy();
-    }
-    this.#isEnforcing = waits;
-    if (waits) setImmediate(() => this.#enforce());
-  }
-
-  #hasToken(socket: Socket): void {
-    const peer = peerOf(socket);
-    clearTimeout(this.#tokenless.get(peer)?.timer);
-    this.#tokenless.delete(peer);
-  }
-
-  #endTokenless(peer: string): void {
-    const socket = this.#tokenless.get(peer)?.socket;
-    this.#tokenless.delete(peer);
-    if (socket === undefined) return;
+  #endTokenless(socket: Socket): void {
     // A socket that got an answer, or has no TLS yet, is closed without 408.
     if (this.#sockets.has(socket) && this.#sockets.get(socket)?.waiting === undefined) {
       this.#refuse(socket, httpRefusal(408, "No request with a token arrived in time."));
@@ -235,7 +166,7 @@ export class TransportServer {
     }
     this.#addresses.set(remoteAddress, others + 1);
     this.#handshakes.set(peer, socket);
-    this.#expectToken(socket);
+    this.#tokenless.add(socket);
     socket.once("close", () => {
       if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
       const left = (this.#addresses.get(remoteAddress) ?? 1) - 1;
@@ -298,7 +229,7 @@ export class TransportServer {
       (expects === "other" ? httpRefusal(417, "The only supported expectation is 100-continue.") : undefined);
     const grant = grantOf(request);
     if (grant !== undefined) {
-      if (use.grants.size === 0) this.#hasToken(socket);
+      if (use.grants.size === 0) this.#tokenless.remove(socket);
       use.grants.add(grant);
     }
     if (refused === undefined) onRequest(request, response, expects && (() => this.#goOn(response)));
@@ -330,7 +261,7 @@ export class TransportServer {
       admission.refuse(request, transport) ??
       // Before Node 22.21 all upgrades arrive here.
       (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only supported upgrade is websocket."));
-    if (grantOf(request) !== undefined) this.#hasToken(socket);
+    if (grantOf(request) !== undefined) this.#tokenless.remove(socket);
     if (refused === undefined) onUpgrade(request, socket, head);
     else this.#refuse(socket, refused);
   }
@@ -381,11 +312,6 @@ interface ParserError extends NodeJS.ErrnoException {
 
 function unused(): SocketUse {
   return { waiting: undefined, newest: undefined, grants: new Set() };
-}
-
-/** Returns a name that is unique among open sockets: one port of a peer may have a socket to each local address. */
-function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function unreadableAs({ code, reason }: ParserError): Refusal {
