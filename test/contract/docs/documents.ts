@@ -23,7 +23,7 @@ export function read(path: string): string {
 }
 
 export interface Fence {
-  /** What stands behind the backticks, word by word. */
+  /** The words after the backticks. */
   readonly info: readonly string[];
   readonly text: string;
 }
@@ -36,7 +36,7 @@ export function fencesOf(markdown: string): readonly Fence[] {
   }));
 }
 
-/** The code in a document: what stands between single backticks, each once. */
+/** The code between single backticks in a document, each once. */
 export function spansOf(markdown: string): readonly string[] {
   const prose = markdown.replaceAll(/^```.*?\n.*?^```$/gms, "");
   return [...new Set(Array.from(prose.matchAll(/`([^`\n]+)`/g), ([, span = ""]) => span))];
@@ -47,7 +47,7 @@ export function codeOf(markdown: string): readonly string[] {
   return [...spansOf(markdown), ...fencesOf(markdown).flatMap(({ text }) => text.split("\n"))];
 }
 
-/** What `#fragments` may lead to: the headings, as GitHub makes anchors of them. */
+/** The targets of `#fragments`: the headings, as GitHub makes anchors of them. */
 export function anchorsOf(markdown: string): ReadonlySet<string> {
   const headings = Array.from(markdown.matchAll(/^#+ (.+)$/gm), ([, heading = ""]) => heading);
   return new Set(

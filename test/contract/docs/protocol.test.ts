@@ -41,7 +41,7 @@ test("PROTOCOL.md names the version of the protocol", () => {
 describe("the names in the documents", () => {
   const names = new Set([...Object.keys(methods), ...Object.keys(notifications)]);
 
-  test.each(documents)("%s names no method and no notification that there is not", (document) => {
+  test.each(documents)("%s names only methods and notifications that exist", (document) => {
     const named = spansOf(read(document)).filter((span) =>
       /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|pruning|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(
         span,
@@ -150,7 +150,7 @@ describe("the numbers in the documents", () => {
     expect(said.filter((value) => !known.includes(value))).toEqual([]);
   });
 
-  /** Numbers that schemas tell and other files decide. */
+  /** Numbers in schemas that other files decide. */
   test.each([
     ["server/delivery/delivery-state.ts", /maxAttempts = (\d+)/, Delivery.properties.attempts],
     ["server/delivery/delivery-state.ts", /maxHistory = (\d+)/, Delivery.properties.history],

@@ -15,7 +15,7 @@ const { scripts, exports, files } = JSON.parse(read("package.json")) as {
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 };
 const folders = "protocol|client|cli|context|server|extension|provider|test|scripts|examples|bench|\\.ci";
-/** Look like files in a folder of ours. */
+/** Names that look like files in a folder of ours. */
 const otherNames: readonly string[] = ["provider/id", ...Object.keys(notifications), ...Object.keys(methods)];
 /** A file of the projects that pi works in. */
 const projectFiles: readonly string[] = ["AGENTS.md"];
@@ -39,7 +39,7 @@ test.each(rooms)("the README of %s names files that are there, in few lines", (r
 describe.each(documents)("%s", (document) => {
   const markdown = read(document);
 
-  test("has no link into nowhere", () => {
+  test("has no broken link", () => {
     const links = found(markdown.replaceAll(/`[^`\n]+`/g, ""), /\]\(((?!https?:)[^)\s]+)\)/g);
     const broken = links.filter((link) => {
       const [path = "", anchor] = link.split("#");
@@ -50,7 +50,7 @@ describe.each(documents)("%s", (document) => {
     expect(broken).toEqual([]);
   });
 
-  test("names no file that there is not", () => {
+  test("names only files that exist", () => {
     const whole = spansOf(markdown).filter(
       (span) => new RegExp(`^(${folders})/[\\w./-]*$`).test(span) && !otherNames.includes(span),
     );
@@ -63,7 +63,7 @@ describe.each(documents)("%s", (document) => {
     expect(pis.filter((page) => !existsSync(join(piDocs, page)))).toEqual([]);
   });
 
-  test("names no npm script that there is not", () => {
+  test("names only npm scripts that exist", () => {
     const named = [
       ...found(markdown, /\bnpm run (?:--silent )?([a-z][a-z:-]*)/g),
       ...found(markdown, /\bnpm (test)\b/g),
@@ -71,7 +71,7 @@ describe.each(documents)("%s", (document) => {
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
 
-  test("names no command and no option of the command line that there is not", () => {
+  test("names only commands and options of the command line that exist", () => {
     const wrong = codeOf(markdown).flatMap((line) => {
       const [, name, rest = ""] = /\bpi-rpcd (?:-- )?([a-z]+)(.*)/.exec(line) ?? [];
       if (name === undefined) return [];
@@ -84,7 +84,7 @@ describe.each(documents)("%s", (document) => {
     expect([...wrong, ...alone.filter((option) => !everyOption.has(option))]).toEqual([]);
   });
 
-  test("speaks of no path of one machine", () => {
+  test("has no path of a particular machine", () => {
     expect(found(markdown, /(?<![\w.-])((?:\/work|\/root|\/tmp|\/Users|\/home\/(?!ada\/))\b\S*)/g)).toEqual([]);
   });
 });
@@ -94,7 +94,7 @@ function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
 }
 
-/** The first line that is not in `text`, behind the line before it; undefined if all are there in their order. */
+/** The first line that is not in `text` after the line before it; undefined if all are there in order. */
 function firstMissing(lines: readonly string[], text: string): string | undefined {
   const others = linesOf(text);
   let from = 0;

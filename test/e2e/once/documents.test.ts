@@ -27,7 +27,7 @@ async function run(scene: Scene, lines: string, onOutput: (output: string) => vo
   return output;
 }
 
-/** A text without what differs from run to run: ids, times, amounts, and spaces that follow from their width. */
+/** A text without the values that differ from run to run: ids, times, amounts, and the spaces that depend on their width. */
 function withoutValues(text: string): readonly string[] {
   return text
     .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|…[0-9a-f]{8}/g, "ID")

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { DaemonFile } from "../../../protocol/daemon-file.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hang, hold } from "../../../provider/reply.ts";
+import { answer, call, hang, hold, status } from "../../../provider/reply.ts";
 import { fencesOf, read } from "../../contract/docs/documents.ts";
 import { startStage } from "../../helpers/stage.ts";
 
@@ -20,7 +20,10 @@ interface Frame extends Fields {
 /** Values that differ from run to run. The document's ids stand for one value each, in answers and in later requests. */
 const ids = new Set(["sessionId", "epoch", "promptId", "promptIds", "runId", "requestId", "dialogId"]);
 const numbers = new Set(["seq", "cursor", "after", "from", "to"]);
-const others = new Set(["at", "deadline", "timestamp", "pid", "file", "model"]);
+const others = new Set([
+  ...["at", "deadline", "timestamp", "pid", "file", "model"],
+  ...["messageCount", "payloadBytes", "payloadSha256", "latencyMs", "headers"],
+]);
 /** The session of the document's frames. */
 const documentedSession = "01a205b7-2cfe-7455-98b7-e48a6b6d9bad";
 
@@ -155,7 +158,7 @@ class Exchange implements AsyncDisposable {
     return this.#known.get(documented) ?? documented;
   }
 
-  /** The documented value with what this run has for its ids and numbers. */
+  /** The documented value with the ids and numbers of this run. */
   #ours(documented: Value, name = ""): Value {
     if (Array.isArray(documented)) return documented.map((item) => this.#ours(item, name));
     if (isFields(documented))
@@ -170,7 +173,7 @@ function isFields(value: Value | undefined): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What tells notifications apart that follow each other. */
+/** The fields that identify a documented notification among the received ones. */
 function kindOf({ method, params }: Frame): string {
   const { event, delivery, prompt } = params as Readonly<Record<string, Fields | undefined>>;
   const message = event?.["message"] as Fields | undefined;
@@ -182,7 +185,8 @@ function section(heading: string): string {
   const document = read("PROTOCOL.md");
   const from = document.indexOf(`\n## ${heading}\n`);
   expect(from, heading).not.toBe(-1);
-  return document.slice(from, document.indexOf("\n## ", from + 1));
+  const to = document.indexOf("\n## ", from + 1);
+  return document.slice(from, to === -1 ? undefined : to);
 }
 
 function daemonFile(stateDir: string): DaemonFile {
@@ -276,6 +280,17 @@ test("the frames of the scenarios in PROTOCOL.md are those of a real daemon", as
   await exchange.answered();
   exchange.send();
   await exchange.answered();
+  await exchange.notified();
+  expect(exchange.rest).toEqual([]);
+});
+
+test("the frames of docs/provider-requests.md are those of a real daemon", async () => {
+  await using stage = await startStage({ provider: { script: [status(529), answer("Here it is.")] } });
+  const { id: sessionId } = await stage.session();
+  await using exchange = new Exchange(read("docs/provider-requests.md"), { [documentedSession]: sessionId });
+  await exchange.connect(daemonFile(stage.stateDir));
+  await exchange.ask("session/subscribe", { sessionId, deltas: false, provider: "summary" });
+  await exchange.ask("session/prompt", { sessionId, text: "Hello" });
   await exchange.notified();
   expect(exchange.rest).toEqual([]);
 });

@@ -35,7 +35,7 @@ async function begin() {
       const { events } = await stage.client.call("session/events", { sessionId, limit: 1_000 });
       return JSON.stringify(events).includes('"type":"message_update"');
     },
-    /** What is the same whatever ends. */
+    /** Checks what is kept in all three cases. */
     isKept: async () => {
       expect((await get()).epoch).toBe(epoch);
       expect(await prompt(ended)).toMatchObject({ state: "inserted", outcome: "settled" });
