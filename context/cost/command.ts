@@ -1,11 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { AskRefused } from "../../extension/engine-port.ts";
+import { AskRefused, type HostPort } from "../../extension/engine-port.ts";
 import { messageOf } from "../../extension/pi-types.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
-import type { CostDesk } from "./desk.ts";
+import type { CostActions } from "./actions.ts";
 import type { CostFold } from "./fold.ts";
-import type { CostOrders } from "./orders.ts";
 import { phaseFacts } from "./report.ts";
+import type { CostNeeds, CostTracker } from "./tracker.ts";
 
 const usage =
   "/cost, /cost start LABEL [$USD [warn|stop]], /cost end [LABEL], /cost checkpoint LABEL, /cost budget USD|none [warn|stop]";
@@ -14,16 +13,20 @@ const usage =
  * Registers the command `/cost`, unless another extension has it: with two commands of the same name pi recognises
  * neither, and would send the text to the model.
  */
-export function addCostCommand(host: PartContext, orders: CostOrders, desk: CostDesk): void {
+export function addCostCommand(
+  { onSession }: Pick<HostPort, "onSession">,
+  pi: CostNeeds["pi"],
+  context: Omit<CommandContext, "ctx">,
+): void {
   let isThere = false;
-  host.onSession(() => {
-    if (isThere || host.pi.getCommands().some(({ name }) => /^cost(?::\d+)?$/.test(name))) return;
+  onSession(() => {
+    if (isThere || pi.getCommands().some(({ name }) => /^cost(?::\d+)?$/.test(name))) return;
     isThere = true;
-    host.pi.registerCommand("cost", {
+    pi.registerCommand("cost", {
       description: "What the session costs, its phases and its budget.",
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
-          ctx.ui.notify(runCommand(text.trim(), { orders, desk, host, ctx }), "info");
+          ctx.ui.notify(runCommand(text.trim(), { ...context, ctx }), "info");
         } catch (thrown) {
           const words = thrown instanceof AskRefused ? thrown.message : `It failed: ${messageOf(thrown)}`;
           ctx.ui.notify(words, "error");
@@ -33,37 +36,36 @@ export function addCostCommand(host: PartContext, orders: CostOrders, desk: Cost
   }, "cost");
 }
 
-interface Room {
-  readonly orders: CostOrders;
-  readonly desk: CostDesk;
-  readonly host: PartContext;
+interface CommandContext {
+  readonly actions: CostActions;
+  readonly tracker: CostTracker;
   readonly ctx: ExtensionContext;
 }
 
 /** Runs the command, and returns the answer for people. */
-function runCommand(text: string, { orders, desk, host, ctx }: Room): string {
+function runCommand(text: string, { actions, tracker, ctx }: CommandContext): string {
   const [, verb = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(text) ?? [];
-  if (verb === "") return overview(desk.look(ctx), host);
-  if (!host.config().cost.enabled) throw new AskRefused("invalid_params", "The part cost is off in this session.");
+  if (verb === "") return overview(tracker.update(ctx), tracker.rules);
+  if (!tracker.rules.enabled) throw new AskRefused("invalid_params", "The part cost is off in this session.");
   switch (verb) {
     case "start": {
       const [, label = rest, budget, onBudget] = /^(.*?)\s+\$(\d+(?:\.\d+)?)(?:\s+(warn|stop))?$/s.exec(rest) ?? [];
-      const { phase } = orders.startPhase({ label, budgetUsd: budget && usdOf(budget), onBudget }, ctx);
+      const { phase } = actions.startPhase({ label, budgetUsd: budget && usdOf(budget), onBudget }, ctx);
       return `Phase ${phase.path.join(" › ")} has begun.`;
     }
     case "end": {
-      const { phase } = orders.endPhase(rest === "" ? {} : { label: rest }, ctx);
+      const { phase } = actions.endPhase(rest === "" ? {} : { label: rest }, ctx);
       return `Phase ${phase.path.join(" › ")} has cost ${usd(phase.usage.cost.total)}.`;
     }
     case "checkpoint": {
-      const { event } = orders.checkpoint({ label: rest }, ctx);
+      const { event } = actions.checkpoint({ label: rest }, ctx);
       return `${event.label}: ${usd(event.deltaTokens.cost.total)} since the last one, ${usd(event.cumulativeCost)} in all.`;
     }
     case "budget": {
       const [, word, onBudget] = /^(none|\$?\d+(?:\.\d+)?)(?:\s+(warn|stop))?$/.exec(rest) ?? [];
       if (word === undefined) break;
       const budgetUsd = word === "none" ? undefined : usdOf(word.replace("$", ""));
-      const { budget } = orders.setBudget({ budgetUsd, onBudget }, ctx);
+      const { budget } = actions.setBudget({ budgetUsd, onBudget }, ctx);
       return budget === null
         ? "The session has no budget."
         : `The session may cost ${usd(budget.usd)}; ${usd(budget.spentUsd)} is spent.`;
@@ -79,9 +81,8 @@ function usdOf(text: string): number {
   throw new AskRefused("invalid_params", "A budget is more than 0 and at most 1000000 USD.");
 }
 
-function overview(fold: CostFold, host: PartContext): string {
+function overview(fold: CostFold, rules: CostTracker["rules"]): string {
   const { whole, openPhases } = fold;
-  const rules = host.config().cost;
   const { totalTokens, cost } = whole.total;
   const lines = [`${usd(cost.total)}${whole.isEstimated ? " or more" : ""} for ${totalTokens} tokens.`];
   for (const [source, { cost: spent }] of Object.entries(whole.bySource()))

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { blocksLimit } from "../../protocol/pruning/limits.ts";
 import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
-import type { Block, BlockTree, PruningContext } from "./pruning-context.ts";
+import type { Block, BlockTree, PruningServices } from "./pruning-services.ts";
 
 /** A constant instead of a learnt estimate, so that the rendered text never changes by itself. */
 const bytesPerToken = 3.3;
@@ -112,7 +112,7 @@ function lineBytes(block: Block): number {
  * missing and could not return shortened text.
  */
 export function blockBudget(
-  { pruning, recall }: Pick<PruningContext, "pruning" | "recall">,
+  { pruning, recall }: Pick<PruningServices, "pruning" | "recall">,
   { model }: ExtensionContext,
 ): number | undefined {
   const window = model?.contextWindow;

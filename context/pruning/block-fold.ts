@@ -1,7 +1,7 @@
 import type { SessionEntry, SessionReader } from "../../extension/pi-types.ts";
 import { type BlockNews, blockNewsIn, blockNewsOf } from "./block-entries.ts";
 import { BlockLedger } from "./block-ledger.ts";
-import type { BlockTree } from "./pruning-context.ts";
+import type { BlockTree } from "./pruning-services.ts";
 import type { BlockOperation, BlocksRecord } from "./record.ts";
 
 type Session = SessionReader & { getSessionId(): string };

@@ -1,4 +1,4 @@
-import type { Block, BlockState, BlockTree } from "./pruning-context.ts";
+import type { Block, BlockState, BlockTree } from "./pruning-services.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
 
 interface Node extends Omit<Block, "state"> {

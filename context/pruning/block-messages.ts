@@ -2,7 +2,7 @@ import { tagOf } from "../../extension/message-tag.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { shownWithin } from "./block-budget.ts";
 import { type ShownBlocks, shownText } from "./block-text.ts";
-import type { Block, BlockTree } from "./pruning-context.ts";
+import type { Block, BlockTree } from "./pruning-services.ts";
 
 type UserMessage = Extract<AgentMessage, { role: "user" }>;
 

@@ -1,4 +1,4 @@
-import type { Block, BlockTree } from "./pruning-context.ts";
+import type { Block, BlockTree } from "./pruning-services.ts";
 
 /** The first line of a block; the prompts quote it. */
 export const BLOCK_HEADER = "[Compressed conversation section]";

@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
 import type { BlockFold } from "./block-fold.ts";
-import type { BlockTree, Written } from "./pruning-context.ts";
+import type { BlockTree, PruningServices, Written } from "./pruning-services.ts";
 import { BLOCKS_MARK, type BlockOperation, type BlocksRecord } from "./record.ts";
 
 type Data = BlockOperation | BlocksRecord;
+type WritingNeeds = Pick<PruningServices, "pi" | "boundary" | "on" | "cacheRule" | "fault">;
 
 interface Waiting {
   readonly sessionId: string;
@@ -25,12 +25,12 @@ const maxWaiting = 1_000;
 
 /** Writes the user's block operations: immediately between runs, else at the next boundary. */
 export class BlockWriting {
-  readonly #host: PartContext;
+  readonly #host: WritingNeeds;
   readonly #fold: BlockFold;
   #waiting: readonly Waiting[] = [];
   #ahead: Ahead | undefined;
 
-  constructor(host: PartContext, fold: BlockFold) {
+  constructor(host: WritingNeeds, fold: BlockFold) {
     this.#host = host;
     this.#fold = fold;
     host.boundary.contribute(part, ({ ctx }) => {

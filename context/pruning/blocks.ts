@@ -1,24 +1,26 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { blockBudget } from "./block-budget.ts";
-import { BlockFold } from "./block-fold.ts";
+import type { BlockFold } from "./block-fold.ts";
 import { blockIdOf, blockNumberOf } from "./block-id.ts";
 import { BlockNumbers } from "./block-numbers.ts";
 import { wholeText } from "./block-text.ts";
-import { BlockWriting } from "./block-writing.ts";
-import type { Blocks, PruningContext } from "./pruning-context.ts";
-import { Rendering } from "./rendering.ts";
+import type { BlockWriting } from "./block-writing.ts";
+import type { Blocks, PruningServices } from "./pruning-services.ts";
+import type { Rendering } from "./rendering.ts";
 
-type Host = PartContext & Pick<PruningContext, "pruning" | "off">;
+type Host = Pick<PruningServices, "pruning" | "off" | "entries" | "pipeline" | "boundary" | "recall">;
+
+interface BlockParts {
+  readonly fold: BlockFold;
+  readonly rendering: Rendering;
+  readonly writing: BlockWriting;
+}
 
 /** Replaces covered ranges by their blocks in each request. */
-export function createBlocks(host: Host): Blocks {
+export function createBlocks(host: Host, { fold, rendering, writing }: BlockParts): Blocks {
   const { pruning, off } = host;
-  const fold = new BlockFold();
   const numbers = new BlockNumbers();
-  const rendering = new Rendering(host);
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
-  const writing = new BlockWriting(host, fold);
 
   const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(host, ctx));
 

@@ -1,9 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Kept } from "../../extension/memory.ts";
 import { isObject } from "../../extension/pi-types.ts";
-import { keptAudit } from "../parts/cache/auditor.ts";
+import type { AuditMemory } from "../parts/cache/auditor.ts";
 import type { CacheLedger } from "../parts/cache/cache-ledger.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { EntryFold } from "./entry-fold.ts";
+import type { PruningServices } from "./pruning-services.ts";
 import { strategyNames } from "./strategies/removal.ts";
 import { blocksPart } from "./strategies/strategies.ts";
 
@@ -25,7 +26,8 @@ const parts: readonly string[] = [...strategyNames, blocksPart];
 
 /** Writes measurements at boundaries. Returns a function that sums the measurements of all processes. */
 export function createCacheLosses(
-  host: Pick<PartContext, "boundary" | "memory" | "recall">,
+  host: Pick<PruningServices, "boundary" | "recall">,
+  audit: Kept<AuditMemory>,
 ): (ctx: ExtensionContext) => CacheLosses | undefined {
   const written = new EntryFold<Map<string, CacheLosses>>(
     () => new Map(),
@@ -40,7 +42,7 @@ export function createCacheLosses(
   // Each ledger covers one process. Its entries contain running sums, so the newest entry counts.
   // The previous session's ledger stays in memory until the first request of this session.
   const ledgerOf = ({ sessionManager }: ExtensionContext): CacheLedger | undefined => {
-    const { value } = keptAudit(host.memory);
+    const { value } = audit;
     return value?.sessionId === sessionManager.getSessionId() ? value.ledger : undefined;
   };
   const hasPruned = ({ sessionManager }: ExtensionContext): boolean =>

@@ -2,14 +2,13 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Memory } from "../../extension/memory.ts";
 import { idsData, messageIdOf, messageNumberOf } from "./ids-record.ts";
 import { type GivenIds, IdsRegistry } from "./ids-registry.ts";
-import type { MessageIds, PruningContext } from "./pruning-context.ts";
+import type { MessageIds, PruningServices } from "./pruning-services.ts";
 import { IDS_MARK } from "./record.ts";
 import { hasId } from "./spoken.ts";
 
 const part = "ids";
 
-/** What of the host there is before the ids are. */
-type Host = Omit<PruningContext, "ids" | "blocks" | "usage">;
+type Host = Pick<PruningServices, "pi" | "entries" | "boundary" | "on" | "off" | "pruning">;
 
 /** Message ids with the operations that assign them. */
 export interface GivenMessageIds extends MessageIds {
@@ -20,7 +19,7 @@ export interface GivenMessageIds extends MessageIds {
 }
 
 /** The ids that outlive a reload of the modules because no entry records them yet. */
-function keptIds({ kept }: Pick<Memory, "kept">): GivenIds {
+export function keptIds({ kept }: Pick<Memory, "kept">): GivenIds {
   const ids = kept.of<GivenIds>("messageIds");
   ids.value ??= new Map();
   return ids.value;
@@ -30,8 +29,7 @@ function keptIds({ kept }: Pick<Memory, "kept">): GivenIds {
  * Assigns ids to messages in the order of their first request, over all branches of the file, and records them at the
  * next boundary. An aborted run may have no boundary, so the end of a run records them too.
  */
-export function addIds(host: Host): GivenMessageIds {
-  const given = keptIds(host.memory);
+export function addIds(host: Host, given: GivenIds): GivenMessageIds {
   let removed = 0;
   const registry = new IdsRegistry(given);
   const written = (number: number | undefined): string | undefined =>

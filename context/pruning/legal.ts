@@ -3,9 +3,9 @@ import { idsOfTags } from "../../extension/message-tag.ts";
 import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
 import { asksForOneToken, viewOf } from "../parts/cache/payload.ts";
 import { type Flaw, flawsIn, flawsInPayload } from "./flaws.ts";
-import type { PruningContext } from "./pruning-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 
-type Host = Pick<PruningContext, "pipeline" | "entries" | "off" | "notify" | "fault">;
+type Host = Pick<PruningServices, "pipeline" | "entries" | "off" | "notify" | "fault">;
 
 const part = "legal";
 const maxDepth = 6;

@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject, type SessionEntry, type SessionReader } from "../../extension/pi-types.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningMode } from "../../protocol/pruning/report.ts";
-import type { PruningContext } from "./pruning-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 import { MODE_MARK } from "./record.ts";
 
 /** Whether the model or the user decides when the context is compressed. */
@@ -14,7 +14,7 @@ export interface Mode {
   readonly grant: () => void;
 }
 
-type Host = Pick<PruningContext, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
+type Host = Pick<PruningServices, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
 
 /** The error of a call without a grant. */
 export const WAITS_FOR_USER = "Compression waits for the user in manual mode.";

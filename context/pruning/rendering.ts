@@ -1,16 +1,15 @@
 import type { AgentMessage } from "../../extension/pi-types.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
 import { BlockMessages } from "./block-messages.ts";
-import type { BlockTree } from "./pruning-context.ts";
+import type { BlockTree, PruningServices } from "./pruning-services.ts";
 import { TrimmedCalls } from "./trimmed-calls.ts";
 
 /** Replaces covered messages by their blocks. The result depends only on the arguments and the branch. */
 export class Rendering {
-  readonly #host: Pick<PartContext, "entries" | "isUnanswered">;
+  readonly #host: Pick<PruningServices, "entries" | "isUnanswered">;
   readonly #blocks = new BlockMessages();
   readonly #calls = new TrimmedCalls();
 
-  constructor(host: Pick<PartContext, "entries" | "isUnanswered">) {
+  constructor(host: Pick<PruningServices, "entries" | "isUnanswered">) {
     this.#host = host;
   }
 

@@ -1,6 +1,6 @@
-import type { PruningContext } from "./pruning-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 
-type Host = Pick<PruningContext, "pipeline" | "pruning" | "off" | "usage" | "blocks" | "mode" | "debug">;
+type Host = Pick<PruningServices, "pipeline" | "pruning" | "off" | "usage" | "blocks" | "mode" | "debug">;
 
 /** Logs a line for each request if `pruning.debug` is on. */
 export function addRequestLog(host: Host): void {

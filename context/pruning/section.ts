@@ -1,10 +1,10 @@
 import { withHeadSection } from "../parts/prompt/head-section.ts";
-import type { PruningContext } from "./pruning-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 
 /** The prompt section about pruning. */
 const PRUNING_SECTION = "context_pruning";
 
-type Host = Pick<PruningContext, "pipeline" | "off" | "prompts" | "mode">;
+type Host = Pick<PruningServices, "pipeline" | "off" | "prompts" | "mode">;
 
 /**
  * Adds the section to each request, so that it does not depend on what started the run and follows a change of the mode.

@@ -5,11 +5,11 @@ import { cachePrices } from "../parts/cache/prices.ts";
 import { blockNewsIn } from "./block-entries.ts";
 import type { CacheLosses } from "./cache-losses.ts";
 import { EntryFold } from "./entry-fold.ts";
-import type { Block, BlockTree, PruningContext } from "./pruning-context.ts";
+import type { Block, BlockTree, PruningServices } from "./pruning-services.ts";
 import type { BlockRecord } from "./record.ts";
 import { strategyNames } from "./strategies/removal.ts";
 
-type Host = Pick<PruningContext, "recall" | "blocks" | "estimator" | "pi">;
+type Host = Pick<PruningServices, "recall" | "blocks" | "estimator" | "pi">;
 
 export interface StatsSources {
   /** The pruning section of the system prompt. */

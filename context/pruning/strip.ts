@@ -5,9 +5,9 @@ import { RECALL_TOOL } from "../../protocol/optimisation/config.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import { blockNumberOf } from "./block-id.ts";
 import type { GivenMessageIds } from "./ids.ts";
-import type { PruningContext } from "./pruning-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 
-type Host = Pick<PruningContext, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
+type Host = Pick<PruningServices, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type Block = Assistant["content"][number];
 type Call = Extract<Block, { type: "toolCall" }>;

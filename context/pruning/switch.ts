@@ -1,6 +1,6 @@
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL, type PruningConfig } from "../../protocol/pruning/config.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 
 /** Whether pruning is active. */
 export interface Switch {
@@ -13,7 +13,7 @@ export interface Switch {
 /** The reason if the configuration disables pruning. */
 export const PRUNING_OFF = "Pruning is off for this session.";
 
-export function createSwitch(host: Pick<PartContext, "pi" | "on">, pruning: () => PruningConfig): Switch {
+export function createSwitch(host: Pick<PruningServices, "pi" | "on">, pruning: () => PruningConfig): Switch {
   let conflict: string | undefined;
   // pi uses this object during the whole run, so later changes by other extensions are visible here.
   let options: BeforeAgentStartEvent["systemPromptOptions"] | undefined;

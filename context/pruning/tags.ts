@@ -3,10 +3,10 @@ import { taggedId, tagOf } from "../../extension/message-tag.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { commandText } from "./command-text.ts";
 import type { GivenMessageIds } from "./ids.ts";
-import type { PruningContext } from "./pruning-context.ts";
+import type { PruningServices } from "./pruning-services.ts";
 import { hasId } from "./spoken.ts";
 
-type Host = Omit<PruningContext, "ids" | "blocks" | "usage"> & { readonly ids: GivenMessageIds };
+type Host = Pick<PruningServices, "pipeline" | "entries" | "off" | "pruning"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type Texts = Extract<AgentMessage, { role: "user" | "custom" | "toolResult" }>;
 

@@ -1,6 +1,6 @@
 import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
-import type { BlockTree } from "./pruning-context.ts";
+import type { BlockTree } from "./pruning-services.ts";
 
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type ToolCall = Extract<Assistant["content"][number], { type: "toolCall" }>;

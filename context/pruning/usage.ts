@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { pruningLimits } from "../../protocol/pruning/limits.ts";
 import { reportOf, type Tail, tailOf } from "../parts/estimator/branch.ts";
-import type { Blocks, PruningContext, Usage } from "./pruning-context.ts";
+import type { Blocks, PruningServices, Usage } from "./pruning-services.ts";
 
 /** A request's messages before and after the stage that renders blocks. */
 interface Rendered {
@@ -13,7 +13,7 @@ interface Rendered {
 /** A request whose answer reported its tokens. */
 type Reported = Rendered & { readonly answer: AgentMessage };
 
-type Host = Pick<PruningContext, "pipeline" | "estimator" | "config" | "pruning" | "off"> & {
+type Host = Pick<PruningServices, "pipeline" | "estimator" | "compaction" | "pruning" | "off"> & {
   readonly blocks: Pick<Blocks, "rendered">;
 };
 
@@ -66,7 +66,7 @@ export class WindowUsage {
 
   #usage(tokens: number, { model }: ExtensionContext): Usage | undefined {
     if (model === undefined) return undefined;
-    const limits = pruningLimits(this.#host.pruning(), this.#host.config().compaction, model);
+    const limits = pruningLimits(this.#host.pruning(), this.#host.compaction(), model);
     if (limits === undefined) return undefined;
     const { window, max, min } = limits;
     return { tokens, window, share: tokens / window, max: max / window, min: min / window };

@@ -1,7 +1,7 @@
 import { createEstimator, type TokenEstimator } from "../../context/parts/estimator/estimator.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
-import { fakeContext, fakeHost } from "../unit/context/fake-host.ts";
+import { fakeContext, fakeHost, fakeStatus } from "../unit/context/fake-host.ts";
 import { assistant, countedBy, quarterOf, type Tokenizer, type TraceClass, tokenTrace } from "./token-traces.ts";
 
 /** Turns that teach, and whose errors are not told. */
@@ -31,11 +31,9 @@ export interface TraceOptions {
 export function runTrace({ kind, seed, turns, tokenizer, perMessage }: TraceOptions): TraceRun {
   const ctx = fakeContext();
   const host = fakeHost(ctx);
-  const estimator: TokenEstimator = createEstimator({
-    host,
+  const estimator: TokenEstimator = createEstimator(host, {
     config: () => defaultOptimisation.estimator,
-    inspect: () => {},
-    degraded: () => {},
+    status: fakeStatus(),
   });
   const count = countedBy(tokenizer, perMessage);
   const messages: AgentMessage[] = [];

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { HostPort } from "../../../extension/engine-port.ts";
-import { configOf } from "../optimisation/part-context.ts";
-import { keptAudit } from "./auditor.ts";
+import type { Kept } from "../../../extension/memory.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { AuditMemory } from "./auditor.ts";
 import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
 import { type CachePrices, cacheLifetimeMs, cachePrices } from "./prices.ts";
@@ -86,10 +86,13 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   return decided(saves, saves ? "saves" : "too_dear");
 }
 
+export interface CacheRuleNeeds {
+  readonly config: () => Pick<OptimisationConfig, "cache" | "masking">;
+  readonly audit: Kept<AuditMemory>;
+}
+
 /** The rule for one session. Its input is in the session's file, so that it survives a restart of pi. */
-export function createCacheRule(host: Pick<HostPort, "memory">): CacheRule {
-  const config = () => configOf(host);
-  const audit = keptAudit(host.memory);
+export function createCacheRule({ config, audit }: CacheRuleNeeds): CacheRule {
   const changes = new ChangeLog();
   const minBatchTokens = ({ model }: ExtensionContext): number => {
     const window = model?.contextWindow ?? Number.POSITIVE_INFINITY;

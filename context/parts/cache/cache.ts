@@ -1,34 +1,44 @@
-import { AskRefused } from "../../../extension/engine-port.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
-import { Auditor, keptAudit } from "./auditor.ts";
+import { AskRefused, type HostPort } from "../../../extension/engine-port.ts";
+import type { Kept } from "../../../extension/memory.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
+import { type AuditMemory, Auditor } from "./auditor.ts";
 import { CacheLedger } from "./cache-ledger.ts";
+import type { CacheRule } from "./cache-rule.ts";
 import { withSoundMarks } from "./marks.ts";
 import { withSortedTools } from "./sort-tools.ts";
 
 const part = "cache";
 
+export interface CacheNeeds {
+  readonly config: () => OptimisationConfig["cache"];
+  /** Whether pruning needs measurements for its statistics. */
+  readonly isPruning: () => boolean;
+  readonly audit: Kept<AuditMemory>;
+  readonly changes: CacheRule["changes"];
+  readonly notify: HostPort["notify"];
+  readonly status: PartStatus;
+}
+
 /**
  * Reports why the provider's cache is lost, and keeps payloads stable: sorts tools by name, and places cache marks where
  * the next request can use them.
  */
-export function addCache(host: PartContext): void {
-  const { pipeline, memory, cacheRule } = host;
-  const { changes } = cacheRule;
-  const audit = keptAudit(memory);
-  const config = () => host.config().cache;
+export function addCache({ pipeline, answer }: Pick<HostPort, "pipeline" | "answer">, needs: CacheNeeds): void {
+  const { config, audit, changes, status } = needs;
   const isAuditing = (): boolean => config().enabled && config().audit;
   // Without auditing, only pruning's cache losses are measured, for its statistics; nothing is reported.
-  const isMeasuring = (): boolean => isAuditing() || memory.parts?.pruning?.enabled === true;
+  const isMeasuring = (): boolean => isAuditing() || needs.isPruning();
   const auditor = new Auditor({
     audit,
     changes,
     noiseTokens: () => config().noiseTokens,
     broken: (broken) => {
-      if (isAuditing()) host.notify("cache/broken", broken);
+      if (isAuditing()) needs.notify("cache/broken", broken);
     },
     varies: (section) => {
       if (!isAuditing() || !config().warnVolatile || audit.value?.ledger.varies(section) !== true) return;
-      host.degraded(part, `The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
+      status.degraded(`The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
     },
   });
 
@@ -64,11 +74,11 @@ export function addCache(host: PartContext): void {
     part,
   );
 
-  host.answer("cache/report", () => {
+  answer("cache/report", () => {
     if (!isAuditing()) throw new AskRefused("unsupported_by_pi", `The part "${part}" is off in this session.`);
     return (audit.value?.ledger ?? new CacheLedger()).report();
   });
-  host.inspect(part, () => {
+  status.inspect(() => {
     const { causes, recent: _recent, volatile, ...figures } = (audit.value?.ledger ?? new CacheLedger()).report();
     const losses = Object.values(causes);
     return {

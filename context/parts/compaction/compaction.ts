@@ -5,10 +5,14 @@ import type {
   SessionBoundaryDraft,
 } from "@earendil-works/pi-coding-agent";
 import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
 import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { PartStatus, Reporter } from "../optimisation/part-states.ts";
+import type { CompactionAdvice } from "./advice.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
 import { promptIn } from "./prompt-file.ts";
@@ -24,15 +28,26 @@ const aroundSummary = 48;
 /** Above this share of the window, pi's own compaction is never canceled. */
 const fullShare = 0.95;
 
-/** Compacts between two turns, when the context is above a share of the model's window. */
-export function addCompaction(host: PartContext): void {
-  const compaction = new Compaction(host);
-  host.estimator.near((ctx) => compaction.threshold(ctx)?.tokens);
-  host.boundary.contribute(part, (boundary) => compaction.atBoundary(boundary));
-  host.on(part, "session_before_compact", (event, ctx) => compaction.beforePis(event, ctx));
-  host.onSession((ctx) => compaction.modelChosen(ctx), part);
-  host.on(part, "model_select", (_event, ctx) => compaction.modelChosen(ctx));
-  host.inspect(part, (ctx) => compaction.report(ctx));
+export interface CompactionNeeds {
+  readonly config: () => OptimisationConfig["compaction"];
+  readonly estimator: Pick<TokenEstimator, "near" | "refined" | "context" | "message" | "text">;
+  readonly advice: CompactionAdvice;
+  readonly isUnanswered: HostPort["isUnanswered"];
+  readonly status: PartStatus;
+}
+
+/** Compacts between two turns when the context exceeds a share of the model's window. */
+export function addCompaction(
+  { boundary: writer, on, onSession }: Pick<HostPort, "boundary" | "on" | "onSession">,
+  needs: CompactionNeeds,
+): void {
+  const compaction = new Compaction(needs);
+  needs.estimator.near((ctx) => compaction.threshold(ctx)?.tokens);
+  writer.contribute(part, (boundary) => compaction.atBoundary(boundary));
+  on(part, "session_before_compact", (event, ctx) => compaction.beforePis(event, ctx));
+  onSession((ctx) => compaction.modelChosen(ctx), part);
+  on(part, "model_select", (_event, ctx) => compaction.modelChosen(ctx));
+  needs.status.inspect((ctx) => compaction.report(ctx));
 }
 
 /** A planned compaction. */
@@ -44,17 +59,17 @@ interface Plan {
 }
 
 class Compaction {
-  readonly #host: PartContext;
+  readonly #needs: CompactionNeeds;
   /** The model with which no compaction could free enough. */
   #tooSmall: string | undefined;
 
-  constructor(host: PartContext) {
-    this.#host = host;
+  constructor(needs: CompactionNeeds) {
+    this.#needs = needs;
   }
 
   /** `undefined`: the part is off, or pi's own settings apply. */
   threshold(ctx: ExtensionContext): Threshold | undefined {
-    const config = this.#host.config().compaction;
+    const config = this.#needs.config();
     if (!config.enabled || (config.route !== "draft" && config.route !== "auto") || ctx.model === undefined) {
       return undefined;
     }
@@ -65,14 +80,14 @@ class Compaction {
     const name = nameOf(ctx);
     if (this.#tooSmall === undefined || this.#tooSmall === name) return;
     this.#tooSmall = undefined;
-    this.#host.restored(part);
+    this.#needs.status.restored();
   }
 
   atBoundary({ hook, state, ctx }: Boundary): BoundaryProposal | undefined | Promise<BoundaryProposal | undefined> {
     const threshold = hook === "turn_end" && state.outcome === "completed" ? this.threshold(ctx) : undefined;
     if (threshold === undefined || ctx.signal?.aborted === true || this.#tooSmall === nameOf(ctx)) return undefined;
     if (state.entries.some(({ type }) => type === "compaction") || !this.#isTurn(ctx)) return undefined;
-    const refined = this.#host.estimator.refined(ctx);
+    const refined = this.#needs.estimator.refined(ctx);
     const go = () => {
       const plan = this.#plan(threshold, { hook, state, ctx });
       return plan === undefined ? undefined : this.#compact(plan, ctx);
@@ -88,15 +103,15 @@ class Compaction {
     const threshold = this.threshold(ctx);
     if (threshold === undefined || event.reason !== "threshold" || this.#tooSmall === nameOf(ctx)) return undefined;
     const tokens =
-      this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#host.estimator.context(ctx));
+      this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#needs.estimator.context(ctx));
     if (tokens > fullShare * threshold.window) return undefined;
     return tokens <= threshold.tokens || !this.#isTurn(ctx) ? { cancel: true } : undefined;
   }
 
-  report(ctx: ExtensionContext): ReturnType<Parameters<PartContext["inspect"]>[1]> {
+  report(ctx: ExtensionContext): ReturnType<Reporter> {
     const { savedTokens, spentTokens, spentUsd, last, ...counts } = historyOf(ctx.sessionManager);
     const threshold = this.threshold(ctx);
-    const { route } = this.#host.config().compaction;
+    const { route } = this.#needs.config();
     const readPrice = ctx.model?.cost.cacheRead || ctx.model?.cost.input || 0;
     return {
       savedTokens,
@@ -117,21 +132,21 @@ class Compaction {
   }
 
   #shownTokens(ctx: ExtensionContext): number | undefined {
-    return this.#host.compactionAdvice.tokens(ctx);
+    return this.#needs.advice.tokens(ctx);
   }
 
   /** Whether enough turns have passed since the last compaction or attempt. */
   #isTurn(ctx: ExtensionContext): boolean {
     const turns = turnsSince(ctx.sessionManager);
-    return turns === undefined || turns >= this.#host.config().compaction.minTurnsBetween;
+    return turns === undefined || turns >= this.#needs.config().minTurnsBetween;
   }
 
   #plan(threshold: Threshold, { state, ctx }: Boundary): Plan | undefined {
-    const { estimator, isUnanswered } = this.#host;
+    const { estimator, isUnanswered } = this.#needs;
     const tokensBefore = this.#shownTokens(ctx) ?? estimator.context(ctx);
-    const { minFreeShare } = this.#host.config().compaction;
+    const { minFreeShare } = this.#needs.config();
     if (tokensBefore <= threshold.tokens) return undefined;
-    const contextEntries = this.#host.compactionAdvice.shown(state.context.contextEntries, ctx);
+    const contextEntries = this.#needs.advice.shown(state.context.contextEntries, ctx);
     const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
     const counted = all.reduce((sum, message) => sum + estimator.message(message), 0);
     // Reported tokens are more accurate than counted ones.
@@ -153,16 +168,15 @@ class Compaction {
 
   #giveUp(ctx: ExtensionContext, { window, tokens, keepRecentTokens }: Threshold, fixed: number): void {
     this.#tooSmall = nameOf(ctx);
-    const share = Math.round(this.#host.config().compaction.minFreeShare * 100);
-    this.#host.degraded(
-      part,
+    const share = Math.round(this.#needs.config().minFreeShare * 100);
+    this.#needs.status.degraded(
       `The window of ${this.#tooSmall} is too small: with ${fixed} tokens of prompt and tools and ${keepRecentTokens} that are kept, a compaction at ${tokens} could not free ${share} %.`,
       { window, thresholdTokens: tokens, fixedTokens: fixed },
     );
   }
 
   async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, ctx: ExtensionContext): Promise<BoundaryProposal> {
-    const { estimator } = this.#host;
+    const { estimator } = this.#needs;
     const { model } = ctx;
     if (model === undefined) return { drafts: [] };
     const summary = await summarise(
@@ -178,7 +192,7 @@ class Compaction {
     const name = `${model.provider}/${model.id}`;
     if ("failed" in summary) return { drafts: failed(summary, name) };
     const tokensAfter = Math.round(tokensBefore - cut.summarisedTokens + aroundSummary + estimator.text(summary.text));
-    const { minFreeShare } = this.#host.config().compaction;
+    const { minFreeShare } = this.#needs.config();
     if (tokensBefore - tokensAfter < minFreeShare * tokensBefore) {
       return { drafts: failed({ failed: "The summary is too long.", usage: summary.usage }, name) };
     }
@@ -199,13 +213,12 @@ class Compaction {
 
   /** The text of the configured file. `undefined`: none, or unreadable. */
   #prompt(): string | undefined {
-    const { prompt } = this.#host.config().compaction;
+    const { prompt } = this.#needs.config();
     if (prompt === null) return undefined;
     try {
       return promptIn(prompt);
     } catch (thrown) {
-      this.#host.degraded(
-        part,
+      this.#needs.status.degraded(
         `The prompt for summaries cannot be read, so the built-in one is used: ${messageOf(thrown)}`,
       );
       return undefined;

@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { PartStatus, Reporter } from "../optimisation/part-states.ts";
 import { reportOf, reportsOf, tailOf } from "./branch.ts";
 import { addCounts, Counter, type Counts, noCounts } from "./counts.ts";
 import { ExactCounter } from "./exact-counter.ts";
@@ -43,11 +43,9 @@ type Anchor = Sent & { readonly reported: number };
 /** Remembered prediction errors. */
 const maxErrors = 200;
 
-interface EstimatorOptions {
-  readonly host: HostPort;
+export interface EstimatorNeeds {
   readonly config: () => OptimisationConfig["estimator"];
-  readonly inspect: PartContext["inspect"];
-  readonly degraded: PartContext["degraded"];
+  readonly status: PartStatus;
   /** The module that counts in a thread. */
   readonly tokenizer?: URL;
 }
@@ -57,21 +55,36 @@ const nearShare = 0.1;
 /** Text per tokenizer call. UTF-16 units. */
 const mostExact = 2 * 1_024 * 1_024;
 
-export function createEstimator(options: EstimatorOptions): TokenEstimator {
-  const estimator = new Estimator(options);
-  const { host } = options;
-  host.pipeline.use("context_with_system", "offer", (messages, ctx) => estimator.sending(messages, ctx), "estimator");
-  host.pipeline.use("before_provider_request", "audit", (payload) => estimator.payload(payload), "estimator");
-  host.pipeline.use("message_end", "learn", (message) => estimator.learn(message), "estimator");
-  host.onSession(() => estimator.sessionStarted(), "estimator");
-  host.on("estimator", "session_shutdown", () => estimator.close());
-  options.inspect("estimator", () => estimator.report());
+/** Memoizes the estimate of each message. */
+export function tokensOnce(estimator: Pick<TokenEstimator, "message">): (message: AgentMessage) => number {
+  const counts = new Map<AgentMessage, number>();
+  return (message: AgentMessage): number => {
+    const known = counts.get(message);
+    if (known !== undefined) return known;
+    const tokens = estimator.message(message);
+    counts.set(message, tokens);
+    return tokens;
+  };
+}
+
+/** Creates the estimator and feeds it with the session's requests and answers. */
+export function createEstimator(
+  { pipeline, onSession, on, context }: Pick<HostPort, "pipeline" | "onSession" | "on" | "context">,
+  needs: EstimatorNeeds,
+): TokenEstimator {
+  const estimator = new Estimator(needs, context);
+  pipeline.use("context_with_system", "offer", (messages, ctx) => estimator.sending(messages, ctx), "estimator");
+  pipeline.use("before_provider_request", "audit", (payload) => estimator.payload(payload), "estimator");
+  pipeline.use("message_end", "learn", (message) => estimator.learn(message), "estimator");
+  onSession(() => estimator.sessionStarted(), "estimator");
+  on("estimator", "session_shutdown", () => estimator.close());
+  needs.status.inspect(() => estimator.report());
   return estimator;
 }
 
 class Estimator implements TokenEstimator {
-  readonly #host: HostPort;
-  readonly #config: EstimatorOptions["config"];
+  readonly #context: HostPort["context"];
+  readonly #config: EstimatorNeeds["config"];
   readonly #exact: ExactCounter;
   readonly #counter: Counter;
   readonly #factors = new Factors(() => this.#config().window);
@@ -88,12 +101,12 @@ class Estimator implements TokenEstimator {
   /** Models for which the branch was read. */
   readonly #read = new Set<string>();
 
-  constructor({ host, config, degraded, tokenizer }: EstimatorOptions) {
-    this.#host = host;
+  constructor({ config, status, tokenizer }: EstimatorNeeds, context: HostPort["context"]) {
+    this.#context = context;
     this.#config = config;
     this.#exact = new ExactCounter({
       ...(tokenizer === undefined ? {} : { entry: tokenizer }),
-      failed: (why) => degraded("estimator", `The tokenizer does not count, so characters are: ${why}`),
+      failed: (why) => status.degraded(`The tokenizer does not count, so characters are: ${why}`),
     });
     this.#counter = new Counter(config().cacheEntries);
   }
@@ -225,7 +238,7 @@ class Estimator implements TokenEstimator {
     if (images === 0) this.#factors.learn(sent.model, counts, report.input - before.reported);
   }
 
-  report(): ReturnType<Parameters<PartContext["inspect"]>[1]> {
+  report(): ReturnType<Reporter> {
     const sorted = this.#errors.toSorted((a, b) => a - b);
     const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
     const named = Object.entries(namedFactors(this.#current())).map(([name, factor]) => [`factor.${name}`, factor]);
@@ -262,7 +275,7 @@ class Estimator implements TokenEstimator {
   }
 
   #current(): Counts {
-    const ctx = this.#host.context();
+    const ctx = this.#context();
     return ctx === undefined ? this.#factors.of(this.#model) : this.#of(ctx);
   }
 

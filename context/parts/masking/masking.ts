@@ -1,13 +1,16 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
-import type { AgentMessage } from "../../../extension/pi-types.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { CacheRule } from "../cache/cache-rule.ts";
+import { type TokenEstimator, tokensOnce } from "../estimator/estimator.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
 import { placeholderOf } from "../recall/placeholder.ts";
+import type { Recall } from "../recall/recall.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { type ContextEntry, isCandidate, type Output, type OutputFacts, outputsOf } from "./candidates.ts";
-import { hasMaskedCommands, maskedCommand, withMaskedCommands } from "./commands.ts";
+import { maskedCommand } from "./commands.ts";
 
 type Masking = OptimisationConfig["masking"];
 type Edit = Extract<SessionBoundaryDraft, { type: "context_edit" }>;
@@ -23,33 +26,46 @@ interface Mask {
   readonly freed: number;
 }
 
-/** Replaces old outputs by placeholders, durably, in batches that are worth losing the provider's cache. */
-export function addMasking(host: PartContext): void {
-  host.recall.need(() => host.config().masking.enabled);
+export interface MaskingNeeds {
+  readonly config: () => Masking;
+  readonly recall: Recall;
+  readonly cacheRule: Pick<CacheRule, "decide" | "changed">;
+  readonly estimator: Pick<TokenEstimator, "message">;
+  readonly status: PartStatus;
+}
+
+/** Replaces old outputs by placeholders in the session, in batches that are worth losing the provider's cache. */
+export function addMasking({ boundary: writer }: Pick<HostPort, "boundary">, needs: MaskingNeeds): void {
+  const { recall, status } = needs;
+  recall.need(() => needs.config().enabled);
   let isMissing = false;
-  host.boundary.contribute(
+  writer.contribute(
     part,
     (boundary) => {
-      const config = host.config().masking;
+      const config = needs.config();
       if (!config.enabled) return undefined;
-      const missing = host.recall.missing();
-      if (missing !== undefined) host.degraded(part, missing);
-      else if (isMissing) host.restored(part);
+      const missing = recall.missing();
+      if (missing !== undefined) status.degraded(missing);
+      else if (isMissing) status.restored();
       isMissing = missing !== undefined;
-      return isMissing ? undefined : maskAt(host, config, boundary);
+      // Entries covered by a block are in no request.
+      const isHidden = (entryId: string): boolean => writer.isProtected(entryId, boundary.ctx);
+      return isMissing ? undefined : maskAt(needs, config, boundary, isHidden);
     },
     { edits: "masking" },
   );
-  host.entries.need((messages, ctx) => hasMaskedCommands(host, messages, ctx));
-  host.pipeline.use("context_with_system", "bash", (messages, ctx) => withMaskedCommands(host, messages, ctx), part);
-  host.inspect(part, (ctx) => recallReport(host, part, ctx));
+  status.inspect((ctx) => recallReport(needs, part, ctx));
 }
 
-function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boundary): BoundaryProposal | undefined {
+function maskAt(
+  needs: MaskingNeeds,
+  config: Masking,
+  { state, ctx, edited }: Boundary,
+  isHidden: (entryId: string) => boolean,
+): BoundaryProposal | undefined {
+  const { cacheRule } = needs;
   const context = state.context.contextEntries;
-  const tokensOf = tokensOnce(host);
-  // Entries covered by a block are in no request.
-  const isHidden = (entryId: string): boolean => host.boundary.isProtected(entryId, ctx);
+  const tokensOf = tokensOnce(needs.estimator);
   const rules = rulesOf(config, ctx);
   const candidates = outputsOf(
     context,
@@ -58,29 +74,29 @@ function maskAt(host: PartContext, config: Masking, { state, ctx, edited }: Boun
       isCandidate(output, rules) &&
       edited?.has(output.entryId) !== true &&
       !isHidden(output.entryId) &&
-      !isTakenOut(host, output, context, ctx),
+      !isTakenOut(needs, output, context, ctx),
   );
   const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
   if (possible === 0) return undefined;
-  const mayAct = host.cacheRule.decide({ freedTokens: possible, suffixTokens: 0 }, ctx);
+  const mayAct = cacheRule.decide({ freedTokens: possible, suffixTokens: 0 }, ctx);
   if (!mayAct.act) return undefined;
-  const masks = masksOf(host, candidates, config);
+  const masks = masksOf(needs, candidates, config);
   const first = masks[0];
   if (first === undefined) return undefined;
   const freedTokens = masks.reduce((sum, { freed }) => sum + freed, 0);
   const seen = context.slice(first.output.at).filter(({ sourceEntry }) => !isHidden(sourceEntry.id));
   const after = seen.flatMap(({ messages }) => messages);
   const suffixTokens = after.reduce((sum, message) => sum + tokensOf(message), 0) - freedTokens;
-  const decision = host.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
+  const decision = cacheRule.decide({ freedTokens, suffixTokens }, ctx);
   if (!decision.act) return undefined;
-  const drafts = draftsOf(host, masks, config, ctx);
+  const drafts = draftsOf(needs, masks, config, ctx);
   if (drafts.length === 0) {
-    host.degraded(part, noNumberLeft);
+    needs.status.degraded(noNumberLeft);
     return undefined;
   }
   const records = drafts.map(({ record }) => record);
   const cost = { tokens: decision.why === "cold" ? 0 : suffixTokens, usd: decision.costUsd };
-  host.cacheRule.changed(
+  cacheRule.changed(
     part,
     masks.slice(0, drafts.length).map(({ output }) => output.entryId),
   );
@@ -97,9 +113,9 @@ function rulesOf(config: Masking, { model }: ExtensionContext) {
   return { ...config, protectTokens: Math.min(config.protectTokens, share) };
 }
 
-/** Commands stay in the context by their entry: it is a record on the branch that says that they are masked. */
+/** The entry of a command cannot be edited, so a record on the branch tells that it is masked. */
 function isTakenOut(
-  { recall }: PartContext,
+  { recall }: MaskingNeeds,
   { message, entryId }: OutputFacts,
   context: readonly ContextEntry[],
   { sessionManager }: ExtensionContext,
@@ -109,16 +125,16 @@ function isTakenOut(
   return holders.size > 0 && context.some(({ sourceEntry }) => holders.has(sourceEntry.id));
 }
 
-function masksOf(host: PartContext, outputs: readonly Output[], config: Masking): Mask[] {
+function masksOf(needs: MaskingNeeds, outputs: readonly Output[], config: Masking): Mask[] {
   return outputs.flatMap((output) => {
-    const freed = freedBy(host, output, placeholderIn(output, config, recallIdOf(0)), config);
+    const freed = freedBy(needs, output, placeholderIn(output, config, recallIdOf(0)), config);
     return freed < minFreedTokens ? [] : [{ output, freed }];
   });
 }
 
 /** Runs last, because a reserved number is never returned. Stops when no number is left. */
 function draftsOf(
-  { recall }: PartContext,
+  { recall }: MaskingNeeds,
   masks: readonly Mask[],
   config: Masking,
   { sessionManager }: ExtensionContext,
@@ -143,7 +159,7 @@ function placeholderIn(output: Output, { images }: Masking, recallId: string): s
   return placeholderOf({ ...output, images: gone, why: "masked", recallId });
 }
 
-function freedBy({ estimator }: PartContext, output: Output, placeholder: string, config: Masking): number {
+function freedBy({ estimator }: MaskingNeeds, output: Output, placeholder: string, config: Masking): number {
   const { message, tokens } = output;
   const masked =
     message.role === "toolResult"
@@ -159,16 +175,4 @@ function maskedContent({ images }: Output, placeholder: string, config: Masking)
 function editOf(output: Output, placeholder: string, config: Masking): Edit {
   const replacement = { content: maskedContent(output, placeholder, config) };
   return { type: "context_edit", targetId: output.entryId, replacement };
-}
-
-/** A message is counted once at a boundary. */
-function tokensOnce({ estimator }: PartContext): (message: AgentMessage) => number {
-  const counts = new Map<AgentMessage, number>();
-  return (message) => {
-    const known = counts.get(message);
-    if (known !== undefined) return known;
-    const tokens = estimator.message(message);
-    counts.set(message, tokens);
-    return tokens;
-  };
 }

@@ -1,15 +1,15 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
-import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { Result } from "../../../protocol/methods.ts";
 import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import { unlearntEstimator } from "../estimator/unlearnt.ts";
-import { keptContext } from "../structured/held-context.ts";
-import { configOf, type PartName } from "./part-context.ts";
+import { heldMessages } from "../structured/held-context.ts";
+import { configOf, type PartName } from "./part-states.ts";
 
 type Inspected = Result<"optimisation/inspect">;
+type InspectedHost = Pick<HostPort, "pi" | "memory">;
 type Masked = Inspected["window"]["masked"][number];
 
 /** The sources of the report on the window and the parts. */
@@ -19,20 +19,20 @@ export interface InspectionSources {
   report(part: PartName, ctx: ExtensionContext): PartReport;
   /** The figures of a part, on or off. */
   figures(part: PartName, ctx: ExtensionContext): PartReport["figures"];
-  /** What has left the context and can be recalled, the oldest first. */
+  /** Removed content that can be recalled, oldest first. */
   masked?(ctx: ExtensionContext): readonly Masked[];
 }
 
 const maxMasked = 1_000;
 
 /** The answer to `optimisation/inspect`. */
-export function inspection(host: HostPort, sources: InspectionSources, ctx: ExtensionContext): Inspected {
+export function inspection(host: InspectedHost, sources: InspectionSources, ctx: ExtensionContext): Inspected {
   const parts = Object.keys(defaultOptimisation) as PartName[];
   const { errorMedian, errorP95, predictions } = sources.figures("estimator", ctx);
   const isKnown = typeof errorMedian === "number" && typeof errorP95 === "number" && typeof predictions === "number";
   return {
     // The cast is safe: it is only serialized as JSON.
-    configuration: configOf(host) as Inspected["configuration"],
+    configuration: configOf(host.memory) as Inspected["configuration"],
     parts: Object.fromEntries(parts.map((part) => [part, sources.report(part, ctx)])),
     ...(isKnown && {
       estimatorError: { median: errorMedian * 100, p95: errorP95 * 100, responses: predictions },
@@ -42,22 +42,19 @@ export function inspection(host: HostPort, sources: InspectionSources, ctx: Exte
 }
 
 /** The answer in a pi without enabled parts; registers none. */
-export function bareInspection(host: HostPort, ctx: ExtensionContext): Inspected {
+export function bareInspection(host: InspectedHost, ctx: ExtensionContext): Inspected {
   const off = { enabled: false, state: "off", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0 } as const;
   const estimator = unlearntEstimator();
   return inspection(host, { estimator, report: () => ({ ...off, figures: {} }), figures: () => ({}) }, ctx);
 }
 
-function windowOf(host: HostPort, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
+function windowOf(host: InspectedHost, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
   const { estimator } = sources;
   const byKind = new Map<string, number>();
   const add = (kind: string, tokens: number): void => void byKind.set(kind, (byKind.get(kind) ?? 0) + tokens);
   add("system", estimator.text(ctx.getSystemPrompt()));
   add("tools", estimator.text(activeTools(host)));
-  const held = keptContext(host.memory).value;
-  if (held?.sessionId === ctx.sessionManager.getSessionId()) {
-    for (const message of held.messages) add("context", estimator.message(message as unknown as AgentMessage));
-  }
+  for (const message of heldMessages(host.memory, ctx)) add("context", estimator.message(message));
   for (const message of ctx.sessionManager.buildSessionProjection().messages) {
     add(kinds[message.role] ?? "custom", estimator.message(message));
   }
@@ -73,7 +70,7 @@ function windowOf(host: HostPort, sources: InspectionSources, ctx: ExtensionCont
 }
 
 const kinds: Readonly<Record<string, string>> = {
-  // The prompt stands under the same name.
+  // System messages are counted with the prompt.
   system: "system",
   user: "user",
   assistant: "assistant",

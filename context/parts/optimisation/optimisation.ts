@@ -1,78 +1,123 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
 import { messageOf } from "../../../extension/pi-types.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import { addCost } from "../../cost/cost.ts";
 import { addPruning } from "../../pruning/pruning.ts";
+import { keptAudit } from "../cache/auditor.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { CompactionAdviser } from "../compaction/advice.ts";
 import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { createRequestEntries } from "../map/request-entries.ts";
+import { addMaskedCommands } from "../masking/commands.ts";
 import { addMasking } from "../masking/masking.ts";
 import { addFormat } from "../prompt/format.ts";
 import { addPrompt } from "../prompt/prompt.ts";
+import { keptCuts } from "../recall/pending-cuts.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
-import { addDynamicTools } from "../tools/dynamic-tools.ts";
+import { addDynamicTools, keptTools } from "../tools/dynamic-tools.ts";
 import { inspection } from "./inspection.ts";
-import { configOf, type PartContext, type PartName, PartStates } from "./part-context.ts";
+import { configOf, type PartName, PartStates } from "./part-states.ts";
 
-/** Puts the parts of the optimisation in their host. Each looks at its own switch at every turn. */
+/** Composes the parts of the optimisation. Each part checks its own switch at every turn. */
 export function optimisation(host: HostPort): void {
-  const states = new PartStates(host);
-  const estimator = createEstimator({
-    host,
-    config: () => configOf(host).estimator,
-    inspect: (part, report) => states.inspect(part, report),
-    degraded: (part, reason) => states.degraded(part, reason),
+  const { pi, memory, notify, fault, isUnanswered } = host;
+  const config = (): OptimisationConfig => configOf(memory);
+  const states = new PartStates({ config, notify, fault });
+  const spillDirectory = (): string | undefined => memory.parts?.spillDirectory;
+  const audit = keptAudit(memory);
+  const cuts = keptCuts(memory);
+  const estimator = createEstimator(host, { config: () => config().estimator, status: states.of("estimator") });
+  const recall = createRecall(host, { pi, cuts, spillDirectory });
+  const masking = states.of("masking");
+  const entries = createRequestEntries(host, {
+    ambiguous: () => masking.degraded("The messages of a request cannot be told from each other."),
+    clear: () => masking.restored(),
   });
-  const context: PartContext = {
-    ...host,
-    config: () => configOf(host),
-    recall: createRecall(host),
-    entries: createRequestEntries(host, {
-      ambiguous: () => states.degraded("masking", "The messages of a request cannot be told from each other."),
-      clear: () => states.restored("masking"),
-    }),
-    compactionAdvice: new CompactionAdviser(),
-    estimator,
-    cacheRule: createCacheRule(host),
-    inspect: (part, report) => states.inspect(part, report),
-    degraded: (part, reason, figures) => states.degraded(part, reason, figures),
-    restored: (part) => states.restored(part),
-  };
+  const cacheRule = createCacheRule({ config, audit });
+  const advice = new CompactionAdviser();
+
   const inspected = {
     estimator,
     report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
-    masked: (ctx: ExtensionContext) => context.recall.masked(ctx),
+    masked: (ctx: ExtensionContext) => recall.masked(ctx),
   };
   host.answer("optimisation/inspect", (_params, ctx) => inspection(host, inspected, ctx));
-  for (const [parts, add] of adders) {
-    try {
-      add(context);
-    } catch (thrown) {
-      // The others do what they can without it.
-      host.fault("parts", thrown);
-      const reason = `It could not be put into its place: ${messageOf(thrown)}`.slice(0, 1_024).toWellFormed();
-      for (const part of parts) states.degraded(part, reason);
-    }
-  }
-}
 
-/** In this order: where several parts share a stage, it is that of their additions. */
-const adders: readonly (readonly [parts: readonly PartName[], add: (context: PartContext) => void])[] = [
-  [["toolResults"], addToolResults],
-  [["masking"], addMasking],
-  [["cost"], addCost],
-  // Makes the sections that the cache's parts look at and rewrite.
-  [["contextFiles", "skills"], addPrompt],
-  [["cache"], addCache],
-  [["compaction"], addCompaction],
-  [["dynamicTools"], addDynamicTools],
-  // Its section is the last of those that parts add.
-  [[], addPruning],
-  // The last of those that write sections: the others look for their tags.
-  [["format"], addFormat],
-];
+  /** Adds parts. If one cannot be added, the others work without it. */
+  const add = (parts: readonly PartName[], addPart: () => void): void => {
+    try {
+      addPart();
+    } catch (thrown) {
+      fault("parts", thrown);
+      const reason = `It could not be put into its place: ${messageOf(thrown)}`.slice(0, 1_024).toWellFormed();
+      for (const part of parts) states.of(part).degraded(reason);
+    }
+  };
+  // Parts that share a stage run in this order.
+  add(["toolResults"], () =>
+    addToolResults(host, {
+      config: () => config().toolResults,
+      recall,
+      estimator,
+      status: states.of("toolResults"),
+      spillDirectory,
+      cuts,
+    }),
+  );
+  add(["masking"], () => {
+    addMasking(host, { config: () => config().masking, recall, cacheRule, estimator, status: masking });
+    addMaskedCommands(host, { recall, entries });
+  });
+  add(["cost"], () => addCost(host, { pi, config: () => config().cost, status: states.of("cost"), notify, fault }));
+  // Creates the sections that the cache's parts read and rewrite.
+  add(["contextFiles", "skills"], () =>
+    addPrompt(host, {
+      pi,
+      memory,
+      config,
+      estimator,
+      status: { contextFiles: states.of("contextFiles"), skills: states.of("skills") },
+      fault,
+    }),
+  );
+  add(["cache"], () =>
+    addCache(host, {
+      config: () => config().cache,
+      isPruning: () => memory.parts?.pruning?.enabled === true,
+      audit,
+      changes: cacheRule.changes,
+      notify,
+      status: states.of("cache"),
+    }),
+  );
+  add(["compaction"], () =>
+    addCompaction(host, {
+      config: () => config().compaction,
+      estimator,
+      advice,
+      isUnanswered,
+      status: states.of("compaction"),
+    }),
+  );
+  add(["dynamicTools"], () =>
+    addDynamicTools(host, {
+      pi,
+      config: () => config().dynamicTools,
+      estimator,
+      taken: keptTools(memory),
+      status: states.of("dynamicTools"),
+      fault,
+    }),
+  );
+  // Its section is the last one that parts add.
+  add([], () =>
+    addPruning(host, { estimator, cacheRule, recall, entries, advice, compaction: () => config().compaction }),
+  );
+  // The last part that writes sections, because the others search for their tags.
+  add(["format"], () => addFormat(host, { config, estimator, status: states.of("format") }));
+}

@@ -2,7 +2,8 @@ import { statSync } from "node:fs";
 import { basename, isAbsolute } from "node:path";
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
 import { canBeMadeOf } from "./belief.ts";
 import { withChangedSection } from "./head-section.ts";
 import {
@@ -17,14 +18,14 @@ import { hashOf, maxSectionChars, type PromptRecord } from "./record.ts";
 import { type Shortened, shortenContextFiles } from "./shorten.ts";
 import type { PromptStart, StartConfig } from "./start.ts";
 
-const part = "contextFiles";
-/** Sources whose texts are at hand: a session has one, and one more for each time that its files have changed. */
+/** Remembered sources: a session has one, and one more for each change of its files. */
 const maxKnown = 16;
 /** Positions where the section may end in a prompt without sections. */
 const maxEnds = 8;
 
 export interface ContextFilesOptions {
-  readonly host: PartContext;
+  readonly estimator: Pick<TokenEstimator, "text">;
+  readonly status: PartStatus;
   readonly record: PromptRecord;
   readonly start: StartConfig;
 }
@@ -34,7 +35,7 @@ export class ContextFiles {
   readonly #options: ContextFilesOptions;
   readonly #known = new Map<string, string>();
   #run: BeforeAgentStartEvent["systemPromptOptions"] | undefined;
-  /** The newest source that went out as another text, and what was done to it if that was in this life. */
+  /** The newest source that was replaced, and how it was shortened if that was decided here. */
   #current: { readonly source: string; readonly text: string; readonly did?: Shortened } | undefined;
 
   constructor(options: ContextFilesOptions) {
@@ -46,7 +47,7 @@ export class ContextFiles {
     this.#current = undefined;
   }
 
-  /** A run is about to begin: pi shows what it makes the prompt of, and other extensions change it there. */
+  /** Call at `before_agent_start`: the options of the prompt, which other extensions can change. */
   runStarts({ systemPromptOptions }: BeforeAgentStartEvent): void {
     this.#run = systemPromptOptions;
   }
@@ -74,12 +75,12 @@ export class ContextFiles {
     return { ...(done as Record<string, number>), tokensBefore, tokens, saved: Math.max(0, tokensBefore - tokens) };
   }
 
-  readonly tokensOf = (text: string): number => this.#options.host.estimator.text(text);
+  readonly tokensOf = (text: string): number => this.#options.estimator.text(text);
 
   #textOf(source: string, start: PromptStart): string {
     const known = this.#known.get(source);
     if (known !== undefined) return known;
-    // A prompt that was forced on the run has had it before.
+    // A prompt forced on the run may already contain the decided text.
     if (this.#options.record.isDecided(source)) return source;
     const text = this.#decide(source, start);
     if (this.#known.size < maxKnown) this.#known.set(source, text);
@@ -87,29 +88,29 @@ export class ContextFiles {
   }
 
   #decide(source: string, { contextFiles, rules }: PromptStart): string {
-    const { host, record } = this.#options;
+    const { status, record } = this.#options;
     const hash = hashOf(source);
     const decided = record.get(CONTEXT_FILES_SECTION, hash);
     if (decided === null) return this.#take(source, source);
     if (decided !== undefined && canBeMadeOf(source, decided)) return this.#take(source, decided);
     if (!record.isOpen || source.length > maxSectionChars) {
       const why = record.isOpen ? "The context files are too long" : "The context files change from request to request";
-      host.degraded(part, `${why}: they are sent as they are.`, { characters: source.length });
+      status.degraded(`${why}: they are sent as they are.`, { characters: source.length });
       return source;
     }
     const files = this.#filesOf(source);
     if (files === undefined) {
-      host.degraded(part, "pi writes the context files in a way that is not known here: they are sent as they are.");
+      status.degraded("pi writes the context files in a way that is not known here: they are sent as they are.");
       return source;
     }
     const { dedupe, minParagraphChars, budgetTokens } = contextFiles;
     const did = shortenContextFiles(files, { rules, dedupe, minParagraphChars, budgetTokens, tokensOf: this.tokensOf });
     const text = did.tokens < did.tokensBefore ? did.text : source;
     record.put(CONTEXT_FILES_SECTION, hash, text === source ? null : text);
-    if (did.tokens <= budgetTokens) host.restored(part);
+    if (did.tokens <= budgetTokens) status.restored();
     else {
       const figures = { budgetTokens, tokens: did.tokens };
-      host.degraded(part, "The context files do not keep to the budget, though all their sections are cut.", figures);
+      status.degraded("The context files do not keep to the budget, though all their sections are cut.", figures);
     }
     return this.#take(source, text, did);
   }
@@ -119,7 +120,7 @@ export class ContextFiles {
     return text;
   }
 
-  /** The files that pi has read, else those that the text has, if they are there: a file's text may imitate pi's tags. */
+  /** The files that pi has read, or those in the text if they exist, because a file can imitate pi's tags. */
   #filesOf(source: string): readonly ContextFile[] | undefined {
     const files = this.#run?.contextFiles;
     if (Array.isArray(files) && renderContextFiles(files) === source) return files;
@@ -128,7 +129,7 @@ export class ContextFiles {
     return parsed.every(({ path }) => isContextFile(path)) ? parsed : undefined;
   }
 
-  /** A prompt without sections, as pi gives it to a run that nobody has prompted. */
+  /** Changes a prompt without sections, as pi passes it to a run without a prompt. */
   #inPrompt(prompt: string, change: (section: string) => string): string {
     const at = prompt.indexOf(contextFilesStart);
     if (at < 0) return prompt;

@@ -1,6 +1,9 @@
+import type { HostPort } from "../../../extension/engine-port.ts";
 import type { AgentMessage, SystemMessage } from "../../../extension/pi-types.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import { promptText } from "../cache/sections.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
 import { markdownSection } from "./markdown-sections.ts";
 import { type PromptForm, PromptForms } from "./prompt-form.ts";
 import { sortedSection } from "./sorted-sections.ts";
@@ -8,26 +11,35 @@ import { type WrapperReport, wrapperReport } from "./wrapper-report.ts";
 
 const part = "format";
 
+export interface FormatNeeds {
+  readonly config: () => Pick<OptimisationConfig, "cache" | "format">;
+  readonly estimator: Pick<TokenEstimator, "text">;
+  readonly status: PartStatus;
+}
+
 /**
- * Counts what the wrappers of the prompt take, and writes flat sections as markdown where that is asked for. It is the
- * last of the parts that write sections: the others look for the tags.
+ * Counts the tokens of the prompt's wrappers, and writes flat sections as markdown if configured. Add it after all other
+ * parts that write sections, because they search for the tags.
  */
-export function addFormat(host: PartContext): void {
-  const forms = new PromptForms(host);
+export function addFormat(
+  { pipeline, onSession, boundary }: Pick<HostPort, "pipeline" | "onSession" | "boundary">,
+  { config, estimator, status }: FormatNeeds,
+): void {
+  const forms = new PromptForms({ onSession, boundary }, config);
   let prompt = "";
   let report: { readonly of: string; readonly is: WrapperReport } | undefined;
-  host.pipeline.use("context_with_system", "sections", (messages) => withForm(messages, forms.form), part);
-  host.pipeline.use(
+  pipeline.use("context_with_system", "sections", (messages) => withForm(messages, forms.form), part);
+  pipeline.use(
     "context_with_system",
     "audit",
     (messages) => {
-      const { enabled, report: isReporting } = host.config().format;
+      const { enabled, report: isReporting } = config().format;
       prompt = enabled && isReporting ? [...promptText(messages).values()].join("\n\n") : "";
     },
     part,
   );
-  host.inspect(part, () => {
-    if (report?.of !== prompt) report = { of: prompt, is: wrapperReport(prompt, (text) => host.estimator.text(text)) };
+  status.inspect(() => {
+    if (report?.of !== prompt) report = { of: prompt, is: wrapperReport(prompt, (text) => estimator.text(text)) };
     return { savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0, figures: figuresOf(report.is, forms.form) };
   });
 }

@@ -1,6 +1,6 @@
 import type { BeforeAgentStartEvent } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
 import { ForcedPrompt } from "../structured/forced-prompt.ts";
 import { withHeadSection } from "./head-section.ts";
 import { hashOf, type PromptRecord } from "./record.ts";
@@ -10,7 +10,7 @@ import type { PromptStart } from "./start.ts";
 
 export const PREFETCH_SECTION = "skills_prefetched";
 
-/** What all skills that stand in the prompt may have together, in UTF-16 units. */
+/** Limit of all prefetched skills together, in UTF-16 units. */
 export const maxPrefetchChars = 512 * 1024;
 
 interface Decision {
@@ -20,17 +20,17 @@ interface Decision {
   readonly blocks: ReadonlyMap<string, string>;
 }
 
-/** Skills that the prompt has whole from the start, in the section `skills_prefetched`. */
+/** Skills whose full text is in the prompt from the start, in the section `skills_prefetched`. */
 export class Prefetch {
-  readonly #host: Pick<PartContext, "degraded">;
+  readonly #status: Pick<PartStatus, "degraded">;
   readonly #record: PromptRecord;
   readonly #skills: SkillFiles;
   readonly #forced = new ForcedPrompt();
   #decision: Decision | undefined;
   #isStored = false;
 
-  constructor(host: Pick<PartContext, "degraded">, record: PromptRecord, skills: SkillFiles) {
-    this.#host = host;
+  constructor(status: Pick<PartStatus, "degraded">, record: PromptRecord, skills: SkillFiles) {
+    this.#status = status;
     this.#record = record;
     this.#skills = skills;
   }
@@ -44,12 +44,12 @@ export class Prefetch {
     this.#forced.runStarts(event);
   }
 
-  /** Whether the prompt has just this text of the skill. */
+  /** Whether the prompt has exactly this text of the skill. */
   has({ name, block }: SkillText, start: PromptStart): boolean {
     return start.prefetch.includes(name) && this.#decided(start).blocks.get(name) === block;
   }
 
-  /** The section, once it is needed: a session without a request has none. */
+  /** Adds the section. It is decided at the first request. */
   stage(messages: readonly AgentMessage[], start: PromptStart): readonly AgentMessage[] | undefined {
     if (start.prefetch.length === 0) return undefined;
     const { section, sourceHash } = this.#decided(start);
@@ -63,7 +63,7 @@ export class Prefetch {
     return withHeadSection(messages, PREFETCH_SECTION, section);
   }
 
-  /** Of the session's prompt: `undefined` before its first request, and without skills. */
+  /** The section. `undefined` before the first request, and without skills. */
   get section(): string | undefined {
     return this.#decision?.section;
   }
@@ -81,7 +81,7 @@ export class Prefetch {
       const isRoom = skill === undefined || chars + skill.block.length <= maxPrefetchChars;
       if (skill === undefined || !isRoom) {
         const why = isRoom ? "is not here, or cannot be read" : `is too long beside the others (${maxPrefetchChars})`;
-        this.#host.degraded("skills", `The skill "${name}" of prefetch ${why}.`);
+        this.#status.degraded(`The skill "${name}" of prefetch ${why}.`);
         continue;
       }
       chars += skill.block.length;

@@ -1,38 +1,41 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { isObject } from "../../../extension/pi-types.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 
-/** How a session's prompt is written, decided once: text that varies would lose the provider's cache. */
+type FormConfig = () => Pick<OptimisationConfig, "cache" | "format">;
+
+/** The form of a session's prompt, decided once, because varying text would lose the provider's cache. */
 export interface PromptForm {
-  /** Tools in the order of their names, in the sections that list them too. */
+  /** Whether tools are sorted by name, also in sections that list them. */
   readonly isSorted: boolean;
-  /** How flat sections are set off. */
+  /** Markup of flat sections. */
   readonly sections: "xml" | "markdown";
 }
 
-/** The entry by which a session keeps its form. */
+/** `customType` of the entry with the form. */
 const FORM_TYPE = "pi-rpcd.prompt_form";
 const plain: PromptForm = { isSorted: false, sections: "xml" };
 
 /**
- * Decides the form where the session has none yet, by the configuration of that moment, and has it written with the first
- * boundary, so that whichever pi the session has next writes the same bytes. A part that is off writes nothing.
+ * Decides the form of a session without one by the current configuration, and records it at the first boundary, so that
+ * the session's next pi writes the same bytes. Records nothing while both parts are off.
  */
 export class PromptForms {
-  readonly #host: PartContext;
+  readonly #config: FormConfig;
   #form: PromptForm | undefined;
   #isKept = false;
 
-  constructor(host: PartContext) {
-    this.#host = host;
-    host.onSession((ctx) => {
+  constructor({ onSession, boundary }: Pick<HostPort, "onSession" | "boundary">, config: FormConfig) {
+    this.#config = config;
+    onSession((ctx) => {
       const kept = keptForm(ctx.sessionManager);
       this.#isKept = kept !== undefined;
       this.#form = kept ?? this.#decided();
     }, "format");
-    host.boundary.contribute("prompt-form", ({ ctx }) => {
+    boundary.contribute("prompt-form", ({ ctx }) => {
       if (this.#isKept || this.#form === undefined || isPlain(this.#form)) return undefined;
-      // A draft can be dropped with another extension's: what is in the file tells.
+      // pi can drop the draft together with another extension's, so the file decides.
       this.#isKept = keptForm(ctx.sessionManager) !== undefined;
       return this.#isKept
         ? undefined
@@ -40,15 +43,15 @@ export class PromptForms {
     });
   }
 
-  /** How the coming request's prompt is written. */
+  /** The form of the next request's prompt. */
   get form(): PromptForm {
-    const { cache, format } = this.#host.config();
+    const { cache, format } = this.#config();
     const { isSorted, sections } = this.#form ?? plain;
     return { isSorted: isSorted && cache.enabled, sections: format.enabled ? sections : "xml" };
   }
 
   #decided(): PromptForm {
-    const { cache, format } = this.#host.config();
+    const { cache, format } = this.#config();
     return {
       isSorted: cache.enabled && cache.sortTools,
       sections: format.enabled ? format.sections : "xml",
@@ -60,7 +63,7 @@ function isPlain({ isSorted, sections }: PromptForm): boolean {
   return !isSorted && sections === "xml";
 }
 
-/** The first of the file holds: what comes later cannot change what is cached. Whoever writes the file can write anything. */
+/** Returns the first valid form in the file; later ones must not change cached text. The file is untrusted. */
 function keptForm(session: Pick<ExtensionContext["sessionManager"], "getEntries">): PromptForm | undefined {
   for (const entry of session.getEntries()) {
     if (entry.type !== "custom" || entry.customType !== FORM_TYPE || !isObject(entry.data)) continue;

@@ -1,31 +1,38 @@
 import { createHash } from "node:crypto";
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { isObject } from "../../../extension/pi-types.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
 
-/** The session's entry with what was decided of the prompt. */
+/** `customType` of the entry with the decisions about the prompt. */
 export const PROMPT_ENTRY_TYPE = "pi-rpcd.prompt";
 
-/** A text of the prompt that may stand in an entry, in UTF-16 units: longer ones were not written by us. */
+/** Longest section in an entry, in UTF-16 units; longer ones were not written by this extension. */
 export const maxSectionChars = 2 * 1024 * 1024;
-/** Decisions that one life of the session's extensions makes: a source that varies from request to request ends here. */
+/** Decisions per load of the extension, because a source can vary from request to request. */
 const maxDecisions = 16;
 
-/** The text that stands for a section's source; `null`: the source itself. */
+/** The text that replaces a section's source; `null`: the source itself. */
 export type Decided = string | null;
+
+export interface PromptRecordNeeds {
+  readonly pi: Pick<ExtensionAPI, "appendEntry">;
+  /** Whether this pi must not write to the session. */
+  readonly isReadOnly: () => boolean;
+  readonly fault: HostPort["fault"];
+}
 
 /** Decisions about prompt sections. The first decision for a source is final for the session. */
 export class PromptRecord {
-  readonly #host: Pick<PartContext, "pi" | "memory" | "fault">;
+  readonly #needs: PromptRecordNeeds;
   readonly #decided = new Map<string, Decided>();
   readonly #texts = new Set<string>();
   #made = 0;
 
-  constructor(host: Pick<PartContext, "pi" | "memory" | "fault">) {
-    this.#host = host;
+  constructor(needs: PromptRecordNeeds) {
+    this.#needs = needs;
   }
 
-  /** Reads what the session's file has. */
+  /** Reads the decisions in the session's file. */
   begin({ sessionManager }: Pick<ExtensionContext, "sessionManager">): void {
     this.#decided.clear();
     this.#texts.clear();
@@ -43,25 +50,25 @@ export class PromptRecord {
     return this.#decided.get(keyOf(section, sourceHash));
   }
 
-  /** Whether this is what was decided for some source. */
+  /** Whether the text was decided for some source. */
   isDecided(text: string): boolean {
     return this.#texts.has(text);
   }
 
-  /** Whether more may be decided. */
+  /** Whether more decisions are allowed. */
   get isOpen(): boolean {
     return this.#made < maxDecisions;
   }
 
-  /** Keeps it for this and all later lives. It holds, though it cannot be written. */
+  /** Decides a text for this session. The decision is valid even if it cannot be written. */
   put(section: string, sourceHash: string, text: Decided): void {
     this.#made += 1;
     this.#take(section, sourceHash, text);
-    if (this.#host.memory.isOnlyAsked) return;
+    if (this.#needs.isReadOnly()) return;
     try {
-      this.#host.pi.appendEntry(PROMPT_ENTRY_TYPE, { v: 1, sections: { [section]: { sourceHash, text } } });
+      this.#needs.pi.appendEntry(PROMPT_ENTRY_TYPE, { v: 1, sections: { [section]: { sourceHash, text } } });
     } catch (thrown) {
-      this.#host.fault(`prompt/${section}`, thrown);
+      this.#needs.fault(`prompt/${section}`, thrown);
     }
   }
 

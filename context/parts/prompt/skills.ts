@@ -1,20 +1,22 @@
-import type { ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import { SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import { type OptimisationConfig, SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { Prefetch } from "./prefetch.ts";
 import type { SkillFiles } from "./skill-files.ts";
 import { beginsWithBlock, digestOf, pointerTo, type SkillText, shortUseOf } from "./skill-text.ts";
 import type { StartConfig } from "./start.ts";
 
 export interface SkillsOptions {
-  readonly host: PartContext;
+  readonly pi: Pick<ExtensionAPI, "getActiveTools">;
+  readonly config: () => OptimisationConfig["skills"];
+  readonly estimator: Pick<TokenEstimator, "text">;
   readonly files: SkillFiles;
   readonly prefetch: Prefetch;
   readonly start: StartConfig;
 }
 
-/** The last request, as far as skills stand in it. */
+/** Skill texts in the last request. */
 interface Sent {
   readonly at: number;
   readonly texts: ReadonlySet<string>;
@@ -35,16 +37,16 @@ export class Skills {
     this.#sent = undefined;
   }
 
-  /** What goes out now. A part of the pipeline may have left a message out that the transcript has. */
+  /** Records the texts of the outgoing request, which can lack messages of the transcript. */
   look(messages: readonly AgentMessage[]): void {
     const texts = messages.map(userText).filter((text) => text.startsWith(blockStart));
     this.#sent = { at: Date.now(), texts: new Set(texts) };
   }
 
-  /** `undefined`: pi makes of the text what it would make of it without us. */
+  /** Returns the replacement of a skill command. `undefined`: pi handles the text. */
   input({ text, source }: InputEvent, ctx: ExtensionContext): InputEventResult | undefined {
-    const { host, files } = this.#options;
-    const { skills } = host.config();
+    const { files } = this.#options;
+    const skills = this.#options.config();
     // pi does not look for commands in what extensions write.
     if (!skills.enabled || source === "extension") return undefined;
     const command = commandOf(text);
@@ -60,9 +62,9 @@ export class Skills {
     return { action: "transform", text: command.rest === "" ? use : `${use}\n\n${command.rest}` };
   }
 
-  /** What uses of skills have saved: tokens by use, times the requests behind it. */
+  /** Savings by short uses of skills: tokens of each use, times the later requests. */
   figures({ sessionManager }: ExtensionContext): Readonly<Record<"pointers" | "digests" | "saved", number>> {
-    const { host, files } = this.#options;
+    const { estimator, files } = this.#options;
     const sizes = new Map<string, number>();
     let answers = 0;
     const uses: { readonly saved: number; readonly at: number; readonly kind: "pointer" | "digest" }[] = [];
@@ -72,8 +74,8 @@ export class Skills {
       const text = userText(entry.message as AgentMessage);
       const use = shortUseOf(text);
       if (use === undefined) continue;
-      if (!sizes.has(use.name)) sizes.set(use.name, host.estimator.text(files.read(use.name)?.block ?? ""));
-      const saved = Math.max(0, (sizes.get(use.name) ?? 0) - host.estimator.text(text.slice(0, use.end)));
+      if (!sizes.has(use.name)) sizes.set(use.name, estimator.text(files.read(use.name)?.block ?? ""));
+      const saved = Math.max(0, (sizes.get(use.name) ?? 0) - estimator.text(text.slice(0, use.end)));
       uses.push({ saved, at: answers, kind: use.kind });
     }
     const count = (kind: string): number => uses.filter((use) => use.kind === kind).length;
@@ -82,19 +84,19 @@ export class Skills {
   }
 
   #useOf(skill: SkillText, ctx: ExtensionContext): string | undefined {
-    const { host, prefetch, start } = this.#options;
-    const { mode, digestTokens, inlineBelowTokens } = host.config().skills;
-    const tokensOf = (text: string): number => host.estimator.text(text);
+    const { pi, estimator, prefetch, start } = this.#options;
+    const { mode, digestTokens, inlineBelowTokens } = this.#options.config();
+    const tokensOf = (text: string): number => estimator.text(text);
     const whole = tokensOf(skill.block);
     const less = (text: string): string | undefined => (tokensOf(text) < whole ? text : undefined);
     if (prefetch.has(skill, start.at(ctx))) return less(pointerTo(skill, "prompt", tokensOf));
     if (this.#isVisible(skill, ctx)) return less(pointerTo(skill, "message", tokensOf));
     if (mode !== "digest" || whole <= inlineBelowTokens) return undefined;
-    const tool = host.pi.getActiveTools().includes(SKILL_TOOL) ? SKILL_TOOL : undefined;
+    const tool = pi.getActiveTools().includes(SKILL_TOOL) ? SKILL_TOOL : undefined;
     return less(digestOf(skill, { tokens: digestTokens, tokensOf, tool }));
   }
 
-  /** Whether the model sees this text in an earlier message: after a compaction, a masking or an edit it does not. */
+  /** Whether the model sees this text in an earlier message; compaction, masking and edits can remove it. */
   #isVisible({ block }: SkillText, { sessionManager }: ExtensionContext): boolean {
     const sent = this.#sent;
     return sessionManager.buildSessionProjection().entries.some(({ messages }) =>

@@ -2,10 +2,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
 import type { SectionRule } from "./shorten.ts";
 
-/** What the prompt is made by, for this life of the session's extensions. */
+/** The configuration of the prompt while these extension instances last. */
 export interface PromptStart {
   readonly contextFiles: OptimisationConfig["contextFiles"];
   readonly rules: readonly SectionRule[];
@@ -13,32 +12,38 @@ export interface PromptStart {
   readonly prefetch: readonly string[];
 }
 
+export interface StartNeeds {
+  readonly config: () => Pick<OptimisationConfig, "contextFiles" | "skills">;
+  /** The session's labels, for conditions. */
+  readonly labels: () => Readonly<Record<string, string>>;
+  /** Whether the session had already begun when these modules were loaded. */
+  readonly isLate: boolean;
+}
+
 /**
- * Holds on to the configuration that the session, or its new pi, began with: the prompt must not change between two
- * requests. A session that has had no request takes what holds at its first.
+ * Keeps the configuration with which the session, or its new pi, began, because the prompt must not change between two
+ * requests. A session without a request uses the configuration of its first request.
  */
 export class StartConfig {
-  readonly #host: Pick<PartContext, "config" | "memory">;
-  /** Whether these modules were loaded when the session had begun already. */
-  readonly #isLate: boolean;
+  readonly #needs: StartNeeds;
   #start: PromptStart | undefined;
 
-  constructor(host: Pick<PartContext, "config" | "memory" | "context">) {
-    this.#host = host;
-    this.#isLate = host.context() !== undefined;
+  constructor(needs: StartNeeds) {
+    this.#needs = needs;
   }
 
   begin(ctx: ExtensionContext): void {
     this.#start = undefined;
     if (!hasAnswers(ctx)) return;
     const start = this.at(ctx);
-    if (this.#isLate) this.#start = { ...start, contextFiles: { ...start.contextFiles, enabled: false }, prefetch: [] };
+    if (this.#needs.isLate)
+      this.#start = { ...start, contextFiles: { ...start.contextFiles, enabled: false }, prefetch: [] };
   }
 
   at({ cwd }: Pick<ExtensionContext, "cwd">): PromptStart {
     if (this.#start !== undefined) return this.#start;
-    const { contextFiles, skills } = this.#host.config();
-    const labels = this.#host.memory.parts?.labels ?? {};
+    const { contextFiles, skills } = this.#needs.config();
+    const labels = this.#needs.labels();
     const rules = contextFiles.sections.map((rule) => ({ heading: rule.heading, holds: holds(rule, labels, cwd) }));
     this.#start = { contextFiles, rules, prefetch: skills.enabled ? skills.prefetch : [] };
     return this.#start;
@@ -47,7 +52,7 @@ export class StartConfig {
 
 type Rule = OptimisationConfig["contextFiles"]["sections"][number];
 
-/** Whether a rule's label and path are there, as far as it names them. */
+/** Whether the label and the path that a rule names exist. */
 export function holds({ label, path }: Rule, labels: Readonly<Record<string, string>>, cwd: string): boolean {
   if (label !== undefined && !hasLabel(labels, label)) return false;
   return path === undefined || existsSync(resolve(cwd, path));

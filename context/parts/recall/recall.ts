@@ -1,10 +1,10 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
 import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { contentOf, fromBlocks, type Recalled } from "./content.ts";
 import { othersEdit } from "./edits.ts";
-import { keptCuts } from "./pending-cuts.ts";
+import type { PendingCuts } from "./pending-cuts.ts";
 import { cutData, numberOf, RECALL_MARK, recallIdOf } from "./record.ts";
 import { type HeldRecord, RecallRegistry } from "./registry.ts";
 import { readSpilled } from "./spill.ts";
@@ -26,20 +26,28 @@ export interface Recall {
   readonly registry: RecallRegistry;
   /** Registers a condition under which the tool is needed. */
   need(isNeeded: () => boolean): void;
-  /** Ids of another kind, which the tool finds by this. */
+  /** Adds a source that resolves another kind of id. */
   addSource(recaller: Recaller): void;
-  /** Why nothing may be removed now: the model could not recall it. `undefined`: the tool is available. */
+  /** Why no content may be removed now, because the model could not recall it. `undefined`: the tool is available. */
   missing(): string | undefined;
-  /** How often the model has asked for something, over the whole file. */
+  /** Number of calls of the tool in the whole file. */
   asked(ctx: ExtensionContext): number;
-  /** What is masked or cut in the session's context now, the oldest first. */
+  /** The masked or cut outputs in the session's context now, oldest first. */
   masked(ctx: ExtensionContext): Masked[];
 }
 
-/** Puts the tool into the session as soon as some part wants it, unless another extension has one of that name. */
-export function createRecall(host: HostPort): Recall {
-  const { pi, memory } = host;
-  const registry = new RecallRegistry(keptCuts(memory));
+export interface RecallNeeds {
+  readonly pi: Pick<ExtensionAPI, "getAllTools" | "getActiveTools" | "registerTool" | "appendEntry">;
+  readonly cuts: PendingCuts;
+  readonly spillDirectory: () => string | undefined;
+}
+
+/** Registers the tool as soon as a part needs it, unless another extension has a tool with that name. */
+export function createRecall(
+  { onSession, on, boundary }: Pick<HostPort, "onSession" | "on" | "boundary">,
+  { pi, cuts, spillDirectory }: RecallNeeds,
+): Recall {
+  const registry = new RecallRegistry(cuts);
   const needs: (() => boolean)[] = [];
   const sources: Recaller[] = [
     async (id, { sessionManager }) => {
@@ -52,9 +60,10 @@ export function createRecall(host: HostPort): Recall {
       // Content that another extension removed, such as a secret, is not returned.
       if (edit !== undefined) return edit.replacement === null ? undefined : fromBlocks(edit.replacement.content);
       if (place.kind === "entry") return contentOf(sessionManager.getEntry(place.entryId));
-      const text = memory.parts === undefined ? undefined : await readSpilled(memory.parts.spillDirectory, place);
+      const directory = spillDirectory();
+      const text = directory === undefined ? undefined : await readSpilled(directory, place);
       if (text === undefined) return undefined;
-      // The file has the text; images have stayed in the entry, unless that was masked later.
+      // The file has the text; images stay in the entry, unless it was masked later.
       return { text, images: contentOf(sessionManager.getEntry(record.heldBy))?.images ?? [] };
     },
   ];
@@ -69,23 +78,23 @@ export function createRecall(host: HostPort): Recall {
   const provide = (ctx: ExtensionContext): void => {
     if (state === "ours") return;
     if (!needs.some((isNeeded) => isNeeded()) && registry.all(ctx.sessionManager).length === 0) return;
-    // Ours would hide another's: pi takes the first of a name.
+    // Our tool would hide another one: pi uses the first of a name.
     state = pi.getAllTools().some(({ name }) => name === RECALL_TOOL) ? "theirs" : "ours";
     if (state === "ours") pi.registerTool(recallTool(recall));
   };
-  host.onSession(provide, "recall");
-  host.on("recall", "before_agent_start", (_event, ctx) => provide(ctx));
-  host.on("recall", "agent_start", (_event, ctx) => provide(ctx));
+  onSession(provide, "recall");
+  on("recall", "before_agent_start", (_event, ctx) => provide(ctx));
+  on("recall", "agent_start", (_event, ctx) => provide(ctx));
   const unrecorded = ({ sessionManager }: ExtensionContext): object | undefined => {
     const records = registry.unrecorded(sessionManager);
     return records.length === 0 ? undefined : cutData("toolResults", records);
   };
-  host.boundary.contribute("recall", ({ ctx }) => {
+  boundary.contribute("recall", ({ ctx }) => {
     const data = unrecorded(ctx);
     return data === undefined ? undefined : { drafts: [{ type: "custom", customType: RECALL_MARK, data }] };
   });
   // An aborted run may have had no accepted boundary.
-  host.on("recall", "agent_settled", (_event, ctx) => {
+  on("recall", "agent_settled", (_event, ctx) => {
     const data = unrecorded(ctx);
     if (data !== undefined) pi.appendEntry(RECALL_MARK, data);
   });
@@ -120,7 +129,7 @@ function maskedIn(registry: RecallRegistry, { sessionManager }: ExtensionContext
   const isShown = ({ heldBy, place: where }: HeldRecord): boolean =>
     place.has(heldBy) && visible.has(where.kind === "entry" ? where.entryId : heldBy);
   const shown = registry.all(sessionManager).filter(isShown);
-  // Where a crash came between a record and its edit, the same was recorded again.
+  // After a crash between a record and its edit, the same removal is recorded twice.
   return [...new Map(shown.map((record) => [`${record.number} ${record.part}`, record])).values()]
     .toSorted((a, b) => a.number - b.number)
     .map(({ number, tool, tokens, part, heldBy }) => ({

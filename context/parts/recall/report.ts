@@ -1,13 +1,13 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import { cachePrices } from "../cache/prices.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { Recall } from "./recall.ts";
 
 const perMillion = 1_000_000;
 
-/** What a part has taken out of the session's context, what that has saved, and what it has cost. */
+/** The report of a part that removes content: the amount removed, and its savings and costs. */
 export function recallReport(
-  { recall }: Pick<PartContext, "recall">,
+  { recall }: { readonly recall: Recall },
   part: string,
   ctx: ExtensionContext,
 ): Omit<PartReport, "enabled" | "state" | "reason"> {

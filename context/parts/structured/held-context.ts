@@ -1,3 +1,4 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Kept, Memory } from "../../../extension/memory.ts";
 import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
 import { KEPT_CONTEXT } from "../../../extension/session-context.ts";
@@ -16,6 +17,18 @@ export interface HeldContext extends HelperContext {
 /** The context that outlives a reload of the modules. */
 export function keptContext({ kept }: Pick<Memory, "kept">): Kept<HeldContext> {
   return kept.of(KEPT_CONTEXT);
+}
+
+/** The messages of the kept context if it belongs to this session. */
+export function heldMessages(
+  memory: Pick<Memory, "kept">,
+  { sessionManager }: ExtensionContext,
+): readonly AgentMessage[] {
+  const held = keptContext(memory).value;
+  // pi's types are wider and mutable.
+  return held?.sessionId === sessionManager.getSessionId()
+    ? (held.messages as readonly unknown[] as AgentMessage[])
+    : [];
 }
 
 /**

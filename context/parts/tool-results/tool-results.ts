@@ -1,4 +1,5 @@
 import type { ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import { isObject, messageOf } from "../../../extension/pi-types.ts";
 import {
   defaultOptimisation,
@@ -7,9 +8,11 @@ import {
   SKILL_TOOL,
 } from "../../../protocol/optimisation/config.ts";
 import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
 import { fromBlocks } from "../recall/content.ts";
-import { keepPending, keptCuts } from "../recall/pending-cuts.ts";
+import { keepPending, type PendingCuts } from "../recall/pending-cuts.ts";
+import type { Recall } from "../recall/recall.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
@@ -19,35 +22,45 @@ import type { Kept } from "./json-borders.ts";
 
 type ToolResults = OptimisationConfig["toolResults"];
 
-/** What the model asks for whole, and what carries state. */
+/** Tools whose results the model needs in full or that carry state. */
 const neverCut: ReadonlySet<string> = new Set(["compress", RECALL_TOOL, SKILL_TOOL, "describe_tools"]);
 const usual = { head: 1_000, tail: 2_000, above: 12_000 } as const;
 const mebibyte = 1_048_576;
 
-/** Since the session's pi has the part. */
+/** Counted since the part was loaded. */
 interface Counts extends Record<string, number> {
   cut: number;
   charactersIn: number;
   charactersOut: number;
-  /** Results for whose originals there was no room. */
+  /** Results that were not cut because their originals did not fit. */
   full: number;
 }
 
-/** Cuts results of tools before they are stored, so that what is stored is what is sent. */
-export function addToolResults(host: PartContext): void {
+export interface ToolResultsNeeds {
+  readonly config: () => ToolResults;
+  readonly recall: Recall;
+  readonly estimator: Pick<TokenEstimator, "text">;
+  readonly status: PartStatus;
+  /** Directory of the originals. `undefined`: none, so nothing is cut. */
+  readonly spillDirectory: () => string | undefined;
+  readonly cuts: PendingCuts;
+}
+
+/** Cuts results of tools before they are stored, so that the stored text is the sent text. */
+export function addToolResults({ pipeline }: Pick<HostPort, "pipeline">, needs: ToolResultsNeeds): void {
   const part = "toolResults";
   const counts: Counts = { cut: 0, charactersIn: 0, charactersOut: 0, full: 0 };
-  host.recall.need(() => host.config().toolResults.enabled);
-  host.pipeline.use(
+  needs.recall.need(() => needs.config().enabled);
+  pipeline.use(
     "tool_result",
     "cap",
     (event, ctx) => {
-      const config = host.config().toolResults;
+      const config = needs.config();
       if (!config.enabled || neverCut.has(executedTool(event)) || isNested(event)) return undefined;
       const { text, images } = fromBlocks(event.content);
       const kept = keptOf(config, event, text.length);
       if (kept === undefined) return undefined;
-      const made = cap(host, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte, counts }, ctx);
+      const made = cap(needs, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte, counts }, ctx);
       if (made === undefined) return undefined;
       counts.cut += 1;
       counts.charactersIn += text.length;
@@ -60,9 +73,9 @@ export function addToolResults(host: PartContext): void {
     },
     part,
   );
-  host.inspect(part, (ctx) => {
-    const report = recallReport(host, part, ctx);
-    const spilledBytes = host.recall.registry.spilledBytes(ctx.sessionManager);
+  needs.status.inspect((ctx) => {
+    const report = recallReport(needs, part, ctx);
+    const spilledBytes = needs.recall.registry.spilledBytes(ctx.sessionManager);
     return { ...report, figures: { ...report.figures, ...counts, spilledBytes } };
   });
 }
@@ -74,18 +87,17 @@ interface Wanted {
   readonly counts: Counts;
 }
 
-/** The original is in its file before anything is cut. `undefined`: the result stays as it is. */
+/** Writes the original to its file, then cuts the text. `undefined`: the result stays unchanged. */
 function cap(
-  host: PartContext,
+  { recall, estimator, status, spillDirectory, cuts }: ToolResultsNeeds,
   event: ToolResultEvent,
   { text, kept, maxBytes, counts }: Wanted,
   ctx: ExtensionContext,
 ) {
-  const { recall, memory, estimator } = host;
-  const directory = memory.parts?.spillDirectory;
+  const directory = spillDirectory();
   const missing = directory === undefined ? "There is no spill directory." : recall.missing();
   if (directory === undefined || missing !== undefined) {
-    host.degraded("toolResults", missing ?? "");
+    status.degraded(missing ?? "");
     return undefined;
   }
   const merged = event.details ?? {};
@@ -98,7 +110,7 @@ function cap(
   const isNew = !recall.registry.isSpilled(sum.sha256);
   if (isNew && used + sum.bytes > maxBytes) {
     counts.full += 1;
-    host.degraded("toolResults", "The session has no room left for the originals of what would be cut.", {
+    status.degraded("The session has no room left for the originals of what would be cut.", {
       usedBytes: used,
       neededBytes: sum.bytes,
       maxBytes,
@@ -107,7 +119,7 @@ function cap(
   }
   const number = recall.registry.reserve(ctx.sessionManager);
   if (number === undefined) {
-    host.degraded("toolResults", noNumberLeft);
+    status.degraded(noNumberLeft);
     return undefined;
   }
   const made = cutText(whole === undefined ? { text } : { text, whole }, kept, recallIdOf(number));
@@ -115,15 +127,15 @@ function cap(
   try {
     spill(directory, bytes, sum);
   } catch (thrown) {
-    // The message names a file that is another each time: it would be told anew for each result.
+    // The message names a different file each time, so each result would be reported.
     const { code } = thrown as NodeJS.ErrnoException;
     const why = code ?? messageOf(thrown).slice(0, 512);
-    host.degraded("toolResults", `The original of a result could not be kept: ${why}`);
+    status.degraded(`The original of a result could not be kept: ${why}`);
     return undefined;
   }
   if (isNew) recall.registry.spilled(sum.sha256, sum.bytes);
-  // A smaller text may find room where a larger one has found none, which is told once.
-  if (counts.full === 0) host.restored("toolResults");
+  // After a full store, smaller texts may still fit; the store stays reported as full.
+  if (counts.full === 0) status.restored();
   const record: RecallRecord = {
     number,
     part: "toolResults",
@@ -133,17 +145,17 @@ function cap(
   };
   // Later extensions can replace the result's details.
   const { toolCallId } = event;
-  keepPending(keptCuts(memory), { sessionId: ctx.sessionManager.getSessionId(), toolCallId, record });
+  keepPending(cuts, { sessionId: ctx.sessionManager.getSessionId(), toolCallId, record });
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
 }
 
 /** Extrapolates from the beginning of a large text, because counting all of it would block pi. */
-function tokensOf(estimator: PartContext["estimator"], text: string): number {
+function tokensOf(estimator: ToolResultsNeeds["estimator"], text: string): number {
   if (text.length <= mebibyte) return estimator.text(text);
   return Math.round((estimator.text(text.slice(0, mebibyte)) * text.length) / mebibyte);
 }
 
-/** What stays of this result. `undefined`: all. */
+/** The lengths to keep of this result. `undefined`: all of it. */
 function keptOf({ tools, errorTail }: ToolResults, event: ToolResultEvent, length: number): Kept | undefined {
   const { isError } = event;
   const policy = policyOf(tools, executedTool(event));
@@ -161,8 +173,8 @@ function policyOf(tools: ToolResults["tools"], name: string): ToolResultPolicy {
 }
 
 /**
- * The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. A command
- * can print the name of any log, so it has to end with all that is shown: what it does not have would be lost.
+ * Reads the log that pi's tool names in its details, or, if the command failed, only at the end of its text. A command
+ * can print the name of any log, so the log must end with the whole shown text; otherwise shown text would be lost.
  */
 function logOf(
   { toolName, details, isError }: ToolResultEvent,
@@ -182,14 +194,14 @@ function logOf(
   return whole.endsWith(shown) || whole.endsWith(`${shown}\n`) ? { bytes, whole } : undefined;
 }
 
-/** pi's tools keep a copy of what they give: it would be stored as well. */
+/** pi's tools keep a copy of their result in the details, which would be stored as well. */
 function withoutCopy(details: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { truncation } = details;
   if (!isObject(truncation) || typeof truncation["content"] !== "string") return details;
   return { ...details, truncation: { ...truncation, content: "" } };
 }
 
-/** Scripts get the output of nested calls, and need it whole. */
+/** Scripts receive the output of nested calls and need all of it. */
 function isNested(event: ToolResultEvent): boolean {
   return "parentToolCallId" in event && event.parentToolCallId !== undefined;
 }

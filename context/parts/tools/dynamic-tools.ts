@@ -1,7 +1,9 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Kept } from "../../../extension/memory.ts";
-import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
-import type { PartContext } from "../optimisation/part-context.ts";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { HostPort } from "../../../extension/engine-port.ts";
+import type { Kept, Memory } from "../../../extension/memory.ts";
+import { DYNAMIC_TOOLS, type OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { PartStatus } from "../optimisation/part-states.ts";
 import { ActiveSet, type StoredTools, storedTools, TOOLS_ENTRY } from "./active-set.ts";
 import { allTools, isKept, isOurs, reachableTools } from "./catalogue.ts";
 import { hasExposures, type Loadout, type PiTool } from "./pi-tools.ts";
@@ -14,52 +16,64 @@ const PART = "dynamicTools";
 /** pi's own search, which declares what it finds. */
 const NATIVE_SEARCH = "tool_search";
 
-/** Few tools that find, describe and run all others, whose declarations are left out of requests. */
-export function addDynamicTools(host: PartContext): void {
-  const part = new DynamicTools(host);
-  host.onSession((ctx) => part.settle(ctx), PART);
-  // Extensions that are loaded behind ours register tools at the start of a session, too.
-  host.on(PART, "before_agent_start", (_event, ctx) => part.settle(ctx));
-  host.on(PART, "agent_start", () => part.record());
-  host.on(PART, "turn_start", () => part.turnStarts());
-  host.on(PART, "tool_execution_end", () => part.follow());
-  host.on(PART, "agent_settled", (_event, ctx) => part.runEnds(ctx));
-  host.inspect(PART, (ctx) => part.report(ctx));
+export interface DynamicToolsNeeds {
+  readonly pi: Pick<ExtensionAPI, "getAllTools" | "getActiveTools" | "setActiveTools" | "registerTool" | "appendEntry">;
+  readonly config: () => OptimisationConfig["dynamicTools"];
+  readonly estimator: Pick<TokenEstimator, "text">;
+  readonly taken: Kept<TakenTools>;
+  readonly status: PartStatus;
+  readonly fault: HostPort["fault"];
 }
 
-/** How tools are kept from the model. `native`: by pi itself. `hiding`: their declarations. `taking`: they are not active. */
+/** Three tools that find, describe and run all others, so that requests omit the declarations of the others. */
+export function addDynamicTools({ on, onSession }: Pick<HostPort, "on" | "onSession">, needs: DynamicToolsNeeds): void {
+  const part = new DynamicTools(needs);
+  onSession((ctx) => part.settle(ctx), PART);
+  // Extensions loaded after this one also register tools at the start of a session.
+  on(PART, "before_agent_start", (_event, ctx) => part.settle(ctx));
+  on(PART, "agent_start", () => part.record());
+  on(PART, "turn_start", () => part.turnStarts());
+  on(PART, "tool_execution_end", () => part.follow());
+  on(PART, "agent_settled", (_event, ctx) => part.runEnds(ctx));
+  needs.status.inspect((ctx) => part.report(ctx));
+}
+
+/** How tools are hidden from the model. `native`: by pi. `hiding`: requests omit declarations. `taking`: tools are inactive. */
 type State = "off" | "native" | "hiding" | "taking";
 
-/** Tools that this pi has deactivated in a session; a reload does not know them. */
+/** Tools that this pi has deactivated in a session. */
 export interface TakenTools {
   readonly sessionId: string;
   readonly names: ReadonlySet<string>;
 }
 
+/** The deactivated tools that outlive a reload of the modules. */
+export function keptTools({ kept }: Pick<Memory, "kept">): Kept<TakenTools> {
+  return kept.of("takenTools");
+}
+
 class DynamicTools {
-  readonly #host: PartContext;
+  readonly #needs: DynamicToolsNeeds;
   readonly #set: ActiveSet;
-  readonly #taken: Kept<TakenTools>;
   readonly #search: ToolSearch;
   #state: State = "off";
   #isRegistered = false;
   #synonyms: Synonyms = builtInSynonyms;
-  /** The configuration with which it cannot be on. */
+  /** The configuration with which the part cannot be on. */
   #refused: object | undefined;
-  /** Whether the session's file does not say yet what was taken. */
+  /** Whether the session's file does not have the current set yet. */
   #isUnrecorded = false;
-  /** Of the active set, in this run. `open`: no request has gone out since. */
+  /** Change of the active set in this run. `open`: no request has shown it yet. */
   #change: "none" | "open" | "made" = "none";
   #isRestricted = false;
   readonly #wanted = new Set<string>();
   readonly #queued = new Set<string>();
 
-  constructor(host: PartContext) {
-    this.#host = host;
-    this.#taken = host.memory.kept.of("takenTools");
-    this.#set = new ActiveSet(host.pi, () => this.#config.keep);
+  constructor(needs: DynamicToolsNeeds) {
+    this.#needs = needs;
+    this.#set = new ActiveSet(needs.pi, () => this.#config.keep);
     this.#search = new ToolSearch({
-      pi: host.pi,
+      pi: needs.pi,
       synonyms: () => this.#synonyms,
       taken: () => this.#set.taken,
       isDeclared: (tool) => this.#isDeclared(tool),
@@ -71,10 +85,10 @@ class DynamicTools {
   }
 
   get #config() {
-    return this.#host.config().dynamicTools;
+    return this.#needs.config();
   }
 
-  /** Between runs: what the configuration asks for holds from the next request on. */
+  /** Call between runs: applies the configuration from the next request on. */
   settle(ctx: ExtensionContext): void {
     const { enabled, mode, minTools } = this.#config;
     if (!enabled || mode === "off") {
@@ -85,17 +99,17 @@ class DynamicTools {
       this.follow();
       return;
     }
-    const { pi } = this.#host;
+    const { pi } = this.#needs;
     const stored = storedTools(ctx);
     const tools = reachableTools(pi, new Set(stored?.taken));
-    // A session that has begun with the three goes on with them.
+    // A session that began with the three tools keeps them.
     if (tools.length < minTools && stored === undefined) return;
     if (this.#refused === this.#config) return;
     if (mode === "auto" && this.#turnNativeOn(tools)) return;
     this.#turnOn(ctx, stored);
   }
 
-  /** Tools that were registered since follow the others. */
+  /** Applies the state to tools that were registered later. */
   follow(): void {
     if (this.#state !== "taking") return;
     if (this.#set.follow()) this.#isUnrecorded = true;
@@ -103,7 +117,7 @@ class DynamicTools {
     if (isRestricted === this.#isRestricted) return;
     this.#isRestricted = isRestricted;
     if (isRestricted) this.#degraded("Somebody has switched tools off: those that are not declared are off as well.");
-    else this.#host.restored(PART);
+    else this.#needs.status.restored();
   }
 
   turnStarts(): void {
@@ -116,18 +130,18 @@ class DynamicTools {
     this.follow();
     if (this.#queued.size > 0 && this.#state === "taking") {
       this.#give([...this.#queued]);
-      // It is the one change of the run that comes.
+      // Uses up the one change of the next run.
       this.#change = "made";
     }
     this.#queued.clear();
     if (ctx.isIdle()) this.record();
   }
 
-  /** Writes into the session's file what a later life must know. */
+  /** Records the set in the session's file for a later pi. */
   record(): void {
     if (!this.#isUnrecorded) return;
     this.#isUnrecorded = false;
-    this.#host.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", ...this.#set.stored });
+    this.#needs.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", ...this.#set.stored });
   }
 
   report(ctx: ExtensionContext) {
@@ -149,7 +163,7 @@ class DynamicTools {
   }
 
   #turnNativeOn(tools: readonly PiTool[]): boolean {
-    const { pi } = this.#host;
+    const { pi } = this.#needs;
     const all = allTools(pi);
     if (!hasExposures(all) || !all.some(({ name }) => name === NATIVE_SEARCH)) return false;
     const active = pi.getActiveTools();
@@ -165,7 +179,7 @@ class DynamicTools {
   }
 
   #turnOn(ctx: ExtensionContext, stored: StoredTools | undefined): void {
-    const { pi } = this.#host;
+    const { pi } = this.#needs;
     const { allowActivation, synonyms } = this.#config;
     const all = allTools(pi);
     const isHiding = hasExposures(all);
@@ -193,7 +207,7 @@ class DynamicTools {
     if (inactive.length > 0) pi.setActiveTools([...active, ...inactive]);
     if (!isHiding) {
       this.#set.take(stored);
-      this.#taken.value = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
+      this.#needs.taken.value = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
     }
     this.#isUnrecorded = stored === undefined;
   }
@@ -201,10 +215,10 @@ class DynamicTools {
   #turnOff(ctx: ExtensionContext): void {
     if (this.#state === "hiding" || this.#state === "taking") {
       this.#withdraw();
-    } else if (this.#state === "off" && !hasExposures(allTools(this.#host.pi))) {
-      // The modules before a reload have left their tools inactive. A new pi activates them; what a file says is not believed.
-      const taken = this.#taken.value;
-      this.#taken.value = undefined;
+    } else if (this.#state === "off" && !hasExposures(allTools(this.#needs.pi))) {
+      // The modules before a reload left their tools inactive. A new pi activates all; the file is not trusted for this.
+      const taken = this.#needs.taken.value;
+      this.#needs.taken.value = undefined;
       if (taken?.sessionId === ctx.sessionManager.getSessionId() && taken.names.size > 0) {
         this.#set.restore([...taken.names]);
         this.#isUnrecorded = true;
@@ -213,7 +227,7 @@ class DynamicTools {
     this.#state = "off";
   }
 
-  /** pi has no way to forget a tool: on newer versions it is hidden, on older ones inactive. */
+  /** pi cannot remove a tool: newer versions hide it, older ones deactivate it. */
   #withdraw(): void {
     const wasTaking = this.#state === "taking";
     this.#state = "off";
@@ -223,42 +237,42 @@ class DynamicTools {
   }
 
   #register(exposure: "model-only" | "hidden"): void {
-    const { pi } = this.#host;
+    const { pi } = this.#needs;
     for (const tool of threeTools(this.#search, (loadout) => this.#hidden(loadout))) {
-      // Its types know neither plain schemas nor the newer fields.
+      // pi's types lack plain schemas and the newer fields.
       pi.registerTool({ ...tool, exposure } as unknown as Parameters<typeof pi.registerTool>[0]);
     }
     this.#isRegistered = true;
   }
 
-  /** The declarations that requests leave out: none, unless the model has the three to get at them. */
+  /** The declarations that requests omit: none unless the model has the three tools. */
   #hidden({ declared, getExposure }: Loadout): readonly string[] {
     try {
       const names = declared.map(({ name }) => name);
       if (this.#state !== "hiding" || !DYNAMIC_TOOLS.every((name) => names.includes(name))) return [];
       const { keep } = this.#config;
-      // Whoever has activated a deferred tool wants it declared.
+      // An activated deferred tool stays declared.
       return names.filter((name) => !isKept(name, keep) && getExposure(name) === "direct");
     } catch (thrown) {
-      this.#host.fault("prepareLoadout", thrown, PART);
+      this.#needs.fault("prepareLoadout", thrown, PART);
       return [];
     }
   }
 
   #isDeclared({ name, exposure }: PiTool): boolean {
-    if (!this.#host.pi.getActiveTools().includes(name)) return false;
+    if (!this.#needs.pi.getActiveTools().includes(name)) return false;
     return this.#state !== "hiding" || exposure !== "direct" || isKept(name, this.#config.keep);
   }
 
   #hiddenTools(): readonly PiTool[] {
     if (this.#state === "off" || this.#state === "native") return [];
-    const { pi } = this.#host;
+    const { pi } = this.#needs;
     const isUndeclaredAnyway = ({ exposure }: PiTool): boolean => exposure === "deferred" || exposure === "codemode";
     return reachableTools(pi, this.#set.taken).filter((tool) => !this.#isDeclared(tool) && !isUndeclaredAnyway(tool));
   }
 
   #tokensOf({ name, description, parameters }: PiTool): number {
-    return this.#host.estimator.text(JSON.stringify({ name, description, parameters }));
+    return this.#needs.estimator.text(JSON.stringify({ name, description, parameters }));
   }
 
   #activate(name: string): Activation {
@@ -283,6 +297,6 @@ class DynamicTools {
   }
 
   #degraded(reason: string): void {
-    this.#host.degraded(PART, reason);
+    this.#needs.status.degraded(reason);
   }
 }

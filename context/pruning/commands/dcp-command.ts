@@ -3,7 +3,7 @@ import { AskRefused } from "../../../extension/engine-port.ts";
 import { messageOf } from "../../../extension/pi-types.ts";
 import { blockIdOf, blockNumberOf } from "../block-id.ts";
 import type { PruningNotifier } from "../notifier.ts";
-import type { PruningContext } from "../pruning-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { PruningCommands } from "./pruning-commands.ts";
 import { changeText, contextText, exportText, helpText, statsText } from "./texts.ts";
 
@@ -12,7 +12,7 @@ const PRUNING_COMMAND = "dcp";
 const OTHER_COMMAND = "pi-rpcd-dcp";
 
 interface CommandContext {
-  readonly host: PruningContext;
+  readonly host: Pick<PruningServices, "onSession" | "pi">;
   readonly commands: PruningCommands;
   readonly notifier: PruningNotifier;
   /** Asks the daemon to reload the configuration. */

@@ -1,14 +1,17 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningExport, PruningMode } from "../../../protocol/pruning/report.ts";
-import type { PruningContext } from "../pruning-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import { stateOf } from "./inspection.ts";
 
 const maxBlocks = 10_000;
 const maxChildren = 1_000;
 
 /** The answer to `pruning/export`. */
-export function exportOf(host: PruningContext, mode: PruningMode, ctx: ExtensionContext): PruningExport {
-  const { blocks, ids } = host;
+export function exportOf(
+  { blocks, ids }: Pick<PruningServices, "blocks" | "ids">,
+  mode: PruningMode,
+  ctx: ExtensionContext,
+): PruningExport {
   const { sessionManager } = ctx;
   const tree = blocks.on(ctx);
   const named = sessionManager.getBranch().flatMap(({ id: entryId }) => {

@@ -1,11 +1,9 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import type { PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
-import { activeTools } from "../../parts/optimisation/inspection.ts";
-import { keptContext } from "../../parts/structured/held-context.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import type { Candidate } from "../compress/candidates.ts";
-import type { Block, BlockTree, PruningContext } from "../pruning-context.ts";
+import type { Block, BlockTree, PruningServices } from "../pruning-services.ts";
 
 const maxMessages = 2_000;
 const maxBlocks = 1_000;
@@ -14,10 +12,21 @@ const maxWhy = 1_024;
 
 const kinds: Readonly<Record<string, string>> = { user: "user", assistant: "assistant", toolResult: "results" };
 
+type InspectionNeeds = Pick<PruningServices, "blocks" | "off" | "pruning" | "usage" | "estimator" | "ids" | "recall">;
+
+export interface InspectionSources {
+  readonly mode: PruningMode;
+  readonly candidates: () => readonly Candidate[];
+  /** The messages that requests have before the conversation. */
+  readonly held: (ctx: ExtensionContext) => readonly AgentMessage[];
+  /** The definitions of the active tools. */
+  readonly tools: () => string;
+}
+
 /** The answer to `pruning/inspect`. */
 export function inspectionOf(
-  host: PruningContext,
-  { mode, candidates }: { readonly mode: PruningMode; readonly candidates: () => readonly Candidate[] },
+  host: InspectionNeeds,
+  { mode, candidates, held, tools }: InspectionSources,
   ctx: ExtensionContext,
 ): PruningInspection {
   const tree = host.blocks.on(ctx);
@@ -28,7 +37,7 @@ export function inspectionOf(
     mode,
     ...(off === undefined ? {} : { off: off.slice(0, maxWhy) }),
     window: windowOf(host, ctx),
-    byKind: byKind(host, tree, ctx),
+    byKind: byKind(host.estimator, { held: held(ctx), tools: tools() }, tree, ctx),
     messages: messagesOf(host, tree, ctx),
     blocks: blocksOf(host, tree, ctx),
     candidates: off === undefined ? candidates().slice(0, maxCandidates).map(rounded) : [],
@@ -45,13 +54,13 @@ export function stateOf({ state }: Block) {
 }
 
 /** The first and last id in the range of a block. */
-export function bordersOf({ entryIds }: Block, host: Pick<PruningContext, "ids">, ctx: ExtensionContext) {
+export function bordersOf({ entryIds }: Block, host: Pick<PruningServices, "ids">, ctx: ExtensionContext) {
   const first = firstId(entryIds, host, ctx);
   const last = firstId(entryIds.toReversed(), host, ctx);
   return { ...(first === undefined ? {} : { startId: first }), ...(last === undefined ? {} : { endId: last }) };
 }
 
-function firstId(entryIds: readonly string[], { ids }: Pick<PruningContext, "ids">, ctx: ExtensionContext) {
+function firstId(entryIds: readonly string[], { ids }: Pick<PruningServices, "ids">, ctx: ExtensionContext) {
   for (const entryId of entryIds) {
     const id = ids.idOf(entryId, ctx);
     if (id !== undefined) return id;
@@ -59,7 +68,7 @@ function firstId(entryIds: readonly string[], { ids }: Pick<PruningContext, "ids
   return undefined;
 }
 
-function windowOf(host: PruningContext, ctx: ExtensionContext): PruningInspection["window"] {
+function windowOf(host: InspectionNeeds, ctx: ExtensionContext): PruningInspection["window"] {
   const usage = host.usage(ctx);
   if (usage === undefined) return null;
   const { window, tokens, max, min } = usage;
@@ -71,16 +80,17 @@ function windowOf(host: PruningContext, ctx: ExtensionContext): PruningInspectio
   };
 }
 
-function byKind(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): PruningInspection["byKind"] {
-  const { estimator, memory } = host;
+function byKind(
+  estimator: InspectionNeeds["estimator"],
+  { held, tools }: { readonly held: readonly AgentMessage[]; readonly tools: string },
+  tree: BlockTree,
+  ctx: ExtensionContext,
+): PruningInspection["byKind"] {
   const sums = new Map<string, number>();
   const add = (kind: string, tokens: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + tokens);
   add("system", estimator.text(ctx.getSystemPrompt()));
-  add("tools", estimator.text(activeTools(host)));
-  const held = keptContext(memory).value;
-  if (held?.sessionId === ctx.sessionManager.getSessionId()) {
-    for (const message of held.messages) add("other", estimator.message(message as unknown as AgentMessage));
-  }
+  add("tools", estimator.text(tools));
+  for (const message of held) add("other", estimator.message(message));
   for (const { sourceEntry, messages } of ctx.sessionManager.buildSessionProjection().entries) {
     if (tree.over(sourceEntry.id) !== undefined) continue;
     for (const message of messages)
@@ -90,7 +100,7 @@ function byKind(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): P
   return Object.fromEntries([...sums].map(([kind, tokens]) => [kind, Math.ceil(tokens)]));
 }
 
-function messagesOf(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): PruningInspection["messages"] {
+function messagesOf(host: InspectionNeeds, tree: BlockTree, ctx: ExtensionContext): PruningInspection["messages"] {
   const { ids, estimator } = host;
   const found: PruningInspection["messages"] = [];
   const shown = new Map(
@@ -114,7 +124,7 @@ function roleOf(entry: SessionEntry): string {
   return entry.type === "custom_message" ? "custom" : entry.type;
 }
 
-function blocksOf(host: PruningContext, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
+function blocksOf(host: InspectionNeeds, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
   const budget = blockBudget(host, ctx);
   const shown = shownWithin(tree, budget);
   return tree.all.slice(-maxBlocks).map((block) => ({

@@ -2,15 +2,18 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import { isObject } from "../../../extension/pi-types.ts";
 import type { PruningNotifier } from "../notifier.ts";
-import type { PruningContext } from "../pruning-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import { addPruningCommand } from "./dcp-command.ts";
-import { type CommandParts, type CompressOrder, PruningCommands } from "./pruning-commands.ts";
+import type { CompressOrder, PruningCommands } from "./pruning-commands.ts";
 
 type Params = Readonly<Record<string, unknown>>;
 
 /** Answers the methods `pruning/…` and registers the command. */
-export function addPruningMethods(host: PruningContext, parts: CommandParts, notifier: PruningNotifier): void {
-  const commands = new PruningCommands(host, parts);
+export function addPruningMethods(
+  host: Pick<PruningServices, "answer" | "debug" | "onSession" | "pi" | "reload">,
+  commands: PruningCommands,
+  notifier: PruningNotifier,
+): void {
   const answer = (about: string, answerer: (params: Params, ctx: ExtensionContext) => unknown): void => {
     host.answer(`pruning/${about}`, (params, ctx) => {
       const given = isObject(params) ? params : {};

@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningChanged } from "../../../protocol/pruning/notices.ts";
-import type { BlockTree, PruningContext, Written } from "../pruning-context.ts";
+import type { BlockTree, PruningServices, Written } from "../pruning-services.ts";
 
 type Change = PruningChanged & { readonly cause: "compress" | "decompress" | "recompress" };
 
@@ -9,10 +9,10 @@ const maxOpen = 1_000;
 
 /** Notifies subscribers of block changes when the branch contains them. */
 export class OpenChanges {
-  readonly #host: Pick<PruningContext, "notify" | "blocks">;
+  readonly #host: Pick<PruningServices, "notify" | "blocks">;
   #open: (Change & { readonly sessionId: string })[] = [];
 
-  constructor(host: Pick<PruningContext, "notify" | "blocks" | "on">) {
+  constructor(host: Pick<PruningServices, "notify" | "blocks" | "on">) {
     this.#host = host;
     host.on(part, "turn_start", (_event, ctx) => this.#look(ctx));
     // After the handler of the blocks, which writes operations that no boundary accepted.

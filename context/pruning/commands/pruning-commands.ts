@@ -11,12 +11,12 @@ import type {
 import { blockNumbersIn } from "../block-entries.ts";
 import type { Compressor } from "../compress/compressor.ts";
 import type { Mode } from "../mode.ts";
-import type { Block, PruningContext } from "../pruning-context.ts";
+import type { Block, PruningServices } from "../pruning-services.ts";
 import type { ManualPrune } from "../strategies/strategies.ts";
 import { PRUNING_OFF } from "../switch.ts";
 import { exportOf } from "./export.ts";
-import { bordersOf, inspectionOf } from "./inspection.ts";
-import { OpenChanges } from "./open-changes.ts";
+import { bordersOf } from "./inspection.ts";
+import type { OpenChanges } from "./open-changes.ts";
 import { compressed, type UserCompression } from "./user-compression.ts";
 
 const maxFocus = 2_000;
@@ -27,7 +27,12 @@ export interface CommandParts {
   readonly strategies: ManualPrune;
   readonly compressor: Compressor;
   readonly stats: (ctx: ExtensionContext) => PruningStats;
+  readonly inspect: (ctx: ExtensionContext) => PruningInspection;
+  /** Block changes that subscribers are notified of. */
+  readonly changes: OpenChanges;
 }
+
+type CommandNeeds = Pick<PruningServices, "blocks" | "ids" | "pruning" | "off" | "notify" | "deliver">;
 
 export interface CompressOrder {
   readonly focus?: string;
@@ -41,20 +46,17 @@ const COMPRESS_REQUEST = "pi-rpcd.compress";
 
 /** The operations of the command `/dcp` and the methods `pruning/…`. All throw {@link AskRefused}. */
 export class PruningCommands {
-  readonly #host: PruningContext;
+  readonly #host: CommandNeeds;
   readonly #parts: CommandParts;
-  readonly #open: OpenChanges;
 
-  constructor(host: PruningContext, parts: CommandParts) {
+  constructor(host: CommandNeeds, parts: CommandParts) {
     this.#host = host;
     this.#parts = parts;
-    this.#open = new OpenChanges(host);
   }
 
   inspect(ctx: ExtensionContext): PruningInspection {
     this.#requireEnabled();
-    const { mode, compressor } = this.#parts;
-    return inspectionOf(this.#host, { mode: mode.of(ctx), candidates: () => compressor.candidates(ctx) }, ctx);
+    return this.#parts.inspect(ctx);
   }
 
   stats(ctx: ExtensionContext): PruningStats {
@@ -114,7 +116,11 @@ export class PruningCommands {
     const { record, notes, pruned, borders } = compressed(this.#host, this.#parts.compressor, call, ctx);
     const tokens = record.blocks.reduce((sum, block) => sum + freedBy("recompress", block), 0);
     const written = blocks.store(record, ctx);
-    this.#open.add({ cause: "compress", blocks: record.blocks.map(({ id }) => id), pruned, tokens }, written, ctx);
+    this.#parts.changes.add(
+      { cause: "compress", blocks: record.blocks.map(({ id }) => id), pruned, tokens },
+      written,
+      ctx,
+    );
     return {
       ...nothing,
       state: written === "now" ? "done" : "waiting",
@@ -140,7 +146,7 @@ export class PruningCommands {
     if (hindrance !== undefined) throw new AskRefused("block_not_restorable", hindrance, { block: id });
     const written = blocks.operate(operation, id, ctx);
     const tokens = freedBy(operation, block);
-    this.#open.add({ cause: operation, blocks: [id], pruned: [], tokens }, written, ctx);
+    this.#parts.changes.add({ cause: operation, blocks: [id], pruned: [], tokens }, written, ctx);
     const state = operation === "decompress" ? "inactive" : "active";
     const { tokensBefore, tokensAfter } = block;
     return {

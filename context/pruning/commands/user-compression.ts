@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { Compressor } from "../compress/compressor.ts";
 import { readId } from "../compress/written-id.ts";
-import type { PruningContext } from "../pruning-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { BlocksRecord } from "../record.ts";
 
 const maxNotes = 64;
@@ -25,7 +25,7 @@ interface Compressed {
 
 /** Throws {@link AskRefused} with all problems. */
 export function compressed(
-  host: Pick<PruningContext, "pruning" | "blocks">,
+  host: Pick<PruningServices, "pruning" | "blocks">,
   compressor: Compressor,
   call: UserCompression,
   ctx: ExtensionContext,

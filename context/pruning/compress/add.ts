@@ -1,8 +1,7 @@
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
-import type { PruningContext } from "../pruning-context.ts";
-import type { Compressor } from "./compressor.ts";
-import { StoredBlocks } from "./stored-blocks.ts";
-import { compressTool } from "./tool.ts";
+import type { PruningServices } from "../pruning-services.ts";
+import type { StoredBlocks } from "./stored-blocks.ts";
+import { type CompressTool, compressTool } from "./tool.ts";
 
 const part = "compress";
 
@@ -10,9 +9,17 @@ const part = "compress";
  * Registers the compress tool when pruning is on, unless another extension has a tool of that name: pi uses the first
  * one, and ours would hide it.
  */
-export function addCompress(host: PruningContext, compressor: Compressor): void {
-  const { pi, pruning, prompts } = host;
-  const stored = new StoredBlocks(host);
+export function addCompress(
+  { on, onSession }: Pick<PruningServices, "on" | "onSession">,
+  {
+    pi,
+    pruning,
+    prompts,
+    conflict,
+    notify,
+  }: Pick<PruningServices, "pi" | "pruning" | "prompts" | "conflict" | "notify">,
+  { stored, compressor, host }: Pick<CompressTool, "compressor" | "host"> & { readonly stored: StoredBlocks },
+): void {
   let state: "none" | "ours" | "theirs" = "none";
   let isKnown = false;
   const wrongPlaceholders = {
@@ -28,18 +35,18 @@ export function addCompress(host: PruningContext, compressor: Compressor): void 
     state = isTaken ? "theirs" : "ours";
     if (isTaken) {
       const why = `Another extension has a tool named ${COMPRESS_TOOL}.`;
-      host.conflict(why);
-      host.notify("pruning/degraded", { reason: "tool_conflict", message: why });
+      conflict(why);
+      notify("pruning/degraded", { reason: "tool_conflict", message: why });
       return;
     }
-    host.conflict(undefined);
-    const made: Parameters<typeof compressTool>[0]["made"] = (callId, compressed) => stored.made(callId, compressed);
+    conflict(undefined);
+    const made: CompressTool["made"] = (callId, compressed) => stored.made(callId, compressed);
     pi.registerTool(compressTool({ host, compressor, made, wrongPlaceholders, description: prompts.text("compress") }));
   };
-  host.onSession(provide, part);
-  host.on(part, "before_agent_start", provide);
-  host.on(part, "agent_start", provide);
-  host.on(part, "agent_settled", () => {
+  onSession(provide, part);
+  on(part, "before_agent_start", provide);
+  on(part, "agent_start", provide);
+  on(part, "agent_settled", () => {
     isKnown = false;
   });
 }

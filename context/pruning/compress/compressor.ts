@@ -3,7 +3,7 @@ import { withoutTags } from "../../../extension/message-tag.ts";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
 import { protectionOf } from "../protection/protection.ts";
-import type { BlockTree, PruningContext } from "../pruning-context.ts";
+import type { BlockTree, PruningServices } from "../pruning-services.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
@@ -39,7 +39,7 @@ export interface Compressor {
   candidates(ctx: ExtensionContext): readonly Candidate[];
 }
 
-type Host = Pick<PruningContext, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered">;
+type Host = Pick<PruningServices, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered">;
 
 export function createCompressor(host: Host): Compressor {
   return {

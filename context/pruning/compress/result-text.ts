@@ -1,4 +1,4 @@
-import type { Usage } from "../pruning-context.ts";
+import type { Usage } from "../pruning-services.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Compressed } from "./compressor.ts";
 import { mostCandidates, nothingToCompress, percent } from "./messages.ts";

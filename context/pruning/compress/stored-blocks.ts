@@ -1,11 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningChanged } from "../../../protocol/pruning/notices.ts";
-import type { PruningContext } from "../pruning-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { BlocksRecord } from "../record.ts";
 import type { Compressed } from "./compressor.ts";
 
 type Made = Extract<Compressed, { kind: "made" }>;
-type Host = Pick<PruningContext, "on" | "boundary" | "notify" | "blocks">;
+type Host = Pick<PruningServices, "on" | "boundary" | "notify" | "blocks">;
 
 const part = "compress";
 /** Calls whose results are not written yet. */

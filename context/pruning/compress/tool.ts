@@ -2,7 +2,7 @@ import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendi
 import type { TSchema } from "typebox";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import type { NewerFields } from "../../parts/tools/pi-tools.ts";
-import type { PruningContext } from "../pruning-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { BlocksRecord } from "../record.ts";
 import { PRUNING_OFF } from "../switch.ts";
 import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
@@ -37,7 +37,7 @@ const parameters = {
 } as unknown as TSchema;
 
 export interface CompressTool {
-  readonly host: Pick<PruningContext, "context" | "pruning" | "off" | "breaker" | "usage">;
+  readonly host: Pick<PruningServices, "context" | "pruning" | "off" | "breaker" | "usage">;
   readonly compressor: Compressor;
   /** Receives the blocks of a successful call. */
   readonly made: (callId: string, made: Extract<Compressed, { kind: "made" }>) => void;

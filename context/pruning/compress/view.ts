@@ -1,5 +1,5 @@
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
-import type { Block, BlockTree, Usage } from "../pruning-context.ts";
+import type { Block, BlockTree, Usage } from "../pruning-services.ts";
 import type { Span } from "./span.ts";
 import type { WrittenId } from "./written-id.ts";
 

@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { Block, PruningContext } from "../pruning-context.ts";
+import type { Block, PruningServices } from "../pruning-services.ts";
 
 const part = "pruning_checkpoints";
 const maxTold = 1_000;
 
-type Host = Pick<PruningContext, "on" | "onSession" | "notify" | "blocks" | "off">;
+type Host = Pick<PruningServices, "on" | "onSession" | "notify" | "blocks" | "off">;
 
 /**
  * Notifies subscribers of blocks that a compaction removed from the context. A drafted compaction emits no event, so each

@@ -1,6 +1,6 @@
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { SeenEntry } from "../../parts/compaction/cut.ts";
-import type { Block, BlockTree } from "../pruning-context.ts";
+import type { Block, BlockTree } from "../pruning-services.ts";
 
 /** The beginning of a context that blocks cover without a gap. */
 export interface CoveredPrefix {

@@ -11,9 +11,8 @@ import { turnsSinceFailure } from "../../parts/compaction/history.ts";
 import { doesNotFit, type Summary, summarise } from "../../parts/compaction/summary.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import { shownText } from "../block-text.ts";
-import type { Block, BlockTree, PruningContext } from "../pruning-context.ts";
+import type { Block, BlockTree, PruningServices } from "../pruning-services.ts";
 import { bareSummary, bareTokens } from "./bare-summary.ts";
-import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
 
 const part = "pruning_compaction";
@@ -43,22 +42,57 @@ interface Ready {
 }
 
 /** Makes pi's own compaction use rendered sizes: pi counts covered messages instead of their smaller blocks. */
-export function addNativeCompaction(host: PruningContext): void {
-  const native = new NativeCompaction(host);
-  host.compactionAdvice.take(native);
+export function addNativeCompaction(
+  host: Pick<PruningServices, "advice" | "on" | "debug" | "usage">,
+  native: NativeCompaction,
+): void {
+  host.advice.take(native);
   host.on(part, "session_before_compact", async (event, ctx) => {
     const result = await native.beforePis(event, ctx);
     host.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: host.usage(ctx)?.tokens ?? null });
     return result;
   });
-  addCheckpoints(host);
 }
 
-export class NativeCompaction implements CompactionAdvice {
-  readonly #host: PruningContext;
+/** Records failed summaries, which delay the next attempt. */
+export class SummaryFailures {
+  readonly #host: Pick<PruningServices, "compaction" | "pi" | "fault">;
 
-  constructor(host: PruningContext) {
+  constructor(host: Pick<PruningServices, "compaction" | "pi" | "fault">) {
     this.#host = host;
+  }
+
+  /** Whether a summary has failed so recently that another attempt must wait. */
+  isRecent({ sessionManager }: ExtensionContext): boolean {
+    const turns = turnsSinceFailure(sessionManager);
+    return turns !== undefined && turns < this.#host.compaction().minTurnsBetween;
+  }
+
+  /** Records the failure and its cost. */
+  add(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
+    try {
+      for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
+        if (draft.type === "custom") this.#host.pi.appendEntry(draft.customType, draft.data);
+      }
+    } catch (thrown) {
+      // Continue with the compaction anyway.
+      this.#host.fault("session_before_compact", thrown, part);
+    }
+  }
+}
+
+type NativeNeeds = Pick<
+  PruningServices,
+  "off" | "usage" | "blocks" | "pruning" | "estimator" | "isUnanswered" | "recall"
+>;
+
+export class NativeCompaction implements CompactionAdvice {
+  readonly #host: NativeNeeds;
+  readonly #failures: SummaryFailures;
+
+  constructor(host: NativeNeeds, failures: SummaryFailures) {
+    this.#host = host;
+    this.#failures = failures;
   }
 
   tokens(ctx: ExtensionContext): number | undefined {
@@ -146,7 +180,7 @@ export class NativeCompaction implements CompactionAdvice {
     if (!raw.some(({ sourceEntry }) => tree.over(sourceEntry.id) !== undefined)) return undefined;
     if (this.#tokens(raw) <= rawShare * model.contextWindow) return undefined;
     // pi asks before each request, and a failed summary is likely to fail again.
-    if (event.reason === "threshold" && this.#hasJustFailed(ctx)) return { cancel: true };
+    if (event.reason === "threshold" && this.#failures.isRecent(ctx)) return { cancel: true };
     const cut = cutAround(context, at, tree);
     const firstKept = cut === undefined ? undefined : context[cut];
     if (cut === undefined || firstKept === undefined) return undefined;
@@ -181,7 +215,7 @@ export class NativeCompaction implements CompactionAdvice {
       ctx,
     );
     const hasFailed = "failed" in made;
-    if (hasFailed) this.#hasFailed(made, ctx);
+    if (hasFailed) this.#failures.add(made, ctx);
     if (hasFailed && event.reason === "threshold") return { cancel: true };
     // pi's own summary includes all covered messages; services refuse it if they exceed the window.
     if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
@@ -215,23 +249,6 @@ export class NativeCompaction implements CompactionAdvice {
       said: messagesIn(span.filter((seen) => over(seen) === undefined)),
       window,
     });
-  }
-
-  #hasJustFailed({ sessionManager }: ExtensionContext): boolean {
-    const turns = turnsSinceFailure(sessionManager);
-    return turns !== undefined && turns < this.#host.config().compaction.minTurnsBetween;
-  }
-
-  /** Records the failure and its cost, which delays the next attempt. */
-  #hasFailed(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
-    try {
-      for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
-        if (draft.type === "custom") this.#host.pi.appendEntry(draft.customType, draft.data);
-      }
-    } catch (thrown) {
-      // Continue with the compaction anyway.
-      this.#host.fault("session_before_compact", thrown, part);
-    }
   }
 
   /** The text of each block as the model sees it. */

@@ -1,5 +1,5 @@
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
-import type { Usage } from "../pruning-context.ts";
+import type { Usage } from "../pruning-services.ts";
 import type { NudgeHistory } from "./history.ts";
 import type { NudgeKind } from "./record.ts";
 

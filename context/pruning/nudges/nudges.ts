@@ -2,17 +2,16 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import type { AgentMessage, SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
 import { withSoundMarks } from "../../parts/cache/marks.ts";
-import type { Blocks, PruningContext } from "../pruning-context.ts";
+import type { Blocks, PruningServices } from "../pruning-services.ts";
 import type { WindowUsage } from "../usage.ts";
 import { nudgeFor } from "./cadence.ts";
 import type { NudgeHistories, NudgeHistory } from "./history.ts";
 import { NUDGE_MARK, type Nudge, nudgeData } from "./record.ts";
 import { type NudgeCandidate, nudgeText } from "./text.ts";
 
-type Host = Pick<
-  PruningContext,
-  "pipeline" | "boundary" | "notify" | "cacheRule" | "pruning" | "off" | "prompts" | "onSession" | "mode"
-> & { readonly blocks: Pick<Blocks, "on"> };
+type Host = Pick<PruningServices, "notify" | "cacheRule" | "pruning" | "off" | "prompts" | "mode"> & {
+  readonly blocks: Pick<Blocks, "on">;
+};
 
 interface NudgeSources {
   readonly histories: NudgeHistories;
@@ -25,11 +24,15 @@ const part = "nudges";
 const mostWaiting = 16;
 
 /** Reminds the model to compress, by a message at the end of one request. */
-export function addNudges(host: Host, sources: NudgeSources): void {
+export function addNudges(
+  { onSession, pipeline, boundary: writer }: Pick<PruningServices, "onSession" | "pipeline" | "boundary">,
+  host: Host,
+  sources: NudgeSources,
+): void {
   const nudges = new Nudges(host, sources);
-  host.onSession(() => nudges.begin(), part);
-  host.pipeline.use("context_with_system", "nudge", (messages, ctx) => nudges.stage(messages, ctx), part);
-  host.pipeline.use(
+  onSession(() => nudges.begin(), part);
+  pipeline.use("context_with_system", "nudge", (messages, ctx) => nudges.stage(messages, ctx), part);
+  pipeline.use(
     "before_provider_request",
     "marks",
     (payload) =>
@@ -38,7 +41,7 @@ export function addNudges(host: Host, sources: NudgeSources): void {
         : undefined,
     part,
   );
-  host.boundary.contribute(part, (boundary) => nudges.atBoundary(boundary));
+  writer.contribute(part, (boundary) => nudges.atBoundary(boundary));
 }
 
 class Nudges {

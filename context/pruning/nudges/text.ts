@@ -1,6 +1,6 @@
 import { filledPrompt, type PromptName } from "../../../protocol/pruning/prompts.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import type { Block, Usage } from "../pruning-context.ts";
+import type { Block, Usage } from "../pruning-services.ts";
 import type { NudgeKind } from "./record.ts";
 
 /** The tag around a reminder. */

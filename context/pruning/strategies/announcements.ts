@@ -1,16 +1,16 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import { recallIdOf } from "../../parts/recall/record.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { Replacement } from "./batch.ts";
 
 const maxTold = 1_000;
 
 /** Notifies subscribers of removals when the branch contains them, because pi can refuse a proposal. */
 export class Announcements {
-  readonly #host: Pick<PartContext, "notify" | "recall">;
+  readonly #host: Pick<PruningServices, "notify" | "recall">;
   readonly #proposed: (readonly Replacement[])[] = [];
 
-  constructor(host: Pick<PartContext, "notify" | "recall">) {
+  constructor(host: Pick<PruningServices, "notify" | "recall">) {
     this.#host = host;
   }
 
@@ -35,7 +35,7 @@ export class Announcements {
 /** Whether the session's file contains it. */
 export function isWritten(
   { record, targetId }: Replacement,
-  { recall }: Pick<PartContext, "recall">,
+  { recall }: Pick<PruningServices, "recall">,
   sessionManager: ExtensionContext["sessionManager"],
 ): boolean {
   return recall.registry

@@ -2,8 +2,8 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { CacheDecision } from "../../parts/cache/cache-rule.ts";
 import type { ContextEntry } from "../../parts/masking/candidates.ts";
-import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import { type BatchCost, type RecallRecord, recallIdOf } from "../../parts/recall/record.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { Removal } from "./removal.ts";
 import { replacedBy } from "./replacement.ts";
 
@@ -42,7 +42,7 @@ export interface Choice {
 
 /** Returns the batch that is worth losing the provider's cache. `undefined`: none now. */
 export function batchOf(
-  host: Pick<PartContext, "cacheRule">,
+  host: Pick<PruningServices, "cacheRule">,
   choice: Choice,
   ctx: ExtensionContext,
 ): Batch | undefined {
@@ -101,7 +101,7 @@ export interface Replacement {
 
 /** Runs last, because a reserved number is never returned. Stops when no number is left. */
 export function replacementsOf(
-  { recall }: Pick<PartContext, "recall">,
+  { recall }: Pick<PruningServices, "recall">,
   { freeings }: Batch,
   { sessionManager }: ExtensionContext,
 ): Replacement[] {

@@ -1,7 +1,7 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../../extension/branch-view.ts";
 import { type AgentMessage, isObject, type SessionEntry } from "../../../extension/pi-types.ts";
-import type { PartContext } from "../../parts/optimisation/part-context.ts";
+import type { PruningServices } from "../pruning-services.ts";
 import type { Replacement } from "./batch.ts";
 
 /**
@@ -26,7 +26,7 @@ export function editDraft({ targetId, content }: Pick<Replacement, "targetId" | 
 
 /** Recorded edits that pi does not have yet: a fold over the entries, filtered by the branch. */
 export class PendingEdits {
-  readonly #host: Pick<PartContext, "entries" | "isUnanswered">;
+  readonly #host: Pick<PruningServices, "entries" | "isUnanswered">;
   #session = "";
   #seen = 0;
   #last: string | undefined;
@@ -34,7 +34,7 @@ export class PendingEdits {
   #leaf: string | undefined;
   #open: ReadonlyMap<string, Content> = new Map();
 
-  constructor(host: Pick<PartContext, "entries" | "isUnanswered">) {
+  constructor(host: Pick<PruningServices, "entries" | "isUnanswered">) {
     this.#host = host;
   }
 

@@ -95,15 +95,3 @@ function onceEach(outputs: readonly OutputRemoval[], marked: readonly ArgumentsR
   }
   return [...byEntry.values()].toSorted((a, b) => a.target.at - b.target.at);
 }
-
-/** Memoizes the estimate of each message. */
-export function tokensOnce(estimator: { message(message: AgentMessage): number }): (message: AgentMessage) => number {
-  const counts = new Map<AgentMessage, number>();
-  return (message: AgentMessage): number => {
-    const known = counts.get(message);
-    if (known !== undefined) return known;
-    const tokens = estimator.message(message);
-    counts.set(message, tokens);
-    return tokens;
-  };
-}

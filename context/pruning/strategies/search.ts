@@ -1,16 +1,15 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { tokensOnce } from "../../parts/estimator/estimator.ts";
 import type { ContextEntry } from "../../parts/masking/candidates.ts";
-import type { PartContext } from "../../parts/optimisation/part-context.ts";
-import type { Block, PruningContext } from "../pruning-context.ts";
+import type { Block, PruningServices } from "../pruning-services.ts";
 import { type Batch, batchOf } from "./batch.ts";
-import { newestOutputs, type Planning, planned, tokensOnce } from "./plan.ts";
+import { newestOutputs, type Planning, planned } from "./plan.ts";
 import type { Removal, StrategyName } from "./removal.ts";
 
-/** The services that the strategies need. */
-export interface StrategiesContext extends PartContext, Pick<PruningContext, "pruning" | "off" | "blocks" | "usage"> {
-  /** Whether the user decides when to prune. */
-  readonly isManual: (ctx: ExtensionContext) => boolean;
-}
+type SearchNeeds = Pick<
+  PruningServices,
+  "boundary" | "isUnanswered" | "estimator" | "pruning" | "usage" | "blocks" | "cacheRule"
+>;
 
 /** A request for a batch. */
 export interface Order {
@@ -30,7 +29,7 @@ export interface Scene {
 }
 
 /** Returns the batch of an order that is worth its cost. `undefined`: none now. */
-export function search(host: StrategiesContext, order: Order, scene: Scene, ctx: ExtensionContext): Batch | undefined {
+export function search(host: SearchNeeds, order: Order, scene: Scene, ctx: ExtensionContext): Batch | undefined {
   const { context, edited, open } = scene;
   const isHidden = (entryId: string): boolean => host.boundary.isProtected(entryId, ctx);
   const isOut = (entryId: string): boolean =>
@@ -50,7 +49,7 @@ export function search(host: StrategiesContext, order: Order, scene: Scene, ctx:
 
 /** The blocks made after the last answer; the next request is the first that shows them. */
 export function freshBlocks(
-  { blocks }: Pick<StrategiesContext, "blocks">,
+  { blocks }: Pick<PruningServices, "blocks">,
   context: readonly ContextEntry[],
   ctx: ExtensionContext,
 ): readonly Block[] {

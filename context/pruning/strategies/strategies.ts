@@ -2,14 +2,14 @@ import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-
 import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { PruningChange } from "../../../protocol/pruning/report.ts";
-import type { PartContext } from "../../parts/optimisation/part-context.ts";
 import { RECALL_MARK, recallIdOf, recordData } from "../../parts/recall/record.ts";
-import { Announcements, isWritten } from "./announcements.ts";
+import type { PruningServices } from "../pruning-services.ts";
+import { type Announcements, isWritten } from "./announcements.ts";
 import { type Batch, type Replacement, replacementsOf } from "./batch.ts";
-import { EDITS_MARK, editDraft, editsData, PendingEdits } from "./pending-edits.ts";
+import { EDITS_MARK, editDraft, editsData, type PendingEdits } from "./pending-edits.ts";
 import { prunedArguments } from "./pruned-arguments.ts";
 import type { StrategyName } from "./removal.ts";
-import { freshBlocks, type Order, type StrategiesContext, search } from "./search.ts";
+import { freshBlocks, type Order, type Scene } from "./search.ts";
 
 /** Pruning on request of the user. */
 export interface ManualPrune {
@@ -18,6 +18,15 @@ export interface ManualPrune {
    * the next boundary of the active run. Throws {@link AskRefused}: `session_busy`, `pruning_disabled`.
    */
   sweep(calls: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange;
+}
+
+interface StrategyParts {
+  readonly pending: PendingEdits;
+  readonly told: Announcements;
+  /** Returns the batch of an order that is worth its cost. `undefined`: none now. */
+  readonly find: (order: Order, scene: Scene, ctx: ExtensionContext) => Batch | undefined;
+  /** Whether the user decides when to prune. */
+  readonly isManual: (ctx: ExtensionContext) => boolean;
 }
 
 const part = "strategies";
@@ -33,19 +42,21 @@ const maxAnswered = 1_000;
  * with a recall number. If the cache is cold at the start of a run, or the user asks between runs, a custom entry records
  * the edits and requests apply it until pi accepts them. Nothing is removed or applied while pruning is off.
  */
-export function addStrategies(host: StrategiesContext): ManualPrune {
-  const pending = new PendingEdits(host);
-  const told = new Announcements(host);
+export function addStrategies(
+  { boundary, on, pipeline, entries }: Pick<PruningServices, "boundary" | "on" | "pipeline" | "entries">,
+  host: Pick<PruningServices, "pi" | "off" | "pruning" | "recall" | "cacheRule" | "blocks">,
+  { pending, told, find, isManual }: StrategyParts,
+): ManualPrune {
   const waiting: (number | undefined)[] = [];
   const offered: { readonly calls: number | undefined; readonly replacements: readonly Replacement[] }[] = [];
   const hindrance = (ctx: ExtensionContext): string | undefined => host.off(ctx) ?? host.recall.missing();
   const isOn = (ctx: ExtensionContext): boolean =>
-    hindrance(ctx) === undefined && (!host.isManual(ctx) || host.pruning().manualMode.automaticStrategies);
+    hindrance(ctx) === undefined && (!isManual(ctx) || host.pruning().manualMode.automaticStrategies);
 
   const draftsAt = (order: Order, { state, ctx, edited }: Boundary): SessionBoundaryDraft[] => {
     const { contextEntries: context } = state.context;
     const scene = { context, edited: edited ?? new Set(), open: new Set(pending.on(ctx).keys()) };
-    const batch = search(host, order, scene, ctx);
+    const batch = find(order, scene, ctx);
     const replacements = batch === undefined ? [] : replacementsOf(host, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
     told.proposed(replacements);
@@ -63,7 +74,7 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
   /** Writes removals immediately: between runs, or before the first request of a run. */
   const writeNow = (order: Order, ctx: ExtensionContext): readonly Replacement[] => {
     const context = ctx.sessionManager.buildSessionProjection().entries;
-    const batch = search(host, order, { context, edited: new Set(), open: new Set(pending.on(ctx).keys()) }, ctx);
+    const batch = find(order, { context, edited: new Set(), open: new Set(pending.on(ctx).keys()) }, ctx);
     const replacements = batch === undefined ? [] : replacementsOf(host, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
     for (const { customType, data } of recordDrafts(replacements, batch)) host.pi.appendEntry(customType, data);
@@ -75,10 +86,10 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
 
   host.recall.need(() => host.pruning().enabled);
   host.recall.addSource((id, ctx) => prunedArguments(host.recall.registry, id, ctx, pending.on(ctx)));
-  host.boundary.contribute(
+  boundary.contribute(
     part,
-    (boundary): BoundaryProposal | undefined => {
-      const { ctx, state } = boundary;
+    (at): BoundaryProposal | undefined => {
+      const { ctx, state } = at;
       const fresh = host.off(ctx) === undefined ? freshBlocks(host, state.context.contextEntries, ctx) : [];
       for (const { entryIds } of fresh) host.cacheRule.changed(blocksPart, entryIds);
       const isOff = hindrance(ctx) !== undefined;
@@ -86,36 +97,36 @@ export function addStrategies(host: StrategiesContext): ManualPrune {
       const orders = isOff ? [] : ordered(ctx);
       if (isOn(ctx)) orders.push(orderByStrategies((strategy) => strategy !== "sizeDecay"));
       for (const order of orders) {
-        const edited = new Set([...(boundary.edited ?? []), ...drafts.flatMap(targetOf)]);
-        drafts.push(...draftsAt(order, { ...boundary, edited }));
+        const edited = new Set([...(at.edited ?? []), ...drafts.flatMap(targetOf)]);
+        drafts.push(...draftsAt(order, { ...at, edited }));
       }
       return drafts.length === 0 ? undefined : { drafts };
     },
     { edits: "deduplication" },
   );
-  host.boundary.contribute(
+  boundary.contribute(
     "sizeDecay",
-    (boundary): BoundaryProposal | undefined => {
-      if (!isOn(boundary.ctx) || !host.pruning().strategies.sizeDecay.enabled) return undefined;
+    (at): BoundaryProposal | undefined => {
+      if (!isOn(at.ctx) || !host.pruning().strategies.sizeDecay.enabled) return undefined;
       const drafts = draftsAt(
         orderByStrategies((strategy) => strategy === "sizeDecay"),
-        boundary,
+        at,
       );
       return drafts.length === 0 ? undefined : { drafts };
     },
     { edits: "decay" },
   );
-  host.on(part, "agent_start", (_event, ctx) => {
+  on(part, "agent_start", (_event, ctx) => {
     if (isOn(ctx) && host.cacheRule.isCold(ctx)) writeNow(orderByStrategies(), ctx);
   });
-  host.on(part, "agent_settled", (_event, ctx) => {
+  on(part, "agent_settled", (_event, ctx) => {
     told.seen(ctx);
     const orders = ordered(ctx);
     // The run had no later boundary.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });
-  host.entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
-  host.pipeline.use(
+  entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
+  pipeline.use(
     "context_with_system",
     "bash",
     (messages, ctx) => {
@@ -159,7 +170,7 @@ function recordDrafts(replacements: readonly Replacement[], { cost }: Batch) {
   });
 }
 
-function changed({ cacheRule }: Pick<PartContext, "cacheRule">, replacements: readonly Replacement[]): void {
+function changed({ cacheRule }: Pick<PruningServices, "cacheRule">, replacements: readonly Replacement[]): void {
   for (const { record, targetId } of replacements) cacheRule.changed(record.part, [targetId]);
 }
 

@@ -8,6 +8,7 @@ import type { LogEntry } from "../../../provider/log.ts";
 import { answer, call, hold, type Reply, status } from "../../../provider/reply.ts";
 import { type Responder, when } from "../../../provider/script.ts";
 import { startProvider } from "../../../provider/server.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import { type Pi, push, startPi } from "../extension/driver.ts";
 
 interface Entry {
@@ -30,7 +31,7 @@ function entriesOf(pi: Pi): readonly Entry[] {
 }
 
 function compactionsOf(pi: Pi): readonly (Entry & { readonly details: { readonly "pi-rpcd": CompactionDetails } })[] {
-  return entriesOf(pi).filter(({ type }) => type === "compaction") as never;
+  return unchecked(entriesOf(pi).filter(({ type }) => type === "compaction"));
 }
 
 /** A run of so many turns, each of which prints so many characters; the last one only answers. */

@@ -2,9 +2,8 @@ import { describe, expect, test } from "vitest";
 import { createEstimator } from "../../../context/parts/estimator/estimator.ts";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import { defaultOptimisation, type OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import { assistant, tokenTrace } from "../../helpers/token-traces.ts";
-import { fakeContext, fakeHost } from "./fake-host.ts";
+import { fakeContext, fakeHost, fakeStatus } from "./fake-host.ts";
 
 const prose = "The committee met on Thursday and decided to postpone the construction of the library. ".repeat(40);
 
@@ -21,23 +20,18 @@ interface Room {
 function room({ knobs = {}, entries = [], tokenizer }: Room = {}) {
   const ctx = fakeContext(entries);
   const host = fakeHost(ctx);
-  const degraded: string[] = [];
-  let report: (() => Pick<PartReport, "figures">) | undefined;
-  const estimator = createEstimator({
-    host,
+  const status = fakeStatus();
+  const estimator = createEstimator(host, {
     config: () => ({ ...defaultOptimisation.estimator, ...knobs }),
-    inspect: (_part, told) => {
-      report = () => told(ctx);
-    },
-    degraded: (_part, reason) => void degraded.push(reason),
+    status,
     ...(tokenizer === undefined ? {} : { tokenizer }),
   });
   return {
     ctx,
     host,
     estimator,
-    degraded,
-    figure: (name: string) => report?.().figures[name],
+    degraded: status.reasons,
+    figure: (name: string) => status.report(ctx)?.figures[name],
     /** Makes a request of these messages, to which the service answers so. */
     answered: (messages: readonly AgentMessage[], response: AgentMessage, tools: readonly unknown[] = []) => {
       host.pipeline.run("context_with_system", messages, ctx);

@@ -1,4 +1,5 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { PartStatus, Reporter } from "../../../context/parts/optimisation/part-states.ts";
 import { BoundaryWriter } from "../../../extension/boundary.ts";
 import type { AskHandler, HostPort } from "../../../extension/engine-port.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
@@ -41,6 +42,28 @@ export function fakeHost(ctx: ExtensionContext): FakeHost {
     isUnanswered: () => false,
     fault,
     emit: (event, given) => (handlers.get(event) ?? []).map((handler) => handler(given, ctx)),
+  };
+}
+
+export interface FakeStatus extends PartStatus {
+  /** Why the part was degraded. */
+  readonly reasons: string[];
+  /** The part's report. */
+  report(ctx: ExtensionContext): ReturnType<Reporter> | undefined;
+}
+
+/** A part's status that keeps what it is told. */
+export function fakeStatus(): FakeStatus {
+  const reasons: string[] = [];
+  let reporter: Reporter | undefined;
+  return {
+    reasons,
+    report: (ctx) => reporter?.(ctx),
+    inspect: (given) => {
+      reporter = given;
+    },
+    degraded: (reason) => void reasons.push(reason),
+    restored: () => undefined,
   };
 }
 

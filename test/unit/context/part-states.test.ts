@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { PartStates } from "../../../context/parts/optimisation/part-context.ts";
+import { PartStates } from "../../../context/parts/optimisation/part-states.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { fakeHost } from "./fake-host.ts";
 
@@ -9,25 +9,26 @@ const ctx = {} as ExtensionContext;
 function statesOf() {
   const host = fakeHost(ctx);
   const optimisation = resolveOptimisation({ masking: { enabled: true } });
-  host.memory.parts = { optimisation } as typeof host.memory.parts;
   const told = () => host.notices.map(({ data }) => (data as { reason: string }).reason);
-  return { states: new PartStates(host), told };
+  const { notify, fault } = host;
+  const states = new PartStates({ config: () => optimisation, notify, fault });
+  return { states, masking: states.of("masking"), told };
 }
 
 test("reasons that alternate are told once each, and again when the part was restored", () => {
-  const { states, told } = statesOf();
-  for (const reason of ["one", "two", "one", "two", "one"]) states.degraded("masking", reason);
+  const { states, masking, told } = statesOf();
+  for (const reason of ["one", "two", "one", "two", "one"]) masking.degraded(reason);
   expect(told()).toEqual(["one", "two"]);
   expect(states.report("masking", ctx)).toMatchObject({ state: "degraded", reason: "one" });
-  states.restored("masking");
+  masking.restored();
   expect(states.report("masking", ctx).state).toBe("on");
-  states.degraded("masking", "one");
+  masking.degraded("one");
   expect(told()).toEqual(["one", "two", "one"]);
 });
 
 test("a part that has a new reason each time is told of 32 times", () => {
-  const { states, told } = statesOf();
-  for (let at = 0; at < 100; at += 1) states.degraded("masking", `reason ${at}`);
+  const { states, masking, told } = statesOf();
+  for (let at = 0; at < 100; at += 1) masking.degraded(`reason ${at}`);
   expect(told()).toHaveLength(32);
   expect(states.report("masking", ctx)).toMatchObject({ state: "degraded", reason: "reason 31" });
 });

@@ -3,6 +3,7 @@ import { prepareContext } from "../../../context/document/prepare.ts";
 import { readDocument } from "../../../context/document/read-document.ts";
 import { contextForStructured } from "../../../context/document/select.ts";
 import { type ContextLimits, defaultContextLimits } from "../../../protocol/context-limits.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import { answer, call, calling, chain, list, png, type Raw, refusal, result, target, tree, user } from "./documents.ts";
 
 function read(value: unknown, limits: Partial<ContextLimits> = {}) {
@@ -46,7 +47,7 @@ describe("shape", () => {
       { ...tree([]), source: "x" },
       'context.document.source: expected an object; got "x"',
     ],
-    ["a node that is none", tree([5] as never), "context.document.nodes[0]: expected a node; got 5"],
+    ["a node that is none", tree(unchecked([5])), "context.document.nodes[0]: expected a node; got 5"],
     ["no id", tree([user]), "context.document.nodes[0].id: expected a text of 1 to 1024 bytes; got nothing"],
     [
       "a parent that is no text",

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ContextItem, RepairCode } from "../../../context/document/document.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import {
   answer,
   call,
@@ -109,7 +110,7 @@ describe.each(rules)("%s", (code, document, golden) => {
     expect(new Set(codes)).toEqual(new Set([code]));
     expect(outline(mended)).toEqual(golden);
     for (const { detail } of repairs) expect(detail).toMatch(/^(Node "|Item |Call ").+\.$/);
-    expect(mend(items(...(mended as never as Raw[]))).codes).toEqual([]);
+    expect(mend(items(...unchecked<Raw[]>(mended))).codes).toEqual([]);
   });
 
   test("is an error where nothing is to be mended", () => {
@@ -327,7 +328,7 @@ test("what is said to be the target's own, and its service cannot have given, is
     { type: "toolCall", id: mended[2]?.toolCallId, name: "a_b", arguments: {} },
   ]);
   expect(mended[2]?.toolCallId).toMatch(/^call_1_[0-9a-f]{8}$/);
-  expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
+  expect(mend(items(...unchecked<Raw[]>(mended)), { target: responses }).codes).toEqual([]);
 });
 
 test("what is said to be the target's own has each of its service's items once", () => {
@@ -359,7 +360,7 @@ test("what is said to be the target's own has each of its service's items once",
     const sent = mended.slice(3).map(({ meta: _, ...rest }) => rest);
     expect(JSON.stringify(sent)).not.toMatch(/rs_1|msg_1|\|fc_1"/);
     expect(outline(mended)[3]).toMatch(/^assistant(:again|\(call_2\))$/);
-    expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
+    expect(mend(items(...unchecked<Raw[]>(mended)), { target: responses }).codes).toEqual([]);
   }
   const twice = mend(items(user, { ...first, blocks: [thinking, thinking, said] }), { target: responses }).items;
   expect(twice[1]?.blocks).toBeUndefined();

@@ -4,6 +4,7 @@ import { normalise } from "../../../context/document/normalise.ts";
 import { prepareContext } from "../../../context/document/prepare.ts";
 import { sessionEntries } from "../../../context/document/session-entries.ts";
 import { defaultContextLimits } from "../../../protocol/context-limits.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import { list, result, user } from "./documents.ts";
 
 const target = { api: "openai-responses", provider: "openai", id: "gpt", takesImages: true };
@@ -39,7 +40,7 @@ test("what is exported without its reasoning goes without the ids that belong to
   expect(JSON.stringify(items[1])).not.toMatch(/rs_1|msg_1|fc_1/);
   expect(items.map(({ toolCallId }) => toolCallId)).toEqual([undefined, undefined, "call_1", undefined, "call_2|fc_2"]);
   expect(items).toEqual(normalise(document, target, { until: "through" }).items);
-  const again = prepareContext(list(items as never), { maxTokens: null }, target, defaultContextLimits);
+  const again = prepareContext(list(unchecked(items)), { maxTokens: null }, target, defaultContextLimits);
   expect(again.counts.repairs).toEqual({});
 });
 

@@ -7,6 +7,7 @@ import {
   BoundaryWriter,
   type EditKind,
 } from "../../../extension/boundary.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import { assistant, compaction, type FakeSession, pushed, session, user } from "./session.ts";
 
 const reader = session(user("u1"), pushed("e1", "d1"), assistant("a1"), compaction("c1", "u1"));
@@ -61,13 +62,13 @@ test.for<[string, SessionBoundaryDraft]>([
   ["an edit of what is not there", { ...edit, targetId: "none" }],
   ["an edit of another branch", { ...edit, targetId: "u9" }],
   ["an edit of what cannot be edited", { ...edit, targetId: "c1" }],
-  ["an edit without content", { ...edit, replacement: {} } as never],
+  ["an edit without content", unchecked({ ...edit, replacement: {} })],
   ["a compaction that keeps what is not there", { ...summary, firstKeptEntryId: "none" }],
-  ["a compaction without a summary", { ...summary, summary: undefined } as never],
+  ["a compaction without a summary", unchecked({ ...summary, summary: undefined })],
   ["a message without a type", { ...message, customType: "" }],
-  ["a message of numbers", { ...message, content: 7 } as never],
-  ["a message of wrong blocks", { ...message, content: [{ type: "image", data: "aGk=" }] } as never],
-  ["a draft of no known kind", { type: "label" } as never],
+  ["a message of numbers", unchecked({ ...message, content: 7 })],
+  ["a message of wrong blocks", unchecked({ ...message, content: [{ type: "image", data: "aGk=" }] })],
+  ["a draft of no known kind", unchecked({ type: "label" })],
 ])("%s is left out and voids nothing else", ([, wrong]) => {
   const { answer, faults } = write([() => ({ drafts: [wrong, message] })]);
   expect(answer?.entries).toEqual([message]);
@@ -84,7 +85,7 @@ test.for<[string, SessionBoundaryDraft]>([
   ["an edit of a push's entry", { ...edit, targetId: "e1" }],
   [
     "an edit of an answer by blocks",
-    { ...edit, targetId: "a1", replacement: { content: [{ type: "thinking", thinking: "…" }] } } as never,
+    unchecked({ ...edit, targetId: "a1", replacement: { content: [{ type: "thinking", thinking: "…" }] } }),
   ],
   ["a compaction that keeps nothing", { ...summary, firstKeptEntryId: null }],
 ])("%s is taken", ([, draft]) => {

@@ -6,6 +6,7 @@ import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import { RunWatch } from "../../../extension/run-watch.ts";
 import { CARRIER_TYPE } from "../../../protocol/link.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import { heldPush } from "./pushes.ts";
 import { session } from "./session.ts";
 
@@ -124,7 +125,7 @@ test("while pi may still tell others that a run has settled, a carrier starts th
   pi.isBusy = false;
   handOver.retry(ctx);
   expect(pi.starts).toEqual([]);
-  handOver.settled(run.settled({ type: "agent_settled", aborted: false } as never), ctx);
+  handOver.settled(run.settled(unchecked({ type: "agent_settled", aborted: false })), ctx);
   expect(pi.starts).toEqual([CARRIER_TYPE]);
   expect(entries()).toEqual(["d1", undefined]);
 });

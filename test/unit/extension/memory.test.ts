@@ -1,14 +1,16 @@
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { claimMemory, isLinkKept, releaseMemory } from "../../../extension/memory.ts";
+import { unchecked } from "../../helpers/partial.ts";
 
 /** What is used of pi's API: it throws when its life has ended. */
-function life(): { readonly events: never; end(): void } {
+function life(): { readonly events: ExtensionAPI["events"]; end(): void } {
   let isOver = false;
   const emit = (): void => {
     if (isOver) throw new Error("stale");
   };
   return {
-    events: { emit } as never,
+    events: unchecked({ emit }),
     end: () => {
       isOver = true;
     },

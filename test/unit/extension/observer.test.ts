@@ -5,6 +5,7 @@ import { Observer } from "../../../extension/delivery/observer.ts";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { partial, unchecked } from "../../helpers/partial.ts";
 import { compaction, pushed, session, user } from "./session.ts";
 
 const decision: CacheWarmingDecisionEvent = {
@@ -15,9 +16,9 @@ const decision: CacheWarmingDecisionEvent = {
   action: "warm",
 };
 const custom = (deliveryId: string): AgentMessage =>
-  ({ role: "custom", customType: "test", content: "Hello.", details: { "pi-rpcd": { deliveryId } } }) as never;
+  unchecked({ role: "custom", customType: "test", content: "Hello.", details: { "pi-rpcd": { deliveryId } } });
 const assistant = (stopReason: string, errorMessage?: string): AgentMessage =>
-  ({ role: "assistant", api: "openai-completions", content: [], stopReason, errorMessage }) as never;
+  unchecked({ role: "assistant", api: "openai-completions", content: [], stopReason, errorMessage });
 const payload = { messages: [{ role: "user", content: "Hello." }] };
 
 function observed(...ids: readonly string[]) {
@@ -39,7 +40,7 @@ test("cache warming is kept away from an open attempt and from no other time", (
   observer.payload(payload);
   observer.messageStart(assistant("pending"), ctx);
   expect(observer.warming(decision)).toMatchObject({ action: "stop" });
-  observer.messageUpdate({ assistantMessageEvent: { type: "text_delta", delta: "Hi" } } as never);
+  observer.messageUpdate(partial({ assistantMessageEvent: { type: "text_delta", delta: "Hi" } }));
   expect(observer.warming(decision)).toBeUndefined();
 });
 
@@ -53,10 +54,10 @@ test("an update is content only when it brings some", () => {
     { type: "thinking_end", content: "" },
     { type: "toolcall_start" },
   ]) {
-    observer.messageUpdate({ assistantMessageEvent: event } as never);
+    observer.messageUpdate(unchecked({ assistantMessageEvent: event }));
   }
   expect(kinds()).toEqual(["prepared"]);
-  observer.messageUpdate({ assistantMessageEvent: { type: "toolcall_end" } } as never);
+  observer.messageUpdate(partial({ assistantMessageEvent: { type: "toolcall_end" } }));
   expect(kinds()).toEqual(["prepared", "verdict"]);
 });
 

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { PendingList } from "../../../extension/pending/list.ts";
 import { parseOutwardFrame } from "../../../server/pi/outward-frame.ts";
+import { unchecked } from "../../helpers/partial.ts";
 
 const item = { id: "a", label: "Tests", state: "running", startedAt: 5 } as const;
 
@@ -9,7 +10,7 @@ function listed(): { list: PendingList; frames: OutwardBody[]; widgets: (string[
   const frames: OutwardBody[] = [];
   const widgets: (string[] | undefined)[] = [];
   const ui = { setStatus: () => {}, setWidget: (_key: string, lines: string[] | undefined) => widgets.push(lines) };
-  const list = new PendingList({ send: (frame) => frames.push(frame), context: () => ({ ui }) as never });
+  const list = new PendingList({ send: (frame) => frames.push(frame), context: () => unchecked({ ui }) });
   return { list, frames, widgets };
 }
 

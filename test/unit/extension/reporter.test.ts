@@ -11,6 +11,7 @@ import { emptyMemory, type Memory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import { tellExtensions } from "../../../extension/provider/bus-events.ts";
 import type { ProviderLevel } from "../../../protocol/provider-level.ts";
+import { partial, unchecked } from "../../helpers/partial.ts";
 import { session, user } from "./session.ts";
 
 const userMessage = { role: "user", content: "Hello." } as AgentMessage;
@@ -21,7 +22,7 @@ const facts = (value: unknown) => {
   return { payloadBytes: Buffer.byteLength(text), payloadSha256: sha256(text) };
 };
 const assistant = (stopReason: string, errorMessage?: string): AgentMessage =>
-  ({ role: "assistant", api: "openai-completions", content: [], stopReason, errorMessage }) as never;
+  unchecked({ role: "assistant", api: "openai-completions", content: [], stopReason, errorMessage });
 const accepted = {
   type: "after_provider_response",
   status: 200,
@@ -197,7 +198,7 @@ test("a request that leaves once more with another payload ends with the facts o
 
 test("a cache-warming request's payload is not taken for the request's own", () => {
   const { observer, ctx, frames } = observed("summary");
-  observer.warming({ type: "cache_warming_decision", action: "warm" } as never);
+  observer.warming(partial({ type: "cache_warming_decision", action: "warm" }));
   observer.offer([userMessage], ctx);
   observer.payload({ ...payload, max_tokens: 1 });
   expect(frames).toEqual([]);
@@ -209,7 +210,7 @@ test("watching a request without pushes keeps no cache warming away, and believe
   const { observer, ctx, frames } = observed("summary");
   observer.offer([userMessage], ctx);
   observer.payload(payload);
-  expect(observer.warming({ type: "cache_warming_decision", action: "warm" } as never)).toBeUndefined();
+  expect(observer.warming(partial({ type: "cache_warming_decision", action: "warm" }))).toBeUndefined();
   observer.payload({ ...payload, max_tokens: 1 });
   observer.headers(accepted);
   observer.messageStart(assistant("pending"), ctx);

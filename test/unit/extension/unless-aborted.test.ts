@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { summarise } from "../../../context/parts/compaction/summary.ts";
 import { type Boundary, BoundaryWriter } from "../../../extension/boundary.ts";
 import { unlessAborted } from "../../../extension/unless-aborted.ts";
+import { unchecked } from "../../helpers/partial.ts";
 import { session, user } from "./session.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
@@ -15,7 +16,7 @@ const model = { provider: "p", id: "m", contextWindow: 100_000 };
 function summaryBy(result: Promise<unknown>, signal: AbortSignal) {
   const ctx = { signal, modelRegistry: { streamSimple: () => ({ result: () => result }) } };
   const request = { model, messages: [], maxTokens: 300, prompt: undefined, tokensOf: (text: string) => text.length };
-  return summarise(request as never, ctx as unknown as ExtensionContext);
+  return summarise(unchecked(request), ctx as unknown as ExtensionContext);
 }
 
 test("a summary is not waited for behind the abort where the provider is deaf to it", async () => {

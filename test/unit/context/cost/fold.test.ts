@@ -5,6 +5,7 @@ import { reportOf } from "../../../../context/cost/report.ts";
 import { prepareContext } from "../../../../context/document/prepare.ts";
 import { sessionEntries } from "../../../../context/document/session-entries.ts";
 import { defaultContextLimits } from "../../../../protocol/context-limits.ts";
+import { unchecked } from "../../../helpers/partial.ts";
 import { sessionTarget } from "../../../helpers/pi-session.ts";
 
 const rules = { budgetUsd: null, onBudget: "warn", warnAt: 0.8 } as const;
@@ -214,8 +215,8 @@ test("what stands in a file may be anything, and stays within bounds", () => {
     { type: "usage", usage: { output: 1e300, cost: { total: -1e300 } } },
     { type: "usage", usage: [1] },
     { type: "context_edit" },
-    ...["", " ", "x".repeat(121), 7, undefined].map((label) => mark({ kind: "phaseStart", label } as never)),
-    ...[0, -1, Number.NaN, 2e6, "1"].map((usd) => mark({ kind: "budget", usd } as never)),
+    ...["", " ", "x".repeat(121), 7, undefined].map((label) => mark(unchecked({ kind: "phaseStart", label }))),
+    ...[0, -1, Number.NaN, 2e6, "1"].map((usd) => mark(unchecked({ kind: "budget", usd }))),
     entry({ type: "custom", customType: COST_MARK_TYPE, data: { v: 2, kind: "checkpoint", label: "later" } }),
     entry({ type: "custom", customType: COST_MARK_TYPE, data: { v: 1, kind: "__proto__", label: "x" } }),
     mark({ kind: "phaseEnd", label: "never begun" }),

@@ -1,10 +1,10 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { addCost } from "../../../../context/cost/cost.ts";
-import type { PartContext } from "../../../../context/parts/optimisation/part-context.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../protocol/optimisation/resolve.ts";
-import { type FakeHost, fakeContext, fakeHost } from "../fake-host.ts";
+import { unchecked } from "../../../helpers/partial.ts";
+import { type FakeHost, fakeContext, fakeHost, fakeStatus } from "../fake-host.ts";
 
 type Command = Parameters<ExtensionAPI["registerCommand"]>[1];
 
@@ -13,7 +13,8 @@ class Room {
   readonly entries: Readonly<Record<string, unknown>>[] = [];
   readonly commands = new Map<string, Command>();
   readonly shown: string[] = [];
-  readonly degraded: string[] = [];
+  readonly #status = fakeStatus();
+  readonly degraded = this.#status.reasons;
   readonly host: FakeHost;
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
@@ -47,15 +48,8 @@ class Room {
         },
       },
     } as unknown as ExtensionAPI;
-    const host = {
-      ...this.host,
-      pi,
-      config: () => this.#config,
-      inspect: () => {},
-      degraded: (_part: string, reason: string) => void this.degraded.push(reason),
-      restored: () => {},
-    } as unknown as PartContext;
-    addCost(host);
+    const { notify, fault } = this.host;
+    addCost(this.host, { pi, config: () => this.#config.cost, status: this.#status, notify, fault });
   }
 
   configure(options: OptimisationOptions): void {
@@ -77,7 +71,7 @@ class Room {
   }
 
   async say(text: string): Promise<string | undefined> {
-    await this.commands.get("cost")?.handler(text, this.ctx as never);
+    await this.commands.get("cost")?.handler(text, unchecked(this.ctx));
     return this.shown.at(-1);
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { BlockFold } from "../../../../context/pruning/block-fold.ts";
 import { wholeText } from "../../../../context/pruning/block-text.ts";
-import type { BlockTree } from "../../../../context/pruning/pruning-context.ts";
+import type { BlockTree } from "../../../../context/pruning/pruning-services.ts";
 import { Random } from "../../../soak/random.ts";
 import { Branch, blockOf } from "./branch.ts";
 

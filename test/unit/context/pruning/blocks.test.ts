@@ -2,13 +2,13 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createRequestEntries } from "../../../../context/parts/map/request-entries.ts";
 import type { Recaller } from "../../../../context/parts/recall/tool.ts";
-import { createBlocks } from "../../../../context/pruning/blocks.ts";
-import type { PruningContext } from "../../../../context/pruning/pruning-context.ts";
+import type { PruningServices } from "../../../../context/pruning/pruning-services.ts";
 import { BLOCKS_MARK } from "../../../../context/pruning/record.ts";
 import type { BoundaryAnswer } from "../../../../extension/boundary.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import { partial, unchecked } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
-import { Branch, blockOf } from "./branch.ts";
+import { Branch, blockOf, blocksOf } from "./branch.ts";
 
 /** The part in a session of eight messages. */
 function blocks() {
@@ -21,15 +21,15 @@ function blocks() {
     appendEntry: (customType: string, data: unknown) => void branch.add({ type: "custom", customType, data }),
   });
   const changed: string[][] = [];
-  const pruningContext = {
+  const services = partial<PruningServices>({
     ...host,
-    cacheRule: { changed: (part: string, ids: readonly string[]) => void changed.push([part, ...ids]) },
+    cacheRule: { changed: (part, ids) => void changed.push([part, ...ids]) },
     pruning: () => ({ ...defaultPruning, enabled: true }),
     off: () => off.why,
     entries: createRequestEntries(host, { ambiguous: () => {}, clear: () => {} }),
-    recall: { need: () => {}, missing: () => off.recall, addSource: (source: Recaller) => void sources.push(source) },
-  };
-  const made = createBlocks(pruningContext as unknown as PruningContext);
+    recall: { need: () => {}, missing: () => off.recall, addSource: (source) => void sources.push(source) },
+  });
+  const made = blocksOf(services);
   const stateOf = (id: string) => made.on(branch.context).find(id)?.state.kind;
   /** Writes what the writer gives pi. */
   const boundary = (drafts: readonly object[] = []): readonly object[] => {
@@ -38,7 +38,7 @@ function blocks() {
       typeof host.boundary.write
     >[0];
     const answer = host.boundary.write(given) as BoundaryAnswer | undefined;
-    for (const entry of answer?.entries ?? []) branch.add(entry as never);
+    for (const entry of answer?.entries ?? []) branch.add(unchecked(entry));
     return answer?.entries ?? [];
   };
   const recall = async (id: string) => (await sources[0]?.(id, branch.context))?.text;

@@ -1,5 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { BlockFold } from "../../../../context/pruning/block-fold.ts";
+import { BlockWriting } from "../../../../context/pruning/block-writing.ts";
+import { createBlocks } from "../../../../context/pruning/blocks.ts";
+import type { Blocks, PruningServices } from "../../../../context/pruning/pruning-services.ts";
 import { BLOCKS_MARK, type BlockRecord, type Segment } from "../../../../context/pruning/record.ts";
+import { Rendering } from "../../../../context/pruning/rendering.ts";
 import type { AgentMessage, SessionEntry } from "../../../../extension/pi-types.ts";
 
 /** What stands on a branch, entry after entry: each follows the leaf. */
@@ -109,4 +114,11 @@ export function blockOf(
     tokensAfter: 10,
     ...fields,
   };
+}
+
+/** The blocks of a session with these services. */
+export function blocksOf(services: PruningServices): Blocks {
+  const fold = new BlockFold();
+  const rendering = new Rendering(services);
+  return createBlocks(services, { fold, rendering, writing: new BlockWriting(services, fold) });
 }

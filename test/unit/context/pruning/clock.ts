@@ -1,11 +1,14 @@
+import type { CacheRule } from "../../../../context/parts/cache/cache-rule.ts";
+import type { Mode } from "../../../../context/pruning/mode.ts";
 import { ChangeLog } from "../../../../context/parts/cache/change-log.ts";
 import { createBreaker } from "../../../../context/pruning/nudges/breaker.ts";
 import { addNudges } from "../../../../context/pruning/nudges/nudges.ts";
 import type { NudgeKind } from "../../../../context/pruning/nudges/record.ts";
 import { createPrompts } from "../../../../context/pruning/prompts/prompts.ts";
-import type { Usage } from "../../../../context/pruning/pruning-context.ts";
+import type { BlockTree, Usage } from "../../../../context/pruning/pruning-services.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { partial, unchecked } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
@@ -41,22 +44,21 @@ export class Clock {
     const host = fakeHost(this.branch.context);
     const { histories, breaker } = createBreaker(() => this.config);
     const context = {
-      ...host,
-      cacheRule: { passing: (text: string) => this.changes.passing(text), changes: this.changes } as never,
+      cacheRule: partial<CacheRule>({ passing: (text: string) => this.changes.passing(text), changes: this.changes }),
       pruning: () => this.config,
       off: () => this.off,
       prompts: createPrompts({ directory: () => null, degraded: () => undefined }),
-      mode: { of: () => (this.isManual ? "manual" : "automatic") } as never,
-      blocks: { on: () => ({ active: [] }) as never },
+      mode: partial<Mode>({ of: () => (this.isManual ? "manual" : "automatic") }),
+      blocks: { on: () => partial<BlockTree>({ active: [] }) },
       notify: this.host.notify,
     };
-    addNudges(context, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
+    addNudges(host, context, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
     this.#breaker = breaker;
     this.#run = (messages) => host.pipeline.run("context_with_system", messages, this.branch.context);
     this.#boundary = () =>
       host.boundary.write({
         hook: "turn_end",
-        state: { entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } } as never,
+        state: partial({ entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } }),
         ctx: this.branch.context,
       });
   }
@@ -74,7 +76,7 @@ export class Clock {
 
   /** What was told, by name. */
   told(name: string): readonly Readonly<Record<string, unknown>>[] {
-    return this.host.notices.filter((notice) => notice.name === name).map(({ data }) => data as never);
+    return this.host.notices.filter((notice) => notice.name === name).map(({ data }) => unchecked(data));
   }
 
   user(text = "Go on."): void {

@@ -4,6 +4,7 @@ import { bareIds, idsData, messageIdOf, messageNumberOf } from "../../../../cont
 import { IdsRegistry, type IdsSession } from "../../../../context/pruning/ids-registry.ts";
 import type { SessionEntry } from "../../../../extension/pi-types.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import { partial, unchecked } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
@@ -105,12 +106,10 @@ test("what another branch's record tells of is written down on this one too, so 
   const a3 = session.message({ role: "assistant", content: [] });
   const ctx = session.context;
   const host = fakeHost(ctx);
-  addIds({
-    ...host,
-    off: () => undefined,
-    pruning: () => defaultPruning,
-    entries: { need: () => undefined },
-  } as never);
+  addIds(
+    { ...host, off: () => undefined, pruning: () => defaultPruning, entries: partial({ need: () => undefined }) },
+    new Map(),
+  );
   const contextEntries = [u1, a1, u3, a3].map((id) => {
     const sourceEntry = ctx.sessionManager.getEntry(id);
     return { sourceEntry, messages: sourceEntry?.type === "message" ? [sourceEntry.message] : [] };
@@ -118,7 +117,7 @@ test("what another branch's record tells of is written down on this one too, so 
   const proposed = () =>
     host.boundary.write({
       hook: "turn_end",
-      state: { entries: [], continue: false, context: { contextEntries } } as never,
+      state: unchecked({ entries: [], continue: false, context: { contextEntries } }),
       ctx,
     }) as { entries: readonly object[] } | undefined;
   const draft = { type: "custom", customType: "pi-rpcd.ids", data: { v: 1, ids: { [u1]: "m001", [u3]: "m003" } } };

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import type { RequestEntries } from "../../../../context/parts/map/request-entries.ts";
 import { flawsIn, flawsInPayload } from "../../../../context/pruning/flaws.ts";
 import { Legality } from "../../../../context/pruning/legal.ts";
 import { tagOf } from "../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
+import { partial } from "../../../helpers/partial.ts";
 import { fakeContext, fakeHost } from "../fake-host.ts";
 
 const made = (fields: object): AgentMessage => ({ timestamp: 1, ...fields }) as unknown as AgentMessage;
@@ -67,7 +69,7 @@ function host({ isWhole = true, off }: { readonly isWhole?: boolean; readonly of
   const ctx = fakeContext();
   const host = fakeHost(ctx);
   let isAmbiguous = false;
-  const entries = { isWhole: () => isWhole, isAmbiguous: () => isAmbiguous } as never;
+  const entries = partial<RequestEntries>({ isWhole: () => isWhole, isAmbiguous: () => isAmbiguous });
   const legality = new Legality({ ...host, entries, off: () => off });
   return {
     ...host,

@@ -1,6 +1,8 @@
+import type { BoundaryState, ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createMode, type Mode } from "../../../../context/pruning/mode.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { partial } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
@@ -19,9 +21,9 @@ class Modes {
 
   begin(): Mode {
     this.#host = fakeHost(this.branch.context);
-    const pi = {
+    const pi = partial<ExtensionAPI>({
       appendEntry: (customType: string, data: unknown) => void this.branch.add({ type: "custom", customType, data }),
-    } as never;
+    });
     this.mode = createMode({ ...this.#host, pi, pruning: () => this.config, off: () => this.off });
     return this.mode;
   }
@@ -35,7 +37,12 @@ class Modes {
   }
 
   boundary(takes = true): void {
-    const state = { entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } } as never;
+    const state = partial<BoundaryState>({
+      entries: [],
+      continue: false,
+      outcome: "completed",
+      context: { contextEntries: [] },
+    });
     const answer = this.#host.boundary.write({ hook: "turn_end", state, ctx: this.branch.context });
     const drafts = (answer as { entries: readonly object[] } | undefined)?.entries ?? [];
     if (takes) for (const draft of drafts) this.branch.add({ ...draft });

@@ -2,11 +2,12 @@ import type { ExtensionContext, SessionBeforeCompactEvent } from "@earendil-work
 import { describe, expect, test } from "vitest";
 import type { SeenEntry } from "../../../../context/parts/compaction/cut.ts";
 import { coveredPrefix, cutAround, shownEntries } from "../../../../context/pruning/native/covered.ts";
-import { NativeCompaction } from "../../../../context/pruning/native/native-compaction.ts";
-import type { Block, BlockTree, PruningContext, Usage } from "../../../../context/pruning/pruning-context.ts";
+import { NativeCompaction, SummaryFailures } from "../../../../context/pruning/native/native-compaction.ts";
+import type { Block, BlockTree, PruningServices, Usage } from "../../../../context/pruning/pruning-services.ts";
 import type { AgentMessage, SessionEntry } from "../../../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import { unchecked } from "../../../helpers/partial.ts";
 import { Branch } from "./branch.ts";
 
 /** An entry of so many tokens. */
@@ -140,12 +141,12 @@ function stand({
     },
     isUnanswered: never,
     recall: { missing: () => undefined },
-    config: () => defaultOptimisation,
+    compaction: () => defaultOptimisation.compaction,
     pi: { appendEntry: (customType: string, data: unknown) => branch.add({ type: "custom", customType, data }) },
     fault: (_where: string, thrown: unknown) => {
       throw thrown;
     },
-  } as unknown as PruningContext;
+  } as unknown as PruningServices;
   const ctx = {
     model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },
     sessionManager: {
@@ -173,7 +174,7 @@ function stand({
       },
     },
   } as unknown as ExtensionContext;
-  return { native: new NativeCompaction(host), ctx, asked, allowed, shown, branch };
+  return { native: new NativeCompaction(host, new SummaryFailures(host)), ctx, asked, allowed, shown, branch };
 }
 
 function event(
@@ -279,7 +280,7 @@ describe("pi's own compaction", () => {
   test("keeps a block whole that pi would have cut through", async () => {
     const { native, ctx } = stand({ tree, fromBlocks: false, window: 5_000, answer: "Short." });
     const preparation = { tokensBefore: 8_000, firstKeptEntryId: "a2", settings: { reserveTokens: 2_000 } };
-    const through = event("manual", { preparation: preparation as never });
+    const through = event("manual", { preparation: unchecked(preparation) });
     expect(await native.beforePis(through, ctx)).toMatchObject({ compaction: { firstKeptEntryId: "u2" } });
   });
 

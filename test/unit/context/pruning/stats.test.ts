@@ -1,4 +1,6 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
+import type { AuditMemory } from "../../../../context/parts/cache/auditor.ts";
 import { CacheLedger } from "../../../../context/parts/cache/cache-ledger.ts";
 import { recordData } from "../../../../context/parts/recall/record.ts";
 import { RecallRegistry } from "../../../../context/parts/recall/registry.ts";
@@ -7,6 +9,7 @@ import type { BlockRecord } from "../../../../context/pruning/record.ts";
 import { createStats } from "../../../../context/pruning/stats.ts";
 import { BoundaryWriter } from "../../../../extension/boundary.ts";
 import { PruningStats } from "../../../../protocol/pruning/report.ts";
+import { partial, unchecked } from "../../../helpers/partial.ts";
 import { Branch } from "./branch.ts";
 
 const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
@@ -25,7 +28,7 @@ const removed = (part: string, number: number, tokens: number, entryId = "e1") =
 /** The counts of a session of these entries. */
 function counting(branch: Branch, ledger?: CacheLedger, sessionId = "s1") {
   const registry = new RecallRegistry();
-  const memory = { audit: ledger === undefined ? undefined : { ledger, sessionId } };
+  const audit = { value: ledger === undefined ? undefined : partial<AuditMemory>({ ledger, sessionId }) };
   const boundary = new BoundaryWriter((_where, thrown) => {
     throw thrown;
   });
@@ -42,15 +45,14 @@ function counting(branch: Branch, ledger?: CacheLedger, sessionId = "s1") {
     blocks: { on: () => ({ active, all: [b1, ...active], find: (id: string) => (id === "b1" ? b1 : undefined) }) },
     estimator: { text: (text: string) => text.length },
     pi: { getAllTools: () => [] },
-    memory,
     boundary,
   };
-  const losses = createCacheLosses(host as never);
-  const stats = createStats(host as never, { section: () => "four", echoes: () => 2, losses });
-  const ctx = { sessionManager: managerOf(branch), model: { cost } } as never;
+  const losses = createCacheLosses(unchecked(host), audit);
+  const stats = createStats(unchecked(host), { section: () => "four", echoes: () => 2, losses });
+  const ctx = partial<ExtensionContext>({ sessionManager: managerOf(branch), model: { cost } });
   return {
     stats: () => stats(ctx),
-    boundary: () => boundary.write({ hook: "turn_end", state: { entries: [], continue: false } as never, ctx }),
+    boundary: () => boundary.write({ hook: "turn_end", state: partial({ entries: [], continue: false }), ctx }),
   };
 }
 
@@ -101,7 +103,7 @@ test("what the cache has lost by us is measured, and what another process has me
   const branch = new Branch();
   branch.user("Go on.");
   const lose = (ledger: CacheLedger, cause: string, missedTokens: number): void =>
-    ledger.broken({ cause, missedTokens, missedUsd: 0.5 } as never);
+    ledger.broken(partial({ cause, missedTokens, missedUsd: 0.5 }));
   const one = new CacheLedger();
   lose(one, "edit:deduplication", 1_000);
   lose(one, "edit:pruning", 200);
@@ -112,7 +114,7 @@ test("what the cache has lost by us is measured, and what another process has me
   expect(before.stats().cache).toEqual(cache);
   const answer = before.boundary() as { readonly entries: readonly object[] };
   expect(answer.entries).toHaveLength(1);
-  branch.add(answer.entries[0] as never);
+  branch.add(unchecked(answer.entries[0]));
   expect(before.boundary()).toBeUndefined();
   expect(before.stats().cache).toEqual(cache);
   const two = new CacheLedger();

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import type { GivenMessageIds } from "../../../../context/pruning/ids.ts";
 import { addStrip, stripped, strippedArguments } from "../../../../context/pruning/strip.ts";
 import { tagOf, withoutLastTag, withoutTags } from "../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
+import { partial } from "../../../helpers/partial.ts";
 import { fakeContext, fakeHost } from "../fake-host.ts";
 
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
@@ -106,13 +108,13 @@ test("a signed call is stored as it was made, and done without the tags", () => 
   const ctx = fakeContext();
   const host = fakeHost(ctx);
   let count = 0;
-  const ids = {
+  const ids = partial<GivenMessageIds>({
     entryOf: (id: string) => (id === "m001" ? "e1" : undefined),
     removed: (tags: number) => {
       count += tags;
     },
-  } as never;
-  addStrip({ ...host, off: () => undefined, ids, blocks: { nextId: () => "b3" } as never });
+  });
+  addStrip({ ...host, off: () => undefined, ids, blocks: partial({ nextId: () => "b3" }) });
   const message = said(signed, text(`${tagOf("b2")}a${tagOf("b3")}`));
   const kept = { ...message, content: [signed, text(`a${tagOf("b3")}`)] };
   expect(host.pipeline.run("message_end", message, ctx)).toEqual(kept);
@@ -126,8 +128,11 @@ test("a signed call is stored as it was made, and done without the tags", () => 
 test("signed calls that were never made do not keep tags in those of later runs", () => {
   const ctx = fakeContext();
   const host = fakeHost(ctx);
-  const ids = { entryOf: (id: string) => (id === "m001" ? "e1" : undefined), removed: () => undefined } as never;
-  addStrip({ ...host, off: () => undefined, ids, blocks: { nextId: () => "b1" } as never });
+  const ids = partial<GivenMessageIds>({
+    entryOf: (id: string) => (id === "m001" ? "e1" : undefined),
+    removed: () => undefined,
+  });
+  addStrip({ ...host, off: () => undefined, ids, blocks: partial({ nextId: () => "b1" }) });
   const signed = (id: string) => toolCall("write", { content: tagOf("m001") }, { id, thoughtSignature: "s" });
   const aborted = Array.from({ length: 1_000 }, (_, at) => signed(`aborted${at}`));
   host.pipeline.run("message_end", said(...aborted), ctx);

@@ -1,7 +1,8 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { createSwitch } from "../../../../context/pruning/switch.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { partial } from "../../../helpers/partial.ts";
 import { fakeContext, fakeHost } from "../fake-host.ts";
 
 interface Case {
@@ -34,7 +35,7 @@ test.for(cases)(
   ({ config, active = ["read", "compress"], conflict, forced, off }) => {
     const ctx: ExtensionContext = fakeContext();
     const host = fakeHost(ctx);
-    const pi = { getActiveTools: () => [...active] } as never;
+    const pi = partial<ExtensionAPI>({ getActiveTools: () => [...active] });
     const made = createSwitch({ ...host, pi }, () => ({ ...defaultPruning, enabled: true, ...config }));
     if (conflict !== undefined) made.conflict(conflict);
     const systemPromptOptions: { forceSystemPrompt?: string } = {};

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import type { TokenEstimator } from "../../../../context/parts/estimator/estimator.ts";
 import { WindowUsage } from "../../../../context/pruning/usage.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import { partial, unchecked } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
@@ -18,16 +20,16 @@ class Window {
   constructor() {
     this.branch.window = 1_000;
     const rendered = (messages: readonly AgentMessage[]) => messages.flatMap((message) => this.#rendered(message));
-    const estimator = {
+    const estimator = partial<TokenEstimator>({
       message: (message: AgentMessage) => textOf(message).length,
       request: (messages: readonly AgentMessage[]) => messages.reduce((sum, one) => sum + textOf(one).length, 0),
       context: () => this.#context(),
-    } as never;
+    });
     const host = {
       ...this.#host,
       estimator,
       pruning: () => ({ ...defaultPruning, enabled: true }),
-      config: () => defaultOptimisation,
+      compaction: () => defaultOptimisation.compaction,
       off: () => (this.isOff ? "Off." : undefined),
       blocks: { rendered },
     };
@@ -53,7 +55,7 @@ class Window {
       usage: { input, output: reports ? answer.length : 0, cacheRead: 0, cacheWrite: 0 },
       timestamp: 10_000 + this.branch.entries.length,
     };
-    this.#host.pipeline.run("message_end", structuredClone(message) as never, this.branch.context);
+    this.#host.pipeline.run("message_end", unchecked(structuredClone(message)), this.branch.context);
     this.branch.message(message);
   }
 

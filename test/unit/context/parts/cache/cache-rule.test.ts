@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createCacheRule, decideByRule, type RuleFacts } from "../../../../../context/parts/cache/cache-rule.ts";
 import { cacheLifetimeMs, cachePrices, missCost } from "../../../../../context/parts/cache/prices.ts";
-import { emptyMemory } from "../../../../../extension/memory.ts";
 import { defaultOptimisation } from "../../../../../protocol/optimisation/config.ts";
 import { Branch } from "./branch.ts";
 
@@ -66,8 +65,7 @@ test("a cache lives as long as pi has it kept", () => {
 
 function rule(masking: Partial<typeof defaultOptimisation.masking> = {}) {
   const optimisation = { ...defaultOptimisation, masking: { ...defaultOptimisation.masking, ...masking } };
-  const memory = { ...emptyMemory(), parts: { optimisation, spillDirectory: "/spill", labels: {} } };
-  return createCacheRule({ memory });
+  return createCacheRule({ config: () => optimisation, audit: { value: undefined } });
 }
 
 test("the cache is warm behind an answer, and cold for another model, behind its lifetime, a compaction or on another branch", () => {

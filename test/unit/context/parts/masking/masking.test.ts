@@ -1,38 +1,42 @@
 import { expect, test } from "vitest";
 import { addMasking } from "../../../../../context/parts/masking/masking.ts";
-import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
+import type { RecallRegistry } from "../../../../../context/parts/recall/registry.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
+import { partial, unchecked } from "../../../../helpers/partial.ts";
+import { fakeStatus } from "../../fake-host.ts";
 
 type Contributor = (boundary: object) => { readonly drafts: readonly { readonly type: string }[] } | undefined;
 
 /** The part with as many free numbers, at a boundary with three old outputs. */
 function masked(numbers: number) {
-  const degraded: string[] = [];
+  const status = fakeStatus();
   const changed: string[] = [];
   let left = numbers;
   let contributor: Contributor | undefined;
-  const host = {
-    recall: {
-      need: () => {},
-      missing: () => undefined,
-      registry: { ofEntry: () => [], reserve: () => (left-- > 0 ? numbers - left : undefined) },
-    },
-    config: () => resolveOptimisation({ masking: { enabled: true, afterTurns: 1, protectTokens: 0 } }),
-    boundary: {
-      contribute: (_name: string, given: Contributor): void => {
-        contributor = given;
-      },
-      isProtected: () => false,
-    },
-    entries: { need: () => {} },
-    pipeline: { use: () => {} },
-    inspect: () => {},
-    estimator: { message: (message: unknown) => JSON.stringify(message).length },
-    cacheRule: { decide: () => ({ act: true }), changed: (_: string, ids: readonly string[]) => changed.push(...ids) },
-    degraded: (_part: string, reason: string) => void degraded.push(reason),
-    restored: () => {},
+  const recall = {
+    need: () => {},
+    missing: () => undefined,
+    registry: partial<RecallRegistry>({
+      ofEntry: () => [],
+      reserve: () => (left-- > 0 ? numbers - left : undefined),
+    }),
   };
-  addMasking(host as unknown as PartContext);
+  const boundary = {
+    contribute: (_name: string, given: Contributor): void => {
+      contributor = given;
+    },
+    isProtected: () => false,
+  };
+  addMasking(unchecked({ boundary }), {
+    config: () => resolveOptimisation({ masking: { enabled: true, afterTurns: 1, protectTokens: 0 } }).masking,
+    recall: partial(recall),
+    estimator: { message: (message) => JSON.stringify(message).length },
+    cacheRule: {
+      decide: () => ({ act: true, why: "saves", costUsd: 0, savedUsdPerRequest: 0 }),
+      changed: (_part, ids) => void changed.push(...ids),
+    },
+    status,
+  });
   const messages = [
     ...["t1", "t2", "t3"].map((id) => ({ id, role: "toolResult", toolName: "read", toolCallId: id, text: "x" })),
     { id: "a1", role: "assistant", text: "" },
@@ -45,7 +49,7 @@ function masked(numbers: number) {
   });
   const ctx = { model: { contextWindow: 200_000 }, sessionManager: {} };
   const wish = contributor?.({ state: { context: { contextEntries } }, ctx });
-  return { wish, degraded, changed };
+  return { wish, degraded: status.reasons, changed };
 }
 
 test("without a number that could recall it nothing is masked or written, and that is told", () => {

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ContextFiles } from "../../../../../context/parts/prompt/context-files.ts";
 import { type ContextFile, renderContextFiles } from "../../../../../context/parts/prompt/project-context.ts";
-import { hashOf, PromptRecord } from "../../../../../context/parts/prompt/record.ts";
-import { StartConfig } from "../../../../../context/parts/prompt/start.ts";
+import { hashOf } from "../../../../../context/parts/prompt/record.ts";
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
 import { FakeSession, head, runOf, user } from "./fake-session.ts";
 
@@ -15,9 +14,9 @@ const dedupe = { contextFiles: { dedupe: true } };
 
 /** The part in a life of a session's extensions. */
 function begin(fake: FakeSession): ContextFiles {
-  const record = new PromptRecord(fake.host);
-  const start = new StartConfig(fake.host);
-  const part = new ContextFiles({ host: fake.host, record, start });
+  const record = fake.record();
+  const start = fake.start();
+  const part = new ContextFiles({ ...fake.needs, record, start });
   record.begin(fake.ctx);
   part.begin();
   start.begin(fake.ctx);
@@ -135,7 +134,7 @@ describe("a section that cannot be read with certainty", () => {
   ])("is sent as it is, and reported: %j", (section) => {
     const fake = new FakeSession(dedupe);
     expect(sent(begin(fake), fake, head({ project_context: section }))).toBe(section);
-    expect(fake.degraded).toEqual([expect.stringContaining("contextFiles: pi writes the context files in a way")]);
+    expect(fake.degraded).toEqual([expect.stringContaining("pi writes the context files in a way")]);
     expect(fake.entries).toEqual([]);
   });
 

@@ -1,20 +1,26 @@
-import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { BeforeAgentStartEvent, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { estimateText } from "../../../../../context/document/estimate.ts";
-import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
+import { configOf } from "../../../../../context/parts/optimisation/part-states.ts";
+import { PromptRecord } from "../../../../../context/parts/prompt/record.ts";
+import { StartConfig } from "../../../../../context/parts/prompt/start.ts";
 import { emptyMemory, type Memory } from "../../../../../extension/memory.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
+import { fakeStatus } from "../../fake-host.ts";
 
-/** A session and a part context that record what parts do to them. */
+/** A session that records what the parts of the prompt do to it. */
 export class FakeSession {
   readonly entries: SessionEntry[] = [];
   /** What the model sees of the session, by `buildSessionProjection`. */
   messages: AgentMessage[] = [];
-  readonly degraded: string[] = [];
+  readonly #status = fakeStatus();
+  readonly degraded = this.#status.reasons;
   readonly faults: string[] = [];
   readonly memory: Memory = emptyMemory();
-  readonly host: PartContext;
+  /** What the parts of the prompt need. */
+  readonly needs;
   readonly ctx: ExtensionContext;
   commands: { readonly name: string; readonly path: string }[] = [];
   activeTools: readonly string[] = [];
@@ -44,16 +50,22 @@ export class FakeSession {
       buildSessionProjection: () => ({ entries: [{ messages: this.messages }] }),
     };
     this.ctx = { cwd, sessionManager } as unknown as ExtensionContext;
-    this.host = {
-      pi,
-      memory: this.memory,
-      context: () => (this.isBegun ? this.ctx : undefined),
-      config: () => this.memory.parts?.optimisation,
+    this.needs = {
+      pi: unchecked<ExtensionAPI>(pi),
+      config: () => configOf(this.memory),
       estimator: { text: estimateText },
-      degraded: (part: string, reason: string) => void this.degraded.push(`${part}: ${reason}`),
-      restored: () => {},
-      fault: (where: string) => void this.faults.push(where),
-    } as unknown as PartContext;
+      status: this.#status,
+    };
+  }
+
+  record(): PromptRecord {
+    const fault = (where: string): void => void this.faults.push(where);
+    return new PromptRecord({ pi: this.needs.pi, isReadOnly: () => this.memory.isOnlyAsked, fault });
+  }
+
+  start(): StartConfig {
+    const { config } = this.needs;
+    return new StartConfig({ config, labels: () => this.memory.parts?.labels ?? {}, isLate: this.isBegun });
   }
 
   configure(optimisation: OptimisationOptions, labels: Readonly<Record<string, string>> = {}): void {

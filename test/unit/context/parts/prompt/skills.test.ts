@@ -3,12 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { maxPrefetchChars, Prefetch } from "../../../../../context/parts/prompt/prefetch.ts";
-import { PromptRecord } from "../../../../../context/parts/prompt/record.ts";
 import { maxSkillBytes, SkillFiles } from "../../../../../context/parts/prompt/skill-files.ts";
 import { skillTool } from "../../../../../context/parts/prompt/skill-tool.ts";
 import { Skills } from "../../../../../context/parts/prompt/skills.ts";
-import { StartConfig } from "../../../../../context/parts/prompt/start.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
 import { FakeSession, head, runOf, user } from "./fake-session.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skills-"));
@@ -26,11 +25,12 @@ function begin(optimisation: OptimisationOptions["skills"]) {
   const fake = new FakeSession({ skills: { enabled: true, ...optimisation } });
   const skill = writeSkill("review", body);
   fake.commands = [skill];
-  const record = new PromptRecord(fake.host);
-  const start = new StartConfig(fake.host);
-  const files = new SkillFiles(fake.host.pi);
-  const prefetch = new Prefetch(fake.host, record, files);
-  const skills = new Skills({ host: fake.host, files, prefetch, start });
+  const record = fake.record();
+  const start = fake.start();
+  const { pi, config, estimator, status } = fake.needs;
+  const files = new SkillFiles(pi);
+  const prefetch = new Prefetch(status, record, files);
+  const skills = new Skills({ pi, config: () => config().skills, estimator, files, prefetch, start });
   const whole = `<skill name="review" location="${skill.path}">\nReferences are relative to ${root}.\n\n${body}\n</skill>`;
   const input = (text: string, source: "rpc" | "extension" | "interactive" = "rpc"): string | undefined => {
     const result = skills.input({ type: "input", text, source }, fake.ctx);
@@ -135,7 +135,7 @@ describe("a digest", () => {
 
 describe("the tool", () => {
   const call = async (tool: ReturnType<typeof skillTool>, params: object) =>
-    await tool.execute("c1", params as never, undefined, undefined, undefined as never);
+    await tool.execute("c1", unchecked(params), undefined, undefined, unchecked(undefined));
 
   test("gives the file as it is now, and refuses what is not there by its name", async () => {
     const { files } = begin({ mode: "digest" });
@@ -183,7 +183,7 @@ describe("skills of prefetch", () => {
   test("that are not there are left out, and said to be", () => {
     const of = begin({ prefetch: ["gone"] });
     expect(stage(of)).toBeUndefined();
-    expect(of.fake.degraded).toEqual(['skills: The skill "gone" of prefetch is not here, or cannot be read.']);
+    expect(of.fake.degraded).toEqual(['The skill "gone" of prefetch is not here, or cannot be read.']);
     expect(of.fake.entries).toEqual([]);
   });
 

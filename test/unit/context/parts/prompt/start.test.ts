@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { holds, StartConfig } from "../../../../../context/parts/prompt/start.ts";
+import { holds } from "../../../../../context/parts/prompt/start.ts";
 import { FakeSession } from "./fake-session.ts";
 
 const labels = { area: "web=shop", empty: "" };
@@ -24,7 +24,7 @@ describe("a rule's condition", () => {
 
 test("a session that has had no request takes what is configured at its first one, and keeps it", () => {
   const fake = new FakeSession({ contextFiles: { dedupe: true } });
-  const start = new StartConfig(fake.host);
+  const start = fake.start();
   start.begin(fake.ctx);
   fake.configure({ contextFiles: { budgetTokens: 500 }, skills: { prefetch: ["x"] } });
   expect(start.at(fake.ctx)).toMatchObject({ contextFiles: { dedupe: false, budgetTokens: 500 }, prefetch: ["x"] });
@@ -34,5 +34,5 @@ test("a session that has had no request takes what is configured at its first on
 
 test("skills that are configured and turned off are in no prompt", () => {
   const fake = new FakeSession({ skills: { enabled: false, prefetch: ["x"] } });
-  expect(new StartConfig(fake.host).at(fake.ctx).prefetch).toEqual([]);
+  expect(fake.start().at(fake.ctx).prefetch).toEqual([]);
 });

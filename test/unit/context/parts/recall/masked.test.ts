@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
+import { keptCuts } from "../../../../../context/parts/recall/pending-cuts.ts";
 import { createRecall } from "../../../../../context/parts/recall/recall.ts";
 import { RECALL_MARK, type RecallRecord, recordData } from "../../../../../context/parts/recall/record.ts";
 import { fakeHost } from "../../fake-host.ts";
@@ -31,7 +32,7 @@ test("an output that was recorded again behind a crash is out of the context onc
   const ctx = { sessionManager } as unknown as ExtensionContext;
   const host = fakeHost(ctx);
   const pi = { getAllTools: () => [], registerTool: () => undefined } as unknown as typeof host.pi;
-  const recall = createRecall({ ...host, pi });
+  const recall = createRecall(host, { pi, cuts: keptCuts(host.memory), spillDirectory: () => undefined });
   expect(recall.masked(ctx).map(({ part, tokens }) => [part, tokens])).toEqual([
     ["deduplication", 48],
     ["sizeDecay", 7],

@@ -16,7 +16,7 @@ function cutSession() {
   const appended: unknown[] = [];
   const pi = { ...host.pi, getAllTools: () => [], registerTool: () => {} } as unknown as typeof host.pi;
   Object.assign(pi, { appendEntry: (customType: string, data: unknown) => void appended.push({ customType, data }) });
-  createRecall({ ...host, pi });
+  createRecall(host, { pi, cuts: keptCuts(host.memory), spillDirectory: () => undefined });
   const place = { kind: "spill", sha256: "ab".repeat(32), bytes: 7 } as const;
   const record = { number: 1, part: "toolResults", tool: "read", tokens: 3, place };
   const cut = (): void => {

@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
 import { RecallRegistry } from "../../../../../context/parts/recall/registry.ts";
 import { addToolResults } from "../../../../../context/parts/tool-results/tool-results.ts";
-import { emptyMemory } from "../../../../../extension/memory.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
+import { partial, unchecked } from "../../../../helpers/partial.ts";
+import { fakeStatus } from "../../fake-host.ts";
 
 interface Cut {
   readonly content: readonly { readonly text: string }[];
@@ -27,29 +27,27 @@ afterEach(() => {
 
 /** The part with this directory for the originals. */
 function part(spillDirectory = root) {
-  const degraded: string[] = [];
+  const status = fakeStatus();
   const counted: number[] = [];
   const stages: Stage[] = [];
-  const host = {
-    recall: { need: () => {}, missing: () => undefined, registry: new RecallRegistry() },
-    config: () => resolveOptimisation({ toolResults: { enabled: true } }),
-    memory: { ...emptyMemory(), parts: { spillDirectory } },
+  const use = (_hook: string, _name: string, stage: Stage): void => void stages.push(stage);
+  addToolResults(unchecked({ pipeline: { use } }), {
+    recall: partial({ need: () => {}, missing: () => undefined, registry: new RecallRegistry() }),
+    config: () => resolveOptimisation({ toolResults: { enabled: true } }).toolResults,
+    spillDirectory: () => spillDirectory,
+    cuts: new Map(),
     estimator: {
-      text: (text: string) => {
+      text: (text) => {
         counted.push(text.length);
         return text.length;
       },
     },
-    pipeline: { use: (_hook: string, _name: string, stage: Stage) => void stages.push(stage) },
-    inspect: () => {},
-    degraded: (_part: string, reason: string) => void degraded.push(reason),
-    restored: () => {},
-  };
-  addToolResults(host as unknown as PartContext);
+    status,
+  });
   const ctx = { sessionManager: { getSessionId: () => "s1", getEntries: () => [] } };
   const cut = (text: string, fields: object = {}): Cut | undefined =>
     stages[0]?.({ toolName: "bash", isError: false, content: [{ type: "text", text }], ...fields }, ctx);
-  return { cut, degraded, counted };
+  return { cut, degraded: status.reasons, counted };
 }
 
 function originalOf(cut: Cut | undefined): string {

@@ -1,9 +1,10 @@
-import type { PartContext } from "../../../../../context/parts/optimisation/part-context.ts";
-import { addDynamicTools } from "../../../../../context/parts/tools/dynamic-tools.ts";
+import { addDynamicTools, keptTools } from "../../../../../context/parts/tools/dynamic-tools.ts";
 import type { AnyToolDefinition, Exposure, Loadout, ToolResult } from "../../../../../context/parts/tools/pi-tools.ts";
 import { emptyMemory, type Memory } from "../../../../../extension/memory.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
+import { fakeStatus } from "../../fake-host.ts";
 
 type Handler = (event: unknown, ctx: unknown) => unknown;
 
@@ -29,7 +30,8 @@ export interface FakeSessionOptions {
 
 /** The part over a pi that is nothing but its list of tools, as that was measured. */
 export class FakeSession {
-  readonly degraded: string[] = [];
+  readonly #status = fakeStatus();
+  readonly degraded = this.#status.reasons;
   readonly appended: { readonly customType: string; readonly data: unknown }[];
   readonly memory: Memory;
   /** How often the active set was set. */
@@ -40,7 +42,6 @@ export class FakeSession {
   readonly #tools = new Map<string, Registered>();
   #active: string[] = [];
   readonly #handlers = new Map<string, Handler>();
-  #report: (ctx: unknown) => unknown = () => undefined;
   #resolved: { readonly of: unknown; readonly config: ReturnType<typeof resolveOptimisation> } | undefined;
 
   constructor({
@@ -65,7 +66,7 @@ export class FakeSession {
         if (active === true && !this.#active.includes(tool.name)) this.#active.push(tool.name);
       }
     }
-    addDynamicTools(this.#session());
+    this.#add();
   }
 
   get active(): readonly string[] {
@@ -123,7 +124,7 @@ export class FakeSession {
   }
 
   report(): { readonly savedTokens: number; readonly figures: Readonly<Record<string, unknown>> } {
-    return this.#report(this.ctx) as never;
+    return unchecked(this.#status.report(unchecked(this.ctx)));
   }
 
   /** Calls one of the tools, and gives the text of what it says or throws. */
@@ -140,7 +141,7 @@ export class FakeSession {
     };
     const ctx = { ...this.ctx, ...(this.#isNew ? { executeTool } : {}) };
     try {
-      const { content } = await execute("call", params as never, undefined, undefined, ctx as never);
+      const { content } = await execute("call", unchecked(params), undefined, undefined, unchecked(ctx));
       return content.map((block) => (block.type === "text" ? block.text : "image")).join("\n");
     } catch (thrown) {
       return `! ${(thrown as Error).message}`;
@@ -160,40 +161,38 @@ export class FakeSession {
     },
   };
 
-  #session(): PartContext {
+  #add(): void {
+    const pi = {
+      registerTool: (definition: AnyToolDefinition) => this.register(definition),
+      getAllTools: () =>
+        [...this.#tools.values()].map(({ name, definition }) => ({
+          name,
+          description: `Does what ${name} does.`,
+          parameters: { type: "object", properties: { text: { type: "string" } } },
+          ...definition,
+          ...(this.#isNew ? { exposure: definition.exposure ?? "direct" } : { exposure: undefined }),
+        })),
+      getActiveTools: () => [...this.#active],
+      setActiveTools: (names: readonly string[]) => this.setActive(names),
+      appendEntry: (customType: string, data: unknown) => this.appended.push({ customType, data }),
+    };
     const session = {
-      memory: this.memory,
-      pi: {
-        registerTool: (definition: AnyToolDefinition) => this.register(definition),
-        getAllTools: () =>
-          [...this.#tools.values()].map(({ name, definition }) => ({
-            name,
-            description: `Does what ${name} does.`,
-            parameters: { type: "object", properties: { text: { type: "string" } } },
-            ...definition,
-            ...(this.#isNew ? { exposure: definition.exposure ?? "direct" } : { exposure: undefined }),
-          })),
-        getActiveTools: () => [...this.#active],
-        setActiveTools: (names: readonly string[]) => this.setActive(names),
-        appendEntry: (customType: string, data: unknown) => this.appended.push({ customType, data }),
-      },
+      onSession: (begun: (ctx: unknown) => void) => this.#handlers.set("session", (_event, ctx) => begun(ctx)),
+      on: (_part: string, event: string, handler: Handler) => this.#handlers.set(event, handler),
+    };
+    addDynamicTools(unchecked(session), {
+      pi: unchecked(pi),
       config: () => {
         if (this.#resolved?.of !== this.config) {
           this.#resolved = { of: this.config, config: resolveOptimisation({ dynamicTools: this.config }) };
         }
-        return this.#resolved.config;
+        return this.#resolved.config.dynamicTools;
       },
-      estimator: { text: (text: string) => Math.ceil(text.length / 4) },
-      onSession: (begun: (ctx: unknown) => void) => this.#handlers.set("session", (_event, ctx) => begun(ctx)),
-      on: (_part: string, event: string, handler: Handler) => this.#handlers.set(event, handler),
-      inspect: (_part: string, report: (ctx: unknown) => unknown) => {
-        this.#report = report;
-      },
-      degraded: (_part: string, reason: string) => this.degraded.push(reason),
-      restored: () => {},
-      fault: (where: string, thrown: unknown) => this.degraded.push(`${where}: ${String(thrown)}`),
-    };
-    return session as unknown as PartContext;
+      estimator: { text: (text) => Math.ceil(text.length / 4) },
+      taken: keptTools(this.memory),
+      status: this.#status,
+      fault: (where, thrown) => void this.degraded.push(`${where}: ${String(thrown)}`),
+    });
   }
 }
 

@@ -6,6 +6,7 @@ import { ToolIndex } from "../../../../../context/parts/tools/tool-index.ts";
 import { wordsOf } from "../../../../../context/parts/tools/words.ts";
 import { toolCatalogue } from "../../../../fixtures/tool-catalogue.ts";
 import { furtherTasks, toolTasks } from "../../../../fixtures/tool-tasks.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
 
 type Tasks = readonly (readonly [task: string, tool: string])[];
 
@@ -82,7 +83,7 @@ test("schemas that are deep, wide, circular or no schemas are searched as far as
   for (let depth = 0; depth < 10_000; depth += 1) deep = { items: deep };
   const wide = { properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`p${n}`, {}])) };
   for (const parameters of [circular, deep, wide, null, 7, "text", { properties: [1] }, { anyOf: "x" }]) {
-    const made = searchable({ name: "x", description: undefined as never, parameters });
+    const made = searchable({ name: "x", description: unchecked(undefined), parameters });
     expect(made.parameters.length).toBeLessThan(20_000);
   }
 });

@@ -4,11 +4,12 @@ import { blockNewsOf } from "../../../../../context/pruning/block-entries.ts";
 import { BlockLedger } from "../../../../../context/pruning/block-ledger.ts";
 import { createCompressor } from "../../../../../context/pruning/compress/compressor.ts";
 import { compressTool } from "../../../../../context/pruning/compress/tool.ts";
-import type { PruningContext, Usage } from "../../../../../context/pruning/pruning-context.ts";
+import type { PruningServices, Usage } from "../../../../../context/pruning/pruning-services.ts";
 import type { BlocksRecord } from "../../../../../context/pruning/record.ts";
 import { defaultPruning, type PruningConfig } from "../../../../../protocol/pruning/config.ts";
 import type { PruningOptions } from "../../../../../protocol/pruning/options.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
 
 const outputs = ["# Notes", "One.", "Two."];
 const messages = [
@@ -69,7 +70,7 @@ function staged(
       takes: (record: BlocksRecord) => more.isTaken !== false && blockNewsOf(record) !== undefined,
       nextId: (_ctx: unknown, ahead = 0) => `b${2 + ahead}`,
     },
-  } as unknown as PruningContext;
+  } as unknown as PruningServices;
   const compressor = createCompressor(host);
   const compress = (startId: string, endId: string, summary = "Found.", callId: string | undefined = "own") =>
     compressor.compress(
@@ -180,7 +181,7 @@ test("wrong placeholders are refused, put right, or refused once in a run and th
     const one = async (): Promise<string> => {
       const args = tool.prepareArguments?.({ topic: "Looking", ranges });
       try {
-        const { details } = await tool.execute("own", args as never, undefined, undefined, ctx);
+        const { details } = await tool.execute("own", unchecked(args), undefined, undefined, ctx);
         return details.blocks.map(({ body }) => JSON.stringify(body.at(-1))).join("");
       } catch (thrown) {
         return String(thrown).split("\n")[0] ?? "";
@@ -208,7 +209,7 @@ test("a call is told how full the window is then, and a dialog that nobody can a
     const wrongPlaceholders = { isKnown: () => false, seen: () => {} };
     const tool = compressTool({ host, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
     const args = { topic: "Looking", ranges: [{ startId: "m001", endId: "m003", summary: "x".repeat(900) }] };
-    const { content } = await tool.execute("own", args as never, undefined, undefined, ctx);
+    const { content } = await tool.execute("own", unchecked(args), undefined, undefined, ctx);
     return content.map((part) => (part.type === "text" ? part.text : "")).join("");
   };
   const lines = (await run("allow")).split("\n");

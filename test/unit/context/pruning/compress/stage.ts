@@ -1,7 +1,7 @@
 import type { CompressCall } from "../../../../../context/pruning/compress/call.ts";
 import { type Resolution, type ResolveRules, resolve } from "../../../../../context/pruning/compress/resolve.ts";
 import { type View, type ViewEntry, viewOf } from "../../../../../context/pruning/compress/view.ts";
-import type { Block, BlockState, BlockTree, Usage } from "../../../../../context/pruning/pruning-context.ts";
+import type { Block, BlockState, BlockTree, Usage } from "../../../../../context/pruning/pruning-services.ts";
 import type { Segment } from "../../../../../context/pruning/record.ts";
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
 

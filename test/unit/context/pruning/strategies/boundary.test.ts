@@ -2,18 +2,24 @@ import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { recordData, recordedIn } from "../../../../../context/parts/recall/record.ts";
 import { RecallRegistry } from "../../../../../context/parts/recall/registry.ts";
+import type { PruningServices } from "../../../../../context/pruning/pruning-services.ts";
+import { Announcements } from "../../../../../context/pruning/strategies/announcements.ts";
 import { batchOf, replacementsOf } from "../../../../../context/pruning/strategies/batch.ts";
 import { type Call, callsOf } from "../../../../../context/pruning/strategies/calls.ts";
 import { decayed } from "../../../../../context/pruning/strategies/decay.ts";
 import { PendingEdits } from "../../../../../context/pruning/strategies/pending-edits.ts";
 import { planned } from "../../../../../context/pruning/strategies/plan.ts";
+import { search } from "../../../../../context/pruning/strategies/search.ts";
 import { addStrategies } from "../../../../../context/pruning/strategies/strategies.ts";
 import { BoundaryWriter } from "../../../../../extension/boundary.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
+import { partial, unchecked } from "../../../../helpers/partial.ts";
 import { fakeContext, fakeHost } from "../../fake-host.ts";
 import { Branch } from "../branch.ts";
 import { contextOf, long, read, type Step } from "./scene.ts";
+
+type RequestNeed = Parameters<PruningServices["entries"]["need"]>[0];
 
 const tokensOf = (message: AgentMessage): number => JSON.stringify(message).length;
 
@@ -32,7 +38,7 @@ function batch(steps: readonly Step[], { worth = 1, isForced = false, changesFro
     },
   };
   const choice = { removals, context, tokensOf, isHidden: () => false, changesFrom, isForced, isAboveMax };
-  const made = batchOf({ cacheRule: cacheRule as never }, choice, fakeContext());
+  const made = batchOf({ cacheRule: unchecked(cacheRule) }, choice, fakeContext());
   return { ids: made?.freeings.map(({ removal }) => removal.target.entryId), cost: made?.cost, asked };
 }
 
@@ -91,7 +97,7 @@ test("those who want edits are asked in their turn, see what others edit, and on
   writer.contribute("masking", want("masking", edit("e2", "masking")), { edits: "masking" });
   writer.contribute("strategies", want("strategies", edit("e1", "strategies")), { edits: "deduplication" });
   const state = { entries: [], continue: false, context: { contextEntries: [] } };
-  const answer = await writer.write({ hook: "turn_end", state: state as never, ctx });
+  const answer = await writer.write({ hook: "turn_end", state: unchecked(state), ctx });
   expect(seen).toEqual({ strategies: [], masking: ["e1"], decay: ["e1", "e2"] });
   expect(answer?.entries).toEqual([edit("e1", "strategies"), edit("e2", "masking")]);
 });
@@ -106,11 +112,11 @@ function holding(content: unknown, targetId = "t1", data: object = {}) {
     data: { v: 1, edits: [{ targetId, content }], ...data },
   };
   const entries = [...base, held].map((entry, at, all) => ({ ...entry, parentId: all[at - 1]?.id ?? null }));
-  return fakeContext(entries as never);
+  return fakeContext(unchecked(entries));
 }
 
 function pendingOn(content: unknown, targetId?: string, data?: object) {
-  const edits = new PendingEdits({ entries: {} as never, isUnanswered: () => false });
+  const edits = new PendingEdits({ entries: partial({}), isUnanswered: () => false });
   return edits.on(holding(content, targetId, data)).size;
 }
 
@@ -146,37 +152,47 @@ test("a message that is shown edited is still known to be of its entry, whatever
     copied: (copy: AgentMessage, original: AgentMessage) => void known.set(copy, known.get(original) ?? ""),
   };
   const [made] =
-    new PendingEdits({ entries: entries as never, isUnanswered: () => false }).applied([result], ctx) ?? [];
+    new PendingEdits({ entries: unchecked(entries), isUnanswered: () => false }).applied([result], ctx) ?? [];
   expect(made).toEqual({ ...result, content });
   expect(known.get(made as AgentMessage)).toBe("t1");
 });
+
+/** The strategies in manual mode. */
+function strategiesOf(members: Parameters<typeof partial<PruningServices>>[0]) {
+  const services = partial<PruningServices>(members);
+  return addStrategies(services, services, {
+    pending: new PendingEdits(services),
+    told: new Announcements(services),
+    find: (order, scene, ctx) => search(services, order, scene, ctx),
+    isManual: () => true,
+  });
+}
 
 test("while pruning is off, or nobody could recall it, what was swept before is shown whole, and pi gets no edit", async () => {
   const content = [{ type: "text", text: "[read a]" }];
   const ctx = holding(content);
   const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
   const host = fakeHost(ctx);
-  const needs: (() => boolean)[] = [];
+  const needs: RequestNeed[] = [];
   let [off, missing]: (string | undefined)[] = [];
-  addStrategies({
+  strategiesOf({
     ...host,
     off: () => off,
-    isManual: () => true,
     pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
-    recall: { need: () => undefined, addSource: () => undefined, missing: () => missing } as never,
+    recall: partial({ need: () => undefined, addSource: () => undefined, missing: () => missing }),
     entries: {
-      need: (isNeeded: () => boolean) => void needs.push(isNeeded),
+      need: (isNeeded: RequestNeed) => void needs.push(isNeeded),
       entryOf: (message: AgentMessage) => (message === result ? "t1" : undefined),
       copied: () => undefined,
     },
     blocks: { on: () => ({ active: [] }) },
     cacheRule: { changed: () => undefined },
-  } as never);
+  });
   const state = { entries: [], continue: false, context: { contextEntries: [] } };
   const done = async () => ({
     shown: host.pipeline.run("context_with_system", [result], ctx),
-    drafts: (await host.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [],
-    isMapped: needs.some((isNeeded) => (isNeeded as (...given: unknown[]) => boolean)([result], ctx)),
+    drafts: (await host.boundary.write({ hook: "turn_end", state: unchecked(state), ctx }))?.entries ?? [],
+    isMapped: needs.some((isNeeded) => isNeeded([result], ctx)),
   });
   const nothing = { shown: [result], drafts: [], isMapped: false };
   const edit = { type: "context_edit", targetId: "t1", replacement: { content } };
@@ -202,12 +218,12 @@ test("what went for a call of a tool that has no possible name can be recalled",
     if (call === undefined || target === undefined) throw new Error("There is a call.");
     const removal = { kind: "output", strategy: "sweep", target, call } as const;
     const [made] = replacementsOf(
-      { recall: { registry } } as never,
-      { freeings: [{ removal, freed: 9 }] } as never,
+      partial({ recall: { registry } }),
+      partial({ freeings: [{ removal, freed: 9 }] }),
       ctx,
     );
     const data = recordData("sweep", made === undefined ? [] : [made.record], { tokens: 0, usd: 0 });
-    expect(recordedIn({ type: "custom", customType: "pi-rpcd.recall", data } as never)?.records).toHaveLength(1);
+    expect(recordedIn(unchecked({ type: "custom", customType: "pi-rpcd.recall", data }))?.records).toHaveLength(1);
   }
 });
 
@@ -227,11 +243,10 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
   branch.isIdle = false;
   const ctx = branch.context;
   const host = fakeHost(ctx);
-  const sweeper = addStrategies({
+  const sweeper = strategiesOf({
     ...host,
     off: () => undefined,
     usage: () => undefined,
-    isManual: () => true,
     pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
     estimator: { message: (message: AgentMessage) => JSON.stringify(message).length },
     recall: {
@@ -243,7 +258,7 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
     entries: { need: () => undefined },
     blocks: { on: () => ({ active: [] }) },
     cacheRule: { changed: () => undefined, isCold: () => true, decide: () => ({ act: true, costUsd: 0 }) },
-  } as never);
+  });
   expect(sweeper.sweep(1, true, ctx)).toMatchObject({ state: "waiting" });
   const proposed = async () => {
     const contextEntries = branch.messages.map(({ entryId, message }) => ({
@@ -251,7 +266,7 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
       messages: [message],
     }));
     const state = { entries: [], continue: false, context: { contextEntries } };
-    return (await host.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [];
+    return (await host.boundary.write({ hook: "turn_end", state: unchecked(state), ctx }))?.entries ?? [];
   };
   const first = await proposed();
   expect(first).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { planned } from "../../../../../context/pruning/strategies/plan.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
-import { contextOf, edit, entriesOf, long, plan, read, run, write } from "./scene.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
+import { contextOf, edit, entriesOf, long, plan, read, run, write, type Step } from "./scene.ts";
 
 const text = long("a.ts");
 
@@ -89,7 +90,7 @@ test("an output is repeated below only by one that the model sees", () => {
   const context = contextOf(steps);
   const edits = ["t2", "t3"].map((targetId) => ({ sourceEntry: { type: "context_edit", targetId }, messages: [] }));
   const removals = planned({
-    context: [...context, ...(edits as never[])],
+    context: [...context, ...unchecked<never[]>(edits)],
     config: resolvePruning({ enabled: true }),
     cwd: "/project",
     tokensOf: () => 1,
@@ -105,7 +106,7 @@ test("arguments that are huge, deep or no object are compared with nothing, and 
     const step = { tool: "ask", args, output: text };
     expect(entriesOf([step, { ...step, args: { ...args } }])).toEqual([]);
   }
-  const none = { tool: "ask", args: undefined as never, output: text };
+  const none: Step = { tool: "ask", args: unchecked(undefined), output: text };
   expect(entriesOf([none, none])).toEqual([]);
 });
 

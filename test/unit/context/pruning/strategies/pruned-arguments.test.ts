@@ -1,7 +1,9 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { recordData } from "../../../../../context/parts/recall/record.ts";
 import { RecallRegistry } from "../../../../../context/parts/recall/registry.ts";
 import { prunedArguments } from "../../../../../context/pruning/strategies/pruned-arguments.ts";
+import { partial } from "../../../../helpers/partial.ts";
 import { Branch } from "../branch.ts";
 
 const gone = "g".repeat(300);
@@ -28,7 +30,7 @@ test("of a message with two calls what went is recalled, and not what stands the
   const recalled = async (pending?: readonly unknown[]) => {
     const { sessionManager } = branch.context;
     const getBranch = () => [...branch.entries];
-    const ctx = { sessionManager: { ...sessionManager, getBranch } } as never;
+    const ctx = partial<ExtensionContext>({ sessionManager: { ...sessionManager, getBranch } });
     return (await prunedArguments(registry, "r007", ctx, new Map(pending && [[entryId, pending]])))?.text;
   };
   expect(await recalled(content)).toBe(gone);

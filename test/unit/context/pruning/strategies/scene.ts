@@ -3,6 +3,7 @@ import { planned } from "../../../../../context/pruning/strategies/plan.ts";
 import { replacedBy } from "../../../../../context/pruning/strategies/replacement.ts";
 import type { PruningOptions } from "../../../../../protocol/pruning/options.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
+import { partial } from "../../../../helpers/partial.ts";
 
 /** A call of a tool in an answer of its own, or several in one, and what becomes of it. */
 export interface Step {
@@ -47,7 +48,7 @@ export function contextOf(steps: readonly Step[], turnsBehind = 0): ContextEntry
   const entries: ContextEntry[] = [];
   const add = (id: string, message: object): void => {
     const whole = { timestamp: entries.length, ...message };
-    entries.push({ sourceEntry: { type: "message", id, message: whole }, messages: [whole] } as never);
+    entries.push(partial({ sourceEntry: { type: "message", id, message: whole }, messages: [whole] }));
   };
   add("u1", { role: "user", content: "Go on." });
   for (let at = 0; at < steps.length; ) {

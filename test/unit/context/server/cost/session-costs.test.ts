@@ -7,6 +7,7 @@ import { WireError } from "../../../../../protocol/errors.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
 import { createValidator } from "../../../../../protocol/validation.ts";
 import { SessionCosts } from "../../../../../server/context/cost/session-costs.ts";
+import { unchecked } from "../../../../helpers/partial.ts";
 
 const { signal } = new AbortController();
 
@@ -22,8 +23,8 @@ function room({ optimisation, hasPrices = true, file = "/none/session.jsonl", as
   const told: unknown[] = [];
   const configured: OptimisationOptions[] = [];
   const costs = new SessionCosts(
-    { awake: async () => ({}) } as never,
-    {
+    unchecked({ awake: async () => ({}) }),
+    unchecked({
       record: {
         stored: { file, options: { optimisation } },
         hasPrices,
@@ -37,7 +38,7 @@ function room({ optimisation, hasPrices = true, file = "/none/session.jsonl", as
         configuring: { configure: async (given: OptimisationOptions) => void configured.push(given) },
       },
       log: pino({ level: "silent" }),
-    } as never,
+    }),
   );
   return { costs, told, configured };
 }

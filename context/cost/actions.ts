@@ -1,57 +1,54 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../extension/engine-port.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
-import type { CostDesk } from "./desk.ts";
 import type { Checkpoint } from "./fold.ts";
 import { isLabel, type OnBudget } from "./marks.ts";
 import { hasPrices, unpriced } from "./prices.ts";
 import { phaseToEnd, phaseTooMany } from "./refusals.ts";
 import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "./report.ts";
+import type { CostTracker } from "./tracker.ts";
 import { isFields } from "./usage.ts";
 
 /** Actions for clients and the command `/cost`. Each writes one entry. */
-export class CostOrders {
-  readonly #host: PartContext;
-  readonly #desk: CostDesk;
+export class CostActions {
+  readonly #tracker: CostTracker;
 
-  constructor(host: PartContext, desk: CostDesk) {
-    this.#host = host;
-    this.#desk = desk;
+  constructor(tracker: CostTracker) {
+    this.#tracker = tracker;
   }
 
   checkpoint(params: unknown, ctx: ExtensionContext): Checkpoint {
-    const checkpoint = this.#desk.mark({ kind: "checkpoint", label: labelOf(params) }, ctx);
+    const checkpoint = this.#tracker.mark({ kind: "checkpoint", label: labelOf(params) }, ctx);
     return must(checkpoint);
   }
 
   startPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
     const label = labelOf(params);
     const { budgetUsd, rule } = budgetOf(params);
-    const tooMany = phaseTooMany(this.#desk.look(ctx));
+    const tooMany = phaseTooMany(this.#tracker.update(ctx));
     if (tooMany !== undefined) throw new AskRefused(tooMany.refused, tooMany.message);
     if (budgetUsd !== undefined) requirePrices(ctx);
     const budget = budgetUsd === undefined ? undefined : { usd: budgetUsd, ...rule };
-    this.#desk.mark({ kind: "phaseStart", label, ...(budget === undefined ? {} : { budget }) }, ctx);
-    const phase = must(this.#desk.look(ctx).openPhases.at(-1));
-    return { phase: phaseFacts(phase, this.#host.config().cost, Date.now()) };
+    this.#tracker.mark({ kind: "phaseStart", label, ...(budget === undefined ? {} : { budget }) }, ctx);
+    const phase = must(this.#tracker.update(ctx).openPhases.at(-1));
+    return { phase: phaseFacts(phase, this.#tracker.rules, Date.now()) };
   }
 
   endPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
     const wanted = isFields(params) && params["label"] !== undefined ? labelOf(params) : undefined;
-    const phase = phaseToEnd(this.#desk.look(ctx), wanted);
+    const phase = phaseToEnd(this.#tracker.update(ctx), wanted);
     if ("refused" in phase) throw new AskRefused(phase.refused, phase.message);
-    this.#desk.mark({ kind: "phaseEnd", label: phase.label }, ctx);
-    return { phase: phaseFacts(phase, this.#host.config().cost, Date.now()) };
+    this.#tracker.mark({ kind: "phaseEnd", label: phase.label }, ctx);
+    return { phase: phaseFacts(phase, this.#tracker.rules, Date.now()) };
   }
 
   setBudget(params: unknown, ctx: ExtensionContext): { readonly budget: BudgetFacts | null } {
     const { budgetUsd, rule } = budgetOf(params);
     if (budgetUsd !== undefined) requirePrices(ctx);
-    this.#desk.mark({ kind: "budget", usd: budgetUsd ?? null, ...rule }, ctx);
-    this.#desk.checkPrices(ctx);
-    const budget = this.#desk
-      .look(ctx)
-      .budgets(this.#host.config().cost)
+    this.#tracker.mark({ kind: "budget", usd: budgetUsd ?? null, ...rule }, ctx);
+    this.#tracker.checkPrices(ctx);
+    const budget = this.#tracker
+      .update(ctx)
+      .budgets(this.#tracker.rules)
       .find(({ phase }) => phase === undefined);
     return { budget: budget === undefined ? null : budgetFacts(budget) };
   }

@@ -1,6 +1,7 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { HostPort } from "../../extension/engine-port.ts";
 import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
+import type { PartStatus } from "../parts/optimisation/part-states.ts";
 import type { BudgetState } from "./budgets.ts";
 import { COST_CHANNEL } from "./channel.ts";
 import type { Checkpoint, CostFold } from "./fold.ts";
@@ -10,33 +11,41 @@ import { hasPrices, unpriced } from "./prices.ts";
 
 type CostConfig = OptimisationConfig["cost"];
 
+export interface CostNeeds {
+  readonly pi: Pick<ExtensionAPI, "appendEntry" | "events" | "getCommands" | "registerCommand">;
+  readonly config: () => CostConfig;
+  readonly status: PartStatus;
+  readonly notify: HostPort["notify"];
+  readonly fault: HostPort["fault"];
+}
+
 /** Tracks the cost of the session, writes marks, and notifies subscribers. */
-export class CostDesk {
-  readonly #host: PartContext;
+export class CostTracker {
+  readonly #needs: CostNeeds;
   readonly #session = new FoldOfSession();
   /** The configuration last checked against the model's prices. */
   #checked: CostConfig | undefined;
   #newest: Checkpoint | undefined;
   /** Reports that could not be recorded in the session's file, kept so that they are not repeated. */
-  readonly #unkept = new Set<string>();
+  readonly #unrecorded = new Set<string>();
 
-  constructor(host: PartContext) {
-    this.#host = host;
+  constructor(needs: CostNeeds) {
+    this.#needs = needs;
   }
 
   get rules(): CostConfig {
-    return this.#host.config().cost;
+    return this.#needs.config();
   }
 
   sessionStarted(ctx: ExtensionContext): void {
     this.#session.forget();
-    this.#unkept.clear();
-    this.look(ctx);
+    this.#unrecorded.clear();
+    this.update(ctx);
     this.checkPrices(ctx);
   }
 
   /** Reports new checkpoints and reached budgets. */
-  look(ctx: ExtensionContext): CostFold {
+  update(ctx: ExtensionContext): CostFold {
     const fold = this.#read(ctx);
     if (!this.rules.enabled) return fold;
     // The configuration may have changed.
@@ -49,16 +58,16 @@ export class CostDesk {
   ended(what: "turn" | "run", ctx: ExtensionContext): void {
     const { enabled, autoCheckpoint } = this.rules;
     if (!enabled) return;
-    const fold = this.look(ctx);
+    const fold = this.update(ctx);
     if (autoCheckpoint === what && !fold.sinceCheckpoint.isEmpty) this.mark({ kind: "checkpoint", label: what }, ctx);
   }
 
   /** Writes an entry, and returns the checkpoint that it creates. */
   mark(mark: CostMark, ctx: ExtensionContext): Checkpoint | undefined {
     this.#read(ctx);
-    this.#host.pi.appendEntry(COST_MARK_TYPE, markData(mark));
+    this.#needs.pi.appendEntry(COST_MARK_TYPE, markData(mark));
     const before = this.#newest;
-    this.look(ctx);
+    this.update(ctx);
     return this.#newest === before ? undefined : this.#newest;
   }
 
@@ -67,8 +76,8 @@ export class CostDesk {
     this.#checked = this.rules;
     if (!this.rules.enabled) return;
     const budgets = this.#session.read(ctx).fold.budgets(this.rules);
-    if (budgets.length === 0 || hasPrices(ctx)) this.#host.restored("cost");
-    else this.#host.degraded("cost", `price_unknown: ${unpriced(ctx)}`);
+    if (budgets.length === 0 || hasPrices(ctx)) this.#needs.status.restored();
+    else this.#needs.status.degraded(`price_unknown: ${unpriced(ctx)}`);
   }
 
   figures(ctx: ExtensionContext) {
@@ -97,7 +106,7 @@ export class CostDesk {
   }
 
   #checkpointed(checkpoint: Checkpoint): void {
-    const { pi, notify, fault } = this.#host;
+    const { pi, notify, fault } = this.#needs;
     notify("cost/checkpointed", checkpoint);
     try {
       pi.events.emit(COST_CHANNEL, checkpoint.event);
@@ -110,13 +119,13 @@ export class CostDesk {
     const { phase, usd, onBudget, spentUsd, level } = budget;
     if (level === undefined || isTold(budget)) return;
     const key = JSON.stringify([phase?.path, phase?.startedAt, usd, level]);
-    if (this.#unkept.has(key)) return;
+    if (this.#unrecorded.has(key)) return;
     const of = phase === undefined ? {} : { label: phase.label };
     // Written first, so that it is never reported twice.
-    this.#host.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
+    this.#needs.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
     const after = this.#read(ctx).budgets(this.rules);
-    if (after.some((one) => one.phase === phase && !isTold(one))) this.#unkept.add(key);
-    this.#host.notify("cost/budgetReached", {
+    if (after.some((one) => one.phase === phase && !isTold(one))) this.#unrecorded.add(key);
+    this.#needs.notify("cost/budgetReached", {
       scope: phase === undefined ? "session" : "phase",
       ...of,
       budgetUsd: usd,

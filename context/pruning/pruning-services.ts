@@ -1,7 +1,13 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { HostPort } from "../../extension/engine-port.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
+import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
 import type { PruningConfig } from "../../protocol/pruning/config.ts";
-import type { PartContext } from "../parts/optimisation/part-context.ts";
+import type { CacheRule } from "../parts/cache/cache-rule.ts";
+import type { CompactionAdviser } from "../parts/compaction/advice.ts";
+import type { TokenEstimator } from "../parts/estimator/estimator.ts";
+import type { RequestEntries } from "../parts/map/request-entries.ts";
+import type { Recall } from "../parts/recall/recall.ts";
 import type { Mode } from "./mode.ts";
 import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
@@ -85,8 +91,21 @@ export interface Usage {
   readonly min: number;
 }
 
-/** The services that the parts of pruning share. */
-export interface PruningContext extends PartContext {
+/** Services of the optimisation that pruning uses. */
+export interface SharedServices {
+  readonly estimator: TokenEstimator;
+  readonly cacheRule: CacheRule;
+  /** Access to content that was removed from the context. */
+  readonly recall: Recall;
+  /** Maps the messages of a request to entries. */
+  readonly entries: RequestEntries;
+  /** Takes the rendered sizes, for compactions. */
+  readonly advice: CompactionAdviser;
+  readonly compaction: () => OptimisationConfig["compaction"];
+}
+
+/** All services that exist for the parts of pruning. Each part takes only those that it picks. */
+export interface PruningServices extends HostPort, SharedServices {
   /** The current configuration; it can change between two requests. */
   readonly pruning: () => PruningConfig;
   /** Why pruning is off for this request. `undefined`: it is on. */
