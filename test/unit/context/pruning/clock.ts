@@ -1,6 +1,6 @@
 import type { CacheRule } from "../../../../context/parts/cache/cache-rule.ts";
-import type { Mode } from "../../../../context/pruning/mode.ts";
 import { ChangeLog } from "../../../../context/parts/cache/change-log.ts";
+import type { Mode } from "../../../../context/pruning/mode.ts";
 import { createBreaker } from "../../../../context/pruning/nudges/breaker.ts";
 import { addNudges } from "../../../../context/pruning/nudges/nudges.ts";
 import type { NudgeKind } from "../../../../context/pruning/nudges/record.ts";

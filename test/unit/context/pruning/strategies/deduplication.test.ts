@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { planned } from "../../../../../context/pruning/strategies/plan.ts";
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
 import { unchecked } from "../../../../helpers/partial.ts";
-import { contextOf, edit, entriesOf, long, plan, read, run, write, type Step } from "./scene.ts";
+import { contextOf, edit, entriesOf, long, plan, read, run, type Step, write } from "./scene.ts";
 
 const text = long("a.ts");
 
