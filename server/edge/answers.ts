@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { smallAnswerBytes, type Text, textBytes } from "../rpc/answer-text.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
-import type { Shares } from "../rpc/shares.ts";
+import type { Quota } from "../rpc/quota.ts";
 import { grantOf } from "./admission.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { type Refusal, refusal, written } from "./refusal.ts";
@@ -21,7 +21,7 @@ export const jsonHeaders = {
 export interface AnswersOptions {
   readonly limits: Pick<EdgeLimits, "requestTimeoutMs" | "socketWindowBytes">;
   /** The bytes of answers that their peers have not read. */
-  readonly unread: Shares;
+  readonly unread: Quota;
   readonly lane: Dispatcher["lane"];
 }
 

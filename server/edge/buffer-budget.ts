@@ -1,5 +1,5 @@
 import type { Grant } from "../rpc/grant.ts";
-import { isNamed, namedTokensPercent } from "../rpc/shares.ts";
+import { isNamed, namedTokensPercent } from "../rpc/quota.ts";
 
 /** A connection with waiting frames. */
 export interface Holder {

@@ -7,7 +7,7 @@ import { answerText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
-import type { Shares } from "../rpc/shares.ts";
+import type { Quota } from "../rpc/quota.ts";
 import type { Lane } from "../rpc/turns.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Inbound } from "./inbound.ts";
@@ -26,7 +26,7 @@ export interface ConnectionOptions {
   /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
   /** The received bytes that all connections hold. */
-  readonly inbound: Shares;
+  readonly inbound: Quota;
   readonly log: Logger;
 }
 

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
-import type { Shares } from "../rpc/shares.ts";
+import type { Quota } from "../rpc/quota.ts";
 import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { EventStream } from "./event-stream.ts";
@@ -14,7 +14,7 @@ import type { Params } from "./request-params.ts";
 export interface EventStreamsOptions {
   readonly limits: EdgeLimits;
   /** How many streams there may be. */
-  readonly quota: Shares;
+  readonly quota: Quota;
   /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
   readonly lane: Dispatcher["lane"];

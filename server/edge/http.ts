@@ -8,7 +8,7 @@ import { methods, type Result } from "../../protocol/methods.ts";
 import { openApiDocument } from "../../protocol/openapi.ts";
 import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
-import type { Shares } from "../rpc/shares.ts";
+import type { Quota } from "../rpc/quota.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
 import { Answers, jsonHeaders } from "./answers.ts";
@@ -24,7 +24,7 @@ export interface HttpOptions {
   readonly dispatcher: Dispatcher;
   readonly streams: EventStreams;
   /** The bytes of answers that their peers have not read. */
-  readonly unread: Shares;
+  readonly unread: Quota;
   /** The version of the package, for the documents. */
   readonly version: string;
   readonly limits: EdgeLimits;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Grant } from "../rpc/grant.ts";
-import type { Shares } from "../rpc/shares.ts";
+import type { Quota } from "../rpc/quota.ts";
 import { UnfinishedMessage } from "./unfinished-message.ts";
 
 /** Up to this size a connection's incomplete message is not counted, nor are its messages that wait for an answer. */
@@ -9,7 +9,7 @@ const uncountedBytes = 64 * 1024;
 export interface InboundOptions {
   readonly socket: Socket;
   readonly grant: Grant | undefined;
-  readonly quota: Shares;
+  readonly quota: Quota;
   readonly messageTimeoutMs: number;
   /** The quota is full. Called once. */
   readonly onFull: () => void;

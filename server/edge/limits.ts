@@ -1,4 +1,4 @@
-import { namedTokensPercent } from "../rpc/shares.ts";
+import { namedTokensPercent } from "../rpc/quota.ts";
 
 /** The bounds of the edge, each with its unit. */
 export interface EdgeLimits {

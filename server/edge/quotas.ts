@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Shares } from "../rpc/shares.ts";
+import { Quota } from "../rpc/quota.ts";
 import { grantOf } from "./admission.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -7,18 +7,18 @@ import { whenGone } from "./when-gone.ts";
 
 /** The edge's bounds on what all peers have together. Each leaves a part to the main token. */
 export interface Quotas {
-  readonly connections: Shares;
-  readonly eventStreams: Shares;
-  readonly requests: Shares;
-  readonly requestBytes: Shares;
-  readonly unreadBytes: Shares;
-  readonly inboundBytes: Shares;
+  readonly connections: Quota;
+  readonly eventStreams: Quota;
+  readonly requests: Quota;
+  readonly requestBytes: Quota;
+  readonly unreadBytes: Quota;
+  readonly inboundBytes: Quota;
 }
 
 export function createQuotas(limits: EdgeLimits): Quotas {
   const { namedTokensPercent } = limits;
-  const quota = (what: string, max: number, maxPerToken: number): Shares =>
-    new Shares({ what, max, maxPerToken, namedTokensPercent });
+  const quota = (what: string, max: number, maxPerToken: number): Quota =>
+    new Quota({ what, max, maxPerToken, namedTokensPercent });
   return {
     connections: quota("connections", limits.maxConnections, limits.maxConnectionsPerToken),
     eventStreams: quota("streams of events", limits.maxEventStreams, limits.maxEventStreamsPerToken),

@@ -7,7 +7,7 @@ import { keepBatch, smallAnswerBytes, type Text, textBytes, textOf } from "./ans
 import type { OpenCall } from "./call.ts";
 import { errorObject } from "./errors.ts";
 import type { Grant } from "./grant.ts";
-import type { Shares } from "./shares.ts";
+import type { Quota } from "./quota.ts";
 
 export interface BatchLimits {
   /** All answers of one batch. A single one may be longer; a small one is always sent. */
@@ -23,7 +23,7 @@ export interface BatchAnswersOptions {
   readonly length: number;
   readonly limits: BatchLimits;
   /** The budget of all batches. */
-  readonly shares: Shares;
+  readonly quota: Quota;
   readonly grant: Grant | undefined;
   readonly log: Logger;
 }
@@ -106,13 +106,13 @@ export class BatchAnswers {
 
   /** Returns the memory of the answers to the budget. */
   release(): void {
-    this.#options.shares.add(this.#options.grant, -this.#bytes);
+    this.#options.quota.add(this.#options.grant, -this.#bytes);
     this.#bytes = 0;
   }
 
   #give(place: number, answer: RpcResponse, text: Text, length: number): void {
     this.#bytes += length;
-    this.#options.shares.add(this.#options.grant, length);
+    this.#options.quota.add(this.#options.grant, length);
     this.#answers[place] = answer;
     // As bytes a waiting text is outside the heap, so that the garbage collector does not copy it.
     this.#texts[place] = typeof text === "string" && length > minBytesOutsideHeap ? [Buffer.from(text)] : text;
@@ -131,9 +131,9 @@ export class BatchAnswers {
   }
 
   #noRoom(length: number): WireError | undefined {
-    const { limits, shares, grant } = this.#options;
+    const { limits, quota, grant } = this.#options;
     const { maxBatchAnswerBytes } = limits;
-    if (this.#bytes === 0 || this.#bytes + length <= maxBatchAnswerBytes) return shares.refusal(grant, length);
+    if (this.#bytes === 0 || this.#bytes + length <= maxBatchAnswerBytes) return quota.refusal(grant, length);
     const why = `The answers of the batch are longer than ${maxBatchAnswerBytes} bytes: call this method alone.`;
     return new WireError("too_large", why, { maxBatchAnswerBytes });
   }

@@ -9,7 +9,7 @@ import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
 import { createInvoke, type InvocationOptions, type Invoke, methodNotFound } from "./invocation.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
-import { namedTokensPercent, Shares } from "./shares.ts";
+import { namedTokensPercent, Quota } from "./quota.ts";
 import { type Lane, Turns } from "./turns.ts";
 
 export interface DispatcherLimits extends JsonLimits, BatchLimits {
@@ -77,13 +77,13 @@ export interface Dispatcher {
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const limits = { ...defaultDispatcherLimits, ...options.limits };
   const invoke = createInvoke(options);
-  const calls = new Shares({
+  const calls = new Quota({
     what: `bytes of open calls (${callBytes} each, and their texts)`,
     max: limits.maxCallBytes,
     maxPerToken: limits.maxCallBytesPerToken,
     namedTokensPercent,
   });
-  const batches = new Shares({
+  const batches = new Quota({
     what: "bytes of answers to incomplete batches",
     max: limits.maxBatchBytes,
     maxPerToken: limits.maxBatchBytesPerToken,
@@ -128,9 +128,9 @@ interface ConversationOptions {
   readonly invoke: Invoke;
   readonly limits: DispatcherLimits;
   /** The memory of the open calls of all conversations. */
-  readonly calls: Shares;
+  readonly calls: Quota;
   /** The memory of the answers to incomplete batches. */
-  readonly batches: Shares;
+  readonly batches: Quota;
   readonly lane: Lane;
   readonly log: Logger;
   readonly peer: Peer | undefined;
@@ -288,7 +288,7 @@ class DispatcherConversation implements Conversation {
       const why = `A batch may have at most ${maxBatchLength} requests.`;
       return failure(null, new WireError("invalid_request", why, { maxBatchLength }));
     }
-    const answers = new BatchAnswers({ length, limits, shares: batches, grant, log });
+    const answers = new BatchAnswers({ length, limits, quota: batches, grant, log });
     let counted = 0;
     const begin = (value: unknown, place: number): Promise<RpcResponse | undefined> | RpcResponse | undefined => {
       const noRoom = full ?? calls.refusal(grant, callBytes);

@@ -4,7 +4,7 @@ import type { SubscribeOptions } from "../../log/journal.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import { type Call, type HandlersOf, type Peer, peerOf } from "../call.ts";
-import { namedTokensPercent, Shares } from "../shares.ts";
+import { namedTokensPercent, Quota } from "../quota.ts";
 
 export interface SubscriptionLimits {
   /** Of all connections. */
@@ -17,7 +17,7 @@ export function subscriptionHandlers(
   registry: Registry,
   { maxSubscriptions: max, maxSubscriptionsPerToken: maxPerToken }: SubscriptionLimits,
 ): HandlersOf<typeof subscriptionMethods> {
-  const held = new Shares({ what: "subscriptions", max, maxPerToken, namedTokensPercent });
+  const held = new Quota({ what: "subscriptions", max, maxPerToken, namedTokensPercent });
   const isKnown = ({ journal }: Session, peer: Peer): boolean => journal.subscriptions.has(peer.id);
   const requireRoom = (session: Session, peer: Peer, { grant }: Call): void => {
     const full = isKnown(session, peer) ? undefined : held.refusal(grant, 1);

@@ -5,7 +5,7 @@ import type { Grant } from "./grant.ts";
 /** Default share of all named tokens in a limit, in percent. */
 export const namedTokensPercent = 75;
 
-export interface SharesOptions {
+export interface QuotaOptions {
   /** The counted thing, as it follows a number: "streams of events". */
   readonly what: string;
   readonly max: number;
@@ -19,8 +19,8 @@ export interface SharesOptions {
  * A limit that all tokens share, so that no named token can use it up, nor can all of them together. A token that holds
  * nothing gets one thing of any size, unless other tokens have reached the limit.
  */
-export class Shares {
-  readonly #options: SharesOptions;
+export class Quota {
+  readonly #options: QuotaOptions;
   readonly #maxNamed: number;
   readonly #byToken = new Map<Grant, number>();
   /** Errors are created once: creating one takes longer than the rest of a refused call. */
@@ -30,7 +30,7 @@ export class Shares {
   #all = 0;
   #named = 0;
 
-  constructor(options: SharesOptions) {
+  constructor(options: QuotaOptions) {
     this.#options = options;
     this.#maxNamed = Math.floor((options.max * options.namedTokensPercent) / 100);
     this.#fullForAll = this.#full(options.max, "all tokens");

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import { capabilities } from "../../../protocol/capability.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
-import { Shares } from "../../../server/rpc/shares.ts";
+import { Quota } from "../../../server/rpc/quota.ts";
 import { authorization, http, isUsable, json, startEdge, token } from "../../helpers/edge.ts";
 import { mainGrant } from "../../helpers/tokens.ts";
 import { rawSocket } from "./raw-socket.ts";
@@ -114,15 +114,15 @@ describe("what a named token has of HTTP", () => {
 
 test("each token has its share, all named ones together leave the rest to the main one, and what is given back is there again", () => {
   const [one, other] = [grants.get("guest"), grants.get("other")];
-  const shares = new Shares({ what: "things", max: 8, maxPerToken: 4, namedTokensPercent: 75 });
-  shares.add(one, 4);
-  expect(shares.refusal(one, 1)?.message).toBe('4 things is the limit of the token "guest".');
-  expect(shares.refusal(other, 2)).toBeUndefined();
-  shares.add(other, 2);
-  expect(shares.refusal(other, 1)?.message).toBe("6 things is the limit of all named tokens.");
-  expect(shares.refusal(mainGrant, 2)).toBeUndefined();
-  shares.add(mainGrant, 2);
-  expect(shares.refusal(mainGrant, 1)?.message).toBe("8 things is the limit of all tokens.");
-  shares.add(one, -4);
-  expect(shares.refusal(one, 4)).toBeUndefined();
+  const quota = new Quota({ what: "things", max: 8, maxPerToken: 4, namedTokensPercent: 75 });
+  quota.add(one, 4);
+  expect(quota.refusal(one, 1)?.message).toBe('4 things is the limit of the token "guest".');
+  expect(quota.refusal(other, 2)).toBeUndefined();
+  quota.add(other, 2);
+  expect(quota.refusal(other, 1)?.message).toBe("6 things is the limit of all named tokens.");
+  expect(quota.refusal(mainGrant, 2)).toBeUndefined();
+  quota.add(mainGrant, 2);
+  expect(quota.refusal(mainGrant, 1)?.message).toBe("8 things is the limit of all tokens.");
+  quota.add(one, -4);
+  expect(quota.refusal(one, 4)).toBeUndefined();
 });
