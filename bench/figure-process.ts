@@ -6,7 +6,7 @@ import { figures, isFigureName } from "./figures.ts";
 import type { Figure, Measured } from "./lib/figure.ts";
 
 // Measures one figure in this process and writes the result to stdout as JSON. Started by main.ts.
-const [name = "", dist = "", repetitions = "", pinned = ""] = process.argv.slice(2);
+const [name = "", dist = "", repetitions = ""] = process.argv.slice(2);
 if (!isFigureName(name)) throw new Error(`Unknown figure "${name}".`);
 
 const figure: Figure = figures[name];
@@ -20,7 +20,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 let measured: Measured;
 try {
-  const setting = { dist, directory, repetitions: Number(repetitions), pinned: pinned === "pinned" };
+  const setting = { dist, directory, repetitions: Number(repetitions) };
   measured = await figure.measure(setting, resources);
 } finally {
   await resources.release();

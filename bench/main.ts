@@ -52,25 +52,12 @@ async function build(): Promise<string> {
   return join(root, "dist");
 }
 
-/** Whether the system can pin a process and its descendants to the first core. */
-async function canPin(): Promise<boolean> {
-  return (await run("taskset", ["-c", "0", process.execPath, "-e", ""], { stdout: "ignore" })).code === 0;
-}
-
 async function measure(name: FigureName, dist: string): Promise<ReportedFigure> {
   const figure: Figure = figures[name];
-  const pinned = figure.pinned === true && (await canPin());
   const repetitions = values.repetitions ?? String(figure.repetitions);
-  const command = [
-    process.execPath,
-    ...process.execArgv,
-    join(import.meta.dirname, "figure-process.ts"),
-    name,
-    dist,
-    repetitions,
-  ];
-  const [file = "", ...args] = pinned ? ["taskset", "-c", "0", ...command, "pinned"] : command;
-  const { code, output } = await run(file, args, { stdout: "pipe" });
+  const script = join(import.meta.dirname, "figure-process.ts");
+  const args = [...process.execArgv, script, name, dist, repetitions];
+  const { code, output } = await run(process.execPath, args, { stdout: "pipe" });
   if (code !== 0) fail(`The figure "${name}" failed; its messages are above.`);
   return report(name, figure.title, JSON.parse(output) as Measured);
 }

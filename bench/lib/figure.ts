@@ -3,8 +3,6 @@ export interface Setting {
   /** The measured build. */
   readonly dist: string;
   readonly repetitions: number;
-  /** Whether the whole figure, including daemon and children, runs on one core. */
-  readonly pinned: boolean;
   /** For all files of the figure; removed afterwards. */
   readonly directory: string;
 }
@@ -46,8 +44,6 @@ export interface Measured {
 export interface Figure {
   readonly title: string;
   readonly repetitions: number;
-  /** On one core, if the system supports that. */
-  readonly pinned?: boolean;
   readonly measure: (setting: Setting, resources: Resources) => Promise<Measured>;
 }
 
