@@ -1,15 +1,20 @@
 import { randomUUID } from "node:crypto";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { certificateProblem, type DaemonFile } from "../protocol/daemon-file.ts";
+import { WireError } from "../protocol/errors.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { configure, type Sources } from "./configuration/configuration.ts";
 import { contextConfiguration } from "./configuration/context.ts";
 import { lifeLimits, limits, stateDirectory } from "./configuration/limits.ts";
-import { helperPath, namedStartError, requireOwnAgentDirectory, spillOf, storeOf } from "./daemon-parts.ts";
+import { hasPartOptions } from "./context/parts-config.ts";
+import { Spill } from "./context/spill.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { DialogRegistry } from "./dialogs/dialog-registry.ts";
-import { createEdge, type Edge } from "./edge/app.ts";
+import { createEdge } from "./edge/app.ts";
+import { EdgeLoad } from "./edge/edge-load.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
 import { tlsListener } from "./edge/tls.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
@@ -21,10 +26,11 @@ import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildRegistry } from "./pi/child-registry.ts";
 import { locatePi } from "./pi/locate.ts";
+import { sessionRoot } from "./pi/session-file.ts";
 import { removeHelperConfigs } from "./pi/start-pi.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { Clients } from "./rpc/clients.ts";
-import { createDispatcher } from "./rpc/dispatcher.ts";
+import { createDispatcher, type Dispatcher } from "./rpc/dispatcher.ts";
 import { commandHandlers } from "./rpc/handlers/command.ts";
 import { contextHandlers } from "./rpc/handlers/context.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
@@ -44,7 +50,9 @@ import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { policies } from "./rpc/policies.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { Registry } from "./session/registry.ts";
+import type { Session } from "./session/session.ts";
 import { SessionDirectory } from "./session/session-directory.ts";
+import { namedStartError, requireOwnAgentDirectory, storeOf } from "./start-errors.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
 import { DialogStore } from "./store/dialogs.ts";
@@ -52,6 +60,7 @@ import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { FeedStore } from "./store/feed.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
+import type { OpenStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
 import { retentionClock } from "./store/retention-clock.ts";
@@ -82,255 +91,352 @@ export interface DaemonOptions {
   readonly calls?: Logger | undefined;
 }
 
-/** `stopped`: somebody has asked for it. */
+/** `stopped`: by {@link Daemon.stop}. */
 export type DaemonEnd = "stopped" | "state_directory_lost";
 
 /** A running daemon. */
 export interface Daemon {
-  /** As it stands in `daemon.json`: the token changes when it is rotated. */
+  /** The content of `daemon.json`: the token changes when it is rotated. */
   readonly file: DaemonFile;
   readonly stateDir: string;
-  /** Resolves with why when everything has ended. */
+  /** Resolves with the reason when everything has ended. */
   readonly closed: Promise<DaemonEnd>;
-  /** Ends the children in order, then the connections, then the store. Always the same promise. */
+  /** As {@link OpenDaemon.drain}. Always returns the same promise. */
   stop(): Promise<void>;
 }
 
-/** Starts the daemon: the composition root. Throws a StartError, `pi_not_found` or `pi_too_old`; nothing is left behind then. */
+/** Opens and serves a daemon. Throws as {@link openDaemon} and {@link OpenDaemon.serve} do. */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  return await (await openDaemon(options)).serve();
+}
+
+/**
+ * Opens everything durable: the state directory, the store, the sessions. Nothing listens yet. Throws a StartError,
+ * `pi_not_found` or `pi_too_old`; then everything is closed again.
+ */
+export async function openDaemon(options: DaemonOptions): Promise<OpenDaemon> {
   if (process.platform === "win32") {
     throw new StartError("platform_unsupported", "pi-rpcd does not run on Windows. Use WSL.");
   }
-  const { env: inherited, log } = options;
   const resources = new ResourceStack();
   try {
-    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
-      held.release(),
-    );
-    const childRegistry = resources.add(await ChildRegistry.open(state.path, log, () => state.isHeld), (open) =>
-      open.close(),
-    );
-    removeHelperConfigs(childRegistry.leftovers, inherited);
-    const validator = createValidator();
-    const { values: configured, origins } = configure(
-      { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },
-      validator,
-    );
-    const { allowedOrigins, allowedHosts, agentDirectory: agent } = configured;
-    if (agent !== undefined) requireOwnAgentDirectory(agent, inherited);
-    const env = agent === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agent };
-    const tls = tlsListener(configured);
-    const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
-    const locate = () => locatePi({ option: options.pi, configured: inFile, env });
-    const pi = await locate();
-    const store = resources.add(storeOf(state, env, log), (open) => open.close());
-    const { database } = store;
-    const directory = new SessionDirectory();
-    const now = retentionClock(database);
-    const deliveries = new DeliveryStore(database, limits.settled, now);
-    const prompts = new PromptStore(database, now);
-    const events = new EventStore(database, limits.storedEvents, now);
-    const recorded = new Map(
-      store.sessions.all().map(({ sessionId, logEpoch: epoch, reservedSeq }) => [sessionId, { epoch, reservedSeq }]),
-    );
-    await Logs.recover(events, state.path, recorded).catch((error: unknown) => {
-      log.error({ err: error }, "what a killed daemon had told could not be stored; a later one tries again");
-    });
-    const onTailFailure = (error: unknown) => log.warn({ err: error }, "the tail of the logs was not written");
-    const tail = new EventTail(state.path, onTailFailure, limits.log.maxTailBytes);
-    const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
-    resources.defer(() => logs.close());
-    const idempotency = new IdempotencyStore(database, now);
-    const metrics = resources.add(new Metrics(), (open) => open.close());
-    const tracker = new DeliveryTracker({
-      store: deliveries,
-      ...limits.delivery,
-      log,
-      isGone: (sessionId) => store.sessions.wasGone(sessionId),
-      onChange: (delivery) => {
-        metrics.deliveryChanged(delivery);
-        directory.find(delivery.sessionId)?.deliveryChanged(delivery);
-      },
-      onExpired: ({ sessionId, deliveryId }) => directory.find(sessionId)?.pushing.expire(deliveryId),
-    });
-    resources.defer(() => tracker.close());
-    const feed = new Feed(new FeedStore(database, limits.feed), log);
-    const dialogs = new DialogRegistry(new DialogStore(database), {
-      ...limits.dialogs,
-      dialogDelayMs: configured.dialogDelayMs,
-    });
-    const spill = resources.add(spillOf(state, env, directory, log), (open) => open.close());
-    const registry = new Registry({
-      directory,
-      locate,
-      helper: options.helper ?? helperPath(),
-      runDirectory: state.runDirectory,
-      spillDirectory: state.spillDirectory,
-      spill,
-      env,
-      childRegistry,
-      sessions: store.sessions,
-      configuration: configured,
-      roots: configured.roots,
-      prompts,
-      tracker,
-      taker: { daemonId: randomUUID(), stateDir: state.path },
-      logs,
-      dialogs,
-      contexts: contextConfiguration(configured),
-      limits: {
-        ...limits,
-        ...lifeLimits(configured),
-        drainMs: configured.drainMs,
-        maxParallelStarts: configured.maxParallelStarts,
-        warm: { ...limits.warm, perKind: configured.warmChildren },
-      },
-      log,
-    });
-    await registry.recover();
-    const edges: { edge?: Edge } = {};
-    const facts = {
-      version: packageVersion(),
-      startedAt: Date.now(),
-      stateDir: state.path,
-      pi,
-      connections: () => edges.edge?.connections ?? 0,
-      store: () => store.info(),
-      feed,
-      lostLogLines: () => lostLines(log, ...(options.calls === undefined ? [] : [options.calls])),
-    };
-    const measured = { ...facts, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
-    const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
-    const kept = { ...limits, everyMs, shrinkPages, now };
-    resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
-      on.close(),
-    );
-    const clients = new Clients({
-      limits: limits.clients,
-      onLeft: (clientId) => {
-        for (const { control } of registry.all()) control.left(clientId);
-      },
-      onConnected: (clientId, peerId) => {
-        for (const session of registry.all()) {
-          session.control.returned(clientId);
-          session.subscriberNamed(peerId, clientId);
-        }
-      },
-    });
-    const announced: { file?: DaemonFile } = {};
-    const main = state.token();
-    const tokens = new Tokens({
-      main,
-      setMain: (token) => {
-        state.setToken(token);
-        if (announced.file === undefined) return;
-        const { token: former } = announced.file;
-        try {
-          state.announce({ ...announced.file, token });
-          announced.file = { ...announced.file, token };
-        } catch (error) {
-          state.setToken(former);
-          throw error;
-        }
-      },
-      file: state.tokensFile,
-      maxTokens: limits.maxTokens,
-    });
-    const handlers: Handlers = {
-      ...daemonHandlers(facts, registry),
-      "daemon/metrics": (_params, { grant }) => {
-        grant?.requireUnlimited();
-        return { metrics: [...metrics.collect(measured)] };
-      },
-      ...sessionHandlers(registry, tracker),
-      ...sessionFileHandlers(registry, tracker),
-      ...subscriptionHandlers(registry, limits.subscriptions),
-      ...promptHandlers(registry, tracker),
-      ...commandHandlers(registry, tracker, validator),
-      ...settingsHandlers(registry),
-      ...modelHandlers(registry),
-      ...deliveryHandlers(registry, tracker),
-      ...controlHandlers(registry, clients),
-      ...dialogHandlers(registry, dialogs),
-      ...tokenHandlers(tokens),
-      ...contextHandlers(registry),
-      ...optimisationHandlers(registry),
-      ...costHandlers(registry),
-      ...pruningHandlers(registry),
-    };
-    const calls = options.calls ?? log;
-    const dispatcher = createDispatcher({
-      handlers,
-      policies: policies({ clients, registry, tracker, dialogs, keys: idempotency, limits, calls, log }),
-      validator,
-      onViolation: env["PI_RPCD_VALIDATE"] === "1" ? failOnViolation : undefined,
-      log,
-    });
-    const edge = resources.add(
-      createEdge({
-        dispatcher,
-        tokens,
-        version: facts.version,
-        log,
-        limits: options.edgeLimits,
-        allowedOrigins,
-        allowedHosts,
-        tls,
-      }),
-      (listening) => listening.close(),
-    );
-    edges.edge = edge;
-    resources.defer(() => registry.shutdown());
-    const { url, tlsUrl } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
-    const file: DaemonFile = {
-      pid: process.pid,
-      version: facts.version,
-      protocol: PROTOCOL_VERSION,
-      url,
-      socketPath: state.socketPath,
-      ...(tls !== undefined &&
-        tlsUrl !== undefined && { tlsUrl, tlsNotBefore: tls.notBefore, tlsNotAfter: tls.notAfter }),
-      token: main,
-    };
-    announced.file = file;
-    state.announce(file);
-    let end: DaemonEnd = "stopped";
-    const watch = setInterval(() => {
-      if (state.isHeld) return;
-      clearInterval(watch);
-      end = "state_directory_lost";
-      log.error({ stateDir: state.path }, "the state directory was removed or replaced by another; the daemon ends");
-      void resources.release().catch(() => {});
-    }, limits.lookAtStateDirectoryEveryMs).unref();
-    resources.defer(() => clearInterval(watch));
-    void registry.resume();
-    void spill.sweep();
-    const invalid = certificateProblem(file);
-    if (invalid !== undefined) log.warn({ tlsUrl }, invalid);
-    const closed = resources.released.then(() => end);
-    closed.catch(() => {});
-    log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
-    return {
-      get file() {
-        return announced.file ?? file;
-      },
-      stateDir: state.path,
-      closed,
-      stop: () => resources.release(),
-    };
+    return new OpenDaemon(await openParts(options, resources), options, resources);
   } catch (error) {
     await resources.release();
-    throw namedStartError(error, stateDirectory(options.stateDir, inherited));
+    throw namedStartError(error, stateDirectory(options.stateDir, options.env));
   }
 }
 
-/** A mistake of ours on the wire ends a daemon that looks for them, as no test can overlook. */
+/** A daemon without listeners. */
+export class OpenDaemon {
+  readonly #parts: OpenParts;
+  readonly #options: DaemonOptions;
+  readonly #resources: ResourceStack;
+  #serving: Promise<Daemon> | undefined;
+
+  constructor(parts: OpenParts, options: DaemonOptions, resources: ResourceStack) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#resources = resources;
+  }
+
+  get stateDir(): string {
+    return this.#parts.state.path;
+  }
+
+  /** The open sessions. */
+  get sessions(): readonly Session[] {
+    return this.#parts.registry.all();
+  }
+
+  /**
+   * Listens, and writes the address where clients find it. Throws a StartError, and `shutting_down` after
+   * {@link drain}; then the daemon is drained. Always returns the same promise.
+   */
+  serve(): Promise<Daemon> {
+    this.#serving ??= this.#serve();
+    return this.#serving;
+  }
+
+  /**
+   * Ends the children in order, then the connections, then the store. If {@link serve} is in progress, it ends first.
+   */
+  async drain(): Promise<void> {
+    await this.#serving?.catch(() => {});
+    await this.#resources.release();
+  }
+
+  async #serve(): Promise<Daemon> {
+    try {
+      if (this.#resources.isReleased) throw new WireError("shutting_down", "The daemon was drained.");
+      return await listen(this.#parts, this.#options, this.#resources);
+    } catch (error) {
+      await this.#resources.release();
+      throw namedStartError(error, this.stateDir);
+    }
+  }
+}
+
+type OpenParts = Awaited<ReturnType<typeof openParts>>;
+
+async function openParts(options: DaemonOptions, resources: ResourceStack) {
+  const { env: inherited, log } = options;
+  const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
+    held.release(),
+  );
+  const childRegistry = resources.add(await ChildRegistry.open(state.path, log, () => state.isHeld), (open) =>
+    open.close(),
+  );
+  removeHelperConfigs(childRegistry.leftovers, inherited);
+  const validator = createValidator();
+  const { port, allowedOrigins, drainMs, settings } = options;
+  const { values: configured, origins } = configure(
+    { file: options.config, env: inherited, options: { port, allowedOrigins, drainMs, ...settings } },
+    validator,
+  );
+  const { agentDirectory: agent } = configured;
+  if (agent !== undefined) requireOwnAgentDirectory(agent, inherited);
+  const env = agent === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agent };
+  const tls = tlsListener(configured);
+  const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
+  const locate = () => locatePi({ option: options.pi, configured: inFile, env });
+  const pi = await locate();
+
+  const store = resources.add(storeOf(state, env, log), (open) => open.close());
+  const { database } = store;
+  const now = retentionClock(database);
+  const deliveries = new DeliveryStore(database, limits.settled, now);
+  const prompts = new PromptStore(database, now);
+  const events = new EventStore(database, limits.storedEvents, now);
+  const idempotency = new IdempotencyStore(database, now);
+  const logs = await openLogs(state, store, events, log);
+  resources.defer(() => logs.close());
+  const feed = new Feed(new FeedStore(database, limits.feed), log);
+  const dialogs = new DialogRegistry(new DialogStore(database), {
+    ...limits.dialogs,
+    dialogDelayMs: configured.dialogDelayMs,
+  });
+
+  const directory = new SessionDirectory();
+  const metrics = resources.add(new Metrics(), (open) => open.close());
+  const tracker = new DeliveryTracker({
+    store: deliveries,
+    ...limits.delivery,
+    log,
+    isGone: (sessionId) => store.sessions.wasGone(sessionId),
+    onChange: (delivery) => {
+      metrics.deliveryChanged(delivery);
+      directory.find(delivery.sessionId)?.deliveryChanged(delivery);
+    },
+    onExpired: ({ sessionId, deliveryId }) => directory.find(sessionId)?.pushing.expire(deliveryId),
+  });
+  resources.defer(() => tracker.close());
+  const spill = resources.add(spillOf(state, env, directory, log), (open) => open.close());
+  const registry = new Registry({
+    directory,
+    locate,
+    helper: options.helper ?? helperPath(),
+    runDirectory: state.runDirectory,
+    spillDirectory: state.spillDirectory,
+    spill,
+    env,
+    childRegistry,
+    sessions: store.sessions,
+    configuration: configured,
+    roots: configured.roots,
+    prompts,
+    tracker,
+    taker: { daemonId: randomUUID(), stateDir: state.path },
+    logs,
+    dialogs,
+    contexts: contextConfiguration(configured),
+    limits: {
+      ...limits,
+      ...lifeLimits(configured),
+      drainMs: configured.drainMs,
+      maxParallelStarts: configured.maxParallelStarts,
+      warm: { ...limits.warm, perKind: configured.warmChildren },
+    },
+    log,
+  });
+  resources.defer(() => registry.shutdown());
+  await registry.recover();
+  const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
+  const kept = { ...limits, everyMs, shrinkPages, now };
+  resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
+    on.close(),
+  );
+  const tokens = new Tokens({
+    main: state.token(),
+    setMain: (token) => state.replaceToken(token),
+    file: state.tokensFile,
+    maxTokens: limits.maxTokens,
+  });
+  return {
+    ...{ state, configured, env, validator, tls, pi, store, idempotency },
+    ...{ logs, feed, dialogs, metrics, tracker, spill, registry, tokens },
+  };
+}
+
+/** The logs, with the events that a killed daemon had sent but not stored. */
+async function openLogs(state: StateDirectory, store: OpenStore, events: EventStore, log: Logger): Promise<Logs> {
+  const recorded = new Map(
+    store.sessions.all().map(({ sessionId, logEpoch: epoch, reservedSeq }) => [sessionId, { epoch, reservedSeq }]),
+  );
+  await Logs.recover(events, state.path, recorded).catch((error: unknown) => {
+    log.error({ err: error }, "cannot store the events of a killed daemon; a later daemon retries");
+  });
+  const onTailFailure = (error: unknown) => log.warn({ err: error }, "cannot write the tail of the logs");
+  const tail = new EventTail(state.path, onTailFailure, limits.log.maxTailBytes);
+  return new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
+}
+
+async function listen(parts: OpenParts, options: DaemonOptions, resources: ResourceStack): Promise<Daemon> {
+  const { state, configured, tls, pi, registry, tokens, spill } = parts;
+  const { log } = options;
+  const version = packageVersion();
+  const load = new EdgeLoad(options.edgeLimits);
+  const dispatcher = dispatcherOf(parts, options, { version, load });
+  const { allowedOrigins, allowedHosts } = configured;
+  const edge = resources.add(
+    createEdge({ dispatcher, tokens, version, log, load, allowedOrigins, allowedHosts, tls }),
+    (listening) => listening.close(),
+  );
+  // Clients are told of the children's end before their connections close.
+  resources.defer(() => registry.shutdown());
+  const { url, tlsUrl } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
+  const file: DaemonFile = {
+    pid: process.pid,
+    version,
+    protocol: PROTOCOL_VERSION,
+    url,
+    socketPath: state.socketPath,
+    ...(tls !== undefined &&
+      tlsUrl !== undefined && { tlsUrl, tlsNotBefore: tls.notBefore, tlsNotAfter: tls.notAfter }),
+    token: state.token(),
+  };
+  state.announce(file);
+  let end: DaemonEnd = "stopped";
+  const watch = setInterval(() => {
+    if (state.isHeld) return;
+    clearInterval(watch);
+    end = "state_directory_lost";
+    log.error({ stateDir: state.path }, "the state directory was removed or replaced by another; the daemon ends");
+    void resources.release().catch(() => {});
+  }, limits.lookAtStateDirectoryEveryMs).unref();
+  resources.defer(() => clearInterval(watch));
+  void registry.resume();
+  void spill.sweep();
+  const invalid = certificateProblem(file);
+  if (invalid !== undefined) log.warn({ tlsUrl }, invalid);
+  const closed = resources.released.then(() => end);
+  closed.catch(() => {});
+  log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
+  return {
+    get file() {
+      return state.announced ?? file;
+    },
+    stateDir: state.path,
+    closed,
+    stop: () => resources.release(),
+  };
+}
+
+interface EdgeFacts {
+  readonly version: string;
+  readonly load: EdgeLoad;
+}
+
+/** The methods and the policies before them. */
+function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load }: EdgeFacts): Dispatcher {
+  const { state, env, validator, pi, store, idempotency, logs, feed, dialogs, metrics, tracker, registry, tokens } =
+    parts;
+  const { log } = options;
+  const { database } = store;
+  const facts = {
+    version,
+    startedAt: Date.now(),
+    stateDir: state.path,
+    pi,
+    connections: () => load.connections,
+    store: () => store.info(),
+    feed,
+    lostLogLines: () => lostLines(log, ...(options.calls === undefined ? [] : [options.calls])),
+  };
+  const measured = { ...facts, registry, tracker, dialogs, logs, database, load };
+  const clients = new Clients({
+    limits: limits.clients,
+    onLeft: (clientId) => {
+      for (const { control } of registry.all()) control.left(clientId);
+    },
+    onConnected: (clientId, peerId) => {
+      for (const session of registry.all()) {
+        session.control.returned(clientId);
+        session.subscriberNamed(peerId, clientId);
+      }
+    },
+  });
+  const handlers: Handlers = {
+    ...daemonHandlers(facts, registry),
+    "daemon/metrics": (_params, { grant }) => {
+      grant?.requireUnlimited();
+      return { metrics: [...metrics.collect(measured)] };
+    },
+    ...sessionHandlers(registry, tracker),
+    ...sessionFileHandlers(registry, tracker),
+    ...subscriptionHandlers(registry, limits.subscriptions),
+    ...promptHandlers(registry, tracker),
+    ...commandHandlers(registry, tracker, validator),
+    ...settingsHandlers(registry),
+    ...modelHandlers(registry),
+    ...deliveryHandlers(registry, tracker),
+    ...controlHandlers(registry, clients),
+    ...dialogHandlers(registry, dialogs),
+    ...tokenHandlers(tokens),
+    ...contextHandlers(registry),
+    ...optimisationHandlers(registry),
+    ...costHandlers(registry),
+    ...pruningHandlers(registry),
+  };
+  const calls = options.calls ?? log;
+  return createDispatcher({
+    handlers,
+    policies: policies({ clients, registry, tracker, dialogs, keys: idempotency, limits, calls, log }),
+    validator,
+    onViolation: env["PI_RPCD_VALIDATE"] === "1" ? failOnViolation : undefined,
+    log,
+  });
+}
+
+/** A daemon that checks its own results ends at a violation, so that a test cannot miss it. */
 function failOnViolation(violation: Error): void {
   setImmediate(() => {
     throw violation;
   });
 }
 
-function settingsOf({ port, allowedOrigins, drainMs }: DaemonOptions): Sources["options"] {
-  return { port, allowedOrigins, drainMs };
+/** Removes texts that no session refers to. */
+function spillOf(state: StateDirectory, env: NodeJS.ProcessEnv, sessions: SessionDirectory, log: Logger): Spill {
+  return new Spill({
+    directory: state.spillDirectory,
+    notes: state.spillNotes,
+    sessionRoot: sessionRoot(env),
+    isAnyUnwritten: () => sessions.isAnyUnwritten,
+    sessions: () =>
+      sessions
+        .all()
+        .filter(({ stored }) => stored.ephemeral !== true)
+        .map(({ stored: { file, options } }) => ({
+          directory: dirname(file),
+          hasParts: hasPartOptions(options),
+        })),
+    limits: limits.spill,
+    log,
+  });
+}
+
+/** The helper of this package: TypeScript in a checkout, JavaScript in the published package. */
+function helperPath(): string {
+  const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));
 }

@@ -3,7 +3,7 @@ import type { Delivery } from "../protocol/delivery.ts";
 import type { Metric } from "../protocol/metrics-methods.ts";
 import type { DeliveryTracker } from "./delivery/tracker.ts";
 import type { DialogRegistry } from "./dialogs/dialog-registry.ts";
-import type { Edge } from "./edge/app.ts";
+import type { EdgeLoad } from "./edge/edge-load.ts";
 import { Histogram } from "./lib/histogram.ts";
 import { keptFor } from "./lib/kept-for.ts";
 import type { Logs } from "./log/logs.ts";
@@ -18,7 +18,7 @@ export interface MetricSources {
   readonly dialogs: DialogRegistry;
   readonly logs: Logs;
   readonly database: Database;
-  readonly edge: () => Edge | undefined;
+  readonly load: EdgeLoad;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -46,7 +46,7 @@ export class Metrics {
   }
 
   collect(sources: MetricSources): readonly Metric[] {
-    const { registry, tracker, dialogs, logs, database } = sources;
+    const { registry, tracker, dialogs, logs, database, load } = sources;
     const states = new Map<string, number>(sessionStates.map((state) => [state, 0]));
     let waiting = 0;
     for (const session of registry.all()) {
@@ -54,7 +54,6 @@ export class Metrics {
       waiting += session.scope.length;
     }
     const { occupancy, warm } = registry.children;
-    const edge = sources.edge();
     return [
       gauge("pi_rpcd_uptime_seconds", "Time since the daemon started.", (Date.now() - sources.startedAt) / 1_000),
       byLabel("pi_rpcd_sessions", "Sessions, by state.", "state", states),
@@ -73,8 +72,8 @@ export class Metrics {
       byLabel("pi_rpcd_open_deliveries", "Open deliveries, by state.", "state", tracker.openByState()),
       histogram("pi_rpcd_delivery_seconds", "Time from a push's acceptance to its delivery.", this.#untilDelivered),
       gauge("pi_rpcd_open_dialogs", "Open dialogs of extensions.", dialogs.openCount),
-      gauge("pi_rpcd_connections", "WebSocket connections.", edge?.connections ?? 0),
-      counter("pi_rpcd_dropped_deltas_total", "Deltas that were dropped for slow readers.", edge?.droppedDeltas ?? 0),
+      gauge("pi_rpcd_connections", "WebSocket connections.", load.connections),
+      counter("pi_rpcd_dropped_deltas_total", "Deltas that were dropped for slow readers.", load.droppedDeltas),
       counter("pi_rpcd_store_commits_total", "Transactions of the store since it was created.", database.commits),
       histogram("pi_rpcd_store_commit_seconds", "Time from a transaction's begin to its sync.", database.commitTimes),
       gauge("pi_rpcd_store_unwritten", "Changes that wait for a failing store.", database.unwritten),

@@ -30,6 +30,7 @@ export class StateDirectory {
   readonly #lock: DatabaseSync;
   /** Device and inode of the locked file. */
   readonly #lockId: string | undefined;
+  #announced: DaemonFile | undefined;
 
   private constructor(path: string, lock: DatabaseSync) {
     this.path = path;
@@ -107,9 +108,17 @@ export class StateDirectory {
     }
   }
 
-  /** Replaces {@link token}. */
-  setToken(token: string): void {
-    writePrivate(join(this.path, "token"), `${token}\n`);
+  /** Replaces {@link token}, also for clients that read the address. Changes nothing if that fails. */
+  replaceToken(token: string): void {
+    const former = this.#announced;
+    this.#writeToken(token);
+    if (former === undefined) return;
+    try {
+      this.announce({ ...former, token });
+    } catch (error) {
+      this.#writeToken(former.token);
+      throw error;
+    }
   }
 
   /** The named tokens, as hashes. */
@@ -122,6 +131,16 @@ export class StateDirectory {
     const temporary = `${this.daemonFile}.${process.pid}`;
     writeFileSync(temporary, `${JSON.stringify(daemon, null, 2)}\n`, { mode: 0o600 });
     renameSync(temporary, this.daemonFile);
+    this.#announced = daemon;
+  }
+
+  /** The address that clients find. */
+  get announced(): DaemonFile | undefined {
+    return this.#announced;
+  }
+
+  #writeToken(token: string): void {
+    writePrivate(join(this.path, "token"), `${token}\n`);
   }
 
   release(): void {

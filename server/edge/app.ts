@@ -4,12 +4,11 @@ import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { TokenSource } from "../rpc/tokens.ts";
 import { Admission, type Transport } from "./admission.ts";
-import { BufferBudget } from "./buffer-budget.ts";
+import { EdgeLoad } from "./edge-load.ts";
 import { EventStreams } from "./event-streams.ts";
 import { createHttp, refuseBody } from "./http.ts";
-import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
-import { countRequest, createQuotas } from "./quotas.ts";
+import { countRequest } from "./quotas.ts";
 import { refuseBeforeBody, refuseRequest } from "./refusal.ts";
 import { ownHosts, type TlsListener, tlsUrl } from "./tls.ts";
 import { TransportServer } from "./transport-server.ts";
@@ -21,7 +20,8 @@ export interface EdgeOptions {
   /** The version of the package, for the documents. Default: 0. */
   readonly version?: string | undefined;
   readonly log: Logger;
-  readonly limits?: Partial<EdgeLimits> | undefined;
+  /** Default: a new one, with the default limits. */
+  readonly load?: EdgeLoad | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
   readonly allowedOrigins?: readonly string[] | undefined;
   /** An address to listen on in addition to loopback and the Unix socket. Default: none. */
@@ -35,10 +35,7 @@ export interface Listening {
 }
 
 export interface Edge {
-  /** The number of WebSocket connections and event streams. */
-  readonly connections: number;
-  /** The number of deltas that slow readers have lost since the start. */
-  readonly droppedDeltas: number;
+  readonly load: EdgeLoad;
   /** Listens on all transports. Throws a StartError; {@link close} then closes those that are open. */
   listen(where: { readonly socketPath: string; readonly port: number }): Promise<Listening>;
   /**
@@ -50,16 +47,14 @@ export interface Edge {
 
 /** Creates the edge: one set of routes and one admission on loopback TCP, a Unix socket and, if configured, TLS. */
 export function createEdge(options: EdgeOptions): Edge {
-  const limits: EdgeLimits = { ...defaultEdgeLimits, ...options.limits };
-  const { dispatcher, log } = options;
+  const { dispatcher, load = new EdgeLoad(), log } = options;
+  const { limits, quotas, buffers } = load;
   const admission = new Admission({
     tokens: options.tokens,
     allowedHosts: options.allowedHosts ?? [],
     allowedOrigins: options.allowedOrigins ?? [],
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
-  const buffers = new BufferBudget(limits.maxBufferedBytesAllConnections);
-  const quotas = createQuotas(limits);
   const { eventStreams: quota, unreadBytes: unread } = quotas;
   const streams = new EventStreams({ limits, quota, budget: buffers, lane: (grant) => dispatcher.lane(grant), log });
   const { app, serve } = createHttp({ dispatcher, streams, unread, version: options.version ?? "0", limits, log });
@@ -100,12 +95,7 @@ export function createEdge(options: EdgeOptions): Edge {
   }
 
   return {
-    get connections() {
-      return webSockets.count + streams.count;
-    },
-    get droppedDeltas() {
-      return buffers.droppedDeltas;
-    },
+    load,
     listen: async ({ socketPath, port }) => {
       await app.ready();
       const chosen = await listenTcp(tcp.http, port);

@@ -36,10 +36,6 @@ export class EventStreams {
     }, options.limits.pingIntervalMs).unref();
   }
 
-  get count(): number {
-    return this.#streams.size;
-  }
-
   /** Answers a request with a stream; resolves when it has started. Rejects with the error of the call, or `overloaded`. */
   async open(
     reply: FastifyReply,

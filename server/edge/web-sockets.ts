@@ -58,10 +58,6 @@ export class WebSockets {
     }, limits.pingIntervalMs).unref();
   }
 
-  get count(): number {
-    return this.#connections.size;
-  }
-
   /** Upgrades an admitted request, or refuses it for its path or a full quota. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const refused = this.#refusal(request);

@@ -18,6 +18,11 @@ export class ResourceStack {
     this.#releases.push(release);
   }
 
+  /** Whether the release has begun. */
+  get isReleased(): boolean {
+    return this.#releasing;
+  }
+
   /** Resolves when everything is released; rejects with the first failure then. */
   get released(): Promise<void> {
     return this.#released.promise;

@@ -37,6 +37,11 @@ export class Quota {
     this.#fullForNamed = this.#full(this.#maxNamed, "all named tokens");
   }
 
+  /** How much all peers have together. */
+  get taken(): number {
+    return this.#all;
+  }
+
   /** Returns `overloaded` if this amount more would exceed a limit. */
   refusal(grant: Grant | undefined, amount: number): WireError | undefined {
     const { max, maxPerToken } = this.#options;

@@ -10,6 +10,7 @@ import { createValidator } from "../../protocol/validation.ts";
 import { HEALTH_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import type { Transport } from "../../server/edge/admission.ts";
 import { createEdge, type Edge } from "../../server/edge/app.ts";
+import { EdgeLoad } from "../../server/edge/edge-load.ts";
 import type { EdgeLimits } from "../../server/edge/limits.ts";
 import { tlsListener } from "../../server/edge/tls.ts";
 import type { Call, Handlers } from "../../server/rpc/call.ts";
@@ -116,7 +117,7 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
   const tls = options.tls
     ? tlsListener({ listen: "127.0.0.1:0", ...(options.tls === true ? tlsFiles : options.tls) })
     : undefined;
-  const edge = createEdge({ dispatcher, tokens, log, limits, allowedHosts, allowedOrigins, tls });
+  const edge = createEdge({ dispatcher, tokens, log, load: new EdgeLoad(limits), allowedHosts, allowedOrigins, tls });
   const socketPath = join(directory, "s");
   const { url, tlsUrl } = await edge.listen({ socketPath, port: 0 });
   return {

@@ -5,10 +5,10 @@ import { DatabaseSync } from "node:sqlite";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { WireError } from "../../protocol/errors.ts";
-import { namedStartError } from "../../server/daemon-parts.ts";
 import { StartError } from "../../server/lib/start-error.ts";
 import { diskFull } from "../../server/pi/exhaustion.ts";
 import { unusable } from "../../server/pi/lease.ts";
+import { namedStartError } from "../../server/start-errors.ts";
 import { openStore } from "../../server/store/open-store.ts";
 
 const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC", path: "/a/file" });

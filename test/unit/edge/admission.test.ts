@@ -23,7 +23,7 @@ describe.each<Transport>(["tcp", "unix"])("who may come in over %s", (transport)
     const expected = head.upgradeStatus ?? (granted === 200 ? 101 : granted);
     const answer = await ask(edge, transport, head, "GET /v1/ws", upgrade);
     expectAnswer(answer, expected);
-    if (expected !== 101) expect(edge.edge.connections).toBe(0);
+    if (expected !== 101) expect(edge.edge.load.connections).toBe(0);
   });
 
   it("refuses a request without a Host", async () => {

@@ -15,7 +15,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     const webSockets = [await openWebSocket(edge, transport), await openWebSocket(edge, transport)];
     await edge.edge.close();
     for (const { closed } of webSockets) expect(await closed).toEqual({ code: 1001, reason: "shutting down" });
-    expect(edge.edge.connections).toBe(0);
+    expect(edge.edge.load.connections).toBe(0);
   });
 
   it("cancels the calls under way", async () => {

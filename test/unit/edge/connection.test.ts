@@ -61,7 +61,7 @@ describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) =>
     peer?.send(frameOf({}));
     expect((await bystander.call("session/list")).result).toBeDefined();
     expect(edge.logged.filter((line) => JSON.parse(line).level >= 40)).toEqual([]);
-    expect(edge.edge.connections).toBe(1);
+    expect(edge.edge.load.connections).toBe(1);
   });
 
   it("has an id that no other has", async () => {

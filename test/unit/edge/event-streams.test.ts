@@ -161,7 +161,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     const answer = await http(room.edge, { transport, path: where, headers: asked });
     expect(answer.headers["content-type"]).toMatch(/^application\/problem\+json/);
     expect(answer.body).toMatchObject({ status, name });
-    expect(room.edge.edge.connections).toBe(0);
+    expect(room.edge.edge.load.connections).toBe(0);
   });
 });
 
@@ -170,7 +170,7 @@ test("HEAD says what there would be, and begins nothing", async () => {
   const answer = await http(room.edge, { method: "HEAD", path, headers: authorization });
   expect(answer).toMatchObject({ status: 200, text: "" });
   expect(answer.headers["content-type"]).toBe("text/event-stream");
-  expect(room.edge.edge.connections).toBe(0);
+  expect(room.edge.edge.load.connections).toBe(0);
 });
 
 test("the filters are those of session/subscribe", async () => {
@@ -214,7 +214,7 @@ test("a closed session ends its streams, and a client that goes is forgotten", a
     ["message", 2],
     ["end", "session_closed"],
   ]);
-  await expect.poll(() => room.edge.edge.connections).toBe(0);
+  await expect.poll(() => room.edge.edge.load.connections).toBe(0);
 });
 
 test("the end of the daemon ends streams in order, and refuses others", async () => {
@@ -254,7 +254,7 @@ test("there are only so many streams", async () => {
   expect(answer).toMatchObject({ status: 503, body: { name: "overloaded", retryAfterMs: 1_000 } });
   expect(answer.headers["retry-after"]).toBe("1");
   source.response.destroy();
-  await expect.poll(() => room.edge.edge.connections).toBe(0);
+  await expect.poll(() => room.edge.edge.load.connections).toBe(0);
 });
 
 test("a named token has only so many of them", async () => {

@@ -300,7 +300,7 @@ describe.each<Transport>(["tcp", "unix"])("upgrades over %s", (transport) => {
     const answer = await socket.ended;
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(answer).toMatch(/"name":"[a-z_]+"/);
-    expect(edge.edge.connections).toBe(0);
+    expect(edge.edge.load.connections).toBe(0);
   });
 
   it("of HTTP/1.0 are refused", async () => {

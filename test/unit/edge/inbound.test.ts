@@ -50,7 +50,7 @@ describe("messages that are not whole", () => {
     expect(await isUsable(edge)).toBe(true);
     first.socket.destroy();
     second.socket.destroy();
-    await expect.poll(() => edge.edge.connections).toBe(0);
+    await expect.poll(() => edge.edge.load.connections).toBe(0);
     await using third = await openWebSocket(edge);
     third.raw.send(`{"jsonrpc":"2.0","id":1,"method":"session/list","params":${" ".repeat(290_000)}{}}`);
     expect(await third.next()).toMatchObject({ id: 1, result: { sessions: [] } });
@@ -102,7 +102,7 @@ describe("long messages that wait for their answer", () => {
     waiting.raw.send(`{"jsonrpc":"2.0","id":8,"method":"delivery/wait","params":${params}}`);
     expect(await waiting.closed).toMatchObject({ code: 1013 });
     // All that the connection had is free again.
-    await expect.poll(() => edge.edge.connections).toBe(0);
+    await expect.poll(() => edge.edge.load.connections).toBe(0);
     await using next = await openWebSocket(edge);
     next.raw.send(`{"jsonrpc":"2.0","id":1,"method":"session/list","params":${" ".repeat(290_000)}{}}`);
     expect(await next.next()).toMatchObject({ id: 1, result: { sessions: [] } });

@@ -46,7 +46,7 @@ describe("a half-open peer", () => {
     using dead = await rawWebSocket(edge);
     expect(framesOf(await dead.ended).map(({ opcode }) => opcode)).toEqual([opcodes.ping]);
     expect(await other.call("session/list")).toHaveProperty("result");
-    expect(edge.edge.connections).toBe(1);
+    expect(edge.edge.load.connections).toBe(1);
   });
 
   it("is none while it uploads one long message: its pongs wait until that is complete", async () => {
@@ -70,7 +70,7 @@ describe("a half-open peer", () => {
       expect(pings(await busy.until((text) => pings(text) >= at))).toBe(at);
       busy.socket.write(frame('{"jsonrpc":"2.0","method":"session/list"}'));
     }
-    expect(edge.edge.connections).toBe(1);
+    expect(edge.edge.load.connections).toBe(1);
   });
 });
 
@@ -165,7 +165,7 @@ describe("a slow reader", () => {
     if (gone.aborted) resolve();
     gone.addEventListener("abort", () => resolve());
     await promise;
-    expect(edge.edge.connections).toBe(1);
+    expect(edge.edge.load.connections).toBe(1);
     for (const webSocket of [slow, other]) webSocket.raw.terminate();
   });
 });
@@ -208,7 +208,7 @@ describe.each<Transport>(["tcp", "unix"])("calls under way over %s", (transport)
     await aborted(signal);
     expect(signal.reason).toMatchObject({ kind: "cancelled" });
     expect(peer?.gone.aborted).toBe(true);
-    expect(edge.edge.connections).toBe(0);
+    expect(edge.edge.load.connections).toBe(0);
     peer?.send(unnumberedFrame(Buffer.from("{}")));
   });
 
@@ -280,13 +280,13 @@ describe("connections", () => {
     for (let at = 0; at < 10; at += 1) {
       sockets.push(...(await Promise.all(Array.from({ length: 100 }, () => rawWebSocket(edge, "unix")))));
     }
-    expect(edge.edge.connections).toBe(1_000);
+    expect(edge.edge.load.connections).toBe(1_000);
     expect((await http(edge)).status).toBe(200);
     for (const { socket } of sockets) socket.end(frame(Buffer.from([0x03, 0xe8]), { opcode: opcodes.close }));
     const ends = await Promise.all(sockets.map(({ ended }) => ended));
     expect(new Set(ends.map((text) => closeOf(text)?.code))).toEqual(new Set([1000]));
     // Each end of a socket hears of its end by itself.
-    await expect.poll(() => edge.edge.connections).toBe(0);
+    await expect.poll(() => edge.edge.load.connections).toBe(0);
   });
 });
 

@@ -84,7 +84,7 @@ it("begins what a peer has sent before it left, also what waits for its token's 
   left.socket.end(Buffer.concat(Array.from({ length: 400 }, () => frame(notification))));
   await once(left.socket, "close");
   await expect.poll(() => made, { timeout: 20_000 }).toBe(400);
-  await expect.poll(() => edge.edge.connections).toBe(0);
+  await expect.poll(() => edge.edge.load.connections).toBe(0);
 });
 
 it("reads a long message to its end while its token is busy", async () => {

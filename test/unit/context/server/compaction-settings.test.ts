@@ -7,8 +7,8 @@ import { methods } from "../../../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { CompactionSettings } from "../../../../server/context/compaction-settings.ts";
 import { layered } from "../../../../server/context/part-layers.ts";
-import { requireOwnAgentDirectory } from "../../../../server/daemon-parts.ts";
 import { paramNeeds } from "../../../../server/rpc/params.ts";
+import { requireOwnAgentDirectory } from "../../../../server/start-errors.ts";
 import type { StoredSession } from "../../../../server/store/sessions.ts";
 
 let root = "";

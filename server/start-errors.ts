@@ -1,19 +1,12 @@
 import { realpathSync } from "node:fs";
-import { dirname, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { resolve } from "node:path";
 import type { Logger } from "pino";
-import { limits } from "./configuration/limits.ts";
-import { hasPartOptions } from "./context/parts-config.ts";
-import { Spill } from "./context/spill.ts";
 import { StartError } from "./lib/start-error.ts";
-import { agentDirectoryOf, sessionRoot } from "./pi/session-file.ts";
+import { agentDirectoryOf } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
-import type { SessionDirectory } from "./session/session-directory.ts";
 import type { StateDirectory } from "./state-directory.ts";
 import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
-
-// Parts that the composition root creates.
 
 /** Throws a {@link StartError} `store_too_new` or `store_unusable`. */
 export function storeOf(state: StateDirectory, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
@@ -47,26 +40,6 @@ export function namedStartError(error: unknown, stateDir: string): unknown {
   return error;
 }
 
-/** Removes texts that no session refers to. */
-export function spillOf(state: StateDirectory, env: NodeJS.ProcessEnv, sessions: SessionDirectory, log: Logger): Spill {
-  return new Spill({
-    directory: state.spillDirectory,
-    notes: state.spillNotes,
-    sessionRoot: sessionRoot(env),
-    isAnyUnwritten: () => sessions.isAnyUnwritten,
-    sessions: () =>
-      sessions
-        .all()
-        .filter(({ stored }) => stored.ephemeral !== true)
-        .map(({ stored: { file, options } }) => ({
-          directory: dirname(file),
-          hasParts: hasPartOptions(options),
-        })),
-    limits: limits.spill,
-    log,
-  });
-}
-
 /** Throws a StartError `config_invalid` if the daemon's own pi configuration directory is the user's. */
 export function requireOwnAgentDirectory(directory: string, env: NodeJS.ProcessEnv): void {
   const { PI_CODING_AGENT_DIR: _chosen, ...others } = env;
@@ -83,10 +56,4 @@ function whole(path: string): string {
   } catch {
     return resolve(path);
   }
-}
-
-/** The helper of this package: TypeScript in a checkout, JavaScript in the published package. */
-export function helperPath(): string {
-  const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
-  return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));
 }
