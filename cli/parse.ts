@@ -5,6 +5,8 @@ import { parseArgs } from "./node-builtins.ts";
 
 export type ParsedLine =
   | { readonly kind: "version" }
+  /** The hidden command of the completion scripts; `words` is the command line up to the cursor. */
+  | { readonly kind: "complete"; readonly words: readonly string[] }
   /** `command` undefined: the overview. */
   | { readonly kind: "help"; readonly command: CommandName | undefined; readonly json: boolean }
   | {
@@ -19,6 +21,7 @@ export function parseLine(args: readonly string[]): ParsedLine {
   const [first, ...rest] = args;
   if (first === undefined) throw new UsageError("No command given. See `pi-rpcd help`.");
   if (first === "--version" || first === "-V") return { kind: "version" };
+  if (first === "__complete") return { kind: "complete", words: rest };
   if (first === "--help" || first === "-h") return parseLine(["help", ...rest]);
   if (first.startsWith("-")) throw new UsageError(`Unknown command ${first}: the command comes before its options.`);
   const name = commandName(first);

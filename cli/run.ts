@@ -39,6 +39,11 @@ async function execute(
       if (line.json) output.document(helpDocument(line.command));
       else output.printText(line.command === undefined ? overview(packageVersion()) : commandHelp(line.command));
       return exitCodes.done;
+    case "complete": {
+      const { complete, sessionIds } = await import("./complete.ts");
+      output.write(await complete(line.words, () => sessionIds(env, context.signal)));
+      return exitCodes.done;
+    }
     case "command": {
       const directory = callersDirectory(env);
       if (directory !== undefined) process.chdir(directory);

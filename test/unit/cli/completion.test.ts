@@ -3,94 +3,127 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import type { CommandSpec } from "../../../cli/command-spec.ts";
 import { commands } from "../../../cli/commands.ts";
-import { bashScript } from "../../../cli/completion/bash.ts";
-import { fishScript } from "../../../cli/completion/fish.ts";
-import { zshScript } from "../../../cli/completion/zsh.ts";
+import { complete } from "../../../cli/complete.ts";
+import { completion } from "../../../cli/completion.ts";
+import { memoryOutput } from "./memory-output.ts";
 
-const table: Readonly<Record<string, CommandSpec>> = commands;
-const folder = mkdtempSync(join(tmpdir(), "completion-"));
-writeFileSync(join(folder, "script"), bashScript(table));
-mkdirSync(join(folder, "some where"));
-writeFileSync(join(folder, "some file"), "");
-// What a running daemon's list would be, with a label that passes for an id; and ids as no daemon would give them.
+// Ids of a running daemon, and ids that no daemon creates.
 const forged = ["$(>forged)", "`touch forged`", "0199-aa;touch forged", "-rf", "0199 *"];
-const program = join(folder, "pi-rpcd");
-const documents = forged.map((id) => `{"sessions":[{"sessionId":"0199-aa","labels":{"sessionId":"${id}"}}]}`);
-writeFileSync(join(folder, "documents"), `${documents.join("\n")}\n`);
-writeFileSync(join(folder, "ids"), `0199-aa\n${forged.join("\n")}\n0199-bb\n`);
-writeFileSync(program, `#!/bin/sh\ncase "$*" in *--ids*) exec cat ids ;; *) exec cat documents ;; esac\n`);
-chmodSync(program, 0o755);
-afterAll(() => rmSync(folder, { recursive: true }));
+const ids = ["0199-aa", ...forged, "0199-bb"];
 
-/** What bash itself offers behind a line, whose last word is being typed. */
-function offered(...words: readonly string[]): readonly string[] {
-  const before = readdirSync(folder);
-  const script = `source ./script
+/** The candidates and markers for a line, without descriptions. */
+async function offered(...words: readonly string[]): Promise<readonly string[]> {
+  const lines = (await complete(words, async () => ids)).split("\n").slice(0, -1);
+  return lines.map((line) => line.split("\t")[0] ?? "");
+}
+
+describe("the command line", () => {
+  test("completes every command", async () => {
+    expect(await offered("")).toEqual([...Object.keys(commands), "--help", "--version"]);
+    expect(await offered("de")).toEqual(["deliveries", "delivery", "demo"]);
+    expect(await offered("toString", "")).toEqual([]);
+  });
+
+  test("describes commands and options with one sentence", async () => {
+    expect(await complete(["dem"], async () => [])).toBe(
+      "demo\tRuns an end-to-end demo on real pi with a scripted model (no key, no network)\n",
+    );
+    expect(await complete(["rm", "x", "--y"], async () => [])).toBe(
+      "--yes\tRequired, because the transcript is deleted permanently\n",
+    );
+  });
+
+  test("completes the options of the command, including their short forms", async () => {
+    const expected = ["--follow", "-f", "--lines", "-n", "--file", "--state-dir", "--json", "--help", "-h"];
+    expect(await offered("logs", "-")).toEqual(expected);
+    expect(await offered("logs", "--")).toEqual(expected.filter((option) => option.startsWith("--")));
+    expect(await offered("rm", "x", "--y")).toEqual(["--yes"]);
+  });
+
+  test("completes values: words, files, directories, and nothing for free text", async () => {
+    expect(await offered("new", "--thinking", "m")).toEqual(["minimal", "medium", "max"]);
+    expect(await offered("new", "--cwd", "some")).toEqual([":directories"]);
+    expect(await offered("start", "--config", "some")).toEqual([":files"]);
+    expect(await offered("new", "--name", "")).toEqual([]);
+    expect(await offered("new", "--name", "--thinking", "m")).toEqual([]);
+  });
+
+  test("completes arguments at their positions, after options and their values", async () => {
+    expect(await offered("completion", "")).toEqual(["bash", "zsh", "fish"]);
+    expect(await offered("attach", "0199-b")).toEqual(["0199-bb"]);
+    expect(await offered("attach", "--past", "5", "--view-only", "")).toEqual(["last", "0199-aa", "0199-bb"]);
+    expect(await offered("attach", "last", "")).toEqual([]);
+    expect(await offered("help", "sta")).toEqual(["start", "status"]);
+    expect(await offered("context", "e")).toEqual(["export"]);
+    expect(await offered("context", "import", "")).toEqual(["last", "0199-aa", "0199-bb", ":files"]);
+  });
+
+  test("offers only ids that a shell cannot interpret", async () => {
+    expect(await offered("attach", "")).toEqual(["last", "0199-aa", "0199-bb"]);
+    for (const typed of ["$(touch forged)", "*", "[0", "0199-a\\"]) expect(await offered("attach", typed)).toEqual([]);
+  });
+});
+
+test.each(["bash", "zsh", "fish"])("the script for %s asks the program, and contains no commands", async (shell) => {
+  const script = await scriptFor(shell);
+  expect(script).toContain("pi-rpcd __complete ");
+  expect(script).not.toMatch(/deliveries|--state-dir/);
+});
+
+describe("bash", () => {
+  const folder = mkdtempSync(join(tmpdir(), "completion-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, "some where"));
+  writeFileSync(join(folder, "some file"), "");
+
+  /** The candidates of bash itself if the program prints these lines. */
+  async function inBash(lines: readonly string[], ...words: readonly string[]): Promise<readonly string[]> {
+    writeFileSync(join(folder, "script"), await scriptFor("bash"));
+    writeFileSync(join(folder, "lines"), lines.map((line) => `${line}\n`).join(""));
+    const program = join(folder, "pi-rpcd");
+    writeFileSync(
+      program,
+      '#!/bin/sh\n[ "$1" = __complete ] && shift && printf "%s\\n" "$@" > words && exec cat lines\n',
+    );
+    chmodSync(program, 0o755);
+    const script = `source ./script
 COMP_WORDS=("$@"); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
 _pi_rpcd
 printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const output = execFileSync("bash", ["--norc", "-eu", "-c", script, "bash", "pi-rpcd", ...words], {
-    cwd: folder,
-    encoding: "utf8",
-    env: { PATH: `${folder}${delimiter}${process.env["PATH"]}` },
+    const output = execFileSync("bash", ["--norc", "-eu", "-c", script, "bash", "pi-rpcd", ...words], {
+      cwd: folder,
+      encoding: "utf8",
+      env: { PATH: `${folder}${delimiter}${process.env["PATH"]}` },
+    });
+    expect(readdirSync(folder).sort()).toEqual(["lines", "pi-rpcd", "script", "some file", "some where", "words"]);
+    return output.split("\n").filter((line) => line !== "");
+  }
+
+  test("offers the program's candidates without their descriptions", async () => {
+    expect(await inBash(["start\tStarts it.", "status\tShows it."], "sta")).toEqual(["start", "status"]);
+    expect(await inBash([], "new", "--name", "")).toEqual([]);
   });
-  expect(readdirSync(folder)).toEqual(before);
-  return output.split("\n").filter((line) => line !== "");
+
+  test("adds paths, in addition to candidates", async () => {
+    expect(await inBash([":files"], "start", "--config", "some")).toEqual(
+      expect.arrayContaining(["some file", "some where"]),
+    );
+    expect(await inBash([":directories"], "new", "--cwd", "some")).toEqual(["some where"]);
+    expect(await inBash(["somewhere", ":files"], "context", "import", "some")).toEqual(
+      expect.arrayContaining(["somewhere", "some file", "some where"]),
+    );
+  });
+
+  test("passes words and candidates on without evaluating them", async () => {
+    for (const typed of ["$(>forged)", "`touch forged`", "*", "a b"]) {
+      expect(await inBash([...forged], "attach", typed)).toEqual(forged);
+    }
+  });
+});
+
+async function scriptFor(shell: string): Promise<string> {
+  const { output, stdout } = memoryOutput();
+  await completion({ output, arguments: [shell], options: {}, env: {}, signal: new AbortController().signal });
+  return stdout();
 }
-
-describe("bash", () => {
-  test("completes every command", () => {
-    expect(offered("")).toEqual([...Object.keys(commands), "--help", "--version"]);
-    expect(offered("de")).toEqual(["deliveries", "delivery", "demo"]);
-  });
-
-  test("completes the options of the command, with their short forms", () => {
-    expect(offered("logs", "--")).toEqual(["--follow", "--lines", "--file", "--state-dir", "--json", "--help"]);
-    expect(offered("logs", "-")).toEqual(expect.arrayContaining(["-f", "-n", "--follow"]));
-    expect(offered("rm", "x", "--y")).toEqual(["--yes"]);
-  });
-
-  test("completes values: words, files, directories, and nothing where anything may stand", () => {
-    expect(offered("new", "--thinking", "m")).toEqual(["minimal", "medium", "max"]);
-    expect(offered("new", "--cwd", "some")).toEqual(["some where"]);
-    expect(offered("start", "--config", "some")).toEqual(expect.arrayContaining(["some file", "some where"]));
-    expect(offered("new", "--name", "")).toEqual([]);
-  });
-
-  test("completes arguments in their places, past options and their values", () => {
-    expect(offered("completion", "")).toEqual(["bash", "zsh", "fish"]);
-    expect(offered("attach", "0199-b")).toEqual(["0199-bb"]);
-    expect(offered("attach", "--past", "5", "--view-only", "")).toEqual(["last", "0199-aa", "0199-bb"]);
-    expect(offered("attach", "last", "")).toEqual([]);
-    expect(offered("help", "sta")).toEqual(["start", "status"]);
-    expect(offered("context", "e")).toEqual(["export"]);
-    expect(offered("context", "import", "")).toEqual(expect.arrayContaining(["last", "0199-aa", "some file"]));
-    expect(offered("context", "import", "some")).toEqual(["some file", "some where"]);
-  });
-
-  test("runs and offers nothing of what a session is labelled, nor what is no id", () => {
-    expect(offered("attach", "")).toEqual(["last", "0199-aa", "0199-bb"]);
-    expect(offered("attach", "0199-aa")).toEqual(["0199-aa"]);
-    for (const typed of ["$(touch forged)", "*", "[0", "0199-a\\"]) expect(offered("attach", typed)).toEqual([]);
-  });
-});
-
-test("all shells ask for the ids alone, and take nothing else", () => {
-  for (const script of [bashScript(table), zshScript(table), fishScript(table)]) {
-    expect(script).toContain("pi-rpcd ls --ids 2>/dev/null | grep -E '^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$'");
-    expect(script).not.toContain("--json 2");
-  }
-});
-
-test.each([
-  ["zsh", zshScript(table)],
-  ["fish", fishScript(table)],
-])("the script for %s has every command and every option", (shell, script) => {
-  const form = shell === "zsh" ? (option: string) => `'--${option}[` : (option: string) => ` -l ${option} `;
-  for (const [name, { options }] of Object.entries(table)) {
-    expect(script).toContain(shell === "zsh" ? `\n    ${name})\n` : ` -a ${name} -d '`);
-    for (const option of Object.keys(options)) expect(script).toContain(form(option));
-  }
-});

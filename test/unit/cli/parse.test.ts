@@ -36,6 +36,7 @@ describe("a command line", () => {
   test.each([
     [["--version"], { kind: "version" }],
     [["-V"], { kind: "version" }],
+    [["__complete", "rm", "--"], { kind: "complete", words: ["rm", "--"] }],
     [["--help"], { kind: "help", command: undefined }],
     [["-h"], { kind: "help", command: undefined }],
     [["help"], { kind: "help", command: undefined }],
