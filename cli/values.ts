@@ -1,3 +1,4 @@
+import { isRecord } from "../protocol/objects.ts";
 import { UsageError } from "./errors.ts";
 
 /** The option or argument that a text was given for. */
@@ -63,7 +64,7 @@ export function jsonObject(text: string, { option, command }: Given): Record<str
   } catch (error) {
     throw new UsageError(`--${option} takes JSON: ${(error as Error).message}.`, command);
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isRecord(value)) return value;
   throw new UsageError(`--${option} takes a JSON object, not ${shown(value)}.`, command);
 }
 

@@ -1,10 +1,11 @@
 import { type ErrorName, errorCatalogue, errorNameOf, WireError } from "../protocol/errors.ts";
+import { isRecord } from "../protocol/objects.ts";
 import type { RpcErrorObject } from "../protocol/wire.ts";
 import { ConnectionFailedError, UnauthorizedError, UnknownDaemonError } from "./local-errors.ts";
 
 /** Turns the error object of a JSON-RPC answer into the error that callers catch. */
 export function daemonError(error: RpcErrorObject): WireError | UnknownDaemonError {
-  const { name: given, retryable: _, ...details } = isObject(error.data) ? error.data : {};
+  const { name: given, retryable: _, ...details } = isRecord(error.data) ? error.data : {};
   const name = typeof given === "string" && Object.hasOwn(errorCatalogue, given) ? given : errorNameOf(error.code);
   if (name === undefined || errorCatalogue[name as ErrorName].code !== error.code) return new UnknownDaemonError(error);
   return new WireError(name as ErrorName, error.message, details);
@@ -12,7 +13,7 @@ export function daemonError(error: RpcErrorObject): WireError | UnknownDaemonErr
 
 /** Whether a value has the shape of a JSON-RPC error object. */
 export function isErrorObject(value: unknown): value is RpcErrorObject {
-  return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
+  return isRecord(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 }
 
 export interface RefusedAnswer {
@@ -48,8 +49,4 @@ function parse(body: string): {
   } catch {
     return null;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

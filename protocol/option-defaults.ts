@@ -1,3 +1,4 @@
+import { isRecord } from "./objects.ts";
 import { defaultOptimisation } from "./optimisation/config.ts";
 import { defaultPruning } from "./pruning/config.ts";
 
@@ -11,7 +12,6 @@ export function optionDefaults(): readonly (readonly [string, string])[] {
 }
 
 function within(path: string, value: unknown): readonly (readonly [string, string])[] {
-  const isTable = typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
-  if (!isTable) return [[path, JSON.stringify(value)]];
+  if (!isRecord(value) || Object.keys(value).length === 0) return [[path, JSON.stringify(value)]];
   return Object.entries(value).flatMap(([name, inner]) => within(`${path}.${name}`, inner));
 }

@@ -1,3 +1,4 @@
+import { isRecord } from "../objects.ts";
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** Merges one layer over another: objects are merged, other values replaced. `undefined` has no effect. */
@@ -6,7 +7,7 @@ export function mergedFields(below: Fields, above: Fields): Fields {
   for (const [key, value] of Object.entries(above)) {
     if (value === undefined) continue;
     const under = Object.hasOwn(below, key) ? below[key] : undefined;
-    const both = isFields(under) && isFields(value) ? mergedFields(under, value) : value;
+    const both = isRecord(under) && isRecord(value) ? mergedFields(under, value) : value;
     Object.defineProperty(merged, key, { value: both, enumerable: true, configurable: true, writable: true });
   }
   return merged;
@@ -17,8 +18,4 @@ export function mergedLayers<T extends object>(layers: readonly (T | undefined)[
   let merged: Fields = {};
   for (const layer of layers) if (layer !== undefined) merged = mergedFields(merged, layer as Fields);
   return merged as T;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import type { JsonSchema } from "../json-schema.ts";
+import { isRecord } from "../objects.ts";
 import { nearest } from "./nearest.ts";
 
 /** Path of keys and list indexes. */
@@ -63,7 +64,7 @@ function look(schema: JsonSchema, value: unknown, place: Place, looking: Looking
     if (!schema.enum.includes(value)) say(`${shown(value)} is not one of ${schema.enum.map(shown).join(", ")}`);
   } else if (!hasType(schema, value)) say(`${shown(value)} is not ${typeName(schema)}`);
   else if (Array.isArray(value)) lookAtList(schema, value, place, looking);
-  else if (isFields(value)) lookAtObject(schema, value, place, looking);
+  else if (isRecord(value)) lookAtObject(schema, value, place, looking);
   else if (typeof value === "number") lookAtNumber(schema, value, say);
   else if (typeof value === "string") lookAtText(schema, value, say, looking.words);
 }
@@ -148,7 +149,7 @@ function hasType({ type, enum: words }: JsonSchema, value: unknown): boolean {
   if (words !== undefined) return words.includes(value);
   switch (type) {
     case "object":
-      return isFields(value);
+      return isRecord(value);
     case "array":
       return Array.isArray(value);
     case "integer":
@@ -179,11 +180,7 @@ function typeName({ type = "", enum: words }: JsonSchema): string {
 /** Formats a value as JSON, if it is short. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return "a list";
-  if (isFields(value)) return "an object";
+  if (isRecord(value)) return "an object";
   const text = JSON.stringify(typeof value === "string" ? value.slice(0, maxShown) : value) ?? "nothing";
   return typeof value === "string" && value.length > maxShown ? `${text.slice(0, -1)}…"` : text;
-}
-
-function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
+import { isRecord } from "../../protocol/objects.ts";
 import { within } from "../lib/deadline.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
-import { isRecordObject } from "../pi/records.ts";
 import type { ChildLife } from "./child-life.ts";
 
 /** Why a session's child is currently needed. */
@@ -118,7 +118,7 @@ export class Hibernation {
 }
 
 function isAtWork(state: unknown): boolean {
-  if (!isRecordObject(state)) return true;
+  if (!isRecord(state)) return true;
   return (
     state["isStreaming"] === true || state["isCompacting"] === true || Number(state["pendingMessageCount"] ?? 0) > 0
   );

@@ -1,9 +1,9 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/methods.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { PiModel } from "../../protocol/pi-data.ts";
 import { storedLogins } from "../pi/logins.ts";
 import { inputsOf } from "../pi/pi-inputs.ts";
-import { isRecordObject } from "../pi/records.ts";
 
 export interface ModelCatalogueOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -72,11 +72,11 @@ export class ModelCatalogue {
 
 /** pi's answer to `get_available_models`, with its stored logins. */
 export async function modelList(data: unknown, env: NodeJS.ProcessEnv): Promise<ModelList> {
-  const listed = isRecordObject(data) ? data["models"] : undefined;
+  const listed = isRecord(data) ? data["models"] : undefined;
   if (!Array.isArray(listed))
     throw new WireError("unsupported_by_pi", "The models of this pi have an undocumented format.");
   const models = listed
-    .filter(isRecordObject)
+    .filter(isRecord)
     .map(
       (model) =>
         Object.fromEntries(shown.flatMap((key) => (key in model ? [[key, model[key]]] : []))) as unknown as PiModel,

@@ -3,11 +3,12 @@ import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { SessionCore } from "../core/session-core.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
-import { changesState, isRecordObject, type PiCommand, type PiResponse } from "../pi/records.ts";
+import { changesState, type PiCommand, type PiResponse } from "../pi/records.ts";
 import { refused } from "../prompts/prompting.ts";
 
 export interface PiCallsOptions {
@@ -184,7 +185,7 @@ export class PiCalls {
 
 /** pi's data, where its documents promise an object. Throws `unsupported_by_pi`. */
 export function objectOf(data: unknown, type: string): Data {
-  if (isRecordObject(data)) return data;
+  if (isRecord(data)) return data;
   throw new WireError("unsupported_by_pi", `The answer of this pi to "${type}" has an undocumented format.`, {
     command: type,
   });
@@ -199,10 +200,10 @@ function instructionsOf({ customInstructions }: PiCommand): string | undefined {
 
 /** Only the helper may use its command: other uses would let a client write frames. */
 export function withoutLink(data: unknown, name: string | undefined): unknown {
-  if (!isRecordObject(data) || !Array.isArray(data["commands"])) return data;
+  if (!isRecord(data) || !Array.isArray(data["commands"])) return data;
   return {
     ...data,
-    commands: data["commands"].filter((command) => !isRecordObject(command) || command["name"] !== name),
+    commands: data["commands"].filter((command) => !isRecord(command) || command["name"] !== name),
   };
 }
 

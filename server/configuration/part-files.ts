@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { configurationKeys, sorted } from "../../protocol/configuration/configurations.ts";
 import { type Mistake, type Place, placeName, pointerTo } from "../../protocol/configuration/mistakes.ts";
 import { checkedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import { unusablePrompts } from "./prompts-directory.ts";
@@ -25,8 +26,8 @@ interface SessionParts extends PartOptions {
 
 /** The positions in a configuration file that can have a configuration of sessions. */
 export function configurationsIn(value: unknown): readonly Place[] {
-  const { profiles } = isFields(value) ? value : {};
-  const names = isFields(profiles) ? Object.keys(profiles) : [];
+  const { profiles } = isRecord(value) ? value : {};
+  const names = isRecord(profiles) ? Object.keys(profiles) : [];
   return [
     ...configurationKeys.map((key) => [key]),
     ...names.flatMap((name) => configurationKeys.map((key) => ["profiles", name, key])),
@@ -55,7 +56,7 @@ function mistakesOf(below: readonly PartOptions[], layer: PartOptions, tools: Pr
 /** Files and directories that a layer names. */
 export function filesIn(layer: PartOptions): readonly { place: Place; path: string }[] {
   return pathPlaces.flatMap((place) => {
-    const path = place.reduce<unknown>((found, key) => (isFields(found) ? found[key] : undefined), layer);
+    const path = place.reduce<unknown>((found, key) => (isRecord(found) ? found[key] : undefined), layer);
     return typeof path === "string" ? [{ place, path }] : [];
   });
 }
@@ -115,8 +116,4 @@ function named(pointer: string): string {
   const [, group = "", part = ""] = pointer.split("/");
   const name = `${group}.${part}`;
   return Object.hasOwn(settings, name) ? `${name}${pointer.slice(name.length + 1)}` : pointer;
-}
-
-function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,6 +3,7 @@ import { open } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import type { PartOptions } from "../../protocol/configuration/part-options.ts";
 import { Type } from "../../protocol/json-schema.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Validator } from "../../protocol/validation.ts";
@@ -82,19 +83,15 @@ async function textOf(file: string): Promise<string | undefined> {
 
 /** Values of the wrong type stay unchanged; the schema refuses them. */
 function withWholePaths(value: unknown, cwd: string): unknown {
-  if (!isFields(value)) return value;
+  if (!isRecord(value)) return value;
   const given = structuredClone(value);
   for (const place of pathPlaces) {
     const [root = "", part = "", knob = ""] = place;
     const options = given[root];
-    const knobs = isFields(options) ? options[part] : undefined;
-    const path = isFields(knobs) ? knobs[knob] : undefined;
-    if (isFields(knobs) && typeof path === "string" && path !== "" && !isAbsolute(path))
+    const knobs = isRecord(options) ? options[part] : undefined;
+    const path = isRecord(knobs) ? knobs[knob] : undefined;
+    if (isRecord(knobs) && typeof path === "string" && path !== "" && !isAbsolute(path))
       knobs[knob] = resolve(cwd, path);
   }
   return given;
-}
-
-function isFields(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

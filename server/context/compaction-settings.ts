@@ -2,6 +2,7 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../protocol/optimisation/resolve.ts";
@@ -110,7 +111,7 @@ export class CompactionSettings {
     if (this.#written === key) return;
     const overrides: Record<string, unknown> = {};
     const answer = await this.#options.models();
-    const models = isObject(answer) && Array.isArray(answer["models"]) ? (answer["models"] as readonly PiModel[]) : [];
+    const models = isRecord(answer) && Array.isArray(answer["models"]) ? (answer["models"] as readonly PiModel[]) : [];
     if (models.length === 0) throw new Error("pi reported no models.");
     for (const { provider, id, contextWindow = 0 } of models) {
       const threshold = thresholdOf(compaction, { provider, id, contextWindow });
@@ -130,8 +131,8 @@ export class CompactionSettings {
   async #replace(directory: string, ours: readonly Overrides[], next: Overrides): Promise<void> {
     const file = join(directory, "settings.json");
     const settings = await objectIn(file);
-    const compaction = isObject(settings["compaction"]) ? settings["compaction"] : {};
-    const before = isObject(compaction["modelOverrides"]) ? compaction["modelOverrides"] : {};
+    const compaction = isRecord(settings["compaction"]) ? settings["compaction"] : {};
+    const before = isRecord(compaction["modelOverrides"]) ? compaction["modelOverrides"] : {};
     const isOurs = (model: string, value: unknown): boolean =>
       ours.some((known) => Object.hasOwn(known, model) && canonicalJson(known[model]) === canonicalJson(value));
     const others = Object.fromEntries(Object.entries(before).filter(([model, value]) => !isOurs(model, value)));
@@ -186,7 +187,7 @@ async function oursIn(directory: string): Promise<readonly Overrides[]> {
     throw error;
   });
   const ours: unknown = JSON.parse(text);
-  if (!Array.isArray(ours) || !ours.every(isObject)) throw new Error(`${oursName} has an unexpected format.`);
+  if (!Array.isArray(ours) || !ours.every(isRecord)) throw new Error(`${oursName} has an unexpected format.`);
   return ours;
 }
 
@@ -196,10 +197,6 @@ async function objectIn(file: string): Promise<Readonly<Record<string, unknown>>
     throw error;
   });
   const settings: unknown = JSON.parse(text);
-  if (!isObject(settings)) throw new Error(`${file} is not a JSON object.`);
+  if (!isRecord(settings)) throw new Error(`${file} is not a JSON object.`);
   return settings;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
+import { defined } from "../../protocol/objects.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
@@ -207,8 +208,4 @@ function pathInvalid({ option, path, why, reason }: PathProblem, cause?: unknown
 
 function merged<T extends object>(first: T | undefined, second: T | undefined): T | undefined {
   return first === undefined && second === undefined ? undefined : ({ ...first, ...second } as T);
-}
-
-function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as never;
 }

@@ -2,7 +2,7 @@ import type { PreparedContext } from "../../context/document/built.ts";
 import type { ContextRoot } from "../../context/document/context-root.ts";
 import { heldEntries, heldRoot, leftAt } from "../../context/document/held-entries.ts";
 import type { HelperContext } from "../../protocol/link-context.ts";
-import { isRecordObject } from "../pi/records.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 // The stored context of an ephemeral session: a line for its helper, and a line with the data that messages have no
 // field for.
@@ -45,7 +45,7 @@ export function withHeld(lines: Buffer, own: readonly unknown[], leafId: string 
   const last = before.at(-1)?.["id"];
   if (typeof last !== "string") return { entries: own };
   const behind = own.map((entry) =>
-    isRecordObject(entry) && entry["parentId"] === null ? { ...entry, parentId: last } : entry,
+    isRecord(entry) && entry["parentId"] === null ? { ...entry, parentId: last } : entry,
   );
   return { entries: [...before, ...behind], heldThrough: last };
 }

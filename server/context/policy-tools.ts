@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { inWords } from "../../protocol/configuration/mistakes.ts";
 import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { toolsOfPolicies, unknownTools } from "../../protocol/optimisation/unknown-tools.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
@@ -8,7 +9,6 @@ import type { SessionRecord } from "../core/session-record.ts";
 import { within } from "../lib/deadline.ts";
 import type { Journal } from "../log/journal.ts";
 import type { Child } from "../pi/child.ts";
-import { isRecordObject } from "../pi/records.ts";
 
 export interface PolicyToolsOptions {
   readonly record: Pick<SessionRecord, "stored">;
@@ -89,7 +89,7 @@ export class PolicyTools {
 
 /** Other code in the same pi can have written it. */
 function namesIn(answer: unknown): string[] | undefined {
-  const tools = isRecordObject(answer) ? answer["tools"] : undefined;
+  const tools = isRecord(answer) ? answer["tools"] : undefined;
   if (!Array.isArray(tools)) return undefined;
   return tools.filter((name): name is string => typeof name === "string" && name.length <= maxNameLength);
 }

@@ -2,12 +2,12 @@ import type { ContextSource } from "../../context/document/document.ts";
 import type { ContextOption } from "../../protocol/context-option.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { EntriesReply } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { liesUnder, type Roots } from "../core/roots.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { workingDirectory } from "../core/working-directory.ts";
 import type { Child } from "../pi/child.ts";
 import { isEntriesReply } from "../pi/outward-frame.ts";
-import { isRecordObject } from "../pi/records.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { Reservation } from "./byte-budget.ts";
 import type { InitialContext } from "./initial-context.ts";
@@ -145,9 +145,9 @@ export class ContextSources {
     const { state } = session;
     const child = state.kind === "idle" || state.kind === "running" ? state.child : undefined;
     const { data } = child === undefined ? { data: undefined } : await child.send({ type: "get_entries" });
-    const said = isRecordObject(data) ? data : {};
+    const said = isRecord(data) ? data : {};
     const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
-    const own = (Array.isArray(said["entries"]) ? said["entries"] : []).filter(isRecordObject);
+    const own = (Array.isArray(said["entries"]) ? said["entries"] : []).filter(isRecord);
     const bytes = Buffer.from(own.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
     // It is assembled by the worker, because that takes time.
     const kept = await this.#options.kept(session.stored);
@@ -214,7 +214,7 @@ function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } 
   } catch {
     header = undefined;
   }
-  const { type, id, cwd } = isRecordObject(header) ? header : {};
+  const { type, id, cwd } = isRecord(header) ? header : {};
   if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
     throw new WireError("context_transport_failed", "The file is not a pi session file.", {
       reason: "not_a_session",

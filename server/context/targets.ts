@@ -4,11 +4,11 @@ import type { ContextTarget } from "../../context/document/document.ts";
 import { type BudgetFacts, contextBudget, defaultReserveTokens } from "../../context/document/options.ts";
 import type { ContextOption } from "../../protocol/context-option.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { PiModel } from "../../protocol/pi-data.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { isExactModel } from "../pi/adopt.ts";
 import { inputsOf } from "../pi/pi-inputs.ts";
-import { isRecordObject } from "../pi/records.ts";
 import { isSpawnValue } from "../pi/safe-values.ts";
 import { agentDirectoryOf } from "../pi/session-file.ts";
 import type { StoredOptions } from "../store/sessions.ts";
@@ -61,8 +61,8 @@ export class Targets {
       if (found !== undefined) return await this.#target(found, request);
     }
     const state = await this.#state(request, signal);
-    const { model: chosen, thinkingLevel } = isRecordObject(state) ? state : {};
-    if (!isRecordObject(chosen) || chosen["id"] === "unknown" || typeof chosen["id"] !== "string") {
+    const { model: chosen, thinkingLevel } = isRecord(state) ? state : {};
+    if (!isRecord(chosen) || chosen["id"] === "unknown" || typeof chosen["id"] !== "string") {
       throw new WireError("model_not_found", "pi has no model to build the context for.");
     }
     const target = await this.#target(chosen as unknown as PiModel, request);
@@ -131,9 +131,9 @@ export function budgetOf(
 /** The part of a model's window that pi's settings reserve. */
 async function reserveTokens(model: string, files: readonly string[]): Promise<number> {
   const found = await Promise.all(files.map(compactionIn));
-  const perModel = found.map(({ modelOverrides }) => (isRecordObject(modelOverrides) ? modelOverrides[model] : {}));
+  const perModel = found.map(({ modelOverrides }) => (isRecord(modelOverrides) ? modelOverrides[model] : {}));
   for (const settings of [...perModel, ...found]) {
-    const tokens = isRecordObject(settings) ? settings["reserveTokens"] : undefined;
+    const tokens = isRecord(settings) ? settings["reserveTokens"] : undefined;
     if (Number.isSafeInteger(tokens) && Number(tokens) >= 0) return Number(tokens);
   }
   return defaultReserveTokens;
@@ -142,8 +142,8 @@ async function reserveTokens(model: string, files: readonly string[]): Promise<n
 async function compactionIn(file: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     const settings: unknown = JSON.parse(await readFile(file, "utf8"));
-    const compaction = isRecordObject(settings) ? settings["compaction"] : undefined;
-    return isRecordObject(compaction) ? compaction : {};
+    const compaction = isRecord(settings) ? settings["compaction"] : undefined;
+    return isRecord(compaction) ? compaction : {};
   } catch {
     return {};
   }

@@ -1,5 +1,5 @@
 import { WireError } from "../../protocol/errors.ts";
-import { isRecordObject } from "../pi/records.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -25,8 +25,8 @@ const maxTreeDepth = 5_000;
  * returns the JSON, because `JSON.stringify` fails in the same way. Throws `too_large`.
  */
 export function entryTree(data: unknown): { readonly value: EntryTree; readonly text: string } {
-  const { entries: given, leafId } = isRecordObject(data) ? data : {};
-  const entries = Array.isArray(given) ? given.filter(isRecordObject) : [];
+  const { entries: given, leafId } = isRecord(data) ? data : {};
+  const entries = Array.isArray(given) ? given.filter(isRecord) : [];
   const nodes = new Map<unknown, TreeNode>(entries.map((entry) => [entry["id"], { entry, children: [] }]));
   for (const { type, targetId, label, timestamp } of entries) {
     const node = type === "label" ? nodes.get(targetId) : undefined;

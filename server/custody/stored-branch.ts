@@ -1,5 +1,5 @@
+import { isRecord } from "../../protocol/objects.ts";
 import type { EntryLabel } from "../../protocol/tree.ts";
-import { isRecordObject } from "../pi/records.ts";
 import type { StoredEntries, StoredEntry } from "./stored-entries.ts";
 
 type Message = Readonly<Record<string, unknown>>;
@@ -21,14 +21,14 @@ export function contextMessages(stored: StoredEntries): readonly Message[] {
     const messages = messagesOf(entry);
     if (!edits.has(entry["id"])) return messages;
     const replacement = edits.get(entry["id"]);
-    return isRecordObject(replacement) ? messages.map((message) => edited(message, replacement["content"])) : [];
+    return isRecord(replacement) ? messages.map((message) => edited(message, replacement["content"])) : [];
   });
 }
 
 /** The user messages of all branches. */
 export function forkMessages({ entries }: StoredEntries): { readonly entryId: string; readonly text: string }[] {
   return entries.flatMap(({ type, id, message }) => {
-    if (type !== "message" || !isRecordObject(message) || message["role"] !== "user") return [];
+    if (type !== "message" || !isRecord(message) || message["role"] !== "user") return [];
     const text = textOf(message["content"]);
     return text === "" ? [] : [{ entryId: String(id), text }];
   });
@@ -49,23 +49,23 @@ export function statsOf({ entries }: StoredEntries) {
   const tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
   let cost = 0;
   const add = (usage: unknown): void => {
-    if (!isRecordObject(usage)) return;
+    if (!isRecord(usage)) return;
     for (const kind of ["input", "output", "cacheRead", "cacheWrite"] as const) {
       tokens[kind] += numberOf(usage[kind]);
       tokens.total += numberOf(usage[kind]);
     }
-    cost += isRecordObject(usage["cost"]) ? numberOf(usage["cost"]["total"]) : 0;
+    cost += isRecord(usage["cost"]) ? numberOf(usage["cost"]["total"]) : 0;
   };
   for (const { type, usage, message } of entries) {
     if (type === "usage" || type === "branch_summary" || type === "compaction") add(usage);
-    if (type !== "message" || !isRecordObject(message)) continue;
+    if (type !== "message" || !isRecord(message)) continue;
     const { role, content } = message;
     counts.totalMessages += 1;
     if (role === "user") counts.userMessages += 1;
     if (role === "toolResult") counts.toolResults += 1;
     if (role === "assistant") {
       counts.assistantMessages += 1;
-      const blocks = Array.isArray(content) ? content.filter(isRecordObject) : [];
+      const blocks = Array.isArray(content) ? content.filter(isRecord) : [];
       counts.toolCalls += blocks.filter((block) => block["type"] === "toolCall").length;
     }
     if (role === "toolResult" || role === "assistant") add(message["usage"]);
@@ -95,7 +95,7 @@ function keptBy(path: readonly StoredEntry[], compaction: number): readonly Stor
 }
 
 function isSystemMessage({ type, message }: StoredEntry): boolean {
-  return type === "message" && isRecordObject(message) && message["role"] === "system";
+  return type === "message" && isRecord(message) && message["role"] === "system";
 }
 
 /** An entry as messages in pi's format. */
@@ -104,14 +104,14 @@ function messagesOf(entry: StoredEntry): readonly Message[] {
   const timestamp = new Date(String(entry["timestamp"])).getTime();
   switch (type) {
     case "message":
-      return isRecordObject(message) ? [withContent(message)] : [];
+      return isRecord(message) ? [withContent(message)] : [];
     case "custom_message":
       return [{ role: "custom", customType, content: content ?? [], display, details, timestamp }];
     case "branch_summary":
       return summary ? [{ role: "branchSummary", summary, fromId, timestamp }] : [];
     case "compaction": {
       const summed = { role: "compactionSummary", summary, tokensBefore, timestamp };
-      return isRecordObject(systemMessage) ? [systemMessage, summed] : [summed];
+      return isRecord(systemMessage) ? [systemMessage, summed] : [summed];
     }
     default:
       return [];
@@ -135,7 +135,7 @@ function edited(message: Message, content: unknown): Message {
 
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
-  const blocks = Array.isArray(content) ? content.filter(isRecordObject) : [];
+  const blocks = Array.isArray(content) ? content.filter(isRecord) : [];
   return blocks.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : "")).join("");
 }
 
@@ -147,7 +147,7 @@ function numberOf(value: unknown): number {
 export function labelsIn(entries: unknown): EntryLabel[] {
   const labels = new Map<string, EntryLabel>();
   for (const entry of Array.isArray(entries) ? entries : []) {
-    if (!isRecordObject(entry) || entry["type"] !== "label" || typeof entry["targetId"] !== "string") continue;
+    if (!isRecord(entry) || entry["type"] !== "label" || typeof entry["targetId"] !== "string") continue;
     const { targetId: entryId, label, timestamp: at } = entry;
     labels.delete(entryId);
     if (typeof label !== "string" || label === "") continue;

@@ -1,9 +1,9 @@
 import type { FileHandle } from "node:fs/promises";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { requireBounded, requireNoCycle } from "../pi/entry-check.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import { openSessionFile } from "../pi/open-file.ts";
-import { isRecordObject } from "../pi/records.ts";
 import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
@@ -103,7 +103,7 @@ async function entriesIn(
 function entryIn(line: Buffer): StoredEntry | undefined {
   try {
     const entry: unknown = JSON.parse(line.toString("utf8"));
-    return isRecordObject(entry) ? entry : undefined;
+    return isRecord(entry) ? entry : undefined;
   } catch {
     return undefined;
   }

@@ -1,10 +1,10 @@
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { PartCalls } from "../context/part-calls.ts";
 import { childSinks, type SessionContext } from "../core/session-context.ts";
 import type { Pushing } from "../delivery/pushing.ts";
 import { within } from "../lib/deadline.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
-import { isRecordObject } from "../pi/records.ts";
 import { isSameFile } from "../pi/session-paths.ts";
 import type { Custody } from "./custody.ts";
 import { HeldReports } from "./held-reports.ts";
@@ -124,7 +124,7 @@ export class Succession {
     const [asked] = await Promise.allSettled([within(child.send({ type: "get_state" }), startTimeoutMs)]);
     if (asked.status === "fulfilled" && asked.value.kind === "done") {
       const { data } = asked.value.value;
-      const { sessionId: id, sessionFile } = isRecordObject(data) ? data : {};
+      const { sessionId: id, sessionFile } = isRecord(data) ? data : {};
       if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) {
         this.#isConfirmed = true;
         child.rebind(own);

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
+import { isRecord } from "../../protocol/objects.ts";
 import { entriesBehind } from "../pi/entry-lines.ts";
-import { isRecordObject, type PiEvent } from "../pi/records.ts";
+import type { PiEvent } from "../pi/records.ts";
 import type { EventLog } from "./event-log.ts";
 import { enough, KnownEntries } from "./known-entries.ts";
 
@@ -77,5 +78,5 @@ function eventOf(frame: Buffer): PiEvent | undefined {
   // pi writes `type` first.
   if (!interesting.some((head) => frame.includes(head))) return undefined;
   const { params } = JSON.parse(frame.toString("utf8")) as { readonly params: { readonly event?: unknown } };
-  return isRecordObject(params.event) ? (params.event as PiEvent) : undefined;
+  return isRecord(params.event) ? (params.event as PiEvent) : undefined;
 }

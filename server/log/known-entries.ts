@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { isRecordObject, type PiEvent } from "../pi/records.ts";
+import { isRecord } from "../../protocol/objects.ts";
+import type { PiEvent } from "../pi/records.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -25,8 +26,8 @@ export class KnownEntries {
   /** Notes an event of the log. */
   note(event: PiEvent): void {
     const { type, message, entry } = event;
-    if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message), isAlike(message));
-    if ((type === "entry_appended" || type === "rpcd_entry") && isRecordObject(entry)) this.#add(idKey(entry), false);
+    if (type === "message_end" && isRecord(message)) this.#add(messageKey(message), isAlike(message));
+    if ((type === "entry_appended" || type === "rpcd_entry") && isRecord(entry)) this.#add(idKey(entry), false);
   }
 
   /**
@@ -73,7 +74,7 @@ function idKey({ id }: Json): string {
 }
 
 function entryKey({ type, message, customType, content, details }: Json): string | undefined {
-  if (type === "message" && isRecordObject(message)) return messageKey(message);
+  if (type === "message" && isRecord(message)) return messageKey(message);
   if (type === "custom_message") return messageKey({ role: "custom", customType, content, details });
   return undefined;
 }
@@ -91,7 +92,7 @@ function outlineOf(content: unknown): unknown {
   if (typeof content === "string") return outlineOfText(content);
   if (!Array.isArray(content)) return content;
   return content.map((block: unknown) => {
-    if (!isRecordObject(block)) return block;
+    if (!isRecord(block)) return block;
     return Object.entries(block).map(([key, value]) => [key, typeof value === "string" ? outlineOfText(value) : value]);
   });
 }

@@ -1,10 +1,11 @@
 import type { Logger } from "pino";
 import type { BodyFacts, OutwardFrame } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../../protocol/provider.ts";
 import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";
 import { dropBodies, dropBody, takeBody } from "../pi/body-file.ts";
 import type { Child } from "../pi/child.ts";
-import { isRecordObject, type PiEvent } from "../pi/records.ts";
+import type { PiEvent } from "../pi/records.ts";
 import type { Journal } from "./journal.ts";
 
 export interface ProviderWatchOptions {
@@ -223,5 +224,5 @@ export class ProviderWatch {
 }
 
 function isAnswer(message: unknown): boolean {
-  return isRecordObject(message) && message["role"] === "assistant" && message["stopReason"] !== "error";
+  return isRecord(message) && message["role"] === "assistant" && message["stopReason"] !== "error";
 }

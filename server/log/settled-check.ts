@@ -1,5 +1,5 @@
+import { isRecord } from "../../protocol/objects.ts";
 import type { Child } from "../pi/child.ts";
-import { isRecordObject } from "../pi/records.ts";
 
 /**
  * Checks an `agent_settled` event, because pi can send it in the middle of a run: on 0.87.1 a run that an extension
@@ -13,7 +13,7 @@ export function checkSettled(child: Child, isActive: boolean, onSettled: () => v
     return;
   }
   const onResponse = ({ data }: { readonly data?: unknown }): void => {
-    if (!(isRecordObject(data) && data["isStreaming"] === true)) onSettled();
+    if (!(isRecord(data) && data["isStreaming"] === true)) onSettled();
   };
   // A child that ends before it answers also ends the run.
   child.send({ type: "get_state" }, { onResponse }).catch(() => {});

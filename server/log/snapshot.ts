@@ -1,8 +1,8 @@
 import type { Snapshot } from "../../protocol/event.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
 import { entriesBehind } from "../pi/entry-lines.ts";
-import { isRecordObject } from "../pi/records.ts";
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -36,8 +36,8 @@ export async function takeSnapshot({ child, file, info, maxBytes }: SnapshotOpti
       },
     },
   );
-  const { entries, leafId } = isRecordObject(data) ? data : {};
-  const known = Array.isArray(entries) ? entries.filter(isRecordObject) : [];
+  const { entries, leafId } = isRecord(data) ? data : {};
+  const known = Array.isArray(entries) ? entries.filter(isRecord) : [];
   const snapshot = snapshotOf(known, typeof leafId === "string" ? leafId : null, maxBytes);
   return { session: session ?? info(), snapshot };
 }
@@ -73,7 +73,7 @@ function messageOf(entry: Entry): Entry | undefined {
   const timestamp = Date.parse(String(entry["timestamp"]));
   switch (type) {
     case "message":
-      return isRecordObject(message) ? message : undefined;
+      return isRecord(message) ? message : undefined;
     case "custom_message":
       return { role: "custom", customType, content, display, details, timestamp };
     case "compaction":

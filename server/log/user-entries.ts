@@ -1,4 +1,4 @@
-import { isRecordObject } from "../pi/records.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { readEntries } from "../pi/session-file.ts";
 
 /** A user message, as pi reports it or as its session file stores it. */
@@ -44,7 +44,7 @@ export async function entryIdOf(file: string, { text, sentAt }: UserMessage): Pr
 
 /** Returns the user message; undefined for other messages. */
 export function userMessage(message: unknown): UserMessage | undefined {
-  if (!isRecordObject(message) || message["role"] !== "user") return undefined;
+  if (!isRecord(message) || message["role"] !== "user") return undefined;
   const text = textOf(message["content"]);
   const { timestamp } = message;
   return text === undefined ? undefined : { text, sentAt: typeof timestamp === "number" ? timestamp : undefined };
@@ -55,7 +55,7 @@ export function textOf(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return undefined;
   return content
-    .filter(isRecordObject)
+    .filter(isRecord)
     .filter(({ type }) => type === "text")
     .map(({ text }) => String(text))
     .join("");

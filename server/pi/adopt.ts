@@ -1,8 +1,9 @@
 import type { PartsConfig } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { Child, ChildSinks } from "./child.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
-import { isRecordObject, type PiCommand } from "./records.ts";
+import type { PiCommand } from "./records.ts";
 import { isEndlessDialog } from "./startup-dialogs.ts";
 
 /** The session that a warm child gets. */
@@ -53,8 +54,7 @@ async function take(
   // So the helper has it before the session begins.
   if (parts !== undefined) await child.link.send({ kind: "configure", parts, isForNext: true });
   const switched = await ask(child, { type: "switch_session", sessionPath: sessionFile });
-  if (isRecordObject(switched) && switched["cancelled"] === true)
-    throw new NotAdopted("An extension cancelled the switch.");
+  if (isRecord(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension cancelled the switch.");
   await child.verify();
   let { file, state } = await stateOf(child);
   if (file !== sessionFile) throw new NotAdopted("pi has another session.");
@@ -87,7 +87,7 @@ async function ask(child: Child, command: PiCommand): Promise<unknown> {
 
 async function stateOf(child: Child): Promise<{ file: unknown; state: ReadyState }> {
   const data = await ask(child, { type: "get_state" });
-  return { file: isRecordObject(data) ? data["sessionFile"] : undefined, state: readyState(data) };
+  return { file: isRecord(data) ? data["sessionFile"] : undefined, state: readyState(data) };
 }
 
 function nameOf({ model }: ReadyState): string | undefined {

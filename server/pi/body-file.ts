@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { isRecord } from "../../protocol/objects.ts";
 import { isOneObject } from "./structure.ts";
 
 /**
@@ -55,5 +56,5 @@ function readOwn(path: string, maxBytes: number): Buffer {
 function isJson(bytes: Buffer, kind: "array" | "object"): boolean {
   if (!isOneObject(Buffer.concat([Buffer.from('{"body":'), bytes, Buffer.from("}")]))) return false;
   const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
-  return kind === "array" ? Array.isArray(value) : typeof value === "object" && value !== null && !Array.isArray(value);
+  return kind === "array" ? Array.isArray(value) : isRecord(value);
 }

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import type { OutwardFrame, PartsConfig } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -13,7 +14,7 @@ import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
 import { descendants, endMarked, type ProcessIdentity } from "./processes.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
-import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
+import type { PiCommand, PiEvent, PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
 import type { PiOptions } from "./spawn-options.ts";
 import { helperMissing, modelIsMadeUp, startFailure } from "./start-failure.ts";
@@ -232,9 +233,9 @@ export class Child {
    */
   async verify(): Promise<void> {
     const response = await this.#commands.send({ type: "get_commands" });
-    const listed = isRecordObject(response.data) ? response.data["commands"] : undefined;
+    const listed = isRecord(response.data) ? response.data["commands"] : undefined;
     const ofExtensions = (Array.isArray(listed) ? listed : [])
-      .filter(isRecordObject)
+      .filter(isRecord)
       .filter(({ source }) => source === "extension")
       .map(({ name }) => String(name));
     this.#extensionCommands = new Set(ofExtensions);
@@ -247,9 +248,9 @@ export class Child {
   async #verifyModel(model: string): Promise<void> {
     if (!modelIsMadeUp(this.stderrTail)) return;
     const response = await this.#commands.send({ type: "get_available_models" });
-    const models = isRecordObject(response.data) ? response.data["models"] : undefined;
+    const models = isRecord(response.data) ? response.data["models"] : undefined;
     const names = Array.isArray(models)
-      ? models.filter(isRecordObject).map((entry) => `${String(entry["provider"])}/${String(entry["id"])}`)
+      ? models.filter(isRecord).map((entry) => `${String(entry["provider"])}/${String(entry["id"])}`)
       : [];
     throw new WireError("model_not_found", `pi does not know the model "${model}".${suggest(model, names)}`, {
       model,

@@ -1,7 +1,7 @@
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { unusable } from "./lease.ts";
 import { openSessionFile } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 import { isBounded, MAX_DEPTH, MAX_PARTS } from "./structure.ts";
 
 /** A longer line is skipped. */
@@ -61,7 +61,7 @@ export function requireNoCycle(file: string, parents: ReadonlyMap<unknown, unkno
 function entryIn(record: Buffer): Readonly<Record<string, unknown>> {
   try {
     const entry: unknown = JSON.parse(record.toString("utf8"));
-    return isRecordObject(entry) ? entry : {};
+    return isRecord(entry) ? entry : {};
   } catch {
     return {};
   }

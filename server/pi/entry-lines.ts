@@ -1,5 +1,5 @@
+import { isRecord } from "../../protocol/objects.ts";
 import { openSessionFile } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 import { parseBounded } from "./structure.ts";
 
 /** An entry of a session file, and its unchanged line. */
@@ -54,7 +54,7 @@ function linesOf(bytes: Buffer): Buffer[] {
 function entryLine(line: Buffer): EntryLine[] {
   try {
     const entry = parseBounded(line);
-    return isRecordObject(entry) && entry["type"] !== "session" ? [{ entry, line }] : [];
+    return isRecord(entry) && entry["type"] !== "session" ? [{ entry, line }] : [];
   } catch {
     return [];
   }

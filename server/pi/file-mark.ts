@@ -2,8 +2,8 @@ import { type FileHandle, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { NAVIGATED_TYPE } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { openSessionFile } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 import { parseBounded } from "./structure.ts";
 
 /** The state of a session file when it was last read, to detect changes cheaply. */
@@ -166,7 +166,7 @@ export function headOf(line: Buffer): EntryHead | undefined {
   if (head?.[1] !== undefined && line[line.length - 1] === 0x7d) return { id: head[1], parentId: head[2] ?? null };
   try {
     const entry = parseBounded(line);
-    if (!isRecordObject(entry) || entry["type"] === "session" || typeof entry["id"] !== "string") return undefined;
+    if (!isRecord(entry) || entry["type"] === "session" || typeof entry["id"] !== "string") return undefined;
     const { id, type, customType } = entry;
     const parentId = typeof entry["parentId"] === "string" ? entry["parentId"] : null;
     const isMove = type === "branch_summary" || (type === "custom" && customType === NAVIGATED_TYPE);

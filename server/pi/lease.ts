@@ -5,11 +5,11 @@ import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { limits } from "../configuration/limits.ts";
 import { exhaustion } from "./exhaustion.ts";
 import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";
-import { isRecordObject } from "./records.ts";
 
 /** The JSON content of a lease file. */
 export interface LeaseFacts {
@@ -346,7 +346,7 @@ function named(error: unknown, file: string): WireError {
 }
 
 function isLeaseFacts(value: unknown): value is LeaseFacts {
-  if (!isRecordObject(value)) return false;
+  if (!isRecord(value)) return false;
   const { lease, id, holder, daemonId, stateDir, generation, at, childId, stateDirId } = value;
   return (
     lease === 1 &&

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isRecordObject } from "./records.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { agentDirectoryOf } from "./session-file.ts";
 
 /** The kind of credentials that pi has stored for each provider, never the credentials themselves. */
@@ -12,10 +12,10 @@ export async function storedLogins(env: NodeJS.ProcessEnv): Promise<ReadonlyMap<
   } catch {
     // pi reports its errors; without it there are no stored logins.
   }
-  const entries = Object.entries(isRecordObject(stored) ? stored : {});
+  const entries = Object.entries(isRecord(stored) ? stored : {});
   return new Map(
     entries.flatMap(([provider, login]) => {
-      const type = isRecordObject(login) ? login["type"] : undefined;
+      const type = isRecord(login) ? login["type"] : undefined;
       return type === "oauth" || type === "api_key" ? [[provider, type] as const] : [];
     }),
   );

@@ -1,6 +1,6 @@
+import { isRecord } from "../../protocol/objects.ts";
 import { hasAnyPrice } from "../../protocol/prices.ts";
 import type { ModelRef } from "../../protocol/session.ts";
-import { isRecordObject } from "./records.ts";
 
 /** What pi reported about itself when it was ready. */
 export interface ReadyState {
@@ -13,14 +13,14 @@ export interface ReadyState {
 
 /** The session's settings from pi's answer to `get_state`. Without any model pi reports "unknown". */
 export function readyState(data: unknown): ReadyState {
-  const state = isRecordObject(data) ? data : {};
+  const state = isRecord(data) ? data : {};
   const model = state["model"];
   return {
     model:
-      isRecordObject(model) && model["id"] !== "unknown"
+      isRecord(model) && model["id"] !== "unknown"
         ? { provider: String(model["provider"]), id: String(model["id"]) }
         : undefined,
-    hasPrices: isRecordObject(model) && hasAnyPrice(model["cost"]),
+    hasPrices: isRecord(model) && hasAnyPrice(model["cost"]),
     thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
     sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
   };

@@ -51,10 +51,6 @@ function beginsWith(record: Buffer, head: Buffer): boolean {
   return true;
 }
 
-export function isRecordObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /**
  * Required fields of pi's commands. Without one pi throws inside (its answer has a raw TypeError, measured), so the
  * daemon checks first.

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { isHighRate, isRecordObject, isUnread, type PiEvent, type PiResponse } from "./records.ts";
+import { isRecord } from "../../protocol/objects.ts";
+import { isHighRate, isUnread, type PiEvent, type PiResponse } from "./records.ts";
 import { isOneObject, parseBounded } from "./structure.ts";
 
 /** A record that could not be forwarded unchanged. */
@@ -53,7 +54,7 @@ export class Router {
       this.#sinks.unread(record.toString("utf8", 0, excerptBytes));
       return;
     }
-    if (!isRecordObject(value)) {
+    if (!isRecord(value)) {
       this.#report("not_an_object", record);
       return;
     }

@@ -4,8 +4,8 @@ import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { DELIVERY_MARK } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { openSessionFile } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 import { parseBounded } from "./structure.ts";
 
 /** Session files belong to pi: they are where a terminal pi searches for them. */
@@ -99,7 +99,7 @@ export async function readEntries(
   for (const line of (await tailOf(file, Math.min(maxBytes, maxTailBytes))).split("\n")) {
     try {
       const entry = line === "" ? undefined : parseBounded(Buffer.from(line));
-      if (isRecordObject(entry) && entry["type"] !== "session") entries.push(entry);
+      if (isRecord(entry) && entry["type"] !== "session") entries.push(entry);
     } catch {
       // Torn by a crash, or by the cut.
     }
@@ -137,10 +137,10 @@ export async function deliveriesIn(file: string, deliveryIds: readonly string[])
 function deliveryIn(line: Buffer): string | undefined {
   try {
     const entry = parseBounded(line);
-    if (!isRecordObject(entry) || entry["type"] !== "custom_message") return undefined;
+    if (!isRecord(entry) || entry["type"] !== "custom_message") return undefined;
     const details = entry["details"];
-    const mark = isRecordObject(details) ? details[DELIVERY_MARK] : undefined;
-    const id = isRecordObject(mark) ? mark["deliveryId"] : undefined;
+    const mark = isRecord(details) ? details[DELIVERY_MARK] : undefined;
+    const id = isRecord(mark) ? mark["deliveryId"] : undefined;
     return typeof id === "string" ? id : undefined;
   } catch {
     return undefined;

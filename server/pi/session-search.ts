@@ -1,7 +1,7 @@
 import { closeSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { isRecord } from "../../protocol/objects.ts";
 import { openSessionFileSync } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 import { sessionRoot } from "./session-file.ts";
 
 /** A session according to pi's own file. */
@@ -58,7 +58,7 @@ function readHeader(file: string, sessionId: string): FoundSessionFile | undefin
       const bytes = Buffer.alloc(maxHeaderBytes);
       const [line = ""] = bytes.toString("utf8", 0, readSync(descriptor, bytes)).split("\n");
       const header: unknown = JSON.parse(line);
-      if (!isRecordObject(header) || header["id"] !== sessionId || typeof header["cwd"] !== "string") return undefined;
+      if (!isRecord(header) || header["id"] !== sessionId || typeof header["cwd"] !== "string") return undefined;
       const createdAt = Date.parse(String(header["timestamp"]));
       return { file, cwd: header["cwd"], createdAt: Number.isNaN(createdAt) ? 0 : createdAt };
     } finally {

@@ -1,7 +1,7 @@
 import { closeSync, readSync } from "node:fs";
+import { isRecord } from "../../protocol/objects.ts";
 import { unusable } from "./lease.ts";
 import { openSessionFileSync } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 
 /** The first line of a session file. */
 export interface StoredHeader {
@@ -49,7 +49,7 @@ function opened(file: string): number {
 
 function headerIn(file: string, line: string): StoredHeader {
   const header = parsed(line);
-  if (!isRecordObject(header) || header["type"] !== "session") {
+  if (!isRecord(header) || header["type"] !== "session") {
     throw unusable(file, "header_damaged", "does not begin with the header of a session");
   }
   const { id, cwd, timestamp, version = 1, parentSession: parent } = header;

@@ -1,9 +1,9 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { type FileHandle, lstat, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
+import { isRecord } from "../../protocol/objects.ts";
 import type { StoredSessionInfo } from "../../protocol/stored-session.ts";
 import { openSessionFile } from "./open-file.ts";
-import { isRecordObject } from "./records.ts";
 import { sessionRoot } from "./session-file.ts";
 
 export interface StoredRequest {
@@ -142,7 +142,7 @@ function linesOf(text: string): Readonly<Record<string, unknown>>[] {
   return text.split("\n").flatMap((line) => {
     try {
       const value: unknown = JSON.parse(line);
-      return isRecordObject(value) ? [value] : [];
+      return isRecord(value) ? [value] : [];
     } catch {
       return [];
     }
@@ -150,13 +150,13 @@ function linesOf(text: string): Readonly<Record<string, unknown>>[] {
 }
 
 function userText({ type, message }: Readonly<Record<string, unknown>>): string | undefined {
-  if (type !== "message" || !isRecordObject(message) || message["role"] !== "user") return undefined;
+  if (type !== "message" || !isRecord(message) || message["role"] !== "user") return undefined;
   const { content } = message;
   if (typeof content === "string") return content;
   const block: unknown = Array.isArray(content)
-    ? content.find((one) => isRecordObject(one) && one["type"] === "text")
+    ? content.find((one) => isRecord(one) && one["type"] === "text")
     : undefined;
-  return isRecordObject(block) && typeof block["text"] === "string" ? block["text"] : undefined;
+  return isRecord(block) && typeof block["text"] === "string" ? block["text"] : undefined;
 }
 
 function order(a: Pick<Found, "file" | "mtimeMs">, b: Pick<Found, "file" | "mtimeMs">): number {

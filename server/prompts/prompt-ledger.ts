@@ -1,6 +1,7 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { ImageBlock } from "../../protocol/content.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/objects.ts";
 import type { Prompt, PromptState } from "../../protocol/prompt.ts";
 import type { LostPrompt } from "../../protocol/session.ts";
 import type { Receipts } from "../delivery/session-receipts.ts";
@@ -590,8 +591,4 @@ function lostPrompt({ promptId, text, createdAt }: StoredPrompt): LostPrompt {
 
 function entryOf(prompt: StoredPrompt | undefined): Partial<StoredPrompt> {
   return prompt?.entryId === undefined ? {} : { entryId: prompt.entryId };
-}
-
-function defined(change: Change): Partial<StoredPrompt> {
-  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<StoredPrompt>;
 }

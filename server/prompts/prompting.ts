@@ -2,6 +2,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { By } from "../../protocol/client-identity.ts";
 import type { ImageBlock } from "../../protocol/content.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { Disposition, IfRunning, PromptResult } from "../../protocol/prompt.ts";
 import type { SessionCosts } from "../context/cost/session-costs.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
@@ -11,7 +12,7 @@ import type { Dialogs } from "../dialogs/dialogs.ts";
 import { canonicalHash } from "../lib/canonical-json.ts";
 import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
-import { isRecordObject, type PiResponse } from "../pi/records.ts";
+import type { PiResponse } from "../pi/records.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
 import type { PromptLedger, QueuedMessage } from "./prompt-ledger.ts";
 import { type QueueKind, queuedTexts } from "./queued-texts.ts";
@@ -245,7 +246,7 @@ export class Prompting {
     const images = promptId === undefined ? [] : (this.#ledger.imagesOf(promptId) ?? []);
     const body = { message: text, ...(images.length === 0 ? {} : { images }) };
     const onResponse = ({ success, data }: PiResponse): void => {
-      const disposition = success && isRecordObject(data) ? data["disposition"] : undefined;
+      const disposition = success && isRecord(data) ? data["disposition"] : undefined;
       if (promptId === undefined) return;
       if (disposition === "started") this.#core.runStarted(promptId);
       if (disposition === "handled") this.#ledger.handled(promptId);
@@ -412,7 +413,7 @@ export class Prompting {
 
   /** Uses pi's response, or else its state. Runs up to its first await at the position of the response. */
   async #accepted({ child, promptId, text, response }: Accepted): Promise<PromptResult> {
-    const said = isRecordObject(response.data) ? response.data["disposition"] : undefined;
+    const said = isRecord(response.data) ? response.data["disposition"] : undefined;
     const known = said === "started" || said === "queued" || said === "handled";
     const { disposition, runId } = known ? this.#said(said, promptId) : await this.#findOut(child, promptId, text);
     if (disposition === "handled") this.#ledger.handled(promptId);
@@ -435,7 +436,7 @@ export class Prompting {
       { type: "get_state" },
       {
         onResponse: ({ data }) => {
-          const isStreaming = isRecordObject(data) && data["isStreaming"] === true;
+          const isStreaming = isRecord(data) && data["isStreaming"] === true;
           // A run that has begun and ended by now must not be recorded again.
           if (this.#core.runsStarted > runs) {
             outcome = { disposition: "started", runId: this.#ledger.find(promptId)?.runId ?? this.#core.runId };

@@ -1,4 +1,4 @@
-import { isRecordObject } from "../pi/records.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 /** pi's queue of user messages; each list is in processing order. */
 export interface QueuedTexts {
@@ -14,7 +14,7 @@ export const emptyQueue: QueuedTexts = { steering: [], followUp: [] };
 
 /** Reads the queue in a record of pi. */
 export function queuedTexts(value: unknown): QueuedTexts {
-  if (!isRecordObject(value)) return emptyQueue;
+  if (!isRecord(value)) return emptyQueue;
   return { steering: texts(value["steering"]), followUp: texts(value["followUp"]) };
 }
 

@@ -1,6 +1,6 @@
+import { isRecord } from "../../protocol/objects.ts";
 import type { RunOutcome } from "../../protocol/prompt.ts";
 import { textOf } from "../log/user-entries.ts";
-import { isRecordObject } from "../pi/records.ts";
 
 /** Facts about a run at its end. */
 export interface RunFacts {
@@ -38,7 +38,7 @@ export function outcomeOf({ settledAborted, abortWasSent, last }: RunFacts): Exc
 
 /** The end of an assistant message from `message_end`; undefined for other messages. */
 export function assistantEnd(message: unknown): AssistantEnd | undefined {
-  if (!isRecordObject(message) || message["role"] !== "assistant") return undefined;
+  if (!isRecord(message) || message["role"] !== "assistant") return undefined;
   const { stopReason, errorMessage } = message;
   const whole = Buffer.from(textOf(message["content"]) ?? "");
   const isCut = whole.length > maxTextBytes;

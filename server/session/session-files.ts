@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { SessionConfiguration } from "../context/create-options.ts";
 import { openedParts, tellProjectProblem } from "../context/part-layers.ts";
@@ -15,7 +16,7 @@ import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
-import { isRecordObject, type PiCommand } from "../pi/records.ts";
+import type { PiCommand } from "../pi/records.ts";
 import { sessionRoot } from "../pi/session-file.ts";
 import { isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
@@ -248,7 +249,7 @@ export class SessionFiles {
       from.succession.forget();
       const response = await child.send(command);
       if (!response.success) throw refused(command.type, response);
-      if (isRecordObject(response.data) && response.data["cancelled"] === true) {
+      if (isRecord(response.data) && response.data["cancelled"] === true) {
         throw new WireError("refused_by_pi", `An extension does not let pi ${command.type} the session.`, {
           reason: "cancelled_by_extension",
         });
@@ -260,7 +261,7 @@ export class SessionFiles {
       throw new WireError("link_failed", `pi has not reported the session that the ${command.type} created.`);
     }
     await this.#settleIn(session, from);
-    const text = isRecordObject(data) ? data["text"] : undefined;
+    const text = isRecord(data) ? data["text"] : undefined;
     return { session, ...(typeof text === "string" ? { text } : {}) };
   }
 
@@ -279,7 +280,7 @@ export class SessionFiles {
         await writeFile(file, `${JSON.stringify(header)}\n`, { flag: "wx", mode: 0o600 });
         const { child } = session.state;
         const response = await child.send({ type: "switch_session", sessionPath: file });
-        if (response.success && !(isRecordObject(response.data) && response.data["cancelled"] === true)) return;
+        if (response.success && !(isRecord(response.data) && response.data["cancelled"] === true)) return;
         // pi would fail on a file that it did not create.
         await unlink(file);
       })
@@ -380,7 +381,7 @@ async function requireIdle(session: Session, child: Child): Promise<void> {
   const busy = (why: string): WireError => new WireError("session_busy", `The session is busy (${why}).`);
   if (session.state.kind !== "idle") throw busy("a run is active");
   const { data } = await child.send({ type: "get_state" });
-  const { isStreaming, isCompacting } = isRecordObject(data) ? data : {};
+  const { isStreaming, isCompacting } = isRecord(data) ? data : {};
   if (isStreaming === true || session.runId !== undefined) throw busy("a run is active");
   if (isCompacting === true) throw busy("a compaction is in progress");
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { isRecord } from "../../protocol/objects.ts";
 import { PromptState } from "../../protocol/prompt.ts";
 import { isSound } from "./sums.ts";
 
@@ -87,8 +88,4 @@ export function parsed(text: string): Readonly<Record<string, unknown>> | undefi
   } catch {
     return undefined;
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

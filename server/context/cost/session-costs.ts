@@ -7,6 +7,7 @@ import { reportOf } from "../../../context/cost/report.ts";
 import type { costMethods } from "../../../protocol/cost-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { mergeOptimisation, resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
@@ -15,7 +16,6 @@ import type { SessionCore } from "../../core/session-core.ts";
 import type { SessionRecord } from "../../core/session-record.ts";
 import { unlessAborted } from "../../lib/deadline.ts";
 import type { PiEvent } from "../../pi/records.ts";
-import { isRecordObject } from "../../pi/records.ts";
 import type { PartCalls } from "../part-calls.ts";
 import { FileFold } from "./file-fold.ts";
 
@@ -111,7 +111,7 @@ export class SessionCosts {
   /** pi has written an entry: costs outside a run may reach a budget. */
   entryAppended({ entry }: PiEvent): void {
     const { state } = this.#core;
-    if (!isRecordObject(entry) || entry["type"] !== "usage" || !this.#rules().enabled) return;
+    if (!isRecord(entry) || entry["type"] !== "usage" || !this.#rules().enabled) return;
     if (state.kind !== "idle" && state.kind !== "running") return;
     state.child.link.send({ kind: "ask", about: "cost/refresh", params: {} }).catch((error: unknown) => {
       this.#options.log.debug({ err: error }, "cannot notify the part cost of an entry");
@@ -133,7 +133,7 @@ export class SessionCosts {
   async #ofMemory(): Promise<CostFold> {
     const child = await this.#core.awake("reading");
     const { data } = await child.send({ type: "get_entries" });
-    const entries = isRecordObject(data) && Array.isArray(data["entries"]) ? data["entries"] : [];
+    const entries = isRecord(data) && Array.isArray(data["entries"]) ? data["entries"] : [];
     const fold = new CostFold();
     for (const entry of entries) fold.add(entry);
     return fold;

@@ -1,8 +1,8 @@
+import { isRecord } from "../../../protocol/objects.ts";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { contextMessages, statsOf } from "../../../server/custody/stored-branch.ts";
-import { isRecordObject } from "../../../server/pi/records.ts";
 import { installedPi } from "../../helpers/pi-reader.ts";
 import { randomSession } from "../../helpers/random-session.ts";
 import { Random } from "../../soak/random.ts";
@@ -14,7 +14,7 @@ test("the context of a stored session is the one that pi makes of it", async () 
   const random = new Random(1);
   for (let round = 0; round < 100; round += 1) {
     const entries = randomSession(random, 40)
-      .entries.filter(isRecordObject)
+      .entries.filter(isRecord)
       .filter(({ type }) => type !== "session");
     const leafId = String(entries.at(-1)?.["id"]);
     expect(contextMessages({ entries, leafId, at: 0 })).toEqual(buildSessionContext(entries).messages);
