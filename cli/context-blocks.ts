@@ -1,4 +1,5 @@
 import type { Result } from "../protocol/methods.ts";
+import { count } from "./format.ts";
 import type { Output } from "./output.ts";
 import { oneLine, table } from "./text.ts";
 
@@ -26,8 +27,4 @@ export function blockLines(
   const others = taken === 0 ? "" : `, and ${taken} inside other blocks or a compaction`;
   const head = `Blocks: ${current.length}${others}.${who} The newest, with tokens before and after:`;
   return [painter.paint("bold", head), ...table(rows, painter.columns), ...why];
-}
-
-function count(number: number): string {
-  return Math.round(number).toLocaleString("en-US");
 }

@@ -3,6 +3,7 @@ import type { Result } from "../protocol/methods.ts";
 import { blockLines } from "./context-blocks.ts";
 import type { ContextDaemon } from "./context-daemon.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { count, percent, usd } from "./format.ts";
 import type { Output, Style } from "./output.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, table } from "./text.ts";
@@ -130,8 +131,8 @@ function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
   }
   const rows = on.map(([name, { state, savedTokens, savedUsd, spentTokens, spentUsd, reason }]) => [
     ...["", oneLine(name), state],
-    `saved ${count(savedTokens)} tokens${usd(savedUsd)}`,
-    `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${usd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
+    `saved ${count(savedTokens)} tokens${withUsd(savedUsd)}`,
+    `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${withUsd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
   ]);
   return [painter.paint("bold", "Active parts, and the tokens that they saved in later requests:"), ...table(rows)];
 }
@@ -172,7 +173,7 @@ function cacheLines(report: CacheReport | undefined, painter: Painter): readonly
   );
   const rows = broken.map(([cause, { count: times, missedTokens, missedUsd }]) => [
     ...["", oneLine(cause), `${count(times)} x`.padStart(6), `${count(missedTokens)} tokens`.padStart(16)],
-    usd(missedUsd, "").trim(),
+    missedUsd > 0 ? usd(missedUsd) : "",
   ]);
   return [
     painter.paint("bold", rows.length === 0 ? `${head} Nothing broke it.` : `${head} It was broken by:`),
@@ -181,14 +182,7 @@ function cacheLines(report: CacheReport | undefined, painter: Painter): readonly
   ];
 }
 
-function count(number: number): string {
-  return Math.round(number).toLocaleString("en-US");
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
-}
-
-function usd(amount: number, before = ", "): string {
-  return amount > 0 ? `${before}${amount.toFixed(amount < 1 ? 4 : 2)} USD` : "";
+/** The amount after a comma, if there is one. */
+function withUsd(amount: number): string {
+  return amount > 0 ? `, ${usd(amount)}` : "";
 }

@@ -1,3 +1,4 @@
+import { percent } from "./format.ts";
 import { oneLine, shorten } from "./text.ts";
 
 /** One line of a bar chart. */
@@ -21,9 +22,9 @@ export function bars(lines: readonly Bar[], width: number | undefined): readonly
   const nameWidth = Math.max(...names.map((name) => name.length));
   const amountWidth = Math.max(...lines.map(({ amount }) => amount.length));
   const texts = lines.map(({ amount, share, more }, at) => {
-    const percent = `${Math.round(share * 100)} %`.padStart(5);
+    const ofWhole = percent(share).padStart(5);
     return {
-      start: `${(names[at] ?? "").padEnd(nameWidth)}  ${amount.padStart(amountWidth)}  ${percent}`,
+      start: `${(names[at] ?? "").padEnd(nameWidth)}  ${amount.padStart(amountWidth)}  ${ofWhole}`,
       share,
       more,
     };

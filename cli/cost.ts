@@ -2,8 +2,8 @@ import type { Result } from "../protocol/methods.ts";
 import type { Invocation } from "./command-spec.ts";
 import { type Bar, bars } from "./cost-bars.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { count, duration, percent, usd } from "./format.ts";
 import { findSession } from "./session-argument.ts";
-import { duration } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
 type Report = Result<"cost/report">;
@@ -26,13 +26,12 @@ function print(report: Report, { output }: Invocation<"cost">): void {
   const { total, requests, estimated, budget, byModel, bySource, phases } = report;
   output.print(
     `${output.paint("bold", usd(total.cost.total))} for ${tokens(total)} in ${counted(requests, "request")}` +
-      ` (${number(total.input)} in, ${number(total.output)} out, ${number(total.cacheRead)} read from the cache, ${number(total.cacheWrite)} written to it)`,
+      ` (${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} read from the cache, ${count(total.cacheWrite)} written to it)`,
   );
   if (estimated) output.print("Some usage has no known price, so the real cost may be higher.");
   if (budget !== undefined) {
-    const share = Math.round((budget.spentUsd / budget.usd) * 100);
     const end = budget.onBudget === "stop" ? "; when it is spent, the next prompt is refused" : "";
-    output.print(`${share} % of the budget of ${usd(budget.usd)}${end}.`);
+    output.print(`${percent(budget.spentUsd / budget.usd)} of the budget of ${usd(budget.usd)}${end}.`);
   }
   const whole = total;
   const section = (title: string, lines: readonly Bar[]): void => {
@@ -92,19 +91,10 @@ function sorted(byName: Readonly<Record<string, Usage>>): readonly [string, Usag
   return Object.entries(byName).sort(([, a], [, b]) => b.cost.total - a.cost.total || b.totalTokens - a.totalTokens);
 }
 
-export function usd(value: number): string {
-  return `$${value.toFixed(Math.abs(value) < 1 ? 4 : 2)}`;
-}
-
 function tokens({ totalTokens }: Usage): string {
   return counted(totalTokens, "token");
 }
 
-function counted(count: number, what: string): string {
-  return `${number(count)} ${what}${count === 1 ? "" : "s"}`;
-}
-
-/** With commas, independent of the machine's language. */
-function number(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
+function counted(value: number, what: string): string {
+  return `${count(value)} ${what}${value === 1 ? "" : "s"}`;
 }

@@ -5,9 +5,10 @@ import { callDaemon } from "./daemon-call.ts";
 import { watchDeliveries } from "./delivery-watch.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { duration } from "./format.ts";
 import { describeStep, StepReader } from "./receipt.ts";
 import { chooseSession } from "./session-argument.ts";
-import { duration, oneLine, shorten, table } from "./text.ts";
+import { oneLine, shorten, table } from "./text.ts";
 import { list, wholeNumber } from "./values.ts";
 
 type Deliveries = Invocation<"deliveries">;

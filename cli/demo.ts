@@ -24,6 +24,7 @@ import { Story } from "./demo/story.ts";
 import { createWorkspace, type Workspace } from "./demo/workspace.ts";
 import { CommandError, InterruptedError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { inSeconds } from "./format.ts";
 import { lastLines } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
 import { waitOutcome } from "./receipt.ts";
@@ -61,7 +62,7 @@ export async function demo(invocation: Demo): Promise<number> {
     const left = leftBehind(pids);
     if (left !== undefined) throw new CommandError("left_behind", `${left} still runs after the shutdown.`);
     const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file was left";
-    story.end(`${output.paint("green", "All checks passed.")} ${(story.elapsedMs / 1_000).toFixed(1)} s${kept}.`, {
+    story.end(`${output.paint("green", "All checks passed.")} ${inSeconds(story.elapsedMs)}${kept}.`, {
       ok: true,
       ...(options.keep === true && { kept: workspace.root }),
     });
@@ -243,8 +244,7 @@ function failure(error: unknown, { log, story, invocation: { options, output }, 
   if (!output.json && log.length > 0) {
     for (const line of ["", "The daemon's log ends with:", ...log.map((one) => `  ${one}`), ""]) output.aside(line);
   }
-  const seconds = (story.elapsedMs / 1_000).toFixed(1);
-  return new CommandError(name, `The demo failed after ${seconds} s: ${message}${end} ${next}`, {
+  return new CommandError(name, `The demo failed after ${inSeconds(story.elapsedMs)}: ${message}${end} ${next}`, {
     data: { log },
     cause: error,
   });

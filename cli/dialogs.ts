@@ -3,9 +3,10 @@ import type { Dialog } from "../protocol/dialog.ts";
 import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { duration } from "./format.ts";
 import { allDialogs } from "./open-dialogs.ts";
 import { chooseSession } from "./session-argument.ts";
-import { duration, oneLine, table } from "./text.ts";
+import { oneLine, table } from "./text.ts";
 
 /** Lists the open dialogs. */
 export async function dialogs({

@@ -3,7 +3,8 @@ import type { SessionInfo } from "../protocol/session.ts";
 import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { duration, oneLine, table } from "./text.ts";
+import { duration } from "./format.ts";
+import { oneLine, table } from "./text.ts";
 
 /** Lists the sessions. */
 export async function ls({ options, output, env, signal }: Invocation<"ls">): Promise<number> {

@@ -6,7 +6,7 @@ import {
   textOf,
 } from "../client/index.ts";
 import type { PiMessage } from "../client/pi-events.ts";
-import { usd } from "./cost.ts";
+import { percent, usd } from "./format.ts";
 import { toolLine } from "./run-printer.ts";
 
 /** Summarises a notification in a few words. */
@@ -62,7 +62,7 @@ export function gist(notification: LogNotification): string {
     case "pruning/changed":
       return `${params.cause}: ${params.tokens} tokens fewer`;
     case "pruning/nudged":
-      return `${params.kind}: ${Math.round(params.usage * 100)} % of the window`;
+      return `${params.kind}: ${percent(params.usage)} of the window`;
     case "pruning/degraded":
       return `${params.reason}: ${params.message}`;
     default:

@@ -2,6 +2,7 @@ import { type Delivery, DeliveryError, type DeliveryHandle, type PushParams, typ
 import type { Invocation } from "./command-spec.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { inSeconds } from "./format.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
 import { describeStep, StepReader, waitOutcome } from "./receipt.ts";
@@ -64,7 +65,7 @@ async function follow(handle: DeliveryHandle, { until, timeoutMs, output, signal
   const steps = new StepReader();
   const show = (delivery: Delivery): void => {
     if (output.json) output.document(delivery);
-    const elapsed = `${((performance.now() - startedAt) / 1_000).toFixed(2)} s`.padStart(8);
+    const elapsed = inSeconds(performance.now() - startedAt, 2).padStart(8);
     for (const step of output.json ? [] : steps.read(delivery)) {
       output.print(
         `${elapsed}  ${step.state.padEnd(9)}  ${output.paint("dim", oneLine(describeStep(step, delivery)))}`,

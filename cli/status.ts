@@ -3,8 +3,8 @@ import { certificateProblem } from "../protocol/daemon-file.ts";
 import type { Invocation } from "./command-spec.ts";
 import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { duration, mebibytes } from "./format.ts";
 import type { Output } from "./output.ts";
-import { duration, mebibytes } from "./text.ts";
 import { olderDaemon } from "./version-skew.ts";
 
 /** Shows whether the daemon runs, and its facts. */

@@ -57,20 +57,6 @@ export function wrap(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-/** Formats a duration in its two largest units. */
-export function duration(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1_000));
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
-}
-
-export function mebibytes(bytes: number): string {
-  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
-}
-
 function lengthOf(text: string): number {
   return [...text].length;
 }

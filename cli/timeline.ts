@@ -1,4 +1,5 @@
 import type { Attempt, Delivery } from "../protocol/delivery.ts";
+import { inSeconds } from "./format.ts";
 import type { Style } from "./output.ts";
 import { describeStep } from "./receipt.ts";
 import { oneLine, shorten, table } from "./text.ts";
@@ -61,7 +62,7 @@ function attempts(delivery: Delivery): readonly (readonly string[])[] {
     ...delivery.attempts.map((attempt) => [
       String(attempt.n),
       after(delivery, attempt.preparedAt),
-      attempt.endedAt === undefined ? "-" : span(attempt.endedAt - attempt.preparedAt),
+      attempt.endedAt === undefined ? "-" : inSeconds(attempt.endedAt - attempt.preparedAt, 3),
       attempt.outcome ?? "open",
       attempt.evidence ?? "-",
       attempt.payload,
@@ -76,10 +77,5 @@ function errorOf({ requestId, error }: Attempt): string {
 }
 
 function after({ createdAt }: Delivery, at: number): string {
-  return `+${span(at - createdAt)}`;
-}
-
-/** Clocks can be set back: a duration is never negative. */
-function span(ms: number): string {
-  return `${(Math.max(0, ms) / 1_000).toFixed(3)} s`;
+  return `+${inSeconds(at - createdAt, 3)}`;
 }

@@ -7,7 +7,8 @@ import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { duration, oneLine, table } from "./text.ts";
+import { duration } from "./format.ts";
+import { oneLine, table } from "./text.ts";
 import { labels, list } from "./values.ts";
 
 type Token = Invocation<"token">;

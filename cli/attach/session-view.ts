@@ -11,9 +11,10 @@ import {
 import type { By } from "../../protocol/client-identity.ts";
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
+import { duration, inSeconds } from "../format.ts";
 import { gist } from "../notification-gist.ts";
 import { toolLine } from "../run-printer.ts";
-import { duration, oneLine, shorten } from "../text.ts";
+import { oneLine, shorten } from "../text.ts";
 import type { Canvas } from "./canvas.ts";
 import { MessageView } from "./message-view.ts";
 import { Usage } from "./usage.ts";
@@ -193,7 +194,7 @@ export class SessionView {
       this.#tools.delete(event.toolCallId);
       const took = typeof event["durationMs"] === "number" ? event["durationMs"] : startedAt && at - startedAt;
       this.#note(
-        `  ${outcomeOf(event)}${took === undefined ? "" : ` (${seconds(took)})`}`,
+        `  ${outcomeOf(event)}${took === undefined ? "" : ` (${elapsed(took)})`}`,
         event.isError ? "red" : "dim",
       );
     }
@@ -201,7 +202,7 @@ export class SessionView {
 
   #runEnded({ outcome, error, startedAt, at }: NotificationParams<"run/ended">): void {
     this.#isRunning = false;
-    const parts = [`${outcome} after ${seconds(Math.max(0, at - startedAt))}`, ...this.#usage.describe()];
+    const parts = [`${outcome} after ${elapsed(at - startedAt)}`, ...this.#usage.describe()];
     // The failed message has usually reported the error.
     if (error !== undefined && outcome !== "settled" && error !== this.#error) this.#note(`✘ ${error}`, "red");
     this.#note(`── ${parts.join(" · ")} ──`);
@@ -266,14 +267,14 @@ function modelOf({ model }: SessionInfo): string | undefined {
   return model === undefined ? undefined : `${model.provider}/${model.id}`;
 }
 
-function seconds(ms: number): string {
-  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms);
-}
-
 function num(value: unknown): string {
   return typeof value === "number" ? String(value) : "?";
 }
 
 function time(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
+}
+
+function elapsed(ms: number): string {
+  return ms < 60_000 ? inSeconds(ms) : duration(ms);
 }

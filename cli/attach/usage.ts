@@ -1,3 +1,4 @@
+import { shortCount, usd } from "../format.ts";
 /** The usage of a run, according to pi's messages. */
 export class Usage {
   #requests = 0;
@@ -19,11 +20,11 @@ export class Usage {
   /** The usage as short phrases; none if nothing was used. */
   describe(): readonly string[] {
     if (this.#requests === 0) return [];
-    const cached = this.#cached > 0 ? ` (${count(this.#cached)} cached)` : "";
+    const cached = this.#cached > 0 ? ` (${shortCount(this.#cached)} cached)` : "";
     return [
       `${this.#requests} ${this.#requests === 1 ? "answer" : "answers"}`,
-      `${count(this.#input)} tokens in${cached}, ${count(this.#output)} out`,
-      ...(this.#cost > 0 ? [`$${this.#cost.toFixed(this.#cost < 0.1 ? 4 : 2)}`] : []),
+      `${shortCount(this.#input)} tokens in${cached}, ${shortCount(this.#output)} out`,
+      ...(this.#cost > 0 ? [usd(this.#cost)] : []),
     ];
   }
 }
@@ -34,9 +35,4 @@ function fields(value: unknown): Readonly<Record<string, unknown>> {
 
 function number(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
-}
-
-function count(tokens: number): string {
-  if (tokens < 1_000) return String(Math.round(tokens));
-  return tokens < 1_000_000 ? `${(tokens / 1_000).toFixed(1)}k` : `${(tokens / 1_000_000).toFixed(1)}M`;
 }

@@ -1,4 +1,5 @@
 import type { Delivery } from "../../protocol/delivery.ts";
+import { inSeconds } from "../format.ts";
 import type { Output, Style } from "../output.ts";
 import { describeStep, StepReader } from "../receipt.ts";
 import { printable, wrap } from "../text.ts";
@@ -110,7 +111,7 @@ export class Story {
   }
 
   #head(label: string, style: Style): string {
-    const time = `${(this.elapsedMs / 1_000).toFixed(2)} s`.padStart(7);
+    const time = inSeconds(this.elapsedMs, 2).padStart(7);
     return `  ${this.#output.paint("dim", time)}  ${this.#output.paint(style, label.padEnd(labelWidth))}  `;
   }
 }

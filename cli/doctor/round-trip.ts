@@ -7,6 +7,7 @@ import { Cleanup } from "../cleanup.ts";
 import { DemoDaemon } from "../demo/daemon.ts";
 import { createWorkspace } from "../demo/workspace.ts";
 import { CommandError, reportOf } from "../errors.ts";
+import { inSeconds } from "../format.ts";
 import { lastLines } from "../log-file.ts";
 import { withoutScript } from "../npm.ts";
 import { oneLine, shorten } from "../text.ts";
@@ -40,7 +41,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
   });
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
   const startedAt = performance.now();
-  const took = (): string => `${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+  const took = (): string => inSeconds(performance.now() - startedAt);
   let loaded: Finding | undefined;
   try {
     const provider = await startProvider({ otherwise: () => answer(spoken) });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { duration, mebibytes, oneLine, printable, shorten, table, wrap } from "../../../cli/text.ts";
+import { duration, mebibytes } from "../../../cli/format.ts";
+import { oneLine, printable, shorten, table, wrap } from "../../../cli/text.ts";
 
 test("a printable text keeps its lines and loses what moves the cursor", () => {
   expect(printable("a\tb\r\nc\u001b]0;title\u0007\u009b2J\rd")).toBe("a\tb\nc]0;title2Jd");
