@@ -22,25 +22,25 @@ export async function attach(invocation: Attach): Promise<number> {
   const [word = ""] = invocation.arguments;
   const past = wholeNumber(options.past ?? "20", { option: "past", command: "attach" }, { min: 0, max: 500 });
   const reconnect = { maxDelayMs: 1_000, giveUpAfterMs: Number.POSITIVE_INFINITY };
-  const seat = output.json ? undefined : new Seat(invocation);
-  const note = seat === undefined ? {} : { note: (text: string) => seat.note(text) };
+  const terminal = output.json ? undefined : new TerminalSession(invocation);
+  const note = terminal === undefined ? {} : { note: (text: string) => terminal.note(text) };
   try {
     return await withClient({ ...invocation, reconnect, ...note }, async (client) => {
       const session = await findSession(client, word, signal);
-      if (seat === undefined) {
+      if (terminal === undefined) {
         for await (const { name, params } of session.notifications({ signal })) {
           output.document({ jsonrpc: "2.0", method: name, params });
         }
-      } else await seat.sit(client, session, past);
+      } else await terminal.run(client, session, past);
       return exitCodes.done;
     });
   } finally {
-    seat?.close();
+    terminal?.close();
   }
 }
 
 /** The terminal of one user and one session. */
-class Seat {
+class TerminalSession {
   readonly #invocation: Attach;
   readonly #editor = new LineEditor();
   readonly #live: LiveCanvas | undefined;
@@ -64,7 +64,7 @@ class Seat {
   }
 
   /** Resolves when the user leaves or the session is closed. */
-  async sit(client: Client, session: SessionHandle, count: number): Promise<void> {
+  async run(client: Client, session: SessionHandle, count: number): Promise<void> {
     const { signal } = this.#invocation;
     const info = await session.get({ signal });
     const view = new SessionView({

@@ -19,7 +19,7 @@ import { type ScriptedProvider, startProvider } from "../provider/server.ts";
 import { Cleanup } from "./cleanup.ts";
 import type { Invocation } from "./command-spec.ts";
 import { checkReceipt } from "./demo/checks.ts";
-import { DemoDaemon, leftBehind } from "./demo/daemon.ts";
+import { DemoDaemon, survivorsOf } from "./demo/daemon.ts";
 import { Story } from "./demo/story.ts";
 import { createWorkspace, type Workspace } from "./demo/workspace.ts";
 import { CommandError, InterruptedError, reportOf } from "./errors.ts";
@@ -59,7 +59,7 @@ export async function demo(invocation: Demo): Promise<number> {
   try {
     const pids = await play({ invocation, story, workspace, cleanup });
     await cleanup.run();
-    const left = leftBehind(pids);
+    const left = survivorsOf(pids);
     if (left !== undefined) throw new CommandError("left_behind", `${left} still runs after the shutdown.`);
     const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file was left";
     story.end(`${output.paint("green", "All checks passed.")} ${inSeconds(story.elapsedMs)}${kept}.`, {

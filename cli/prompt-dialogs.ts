@@ -5,7 +5,7 @@ import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { answerLabel, answerOf, questionLines } from "./terminal-dialogs.ts";
 import { printable } from "./text.ts";
 
-export interface AskerOptions {
+export interface TerminalDialogOptions {
   readonly input: Readable;
   /** Where the dialog is shown, separate from the result. */
   readonly output: Writable;
@@ -23,7 +23,7 @@ export interface AskerOptions {
  * Lets the user answer the dialogs of extensions, one at a time, in order. Ctrl-D dismisses one. A dialog that ends
  * elsewhere is removed; one whose text cannot be edited in one line is left to other clients.
  */
-export function askerOn(options: AskerOptions): DialogHandler {
+export function terminalDialogHandler(options: TerminalDialogOptions): DialogHandler {
   let turn: Promise<unknown> = Promise.resolve();
   return (dialog, { signal }) => {
     const answered = turn.then(() => ask(dialog, signal, options));
@@ -32,7 +32,11 @@ export function askerOn(options: AskerOptions): DialogHandler {
   };
 }
 
-async function ask(dialog: Dialog, signal: AbortSignal, options: AskerOptions): Promise<DialogAnswer | undefined> {
+async function ask(
+  dialog: Dialog,
+  signal: AbortSignal,
+  options: TerminalDialogOptions,
+): Promise<DialogAnswer | undefined> {
   if (signal.aborted) return undefined;
   await options.before();
   try {
@@ -42,7 +46,11 @@ async function ask(dialog: Dialog, signal: AbortSignal, options: AskerOptions): 
   }
 }
 
-async function askNow(dialog: Dialog, signal: AbortSignal, options: AskerOptions): Promise<DialogAnswer | undefined> {
+async function askNow(
+  dialog: Dialog,
+  signal: AbortSignal,
+  options: TerminalDialogOptions,
+): Promise<DialogAnswer | undefined> {
   const say = (line: string): void => void options.output.write(`${line}\n`);
   for (const line of questionLines(dialog)) say(line);
   const prefill = dialog.method === "editor" ? (dialog.prefill ?? "") : "";
@@ -83,7 +91,7 @@ interface Line {
 /** Reads a line; undefined at the end of the input. */
 async function typed(
   { label, prefill, signal }: Line,
-  { input, output, isTerminal, onInterrupt }: AskerOptions,
+  { input, output, isTerminal, onInterrupt }: TerminalDialogOptions,
 ): Promise<{ readonly text: string } | "ended" | undefined> {
   const lines = createInterface({ input, output, terminal: isTerminal, historySize: 0 });
   const closed = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));

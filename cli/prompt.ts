@@ -13,7 +13,7 @@ import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
-import { askerOn } from "./prompt-dialogs.ts";
+import { terminalDialogHandler } from "./prompt-dialogs.ts";
 import { RunPrinter } from "./run-printer.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
@@ -128,7 +128,7 @@ interface Terminal {
 function answersByHand(session: SessionHandle, { printer, lock, output }: Terminal): DialogResponder | undefined {
   const { stdin, stderr } = process;
   if (output.json || stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
-  const ask = askerOn({
+  const ask = terminalDialogHandler({
     input: stdin,
     output: stderr,
     isTerminal: true,

@@ -4,7 +4,7 @@ import type { RequestMessage } from "./messages.ts";
 import type { ErrorReply, Piece, StopReason, ToolCall, Usage } from "./reply.ts";
 
 /** The content of a request, parsed leniently: missing or malformed parts are skipped. */
-export interface Asked {
+export interface ParsedRequest {
   readonly model: string | undefined;
   readonly stream: boolean;
   readonly maxTokens: number | undefined;
@@ -56,7 +56,7 @@ export interface WholeAnswer {
 /** The server's side of one API. */
 export interface Dialect {
   readonly api: ApiName;
-  read(body: JsonObject, target: Target): Asked;
+  read(body: JsonObject, target: Target): ParsedRequest;
   violations(body: JsonObject, target: Target, rules: StrictRules): readonly Violation[];
   /** The body of an error response. */
   errorBody(error: ErrorReply): JsonObject;

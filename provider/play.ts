@@ -4,7 +4,7 @@ import type { Exchange } from "./exchange.ts";
 import { countCharacters } from "./messages.ts";
 import type { AnswerReply, Break, OverflowReply, Part, Piece, Reply, StatusReply, StopReason, Usage } from "./reply.ts";
 
-export interface Scene {
+export interface PlayOptions {
   readonly exchange: Exchange;
   readonly dialect: Dialect;
   /** The base of the ids in the answer, unique in this provider. */
@@ -14,23 +14,23 @@ export interface Scene {
 }
 
 /** Sends a reply. Rejects if the connection or the provider ends first; otherwise the entry has its outcome. */
-export async function play(reply: Reply, scene: Scene): Promise<void> {
-  for (const pause of reply.before ?? []) await scene.exchange.pause(pause);
+export async function play(reply: Reply, options: PlayOptions): Promise<void> {
+  for (const pause of reply.before ?? []) await options.exchange.pause(pause);
   switch (reply.kind) {
     case "status":
-      return await playStatus(reply, scene);
+      return await playStatus(reply, options);
     case "overflow":
-      return await playStatus(overflowStatus(reply, scene.dialect), scene);
+      return await playStatus(overflowStatus(reply, options.dialect), options);
     case "reset":
-      return scene.exchange.reset();
+      return options.exchange.reset();
     case "hang":
-      return await scene.exchange.hang();
+      return await options.exchange.hang();
     case "answer":
-      return await (scene.exchange.entry.stream ? playStream(reply, scene) : playWhole(reply, scene));
+      return await (options.exchange.entry.stream ? playStream(reply, options) : playWhole(reply, options));
   }
 }
 
-async function playStatus(reply: StatusReply, { exchange, dialect }: Scene): Promise<void> {
+async function playStatus(reply: StatusReply, { exchange, dialect }: PlayOptions): Promise<void> {
   const body = reply.body === undefined ? dialect.errorBody(reply) : reply.body;
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const type = typeof body === "string" ? "text/plain" : "application/json";
@@ -47,16 +47,16 @@ function overflowStatus({ tokens, limitTokens }: OverflowReply, dialect: Dialect
   return { kind: "status", status: 400, body: dialect.overflowBody(tokens, limitTokens) };
 }
 
-async function playStream(reply: AnswerReply, scene: Scene): Promise<void> {
-  const { exchange, dialect } = scene;
-  const encoder = dialect.encoder(await headOf(reply, scene), exchange.entry.body);
+async function playStream(reply: AnswerReply, options: PlayOptions): Promise<void> {
+  const { exchange, dialect } = options;
+  const encoder = dialect.encoder(await headOf(reply, options), exchange.entry.body);
   exchange.sendHeaders(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
     ...reply.headers,
   });
   await exchange.write(encoder.start());
-  for (const part of identified(reply.parts, scene)) {
+  for (const part of identified(reply.parts, options)) {
     if (isPause(part)) await exchange.pause(part);
     else if (isBreak(part)) return await breakOff(part, exchange, encoder);
     else await exchange.write(part.kind === "raw" ? part.data : encoder.piece(part));
@@ -66,11 +66,11 @@ async function playStream(reply: AnswerReply, scene: Scene): Promise<void> {
 }
 
 /** The headers first, then the pauses, then the body in one piece; a break sends half of it. */
-async function playWhole(reply: AnswerReply, scene: Scene): Promise<void> {
-  const { exchange, dialect } = scene;
-  const parts = identified(reply.parts, scene);
+async function playWhole(reply: AnswerReply, options: PlayOptions): Promise<void> {
+  const { exchange, dialect } = options;
+  const parts = identified(reply.parts, options);
   const pieces = parts.filter(isPiece);
-  const text = JSON.stringify(dialect.whole({ head: await headOf(reply, scene), pieces, stop: stopOf(reply) }));
+  const text = JSON.stringify(dialect.whole({ head: await headOf(reply, options), pieces, stop: stopOf(reply) }));
   exchange.sendHeaders(200, { "content-type": "application/json", ...reply.headers });
   for (const part of parts) {
     if (isPause(part)) await exchange.pause(part);
@@ -98,7 +98,7 @@ async function breakOff(part: Break, exchange: Exchange, encoder: StreamEncoder 
 
 type IdentifiedPart = Exclude<Part, Piece> | AnswerPiece;
 
-function identified(parts: readonly Part[], { answerId }: Scene): readonly IdentifiedPart[] {
+function identified(parts: readonly Part[], { answerId }: PlayOptions): readonly IdentifiedPart[] {
   return parts.map((part, index) => (part.kind === "toolCall" ? { id: `call_${answerId}_${index}`, ...part } : part));
 }
 
@@ -118,7 +118,7 @@ function stopOf(reply: AnswerReply): StopReason {
   return reply.stop ?? (reply.parts.some((part) => part.kind === "toolCall") ? "toolUse" : "stop");
 }
 
-async function headOf(reply: AnswerReply, { exchange, answerId, cache }: Scene): Promise<AnswerHead> {
+async function headOf(reply: AnswerReply, { exchange, answerId, cache }: PlayOptions): Promise<AnswerHead> {
   const { entry } = exchange;
   const written = writtenBy(reply);
   const counted = await (cache?.usageOf(entry, written) ?? quarters(countCharacters(entry.messages), written.length));

@@ -6,7 +6,7 @@ interface Check {
   readonly name: string;
   readonly run: () => Promise<CommandOutcome>;
   /** A command that fixes some findings automatically. */
-  readonly mend?: string;
+  readonly fix?: string;
 }
 
 const script = (file: string, ...args: string[]): Promise<CommandOutcome> =>
@@ -17,7 +17,7 @@ const biomeOptions = ["--error-on-warnings", "--reporter=concise", "--max-diagno
 const checks: readonly Check[] = [
   { name: "package", run: () => script("check-package.ts") },
   { name: "types", run: () => run(bin("tsc"), ["-p", "."]) },
-  { name: "format and lint", run: () => run(bin("biome"), ["ci", ...biomeOptions, "."]), mend: "npm run format" },
+  { name: "format and lint", run: () => run(bin("biome"), ["ci", ...biomeOptions, "."]), fix: "npm run format" },
   { name: "promises", run: () => run(bin("oxlint"), ["--deny-warnings"]) },
   { name: "layers", run: () => script("layers.ts") },
   { name: "unused code", run: () => run(bin("knip"), ["--no-progress", "--no-config-hints"]) },
@@ -26,12 +26,12 @@ const checks: readonly Check[] = [
 
 const atOnce = 2;
 
-async function runCheck({ name, run: start, mend }: Check): Promise<boolean> {
+async function runCheck({ name, run: start, fix }: Check): Promise<boolean> {
   const startedAt = performance.now();
   const { code, output } = await start();
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   console.log(`${code === 0 ? "ok    " : "FAILED"}  ${name.padEnd(16)} ${seconds.padStart(5)} s`);
-  if (code !== 0) console.log(`\n${output.trimEnd()}\n${mend === undefined ? "" : `Automatic fixes: ${mend}\n`}`);
+  if (code !== 0) console.log(`\n${output.trimEnd()}\n${fix === undefined ? "" : `Automatic fixes: ${fix}\n`}`);
   return code === 0;
 }
 

@@ -8,7 +8,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Client, connect, type SessionHandle } from "../client/index.ts";
 import { WireError } from "../protocol/errors.ts";
 import { root, run } from "./lib/command.ts";
-import { makeable, systemFaults } from "./lib/system-faults.ts";
+import { isPossible, systemFaults } from "./lib/system-faults.ts";
 
 // Faults of the file system below a daemon's store, injected by strace and a small tmpfs: refused pushes are absent
 // afterwards, accepted ones are present, reads and aborts continue, and the store recovers. Then faults of the
@@ -270,7 +270,7 @@ function nameOf(error: unknown): string {
 }
 
 /** Whether this machine can inject a fault. */
-async function canBeMade({ under }: Fault, directory: string): Promise<boolean> {
+async function canInject({ under }: Fault, directory: string): Promise<boolean> {
   const probe = join(directory, "probe");
   mkdirSync(probe, { recursive: true });
   const [command = "", ...args] = [...under(probe, 0), "true"];
@@ -280,17 +280,17 @@ async function canBeMade({ under }: Fault, directory: string): Promise<boolean> 
 /** A fault of either kind. */
 interface Check {
   readonly name: string;
-  readonly canBeMade: (directory: string) => Promise<boolean>;
+  readonly canInject: (directory: string) => Promise<boolean>;
   readonly check: (directory: string) => Promise<string | undefined>;
 }
 
 const checks: readonly Check[] = [
   ...all.map((fault) => ({
     name: fault.name,
-    canBeMade: (directory: string) => canBeMade(fault, directory),
+    canInject: (directory: string) => canInject(fault, directory),
     check: (directory: string) => check(fault, directory),
   })),
-  ...systemFaults.map((fault) => ({ ...fault, canBeMade: (directory: string) => makeable(fault, directory) })),
+  ...systemFaults.map((fault) => ({ ...fault, canInject: (directory: string) => isPossible(fault, directory) })),
 ];
 
 // Arguments select the faults whose names contain one of them.
@@ -298,7 +298,7 @@ const wanted = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
 let notRun = 0;
-for (const { name, canBeMade: can, check: look } of checks) {
+for (const { name, canInject: can, check: look } of checks) {
   if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue;
   const directory = mkdtempSync(join(tmpdir(), "faults-"));
   try {

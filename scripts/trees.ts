@@ -41,8 +41,8 @@ function say(line: string): void {
 }
 
 function tell(where: string, { sent, repairs, failures }: TreesReport): void {
-  const mended = Object.values(repairs).reduce((sum, times) => sum + times, 0);
-  say(`${where}: ${sent} trees, ${mended} repairs by ${Object.keys(repairs).length} rules, ${failures.length} failed`);
+  const repaired = Object.values(repairs).reduce((sum, times) => sum + times, 0);
+  say(`${where}: ${sent} trees, ${repaired} repairs by ${Object.keys(repairs).length} rules, ${failures.length} failed`);
   for (const { seed, faults, differences } of failures) say([`seed ${seed}`, ...faults, ...differences].join("\n  "));
 }
 

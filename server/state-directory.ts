@@ -209,13 +209,13 @@ function takeLock(path: string): DatabaseSync {
     }
     throw new StartError(
       "daemon_already_running",
-      `A daemon is already running on ${path}${whoIsThere(path)}. Stop it with: pi-rpcd stop`,
+      `A daemon is already running on ${path}${describeHolder(path)}. Stop it with: pi-rpcd stop`,
       { cause },
     );
   }
 }
 
-function whoIsThere(path: string): string {
+function describeHolder(path: string): string {
   try {
     const { pid, url } = JSON.parse(readFileSync(join(path, DAEMON_FILE_NAME), "utf8")) as DaemonFile;
     return ` (process ${pid}, ${url})`;

@@ -27,7 +27,7 @@ const services: Readonly<Record<string, { readonly provider: ScriptedName; reado
 /** Number of parallel sessions; the counts do not depend on it. */
 const atOnce = 2;
 /** A part whose costs exceed those without it by this factor is reported. */
-const dearer = 1.005;
+const costIncreaseFactor = 1.005;
 
 interface Case {
   readonly id: string;
@@ -71,7 +71,7 @@ export const optimisation: Figure = {
             });
             rows.push({ name: `${name}: USD, on / off`, unit: "x", values: [bill.usd / off.usd] });
           }
-          if (bill.usd > off.usd * dearer) {
+          if (bill.usd > off.usd * costIncreaseFactor) {
             notes.unshift(
               `MORE EXPENSIVE: ${name} costs ${(bill.usd / off.usd).toFixed(3)} x as much as without the part`,
             );

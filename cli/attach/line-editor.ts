@@ -9,7 +9,7 @@ export interface Key {
 }
 
 /** The action of a key; undefined: the line may have changed, and nothing else happens. */
-export type Asked =
+export type KeyAction =
   | { readonly kind: "line"; readonly text: string }
   | { readonly kind: "interrupt" }
   | { readonly kind: "end" };
@@ -41,7 +41,7 @@ export class LineEditor {
     this.#cursor = this.#characters.length;
   }
 
-  press(text: string | undefined, key: Key): Asked | undefined {
+  press(text: string | undefined, key: Key): KeyAction | undefined {
     const { name, ctrl = false, meta = false } = key;
     if (name === "paste-start" || name === "paste-end") {
       this.#isPasting = name === "paste-start";
@@ -84,7 +84,7 @@ export class LineEditor {
     return { label, text, column: textWidth(label) + before };
   }
 
-  #submit(): Asked {
+  #submit(): KeyAction {
     const { text } = this;
     if (text.trim() !== "" && this.#history.at(-1) !== text)
       this.#history = [...this.#history, text].slice(-maxHistory);

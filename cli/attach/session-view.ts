@@ -30,7 +30,7 @@ export interface SessionViewOptions {
 }
 
 /** The states of a delivery that are shown. */
-const toldStates: ReadonlySet<string> = new Set(["delivered", "parked", "dropped", "cancelled", "expired", "failed"]);
+const shownStates: ReadonlySet<string> = new Set(["delivered", "parked", "dropped", "cancelled", "expired", "failed"]);
 const maxTools = 1_000;
 
 /** Shows a session's notifications in their order, live or replayed. */
@@ -233,7 +233,7 @@ export class SessionView {
     delivery: { deliveryId, state, customType, reason },
     by: who,
   }: NotificationParams<"delivery/updated">): void {
-    if (!toldStates.has(state) || this.#deliveries.get(deliveryId) === state) return;
+    if (!shownStates.has(state) || this.#deliveries.get(deliveryId) === state) return;
     if (this.#deliveries.size >= maxTools) this.#deliveries.clear();
     this.#deliveries.set(deliveryId, state);
     this.#note(

@@ -25,7 +25,7 @@ export class DemoDaemon {
 }
 
 /** Names the given processes that still run; undefined if none does. */
-export function leftBehind(pids: readonly (number | undefined)[]): string | undefined {
+export function survivorsOf(pids: readonly (number | undefined)[]): string | undefined {
   const left = pids.filter((pid) => pid !== undefined && runs(pid));
   return left.length === 0 ? undefined : `process ${left.join(" and ")}`;
 }

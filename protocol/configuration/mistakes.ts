@@ -51,39 +51,39 @@ export function schemaMistakes(schema: object, value: unknown, place: Place, wor
   return found;
 }
 
-interface Looking {
+interface SchemaCheck {
   readonly found: Mistake[];
   readonly words: PatternWords;
 }
 
-function look(schema: JsonSchema, value: unknown, place: Place, looking: Looking): void {
-  if (looking.found.length >= maxMistakes) return;
-  const say = (why: string): void => void looking.found.push({ place, why });
-  if (schema.anyOf !== undefined) lookAtChoice(schema.anyOf, value, place, looking);
+function look(schema: JsonSchema, value: unknown, place: Place, checking: SchemaCheck): void {
+  if (checking.found.length >= maxMistakes) return;
+  const say = (why: string): void => void checking.found.push({ place, why });
+  if (schema.anyOf !== undefined) checkChoice(schema.anyOf, value, place, checking);
   else if (schema.enum !== undefined) {
     if (!schema.enum.includes(value)) say(`${shown(value)} is not one of ${schema.enum.map(shown).join(", ")}`);
   } else if (!hasType(schema, value)) say(`${shown(value)} is not ${typeName(schema)}`);
-  else if (Array.isArray(value)) lookAtList(schema, value, place, looking);
-  else if (isRecord(value)) lookAtObject(schema, value, place, looking);
-  else if (typeof value === "number") lookAtNumber(schema, value, say);
-  else if (typeof value === "string") lookAtText(schema, value, say, looking.words);
+  else if (Array.isArray(value)) checkList(schema, value, place, checking);
+  else if (isRecord(value)) checkObject(schema, value, place, checking);
+  else if (typeof value === "number") checkNumber(schema, value, say);
+  else if (typeof value === "string") checkText(schema, value, say, checking.words);
 }
 
 /** Checks the choice of the value's type; if there is none, names all choices. */
-function lookAtChoice(choices: readonly JsonSchema[], value: unknown, place: Place, looking: Looking): void {
+function checkChoice(choices: readonly JsonSchema[], value: unknown, place: Place, checking: SchemaCheck): void {
   if (choices.some((choice) => schemaMistakes(choice, value, place).length === 0)) return;
   const fitting = choices.find((choice) => choice.enum === undefined && hasType(choice, value));
-  if (fitting !== undefined) look(fitting, value, place, looking);
-  else looking.found.push({ place, why: `${shown(value)} is not ${choices.map(typeName).join(" or ")}` });
+  if (fitting !== undefined) look(fitting, value, place, checking);
+  else checking.found.push({ place, why: `${shown(value)} is not ${choices.map(typeName).join(" or ")}` });
 }
 
-function lookAtObject(
+function checkObject(
   schema: JsonSchema,
   value: Readonly<Record<string, unknown>>,
   place: Place,
-  looking: Looking,
+  checking: SchemaCheck,
 ): void {
-  const { found, words } = looking;
+  const { found, words } = checking;
   const keys = Object.keys(value);
   const { properties = {}, required = [], maxProperties = Number.POSITIVE_INFINITY } = schema;
   if (keys.length > maxProperties) {
@@ -95,11 +95,11 @@ function lookAtObject(
     if (found.length >= maxMistakes) return;
     const at = [...place, key];
     const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    if (known !== undefined) look(known, value[key], at, looking);
+    if (known !== undefined) look(known, value[key], at, checking);
     else if (table === undefined) found.push({ place: at, why: unknownKey(key, properties) });
     else {
       const { pattern } = schema.propertyNames ?? {};
-      if (pattern === undefined || new RegExp(pattern, "u").test(key)) look(table, value[key], at, looking);
+      if (pattern === undefined || new RegExp(pattern, "u").test(key)) look(table, value[key], at, checking);
       else found.push({ place: at, why: `${shown(key)} is not ${words[pattern] ?? "an allowed name"}` });
     }
   }
@@ -117,15 +117,15 @@ function unknownKey(key: string, properties: Readonly<Record<string, JsonSchema>
   return near === undefined ? `unknown key; known keys: ${known.join(", ")}` : `unknown key; the nearest is ${near}`;
 }
 
-function lookAtList(schema: JsonSchema, value: readonly unknown[], place: Place, looking: Looking): void {
+function checkList(schema: JsonSchema, value: readonly unknown[], place: Place, checking: SchemaCheck): void {
   const { maxItems = Number.POSITIVE_INFINITY, minItems = 0, items } = schema;
   if (value.length > maxItems || value.length < minItems) {
     const [bound, word] = value.length > maxItems ? [maxItems, "more"] : [minItems, "fewer"];
-    looking.found.push({ place, why: `${value.length} entries are ${word} than ${bound}` });
-  } else if (items !== undefined) for (const [at, item] of value.entries()) look(items, item, [...place, at], looking);
+    checking.found.push({ place, why: `${value.length} entries are ${word} than ${bound}` });
+  } else if (items !== undefined) for (const [at, item] of value.entries()) look(items, item, [...place, at], checking);
 }
 
-function lookAtNumber(schema: JsonSchema, value: number, say: (why: string) => void): void {
+function checkNumber(schema: JsonSchema, value: number, say: (why: string) => void): void {
   const { minimum, exclusiveMinimum, maximum } = schema;
   if (minimum !== undefined && value < minimum) say(`${value} is below ${minimum}`);
   else if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
@@ -133,7 +133,7 @@ function lookAtNumber(schema: JsonSchema, value: number, say: (why: string) => v
   else if (maximum !== undefined && value > maximum) say(`${value} is above ${maximum}`);
 }
 
-function lookAtText(schema: JsonSchema, value: string, say: (why: string) => void, words: PatternWords): void {
+function checkText(schema: JsonSchema, value: string, say: (why: string) => void, words: PatternWords): void {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
   // A character has at most two units. Longer texts are not counted, because untrusted text can have any length.
   const isFarTooLong = value.length > 2 * maxLength;

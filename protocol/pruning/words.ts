@@ -9,7 +9,7 @@ const percent = /^(?:100|[0-9]{1,2})(?:\.[0-9]{1,3})?$/;
 export function pruningMistakes(value: unknown, place: Place = ["pruning"]): Mistake[] {
   return schemaMistakes(PruningOptions, value, place, pruningWords).map((mistake) => {
     const inside = mistake.place.slice(place.length);
-    return isLimit(inside) ? { place: mistake.place, why: whyNoLimit(valueAt(value, inside), inside) } : mistake;
+    return isLimit(inside) ? { place: mistake.place, why: limitMistake(valueAt(value, inside), inside) } : mistake;
   });
 }
 
@@ -20,7 +20,7 @@ function isLimit(inside: Place): boolean {
   return inside.length === 3 && first === "models" && (third === "maxContext" || third === "minContext");
 }
 
-function whyNoLimit(value: unknown, [key]: Place): string {
+function limitMistake(value: unknown, [key]: Place): string {
   const auto = key === "blocks" ? "" : '"auto", ';
   if (typeof value !== "number" || !Number.isFinite(value)) {
     const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 64).toWellFormed()) : kindOf(value);

@@ -1,9 +1,9 @@
 import type {
   AnswerHead,
   AnswerPiece,
-  Asked,
   Dialect,
   IdentifiedCall,
+  ParsedRequest,
   StreamEncoder,
   WholeAnswer,
 } from "../dialect.ts";
@@ -26,7 +26,7 @@ export const anthropic: Dialect = {
   whole,
 };
 
-function read(body: JsonObject): Asked {
+function read(body: JsonObject): ParsedRequest {
   const system = blocksOf(body["system"]);
   return {
     model: typeof body["model"] === "string" ? body["model"] : undefined,

@@ -1,4 +1,12 @@
-import type { AnswerHead, AnswerPiece, Asked, Dialect, StreamEncoder, Target, WholeAnswer } from "../dialect.ts";
+import type {
+  AnswerHead,
+  AnswerPiece,
+  Dialect,
+  ParsedRequest,
+  StreamEncoder,
+  Target,
+  WholeAnswer,
+} from "../dialect.ts";
 import { statusMessage } from "../dialect.ts";
 import { isObject, type JsonObject, objectsOf, stringOf } from "../json.ts";
 import type { RequestMessage } from "../messages.ts";
@@ -21,7 +29,7 @@ export const google: Dialect = {
   whole,
 };
 
-function read(body: JsonObject, target: Target): Asked {
+function read(body: JsonObject, target: Target): ParsedRequest {
   const config = isObject(body["generationConfig"]) ? body["generationConfig"] : {};
   const system = body["systemInstruction"];
   return {

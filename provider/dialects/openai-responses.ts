@@ -1,4 +1,4 @@
-import type { AnswerHead, AnswerPiece, Asked, Dialect, StreamEncoder, WholeAnswer } from "../dialect.ts";
+import type { AnswerHead, AnswerPiece, Dialect, ParsedRequest, StreamEncoder, WholeAnswer } from "../dialect.ts";
 import { type JsonObject, objectsOf, parsedOrText, stringOf } from "../json.ts";
 import type { MessageRole, RequestMessage } from "../messages.ts";
 import { merged } from "../pieces.ts";
@@ -28,7 +28,7 @@ export const openaiResponses: Dialect = {
   whole,
 };
 
-function read(body: JsonObject): Asked {
+function read(body: JsonObject): ParsedRequest {
   const { model, instructions, input, max_output_tokens: maxTokens } = body;
   return {
     model: typeof model === "string" ? model : undefined,

@@ -1,9 +1,9 @@
 import type {
   AnswerHead,
   AnswerPiece,
-  Asked,
   Dialect,
   IdentifiedCall,
+  ParsedRequest,
   StreamEncoder,
   WholeAnswer,
 } from "../dialect.ts";
@@ -31,7 +31,7 @@ export const openai: Dialect = {
   whole,
 };
 
-function read(body: JsonObject): Asked {
+function read(body: JsonObject): ParsedRequest {
   const maxTokens = body["max_completion_tokens"] ?? body["max_tokens"];
   return {
     model: typeof body["model"] === "string" ? body["model"] : undefined,

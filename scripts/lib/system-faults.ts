@@ -159,7 +159,7 @@ export const systemFaults: readonly SystemFault[] = [
   { name: "a daemon suspended for 35 s", probe: ["true"], check: sleeps },
 ];
 
-export async function makeable({ probe }: SystemFault, directory: string): Promise<boolean> {
+export async function isPossible({ probe }: SystemFault, directory: string): Promise<boolean> {
   mkdirSync(directory, { recursive: true });
   const [command = "", ...args] = probe;
   return (await run(command, args)).code === 0;

@@ -9,7 +9,7 @@ import { unusablePrompts } from "./prompts-directory.ts";
 import { settings } from "./settings.ts";
 
 /** A larger file is neither a prompt nor a word list. */
-const maxKnobFileBytes = 1024 * 1024;
+const maxOptionFileBytes = 1024 * 1024;
 /** The one of these that is a directory of texts. */
 export const promptsPlace = ["pruning", "prompts", "dir"];
 /** Positions of paths. */
@@ -37,14 +37,14 @@ export function configurationsIn(value: unknown): readonly Place[] {
 /** The mistakes of each layer of a file that matches its schema, including named files that cannot be used. */
 export function mistakesOfLayers({ optimisation, pruning, profiles = {} }: SessionParts): Mistake[] {
   const below: PartOptions = { optimisation, pruning };
-  const own = saysNothing(below) ? [] : mistakesOf([], below, {}, []);
+  const own = isEmpty(below) ? [] : mistakesOf([], below, {}, []);
   if (own.length > 0) return own;
   return Object.entries(profiles).flatMap(([name, profile]) =>
-    saysNothing(profile) ? [] : mistakesOf([below], profile, profile, ["profiles", name]),
+    isEmpty(profile) ? [] : mistakesOf([below], profile, profile, ["profiles", name]),
   );
 }
 
-function saysNothing({ optimisation, pruning }: PartOptions): boolean {
+function isEmpty({ optimisation, pruning }: PartOptions): boolean {
   return optimisation === undefined && pruning === undefined;
 }
 
@@ -74,7 +74,7 @@ function whyUnusable(path: string): string | undefined {
   try {
     const found = statSync(path);
     if (!found.isFile()) return "is not a file";
-    return found.size > maxKnobFileBytes ? `is longer than ${maxKnobFileBytes} bytes` : undefined;
+    return found.size > maxOptionFileBytes ? `is longer than ${maxOptionFileBytes} bytes` : undefined;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     return code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;

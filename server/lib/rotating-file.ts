@@ -44,7 +44,7 @@ export class RotatingFile {
       this.#isTorn = false;
       return true;
     } catch {
-      if (written > 0) this.#isTorn = !this.#takeBack(written);
+      if (written > 0) this.#isTorn = !this.#removePartialLine(written);
       if (!this.#isTorn) written = 0;
       return false;
     } finally {
@@ -52,7 +52,7 @@ export class RotatingFile {
     }
   }
 
-  #takeBack(bytes: number): boolean {
+  #removePartialLine(bytes: number): boolean {
     try {
       ftruncateSync(this.#descriptor, fstatSync(this.#descriptor).size - bytes);
       return true;
@@ -73,7 +73,7 @@ export class RotatingFile {
       if (existsSync(this.#path)) renameSync(this.#path, `${this.#path}.1`);
       renameSync(next, this.#path);
     } catch {
-      this.#stay(next, opened);
+      this.#keepCurrentFile(next, opened);
       return;
     }
     const old = this.#descriptor;
@@ -84,7 +84,7 @@ export class RotatingFile {
     close(old);
   }
 
-  #stay(next: string, opened: number | undefined): void {
+  #keepCurrentFile(next: string, opened: number | undefined): void {
     this.#rotateAt = Math.min(this.#bytes + Math.ceil(this.#maxBytes / 16), 2 * this.#maxBytes);
     if (opened === undefined) return;
     close(opened);

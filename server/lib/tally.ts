@@ -29,11 +29,11 @@ export class Tally<Details> {
     }
     if (known === undefined) this.#kinds.set(kind, { told: 1, count: 0, last: details });
     else known.told += 1;
-    this.#timer ??= setInterval(() => this.#tell(), this.#options.everyMs).unref();
+    this.#timer ??= setInterval(() => this.#report(), this.#options.everyMs).unref();
     this.#options.first(details);
   }
 
-  #tell(): void {
+  #report(): void {
     for (const [kind, { told, count, last }] of this.#kinds) {
       if (count === 0) this.#kinds.delete(kind);
       else {

@@ -74,7 +74,7 @@ export class ChildRegistry {
     if (!this.#living.delete(id)) return;
     this.#attempt(() => {
       if (this.#lines < this.#living.size + maxSpareLines) this.#append({ id, ended: true });
-      else this.#writeAnew();
+      else this.#rewrite();
     });
   }
 
@@ -89,7 +89,7 @@ export class ChildRegistry {
     this.#lines += 1;
   }
 
-  #writeAnew(): void {
+  #rewrite(): void {
     if (!this.#isHeld()) return;
     const temporary = `${this.#file}.${process.pid}`;
     writeFileSync(temporary, [...this.#living.values()].map((entry) => `${JSON.stringify(entry)}\n`).join(""), {
@@ -144,15 +144,15 @@ async function endLeftovers(entries: readonly Entry[]): Promise<number> {
   const below = (await Promise.all(left.map(({ pid }) => descendants(pid)))).flat();
   const pids = new Set(entries.map(({ pid }) => pid));
   const children = left.filter(({ pid }) => pids.has(pid));
-  if (!(await gone(children, endsByItselfMs))) {
+  if (!(await waitUntilEnded(children, endsByItselfMs))) {
     for (const child of children) if (await isStill(child)) signal(child.pid, "SIGTERM");
-    await gone(children, afterTermMs);
+    await waitUntilEnded(children, afterTermMs);
   }
   return await endMarked(ids, { known: below });
 }
 
 /** Waits until all have ended, for at most `timeoutMs`. Returns whether they have. */
-async function gone(processes: readonly ProcessIdentity[], timeoutMs: number): Promise<boolean> {
+async function waitUntilEnded(processes: readonly ProcessIdentity[], timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const there = await Promise.all(processes.map(isStill));

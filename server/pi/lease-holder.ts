@@ -60,7 +60,7 @@ async function bootOf(): Promise<string> {
       () => "",
     );
   }
-  return await said("sysctl", ["-n", "kern.boottime"]);
+  return await outputOf("sysctl", ["-n", "kern.boottime"]);
 }
 
 async function pidSpaceOf(): Promise<string> {
@@ -69,10 +69,10 @@ async function pidSpaceOf(): Promise<string> {
 
 async function startOf(pid: number): Promise<string> {
   if (process.platform === "linux") return (await startTimeOf(pid)) ?? "";
-  return await said("ps", ["-o", "lstart=", "-p", String(pid)]);
+  return await outputOf("ps", ["-o", "lstart=", "-p", String(pid)]);
 }
 
-async function said(program: string, args: readonly string[]): Promise<string> {
+async function outputOf(program: string, args: readonly string[]): Promise<string> {
   return await promisify(execFile)(program, args).then(
     ({ stdout }) => stdout.trim(),
     () => "",

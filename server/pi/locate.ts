@@ -22,7 +22,7 @@ export interface PiProgram extends PiInfo {
 
 const packageName = "@earendil-works/pi-coding-agent";
 const versionTimeoutMs = 30_000;
-const maxSaidChars = 64 * 1024;
+const maxOutputChars = 64 * 1024;
 
 export interface LocateOptions {
   /** `--pi`. */
@@ -48,7 +48,7 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const real = realpathSync(path);
   const kind = isScript(real) ? "script" : "executable";
   if (kind === "executable") assertExecutable(path, named);
-  const version = bundledVersion(real) ?? (await saidVersion(kind, real, named));
+  const version = bundledVersion(real) ?? (await reportedVersion(kind, real, named));
   const parsed = parseVersion(version);
   if (parsed === undefined) {
     throw new WireError(
@@ -130,26 +130,29 @@ function bundledVersion(path: string): string | undefined {
 }
 
 /** Reported versions by path: starting a process costs a large daemon a quarter of a second each time. */
-const said = new Map<string, { readonly inode: string; readonly at: number; readonly version: Promise<string> }>();
-const maxSaid = 16;
+const knownVersions = new Map<
+  string,
+  { readonly inode: string; readonly at: number; readonly version: Promise<string> }
+>();
+const maxKnownVersions = 16;
 /** A wrapper script does not change when the pi that it runs is updated. */
 const keepVersionMs = 60_000;
 
-async function saidVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
+async function reportedVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
   const { ino, size, mtimeMs, ctimeMs } = statSync(path);
   const inode = [ino, size, mtimeMs, ctimeMs].join(" ");
   const at = performance.now();
-  const known = said.get(path);
+  const known = knownVersions.get(path);
   if (known?.inode === inode && at - known.at < keepVersionMs) return await known.version;
   const version = askVersion(kind, path, named);
-  said.delete(path);
-  said.set(path, { inode, at, version });
-  for (const oldest of [...said.keys()].slice(0, -maxSaid)) said.delete(oldest);
+  knownVersions.delete(path);
+  knownVersions.set(path, { inode, at, version });
+  for (const oldest of [...knownVersions.keys()].slice(0, -maxKnownVersions)) knownVersions.delete(oldest);
   try {
     return await version;
   } catch (error) {
     // The file may exist the next time.
-    if (said.get(path)?.version === version) said.delete(path);
+    if (knownVersions.get(path)?.version === version) knownVersions.delete(path);
     throw error;
   }
 }
@@ -192,7 +195,7 @@ function beginningOf(stream: Readable): () => string {
   let text = "";
   stream.on("error", () => {});
   stream.on("data", (chunk: Buffer) => {
-    text = (text + chunk.toString("utf8")).slice(0, maxSaidChars);
+    text = (text + chunk.toString("utf8")).slice(0, maxOutputChars);
   });
   return () => text;
 }

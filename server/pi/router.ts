@@ -40,7 +40,7 @@ export class Router {
   }
 
   route(bytes: Buffer): void {
-    const record = isUtf8(bytes) ? bytes : this.#mended(bytes);
+    const record = isUtf8(bytes) ? bytes : this.#repaired(bytes);
     const isDelta = isHighRate(record);
     if ((isDelta || isUnread(record)) && isOneObject(record)) {
       this.#sinks.event(record, undefined, isDelta);
@@ -85,7 +85,7 @@ export class Router {
   }
 
   /** Invalid UTF-8 would make a conforming WebSocket client close: it is replaced, as pi itself does on its stdin. */
-  #mended(bytes: Buffer): Buffer {
+  #repaired(bytes: Buffer): Buffer {
     this.#report("invalid_utf8", bytes);
     return Buffer.from(bytes.toString("utf8"));
   }

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { WireError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
 import type { StoredSession } from "./sessions.ts";
-import { isSound, sumOf } from "./sums.ts";
+import { checksumOf, isSound } from "./sums.ts";
 
 /** The stored options of a closed session: its rights, visibility and control policy. */
 export type ClosedSession = Pick<
@@ -56,7 +56,7 @@ export class ClosedSessions {
     const closed = closedSession(session);
     this.#unwritten.set(sessionId, closed);
     const record = JSON.stringify(closed);
-    await this.#database.keep(keyOf(sessionId), this.#put, sessionId, record, sumOf(record), Date.now());
+    await this.#database.keep(keyOf(sessionId), this.#put, sessionId, record, checksumOf(record), Date.now());
     if (this.#unwritten.get(sessionId) === closed) this.#unwritten.delete(sessionId);
     void this.#database.note(this.#limit, this.#maxClosed).catch(() => {});
   }

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { failureKind } from "./connection.ts";
-import { knownShape } from "./migrations.ts";
+import { schemaVersion } from "./migrations.ts";
 import { type Row, rowsSql, tables } from "./rows.ts";
 
 /** A description of the damage. */
@@ -25,7 +25,7 @@ export function findDamage(path: string, noted: number | undefined): Damage | un
   try {
     // A writable connection would checkpoint the WAL when it is closed.
     database = new DatabaseSync(path, { readOnly: true });
-    return lookOver(database, noted);
+    return check(database, noted);
   } catch (error) {
     if (!isDamage(error)) throw error;
     return { why: `SQLite cannot read the database: ${(error as Error).message}.`, isStale: true };
@@ -34,14 +34,14 @@ export function findDamage(path: string, noted: number | undefined): Damage | un
   }
 }
 
-function lookOver(database: DatabaseSync, noted: number | undefined): Damage | undefined {
+function check(database: DatabaseSync, noted: number | undefined): Damage | undefined {
   const shape = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
   // A newer version's store is not damaged; opening it reports the version.
-  if (shape > knownShape) return undefined;
+  if (shape > schemaVersion) return undefined;
   if (shape === 0) {
     return noted === undefined ? undefined : { why: "The database is empty.", isStale: true };
   }
-  const missing = noted === undefined || shape < firstCountedShape ? 0 : noted - newestCommit(database);
+  const missing = noted === undefined || shape < firstVersionWithCommits ? 0 : noted - newestCommit(database);
   const isStale = missing > 0;
   const found = database.prepare("PRAGMA integrity_check(1)").get()?.["integrity_check"];
   if (found !== "ok") return { why: `SQLite's check found: ${String(found).replaceAll("\n", " ")}.`, isStale };
@@ -55,7 +55,7 @@ function lookOver(database: DatabaseSync, noted: number | undefined): Damage | u
 }
 
 /** The first shape with the table `commits`. */
-const firstCountedShape = 3;
+const firstVersionWithCommits = 3;
 
 function newestCommit(database: DatabaseSync): number {
   return Number(database.prepare("SELECT newest FROM commits").get()?.["newest"] ?? 0);

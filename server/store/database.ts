@@ -37,7 +37,7 @@ export interface DatabaseOptions {
 const maxKeepDelayMs = 1;
 
 const maxFlushMs = 1_000;
-const tellAgainMs = 1_000;
+const notifyRetryMs = 1_000;
 
 /** How long a shutdown waits for a disk that does not respond. */
 export const maxCloseMs = 30_000;
@@ -77,7 +77,7 @@ export class Database {
   #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
-  #toldAgain: NodeJS.Timeout | undefined;
+  #notifyRetry: NodeJS.Timeout | undefined;
   readonly #unwritten: Unwritten;
   /** Set after a system error, or if a write that must be first failed: writes are refused until a retry. */
   #refuses = false;
@@ -225,7 +225,7 @@ export class Database {
       this.#finish(maxCloseMs);
     }
     this.#unwritten.stop();
-    clearTimeout(this.#toldAgain);
+    clearTimeout(this.#notifyRetry);
     this.#writers.close();
   }
 
@@ -307,19 +307,19 @@ export class Database {
       if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
       take(outcome);
-      if (request.kind === "commit" && outcome.failure === undefined) this.#tellCommitted();
+      if (request.kind === "commit" && outcome.failure === undefined) this.#notifyCommitted();
       this.#next();
     });
   }
 
   /** A listener that cannot read is called again, after a delay or after the next transaction. */
-  #tellCommitted(): void {
-    clearTimeout(this.#toldAgain);
+  #notifyCommitted(): void {
+    clearTimeout(this.#notifyRetry);
     try {
       this.#onCommitted();
     } catch (error) {
       this.#onFailure(error);
-      this.#toldAgain = setTimeout(() => this.#tellCommitted(), tellAgainMs).unref();
+      this.#notifyRetry = setTimeout(() => this.#notifyCommitted(), notifyRetryMs).unref();
     }
   }
 
@@ -359,7 +359,7 @@ export class Database {
       for (const { done } of batch) done.reject(error);
       return;
     }
-    this.#noteFailing(error);
+    this.#markFailing(error);
     this.#unwritten.refuse(batch, error);
     if (kind === "broken") {
       this.#refuses = true;
@@ -367,7 +367,7 @@ export class Database {
     } else this.#unwritten.retryLater();
   }
 
-  #noteFailing(error: Error): void {
+  #markFailing(error: Error): void {
     this.#onFailure(error);
     this.#unwritten.failing(error);
   }
@@ -378,7 +378,7 @@ export class Database {
       this.#wantsRewrite = true;
       return;
     }
-    this.#noteFailing(failure.error);
+    this.#markFailing(failure.error);
     this.#unwritten.retryLater();
   }
 
@@ -403,7 +403,7 @@ export class Database {
       return;
     }
     if (failure.kind === "broken" || this.#unwritten.hasFirst) this.#refuses = true;
-    this.#noteFailing(failure.error);
+    this.#markFailing(failure.error);
     this.#unwritten.retryLater();
   }
 

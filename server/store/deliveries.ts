@@ -2,7 +2,7 @@ import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { HeldPush } from "../../protocol/link.ts";
 import { type Database, maxCloseMs } from "./database.ts";
 import { steadyNow } from "./retention-clock.ts";
-import { isSound, sumOf } from "./sums.ts";
+import { checksumOf, isSound } from "./sums.ts";
 
 /** The stored part of a push: for the helper and for the daemon. */
 export interface StoredPush extends HeldPush {
@@ -127,8 +127,8 @@ export class DeliveryStore {
       pushText,
       record,
       createdAt,
-      sumOf(pushText),
-      sumOf(record),
+      checksumOf(pushText),
+      checksumOf(record),
     );
   }
 
@@ -143,7 +143,7 @@ export class DeliveryStore {
       settled ? 1 : 0,
       settled ? this.#now() : null,
       record,
-      sumOf(record),
+      checksumOf(record),
     );
   }
 

@@ -1,6 +1,6 @@
 import type { Dialog } from "../../protocol/dialog.ts";
 import type { Database } from "./database.ts";
-import { isSound, sumOf } from "./sums.ts";
+import { checksumOf, isSound } from "./sums.ts";
 
 /** Open dialogs, and the newest ended ones. */
 export class DialogStore {
@@ -34,7 +34,7 @@ export class DialogStore {
     const { dialogId, sessionId, state, openedAt } = dialog;
     const record = JSON.stringify(dialog);
     const isOpen = state === "open" ? 1 : 0;
-    const sum = sumOf(record);
+    const sum = checksumOf(record);
     return this.#database.keep(`dialog ${dialogId}`, this.#put, dialogId, sessionId, isOpen, record, sum, openedAt);
   }
 

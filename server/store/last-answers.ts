@@ -1,11 +1,11 @@
 import type { Database } from "./database.ts";
-import { Queued } from "./queued.ts";
-import { isSound, sumOf } from "./sums.ts";
+import { PendingWrites } from "./queued.ts";
+import { checksumOf, isSound } from "./sums.ts";
 
 /** The last answers of each session's pi, as one JSON text per session. */
 export class LastAnswersStore {
   readonly #database: Database;
-  readonly #queued = new Queued();
+  readonly #queued = new PendingWrites();
   readonly #put;
   readonly #get;
   readonly #delete;
@@ -22,7 +22,7 @@ export class LastAnswersStore {
   /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
   put(sessionId: string, record: string): Promise<void> {
     const key = keyOf(sessionId);
-    return this.#queued.until(this.#database.keep(key, this.#put, sessionId, record, sumOf(record)), key);
+    return this.#queued.until(this.#database.keep(key, this.#put, sessionId, record, checksumOf(record)), key);
   }
 
   /** A damaged record counts as missing. Throws `store_failed` if the disk does not respond. */

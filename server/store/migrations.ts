@@ -172,7 +172,7 @@ export function numbered(table: "deliveries" | "prompts", order: string): string
 }
 
 /** The newest schema version. */
-export const knownShape = steps.length;
+export const schemaVersion = steps.length;
 
 /** A newer version wrote the store: this one might misread its content. */
 export class NewerStoreError extends Error {
@@ -180,14 +180,14 @@ export class NewerStoreError extends Error {
 
   constructor(shape: number) {
     super(
-      `The store was written by a newer pi-rpcd (schema version ${shape}; this version supports ${knownShape}). Use the newer version, or another state directory.`,
+      `The store was written by a newer pi-rpcd (schema version ${shape}; this version supports ${schemaVersion}). Use the newer version, or another state directory.`,
     );
   }
 }
 
 /** Throws a {@link NewerStoreError}, or an error for a number that no version of this program writes. */
-export function requireKnownShape(shape: number): number {
-  if (shape > knownShape) throw new NewerStoreError(shape);
+export function requireKnownSchema(shape: number): number {
+  if (shape > schemaVersion) throw new NewerStoreError(shape);
   if (shape >= 0) return shape;
   throw new Error(
     `Its user_version is ${shape}, which no version of pi-rpcd writes: the database is damaged, or belongs to another program. Move it away, or use another state directory.`,
@@ -198,9 +198,9 @@ export function requireKnownShape(shape: number): number {
  * Migrates a database to the newest schema version, or for tests to an older one. Throws a {@link NewerStoreError} if
  * a newer daemon has written it.
  */
-export function migrate(database: DatabaseSync, shape = knownShape): void {
+export function migrate(database: DatabaseSync, shape = schemaVersion): void {
   const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
-  const taken = requireKnownShape(row.user_version);
+  const taken = requireKnownSchema(row.user_version);
   for (const [index, step] of steps.entries()) {
     if (index < taken || index >= shape) continue;
     database.exec("BEGIN IMMEDIATE");

@@ -1,10 +1,10 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { Prompt, PromptState } from "../../protocol/prompt.ts";
 import type { Database } from "./database.ts";
-import { Queued } from "./queued.ts";
+import { PendingWrites } from "./queued.ts";
 import { steadyNow } from "./retention-clock.ts";
 import { RunStore } from "./runs.ts";
-import { isSound, sumOf } from "./sums.ts";
+import { checksumOf, isSound } from "./sums.ts";
 
 /** A stored prompt: with its complete text until the text is in the transcript. */
 export interface StoredPrompt extends Prompt {
@@ -40,7 +40,7 @@ export class PromptStore {
   readonly runs: RunStore;
   readonly #database: Database;
   /** By session. */
-  readonly #queued = new Queued();
+  readonly #queued = new PendingWrites();
   /** Ids that are being written. */
   readonly #adding = new Set<string>();
   /** Deleted ids whose deletion is not on disk yet. */
@@ -166,9 +166,9 @@ export class PromptStore {
       kept,
       state,
       createdAt,
-      sumOf(kept),
+      checksumOf(kept),
       record,
-      sumOf(record),
+      checksumOf(record),
       isOver(prompt) ? this.#now() : null,
     ];
   }

@@ -2,7 +2,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
 
 /** Counts writes that are not on disk yet, by key, because readers of the database do not find them. */
-export class Queued {
+export class PendingWrites {
   readonly #counts = new Map<string, number>();
 
   has(key: string): boolean {

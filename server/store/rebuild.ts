@@ -9,7 +9,7 @@ import { parsed, type Row } from "./rows.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { isClosed, type ListedSessions } from "./session-list.ts";
 import type { StoredSession } from "./sessions.ts";
-import { sumOf } from "./sums.ts";
+import { checksumOf } from "./sums.ts";
 
 /** What pi's own file says about a session. */
 export interface FoundSession {
@@ -169,7 +169,7 @@ function parked(row: Row, at: number): Row {
   const history = [...delivery.history, ...inserted, { state: "parked" as const, at, reason }].slice(-64);
   const parked = { ...delivery, state: "parked", reason, attempts, history, insertedAt, updatedAt: at };
   const record = JSON.stringify(parked);
-  return { ...row, record, record_sum: sumOf(record) };
+  return { ...row, record, record_sum: checksumOf(record) };
 }
 
 function insertSession(database: DatabaseSync, session: StoredSession): void {
@@ -182,7 +182,7 @@ function insertSession(database: DatabaseSync, session: StoredSession): void {
     record,
     created_at: createdAt,
     updated_at: updatedAt,
-    record_sum: sumOf(record),
+    record_sum: checksumOf(record),
   });
 }
 

@@ -1,7 +1,7 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { RunOutcome } from "../../protocol/prompt.ts";
 import type { Database } from "./database.ts";
-import { Queued } from "./queued.ts";
+import { PendingWrites } from "./queued.ts";
 
 /** A running run. */
 export interface OpenRun {
@@ -14,7 +14,7 @@ export interface OpenRun {
 /** Running runs, so that the next daemon can report that they were interrupted. */
 export class RunStore {
   readonly #database: Database;
-  readonly #queued = new Queued();
+  readonly #queued = new PendingWrites();
   readonly #put;
   readonly #end;
   readonly #select;

@@ -63,7 +63,7 @@ export class SessionList {
   /** Beyond this number of lines the file is rewritten. */
   #maxLines = 0;
   /** Whether the file lacks a change or ends with a torn line. */
-  #isBehind = false;
+  #isIncomplete = false;
 
   constructor(file: string, onFailure: (error: unknown) => void) {
     this.#file = file;
@@ -183,17 +183,17 @@ export class SessionList {
   /** Appends a line for a change, or rewrites the file if it is long or lacks something. */
   #append(entry: object): void {
     if (!this.#isOpen) return;
-    if ((this.#isBehind || this.#lines >= this.#maxLines) && this.#rewrite()) return;
+    if ((this.#isIncomplete || this.#lines >= this.#maxLines) && this.#rewrite()) return;
     const descriptor = this.#descriptor;
     if (descriptor === undefined) return;
     try {
       // Ends the partial line of a failed write.
-      const line = Buffer.from(`${this.#isBehind ? "\n" : ""}${JSON.stringify(entry)}\n`);
+      const line = Buffer.from(`${this.#isIncomplete ? "\n" : ""}${JSON.stringify(entry)}\n`);
       const written = writeSync(descriptor, line);
       if (written < line.length) throw new Error(`Of ${line.length} bytes ${written} were written.`);
       this.#lines += 1;
     } catch (error) {
-      this.#isBehind = true;
+      this.#isIncomplete = true;
       this.#onFailure(error);
     }
   }
@@ -212,13 +212,13 @@ export class SessionList {
       renameSync(temporary, this.#file);
       this.#closeFile();
       this.#descriptor = descriptor;
-      this.#isBehind = false;
+      this.#isIncomplete = false;
       this.#lines = lines.length;
       this.#maxLines = lines.length + maxSpareLines;
       return true;
     } catch (error) {
       if (descriptor !== undefined) discard(descriptor, temporary);
-      if (this.#descriptor === undefined) this.#isBehind = true;
+      if (this.#descriptor === undefined) this.#isIncomplete = true;
       // Not retried at every line.
       this.#maxLines = this.#lines + maxSpareLines;
       this.#onFailure(error);

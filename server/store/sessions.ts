@@ -6,10 +6,9 @@ import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import { ClosedSessions } from "./closed-sessions.ts";
 import type { Database } from "./database.ts";
-import { forgetLife, forgetStrangers } from "./former-lives.ts";
 import { LastAnswersStore } from "./last-answers.ts";
 import { isClosed, type ListedSessions, type SessionList } from "./session-list.ts";
-import { isSound, sumOf } from "./sums.ts";
+import { checksumOf, isSound } from "./sums.ts";
 
 export type StoredOptions = Readonly<Omit<Profile, "provider" | "ephemeral" | "labels" | "thinking">> & {
   /** pi's own name of the level. */
@@ -76,6 +75,9 @@ export interface StoredSession {
   readonly updatedAt: number;
 }
 
+/** Tables with rows of a session, except its deliveries, which outlive it. */
+const ownedTables = ["prompts", "runs", "dialogs", "events", "last_answers"] as const;
+
 export class SessionStore {
   /** Options with which closed sessions are reopened. */
   readonly closed: ClosedSessions;
@@ -118,12 +120,12 @@ export class SessionStore {
     const mayHave = new Set([...stored, ...ahead].map(({ sessionId }) => sessionId));
     const owed = new Map([...closed].filter(([id]) => mayHave.has(id) && !known.has(id)));
     list?.begin(rows, ahead, owed);
-    for (const id of owed.keys()) this.#forgetLife(id);
+    for (const id of owed.keys()) this.#deleteRows(id);
     for (const session of list?.ahead ?? []) {
       void this.put(session);
       if (!closed.has(session.sessionId)) known.add(session.sessionId);
     }
-    forgetStrangers(database);
+    this.#deleteOrphans();
     // So that later reads do not find them.
     database.flush();
     this.#known = known;
@@ -148,7 +150,7 @@ export class SessionStore {
       record,
       createdAt,
       updatedAt,
-      sumOf(record),
+      checksumOf(record),
     );
     void stored.then(
       () => this.#list?.stored(session),
@@ -180,12 +182,28 @@ export class SessionStore {
   }
 
   /** Not awaited: failures are retried. */
-  #forgetLife(sessionId: string): void {
+  #deleteRows(sessionId: string): void {
     const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
-    Promise.all([deleted, ...forgetLife(this.#database, sessionId)]).then(
+    Promise.all([deleted, ...this.#deleteReferences(sessionId)]).then(
       () => this.#list?.forgotten(sessionId),
       () => {},
     );
+  }
+
+  /** Failures are retried. */
+  #deleteReferences(sessionId: string): readonly Promise<void>[] {
+    return ownedTables.map((table) => {
+      const statement = this.#database.prepare(`DELETE FROM ${table} WHERE session_id = ?`);
+      return this.#database.clear(`${table} of ${sessionId}`, statement, sessionId);
+    });
+  }
+
+  /** Deletes rows of sessions that do not exist: no client can query them. */
+  #deleteOrphans(): void {
+    for (const table of ownedTables) {
+      const orphans = `DELETE FROM ${table} WHERE session_id NOT IN (SELECT session_id FROM sessions)`;
+      void this.#database.note(this.#database.prepare(orphans));
+    }
   }
 
   #rows(): readonly StoredSession[] {

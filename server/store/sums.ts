@@ -1,11 +1,11 @@
 import { crc32 } from "node:zlib";
 
 /** Stored next to a text to detect changed bits. */
-export function sumOf(text: string): number {
+export function checksumOf(text: string): number {
   return crc32(text);
 }
 
 /** Whether a column contains the written text. Rows of older versions have no checksum and are trusted. */
 export function isSound(text: unknown, sum: unknown): text is string {
-  return typeof text === "string" && ((sum ?? null) === null || sum === sumOf(text));
+  return typeof text === "string" && ((sum ?? null) === null || sum === checksumOf(text));
 }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { knownShape, requireKnownShape } from "./migrations.ts";
+import { requireKnownSchema, schemaVersion } from "./migrations.ts";
 
 /** Number of kept copies of older stores: the newest of each schema version, and of these the newest. */
 const maxBackups = 2;
@@ -23,8 +23,8 @@ export function backUpOlder(path: string, now: number): StoreBackup | undefined 
   // A writable connection would checkpoint the WAL when it is closed.
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const shape = requireKnownShape(Number(database.prepare("PRAGMA user_version").get()?.["user_version"]));
-    if (shape === 0 || shape === knownShape) return undefined;
+    const shape = requireKnownSchema(Number(database.prepare("PRAGMA user_version").get()?.["user_version"]));
+    if (shape === 0 || shape === schemaVersion) return undefined;
     const target = `${path}.shape-${shape}-${new Date(now).toISOString().replace(/[-:.]/g, "")}`;
     copyTo(`${path}.copying`, database);
     renameSync(`${path}.copying`, target);

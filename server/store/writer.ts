@@ -67,7 +67,7 @@ export class Writer {
   }
 
   /** The connection writes nothing more: another connection met a system error at the same file. */
-  distrust(): void {
+  markBroken(): void {
     this.#isBroken = true;
   }
 

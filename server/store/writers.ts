@@ -157,7 +157,7 @@ export class Writers implements WriterPort {
     this.#isThreadReady = false;
     this.#thread = undefined;
     this.#noThreadBefore = performance.now() + threadPauseMs;
-    if (this.#hasThreadFailed) this.#local.distrust();
+    if (this.#hasThreadFailed) this.#local.markBroken();
     // A requested end with no write left is not a failure.
     if (!this.#isEndWanted || this.#awaited !== undefined) this.#options.onFailure(why);
     if (this.#awaited !== undefined) this.#settle(this.#again(this.#awaited.request));

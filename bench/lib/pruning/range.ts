@@ -7,7 +7,7 @@ export interface Range {
 }
 
 /** The range that a model would compress. */
-export interface RangeWish {
+export interface RangeRequest {
   /** Including the blocks before it, or only later messages. */
   readonly takesBlocks: boolean;
   /** The newest answers, with everything after them, that are not compressed. */
@@ -19,7 +19,7 @@ export interface RangeWish {
 /** The closed work as one range, by the ids in a request. `undefined`: there is none. */
 export function closedRange(
   visible: readonly Visible[],
-  { takesBlocks, spare, summary }: RangeWish,
+  { takesBlocks, spare, summary }: RangeRequest,
 ): Range | undefined {
   const closed = visible.filter(({ answersBehind }) => answersBehind > spare);
   const newestBlock = closed.findLastIndex(isBlock);

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { askerOn } from "../../../cli/prompt-dialogs.ts";
+import { terminalDialogHandler } from "../../../cli/prompt-dialogs.ts";
 import type { Dialog, DialogMethod } from "../../../protocol/dialog.ts";
 
 /** A terminal's two ends: what is typed, and what stands there. */
@@ -25,7 +25,7 @@ function desk({ isTerminal = false } = {}) {
   const before = (): void => {
     begun += 1;
   };
-  const ask = askerOn({ input, output, isTerminal, before, after: () => (ended += 1), onInterrupt: () => {} });
+  const ask = terminalDialogHandler({ input, output, isTerminal, before, after: () => (ended += 1), onInterrupt: () => {} });
   return { input, ask, until, shown: () => shown, begun: () => begun, ended: () => ended };
 }
 

@@ -15,7 +15,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startDaemon } from "../../../server/daemon.ts";
 import { DeliveryStore } from "../../../server/store/deliveries.ts";
-import { knownShape, migrate } from "../../../server/store/migrations.ts";
+import { schemaVersion, migrate } from "../../../server/store/migrations.ts";
 import { PromptStore, type StoredPrompt } from "../../../server/store/prompts.ts";
 import { backUpOlder } from "../../../server/store/upgrade.ts";
 import { open, pushOf, storedDelivery, storedPrompt, storedSession } from "../../helpers/stored.ts";
@@ -28,7 +28,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 
 const store = () => join(root, "store.db");
 const backups = () => readdirSync(root).filter((name) => name.startsWith("store.db.shape-"));
-const olderShapes = Array.from({ length: knownShape - 1 }, (_, at) => at + 1);
+const olderShapes = Array.from({ length: schemaVersion - 1 }, (_, at) => at + 1);
 
 /** A store as an older version has left it, with one session. */
 function writeOlder(shape: number, path = store()): void {
@@ -63,7 +63,7 @@ describe("a store of an older version", () => {
       const opened = open(root);
       expect(opened.sessions.all().map(({ sessionId }) => sessionId)).toEqual(["s1"]);
       opened.close();
-      expect(look(store())).toEqual({ shape: knownShape, sessions: 1, check: "ok" });
+      expect(look(store())).toEqual({ shape: schemaVersion, sessions: 1, check: "ok" });
       const [copy = ""] = backups();
       expect(backups()).toEqual([expect.stringMatching(new RegExp(`^store\\.db\\.shape-${shape}-\\d{8}T\\d{9}Z$`))]);
       expect(look(join(root, copy))).toEqual({ shape, sessions: 1, check: "ok" });
@@ -102,7 +102,7 @@ describe("a store of an older version", () => {
   });
 
   test("can be gone back to by its copy, as ARCHITECTURE.md says how", () => {
-    writeOlder(knownShape - 1);
+    writeOlder(schemaVersion - 1);
     const opened = open(root);
     opened.database.flush();
     opened.close();
@@ -110,7 +110,7 @@ describe("a store of an older version", () => {
     for (const name of ["store.db", "store.db-wal", "store.db-shm", "store.mark"])
       rmSync(join(root, name), { force: true });
     renameSync(join(root, copy), store());
-    expect(look(store())).toMatchObject({ shape: knownShape - 1, sessions: 1 });
+    expect(look(store())).toMatchObject({ shape: schemaVersion - 1, sessions: 1 });
     const again = open(root);
     expect([again.sessions.all().length, again.info().damaged]).toEqual([1, []]);
     again.close();
@@ -151,9 +151,9 @@ test("nothing is copied where there is no store, an empty one, or one of this ve
 });
 
 test("a daemon does not start on a newer version's store, says so by name, and leaves each byte of it", async () => {
-  writeOlder(knownShape);
+  writeOlder(schemaVersion);
   const raw = new DatabaseSync(store());
-  raw.exec(`PRAGMA user_version = ${knownShape + 1}`);
+  raw.exec(`PRAGMA user_version = ${schemaVersion + 1}`);
   raw.close();
   const before = readFileSync(store());
   const start = startDaemon({

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { type Asked, LineEditor } from "../../../../cli/attach/line-editor.ts";
+import { type KeyAction, LineEditor } from "../../../../cli/attach/line-editor.ts";
 
-function typed(editor: LineEditor, text: string): Asked | undefined {
-  let asked: Asked | undefined;
+function typed(editor: LineEditor, text: string): KeyAction | undefined {
+  let asked: KeyAction | undefined;
   for (const character of text) asked = editor.press(character, { name: character === "\r" ? "return" : character });
   return asked;
 }
 
-function control(editor: LineEditor, name: string): Asked | undefined {
+function control(editor: LineEditor, name: string): KeyAction | undefined {
   return editor.press("\u0001", { name, ctrl: true });
 }
 
