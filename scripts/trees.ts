@@ -42,7 +42,9 @@ function say(line: string): void {
 
 function tell(where: string, { sent, repairs, failures }: TreesReport): void {
   const repaired = Object.values(repairs).reduce((sum, times) => sum + times, 0);
-  say(`${where}: ${sent} trees, ${repaired} repairs by ${Object.keys(repairs).length} rules, ${failures.length} failed`);
+  say(
+    `${where}: ${sent} trees, ${repaired} repairs by ${Object.keys(repairs).length} rules, ${failures.length} failed`,
+  );
   for (const { seed, faults, differences } of failures) say([`seed ${seed}`, ...faults, ...differences].join("\n  "));
 }
 

@@ -25,7 +25,14 @@ function desk({ isTerminal = false } = {}) {
   const before = (): void => {
     begun += 1;
   };
-  const ask = terminalDialogHandler({ input, output, isTerminal, before, after: () => (ended += 1), onInterrupt: () => {} });
+  const ask = terminalDialogHandler({
+    input,
+    output,
+    isTerminal,
+    before,
+    after: () => (ended += 1),
+    onInterrupt: () => {},
+  });
   return { input, ask, until, shown: () => shown, begun: () => begun, ended: () => ended };
 }
 

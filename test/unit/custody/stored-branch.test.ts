@@ -1,7 +1,7 @@
-import { isRecord } from "../../../protocol/objects.ts";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
+import { isRecord } from "../../../protocol/objects.ts";
 import { contextMessages, statsOf } from "../../../server/custody/stored-branch.ts";
 import { installedPi } from "../../helpers/pi-reader.ts";
 import { randomSession } from "../../helpers/random-session.ts";

@@ -15,7 +15,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startDaemon } from "../../../server/daemon.ts";
 import { DeliveryStore } from "../../../server/store/deliveries.ts";
-import { schemaVersion, migrate } from "../../../server/store/migrations.ts";
+import { migrate, schemaVersion } from "../../../server/store/migrations.ts";
 import { PromptStore, type StoredPrompt } from "../../../server/store/prompts.ts";
 import { backUpOlder } from "../../../server/store/upgrade.ts";
 import { open, pushOf, storedDelivery, storedPrompt, storedSession } from "../../helpers/stored.ts";
