@@ -174,7 +174,7 @@ test("a child that waited for a session takes one with a context", async () => {
   }
 });
 
-test("an ephemeral session whose pi dies has its context again, and session/updated says what is lost", async () => {
+test("an ephemeral session whose pi dies gets its context again, and session/updated says what was lost", async () => {
   await using stage = await startStage();
   const { sessionId, pid } = await create(stage, { context: whole, ephemeral: true });
   await prompted(stage, sessionId, "One.");
@@ -198,7 +198,7 @@ test("an ephemeral session whose pi dies has its context again, and session/upda
   expect(inCopy.countText("Answer in rhymes.")).toBe(1);
 });
 
-test("a first prompt that repeats the last words of the past is told of, and the past that is too large is cut", async () => {
+test("a first prompt that repeats the last message of the context is reported, and a context that is too large is trimmed", async () => {
   await using stage = await startStage();
   mkdirSync(join(stage.root, "documents"));
   const path = join(stage.root, "documents", "long.json");
@@ -228,7 +228,7 @@ test("a pi that is asked for its model makes no request, though an extension sta
   expect(stage.provider.requests).toHaveLength(1);
 });
 
-test("a session that begins without its context says so to its subscribers, and to who looks at pi", async () => {
+test("a session that starts without its context reports it to subscribers and in pi", async () => {
   await using stage = await startStage();
   const { sessionId, contextError } = await create(stage, {
     context: { document: { ...document, leafId: "n99" }, onError: "warn" },
@@ -244,7 +244,7 @@ test("a session that begins without its context says so to its subscribers, and 
   expect(told).toEqual([contextError?.message, `The session started without its context: ${contextError?.message}`]);
 });
 
-test("a session is exported as it is while a run is streaming: up to its last whole entry, ephemeral or not", async () => {
+test("during a run a session is exported up to its last complete entry, ephemeral or not", async () => {
   const gates = [new Gate(), new Gate()];
   const script = gates.map((gate) => answer("Half", hold(gate), " and half."));
   await using stage = await startStage({ provider: { script } });
@@ -272,7 +272,7 @@ test("a session is exported as it is while a run is streaming: up to its last wh
   }
 });
 
-test("behind a compaction an export and a copy of an ephemeral session have what the model still has of its past", async () => {
+test("after a compaction an export and a copy of an ephemeral session have the context that the model still has", async () => {
   await using stage = await startStage();
   const turns = Array.from({ length: 8 }, (_, i) => [
     { role: "user", content: `Before ${i}: ${"word ".repeat(200)}`, timestamp: 2 * i },

@@ -56,7 +56,7 @@ async function heldTo(stage: Stage, sessionId: string): Promise<void> {
   expect(await stage.client.call("session/bash", { sessionId, command })).toMatchObject({ output: "mine profile's" });
 }
 
-test("a session has what it was created with, and so has each later child of it, also when it was closed and opened", async () => {
+test("a session and each later child have its creation options, also after closing and reopening", async () => {
   const config = JSON.stringify({
     profiles: { lean: { env: { FROM_PROFILE: "profile's" }, tools: ["read"], labels: { kind: "lean" } } },
     sessionEnv: ["FROM_*"],

@@ -141,7 +141,7 @@ test("an extension's questions are answered by clients, each once, in a run and 
   expect(await session.dialogs()).toEqual([]);
 });
 
-test("nobody can answer: the extension goes on with its default, and it is told why", async () => {
+test("without a responder the extension continues with its default and learns why", async () => {
   await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id);
@@ -259,7 +259,7 @@ test("a question belongs first to the client whose prompt led to it; others' ans
   responder.stop();
 });
 
-test("an owner is known by what it says after it has subscribed, and keeps its question on another connection", async () => {
+test("an owner that identifies itself after subscribing is recognised, and keeps its question on another connection", async () => {
   await using stage = await shared.use();
   const session = await stage.session();
   const sessionId = session.id;
@@ -312,7 +312,7 @@ test("extensions are told on pi.events of a question that no client can answer, 
   expect(notes).toEqual([`told: ${JSON.stringify({ requestId, method, title, reason: "no_responder" })}`, "[false]"]);
 });
 
-test("ctx.ui.custom() resolves with undefined or rejects by name, as the session says, and that is told", async () => {
+test("ctx.ui.custom() resolves with undefined or rejects by name, as the session configures, and is reported", async () => {
   await using stage = await shared.use();
   const throwing = await stage.client.createSession({
     cwd: stage.cwd,
@@ -339,7 +339,7 @@ test("ctx.ui.custom() resolves with undefined or rejects by name, as the session
   }
 });
 
-test("a question while pi starts, which nobody can answer, ends the start by name", async () => {
+test("a question during pi's start, which no client can answer, ends the start by name", async () => {
   await using stage = await stageAsking({});
   const error = await stage.session().catch((refusal: unknown) => refusal);
   expect(error).toMatchObject({ kind: "startup_dialog", data: { title: "May I start?" } });

@@ -81,7 +81,7 @@ test("a session whose pi works or has something in the background does not hiber
   expect(stage.provider.requests.at(-1)?.countText("think long")).toBe(1);
 });
 
-test("after a kill -9 of the daemon the next one leaves nothing of what its children had started", async () => {
+test("after a kill -9 of the daemon the next one ends every process of its children", async () => {
   const naps = `${1_000_000 + process.pid}`;
   const asleep = () => processesWith(`NAPS=${naps}`).filter(({ command }) => command === `sleep ${naps}`);
   await using stage = await startKillableStage({
@@ -103,7 +103,7 @@ test("after a kill -9 of the daemon the next one leaves nothing of what its chil
   expect(await state(stage.client.session(session.id))).toBe("hibernated");
 });
 
-test("a program that lists sessions hears of them over connections that come and go", async () => {
+test("a program that lists sessions stays notified over lost connections", async () => {
   await using stage = await startStage();
   // What happens at once is told once, with the state that it has come to.
   const changed: string[] = [];

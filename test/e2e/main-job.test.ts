@@ -81,7 +81,7 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
     expect(stage.provider.requests.map((request) => request.countText("again", { roles: ["user"] }))).toEqual([1, 1]);
   });
 
-  test("is parked, and says so, when the provider refuses for good; a later run carries it", async () => {
+  test("is parked, with a notification, when the provider finally refuses; a later run carries it", async () => {
     await using stage = await shared.use({ script: [status(400), answer("Both.")] });
     const session = await stage.session(api);
     const delivery = session.push({ customType: "note", content: "carried later" });

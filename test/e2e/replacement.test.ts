@@ -72,7 +72,7 @@ test("when an extension replaces the session inside pi, the new one is a session
   expect(told.named("session/foreignWrite")).toEqual([]);
 });
 
-test("a push that arrives while an extension replaces the session stays with its own, and stands in no other file", async () => {
+test("a push that arrives while an extension replaces the session stays in its own session's file", async () => {
   await using stage = await startStage();
   const session = await sessionWithCommands(stage);
   const { file } = await session.get();

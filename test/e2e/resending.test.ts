@@ -56,7 +56,7 @@ test("a parked push that is sent again right before an abort is parked again, or
   expect(stage.provider.requests.every((request) => !request.hasText(carrierText))).toBe(true);
 });
 
-test("a parked push that is sent again behind the death of its pi is carried by one request of the next", async () => {
+test("a parked push that is resent after its pi died is carried by one request of the next pi", async () => {
   await using stage = await shared.use({ script: [status(400)] });
   const session = await stage.session();
   const push = await parked(session, "over a crash");
@@ -71,7 +71,7 @@ test("a parked push that is sent again behind the death of its pi is carried by 
   expect(await entries(session, "over a crash")).toBe(1);
 });
 
-test("a parked push that is sent again during a compaction is carried by one request behind it", async () => {
+test("a parked push that is resent during a compaction is carried by one request after it", async () => {
   const gate = new Gate();
   await using stage = await shared.use({
     script: [answer("One."), status(400), behind(hold(gate), answer("A summary."))],

@@ -56,7 +56,7 @@ describe("prompts on real pi", () => {
     for (const text of ["begun", "steered", "followed"]) expect(last?.countText(text, { roles: ["user"] })).toBe(1);
   });
 
-  test("are aborted by an abort right behind them, every time", async () => {
+  test("are aborted by an abort directly after them, every time", async () => {
     await using stage = await shared.use({ otherwise: () => held().reply });
     const session = await stage.session();
     for (let i = 0; i < 10; i += 1) {
@@ -119,7 +119,7 @@ describe("a session on real pi", () => {
     });
   });
 
-  test("gives a client with a cursor from before a restart everything behind it, without a hole", async () => {
+  test("sends a client with a cursor from before a restart everything after it, without a hole", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     await session.promptAndWait("one");
@@ -168,7 +168,7 @@ describe("a session on real pi", () => {
     expect(await kindOf(session.push({ customType: "n", content: "x" }).accepted)).toBe("session_not_found");
   });
 
-  test("gives every client the same events in the same order, from any cursor", async () => {
+  test("sends every client the same events in the same order, from any cursor", async () => {
     await using stage = await shared.use();
     await using other = await connect({ stateDir: stage.stateDir });
     const session = await stage.freshSession();

@@ -138,7 +138,7 @@ describe("a push that expires", () => {
   });
 });
 
-test("clearing the queue drops the pushes that are to go with it, keeps the others, and gives the users' texts back", async () => {
+test("clearing the queue drops the pushes that are configured for it, keeps the others, and returns the users' texts", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("Done.")), answer("More.")] });
   const { session, run } = await heldRun(stage, gate);
@@ -161,7 +161,7 @@ test("clearing the queue drops the pushes that are to go with it, keeps the othe
   expect((await session.get()).lostPrompts).toEqual([]);
 });
 
-test("an abort says what it has made of the pushes", async () => {
+test("an abort reports its effects on pushes", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("Never."))] });
   const { session, run } = await heldRun(stage, gate);

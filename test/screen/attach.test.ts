@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "..", "..");
 const asking = join(root, "test", "fixtures", "extension", "asking.ts");
 const program = [process.execPath, "--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts")];
 
-test("attach in a terminal: a prompt, its answer as it comes, tools, questions, an abort, a daemon that is started anew", async () => {
+test("attach in a terminal: a prompt, its streaming answer, tools, questions, an abort, a restarted daemon", async () => {
   await using scene = await Scene.open({
     script: [
       answer("I look first.", call("bash", { command: "echo from-the-tool" })),

@@ -20,7 +20,7 @@ function delta(seq: number, text: string, contentIndex = 0, type = "text_delta")
 const paramsOf = ({ bytes }: Frame): any => JSON.parse(bytes.toString("utf8")).params;
 
 describe("mergeDeltas", () => {
-  test("leaves alone what has the structure of JSON and is none", () => {
+  test("does not change frames that only look like JSON", () => {
     const head = `{"jsonrpc":"2.0","method":"session/event","params":{"sessionId":"s-1","seq":5,"at":1,"generation":1,`;
     const bytes = Buffer.from(`${head}"event":{"type":"message_update","delta":oops}}}`);
     const broken: Frame = { bytes, sessionId, seq: 5, isDelta: true };

@@ -32,7 +32,7 @@ const kindOf = (attempt: Promise<unknown>): Promise<string> =>
 
 const newStore = () => new IdempotencyStore(new Database(":memory:", () => {}));
 
-test("a call with an idempotency key happens once, while it runs, afterwards and behind a restart", async () => {
+test("a call with an idempotency key happens once: while it runs, afterwards and after a restart", async () => {
   const store = newStore();
   let calls = 0;
   const act = async () => ({ aborted: calls++ === 0 });

@@ -43,7 +43,7 @@ describe("StateDirectory", () => {
     second.release();
   });
 
-  test("takes the rights of others away from a directory that was there", () => {
+  test("removes others' permissions from an existing directory", () => {
     chmodSync(root, 0o755);
     StateDirectory.acquire(root).release();
     expect(statSync(root).mode & 0o777).toBe(0o700);
@@ -84,7 +84,7 @@ describe("StateDirectory", () => {
     expect(kindOf(() => StateDirectory.acquire(join(root, "link")))).toBe("state_dir_unusable");
   });
 
-  test("refuses a token that others can read, that is a link, or that is no token", () => {
+  test("refuses a token that others can read, that is a link, or that is invalid", () => {
     const held = StateDirectory.acquire(root);
     const token = join(root, "token");
     writeFileSync(token, "a".repeat(43), { mode: 0o644 });

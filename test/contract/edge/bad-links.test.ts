@@ -110,7 +110,7 @@ test("a client that comes and goes again and again misses nothing, and leaves no
   expect((await held()) - before).toBeLessThan(4 * 1024 * 1024);
 });
 
-test("a peer that has gone silent is given up, and goes on without loss when it is there again", async () => {
+test("a silent peer is disconnected, and continues without loss after it reconnects", async () => {
   await using scene = await startScene({ pingIntervalMs: 100 });
   const connections = async (): Promise<number> => (await scene.direct.info()).connections;
   expect(await connections()).toBe(2);

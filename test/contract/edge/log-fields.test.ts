@@ -10,7 +10,7 @@ interface LogRecord {
   readonly tokenName?: string;
 }
 
-test("what is logged of a session, its pi, a connection or a call says of which", async () => {
+test("log lines about a session, its pi, a connection or a call name it", async () => {
   await using stage = await startTokenStage();
   const records = () => stage.logged.map((line) => JSON.parse(line) as LogRecord);
   const token = await stage.token({ name: "ci", capabilities: ["observe", "prompt"] });

@@ -121,14 +121,14 @@ describe("a child", () => {
     ]);
   });
 
-  test("is ended when nobody wants it any more while it starts", async () => {
+  test("is ended if its start is aborted", async () => {
     const abandon = new AbortController();
     const failed = failure(start("hang-at-start", { afterEofMs: 100 }, abandon.signal));
     abandon.abort();
     expect((await failed).kind).toBe("start_failed");
   });
 
-  test("reports what is malformed once each, and goes on", async () => {
+  test("reports each malformed record once, and continues", async () => {
     const { child, heard } = await start("malformed");
     await child.send({ type: "prompt", message: "x" });
     await heard.next("agent_settled");
@@ -160,7 +160,7 @@ describe("a child", () => {
     expect(Buffer.byteLength(child.stderrTail)).toBeLessThanOrEqual(limits.child.maxStderrBytes);
   });
 
-  test("gives the callback of a response its exact place among the records", async () => {
+  test("calls the callback of a response at its position among the records", async () => {
     const { child, heard } = await start("");
     let eventsBefore = -1;
     await child.send({ type: "prompt", message: "x" }, { onResponse: () => (eventsBefore = heard.events.length) });
@@ -206,21 +206,18 @@ describe("a child", () => {
     },
   );
 
-  test.each(["stop", "SIGKILL"])(
-    "leaves nothing behind after %s, not even what has a session of its own",
-    async (how) => {
-      const { child } = await start("leave-a-process");
-      expect(await marked([child.id])).toHaveLength(2);
-      if (how === "stop") await child.stop();
-      else process.kill(child.pid, "SIGKILL");
-      await child.cleaned;
-      expect(await marked([child.id])).toEqual([]);
-      expect(exists(child.pid)).toBe(false);
-    },
-  );
+  test.each(["stop", "SIGKILL"])("leaves no processes after %s, not even in sessions of their own", async (how) => {
+    const { child } = await start("leave-a-process");
+    expect(await marked([child.id])).toHaveLength(2);
+    if (how === "stop") await child.stop();
+    else process.kill(child.pid, "SIGKILL");
+    await child.cleaned;
+    expect(await marked([child.id])).toEqual([]);
+    expect(exists(child.pid)).toBe(false);
+  });
 
   test.each(["double-fork", "double-fork-unmarked"])(
-    "that does a %j and ends before its helper says hello leaves nothing behind",
+    "that does a %j and ends before its helper's hello leaves nothing",
     async (behaviour) => {
       const { message } = await failure(start(behaviour));
       const pid = Number(/left (\d+)/.exec(message)?.[1]);

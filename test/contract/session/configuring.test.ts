@@ -31,7 +31,7 @@ test("a session that is asleep is configured without a pi, and the next daemon k
   });
 });
 
-test("a pi that runs is told at once, and once for each change; with nothing on any more it is told that, too", async () => {
+test("a running pi is told each change immediately and once, also when everything is turned off", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -48,7 +48,7 @@ test("a pi that runs is told at once, and once for each change; with nothing on 
   expect(told(heard.heard)[0]).toMatchObject({ spillDirectory: join(core.root, "spill"), labels: {} });
 });
 
-test("what is wrong changes nothing, and a path must be that of a file", async () => {
+test("an invalid configuration changes nothing, and a path must be a file's", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd, tools: ["read"] });
@@ -90,7 +90,7 @@ test("a pi that was started with a list of tools gets no further ones: the next 
   expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
 });
 
-test("a pi that is just starting goes by what was configured meanwhile", async () => {
+test("a starting pi uses the configuration that changed meanwhile", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -103,7 +103,7 @@ test("a pi that is just starting goes by what was configured meanwhile", async (
   expect(session.stored.options.optimisation).toEqual({ masking: { afterTurns: 3 } });
 });
 
-test("a fork goes by what its session went by, and a pi that comes from another session is told so", async () => {
+test("a fork uses its session's configuration, and a pi that comes from another session is told", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const old = await core.registry.create({ cwd: core.cwd, optimisation: { masking: { afterTurns: 3 } } }, "old");

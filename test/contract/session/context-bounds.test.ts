@@ -17,7 +17,7 @@ function documentOf(text: string) {
   return { format: "pi-rpcd/context", version: 1, items: [{ role: "user", content: text, timestamp: 1 }] };
 }
 
-test("session files are read when there is room for them, and given up before where there is none", async () => {
+test("session files are read if there is room for them, and refused otherwise", async () => {
   await using core = await startCore(bounded({ maxHeldBytes: 1, maxWaiting: 2 }));
   const { contexts } = core.registry;
   const sessions = join(core.root, "agent", "sessions");

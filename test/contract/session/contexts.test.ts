@@ -69,7 +69,7 @@ test("a session begins with a file that has the context: a header, the root entr
   expect(existsSync(file)).toBe(true);
 });
 
-test("nothing of a document is in what a process list shows of pi, whatever way it takes", async () => {
+test("a process list never shows a part of a document, however it reaches pi", async () => {
   await using core = await startCore();
   for (const ephemeral of [false, true]) {
     const { state } = await create(core, { document }, { ephemeral });
@@ -84,7 +84,7 @@ test("nothing of a document is in what a process list shows of pi, whatever way 
   }
 });
 
-test("a call that is made again under its id gives the session as it is, with its context", async () => {
+test("a repeated call with the same id returns the existing session with its context", async () => {
   await using core = await startCore();
   const id = "0190aaaa-0000-7000-8000-000000000001";
   const [first, second] = await Promise.all([create(core, { document }, {}, id), create(core, { document }, {}, id)]);
@@ -105,7 +105,7 @@ test("nothing is left of a creation that fails, though its file has messages", a
   expect(existsSync(join(core.root, "creating"))).toBe(false);
 });
 
-test("an ephemeral session's helper has the context before the session is there, and its file is gone when it closes", async () => {
+test("an ephemeral session's helper has the context before the session exists, and its file is deleted when it closes", async () => {
   await using core = await startCore();
   const session = await create(core, { document }, { ephemeral: true });
   expect(session.info()).toMatchObject({ ephemeral: "living", state: "idle" });
@@ -120,7 +120,7 @@ test("an ephemeral session's helper has the context before the session is there,
   expect(existsSync(kept)).toBe(false);
 });
 
-test("a pi that dies is followed by one with the context, and session/updated says what is lost", async () => {
+test("after a pi dies, the next one has the context, and session/updated says what was lost", async () => {
   await using core = await startCore();
   const session = await create(core, { document }, { ephemeral: true });
   const heard = recorder();
@@ -182,7 +182,7 @@ test.each([
   expect(leftovers(core)).toEqual(before);
 });
 
-test("a context of many bytes reaches the helper by a file, which is gone when the session is there", async () => {
+test("a large context reaches the helper in a file, which is deleted when the session exists", async () => {
   await using core = await startCore();
   const long = { ...document, items: [{ ...items[0], content: "x ".repeat(400_000) }, items[1]] };
   const session = await create(core, { document: long, maxTokens: null }, { ephemeral: true });
@@ -218,7 +218,7 @@ test("a pi that dies of its context fails the creation, or with onError warn beg
   expect(leftovers(core)).toEqual(before);
 });
 
-test("nothing of a context is among the arguments of any process", async () => {
+test("no process has a part of a context in its arguments", async () => {
   await using core = await startCore();
   const secret = `xyzzy-${process.pid}-`;
   const said = {
@@ -242,7 +242,7 @@ test("nothing of a context is among the arguments of any process", async () => {
   expect(processes).not.toContain(secret);
 });
 
-test("what is said of a session's context is true of one without a context, and where what was mended is torn", async () => {
+test("the report on a session's context is right without a context, and with a torn repair record", async () => {
   await using core = await startCore();
   const { contexts } = core.registry;
   const inspect = (params: Parameters<typeof contexts.inspect>[0]) => contexts.inspect(params, caller);
@@ -261,7 +261,7 @@ test("what is said of a session's context is true of one without a context, and 
   await expect(inspect({ sessionId: other.sessionId })).rejects.toThrow(/created without one, or derives from another/);
 });
 
-test("a file that is not there, or is no session's, is not told to be worth another try", async () => {
+test("a missing file, or one that is not a session's, is not reported as retryable", async () => {
   await using core = await startCore();
   const { contexts } = core.registry;
   const path = join(core.root, "no.jsonl");
@@ -363,7 +363,7 @@ test("an entry that a session does not have is refused by name", async () => {
   await expect(core.registry.contexts.export({ sessionId, leafId }, caller)).rejects.toMatchObject(expected);
 });
 
-test("an inspection for a model gives the items, and an export as a file is there for the user alone", async () => {
+test("an inspection for a model returns the items, and only the user can read an exported file", async () => {
   await using core = await startCore();
   const { contexts } = core.registry;
   const inspected = await contexts.inspect({ context: { document }, items: true }, caller);
@@ -385,7 +385,7 @@ test("an inspection for a model gives the items, and an export as a file is ther
 });
 
 test.each([false, true])(
-  "an export gives the document back that the session (ephemeral: %s) was made of",
+  "an export returns the document from which the session (ephemeral: %s) was created",
   async (ephemeral) => {
     await using core = await startCore();
     const source = { kind: "tree", id: "run-17" };
@@ -426,7 +426,7 @@ test.each([false, true])(
   },
 );
 
-test("a large document is worked on beside the event loop, in a thread that ends with it", async () => {
+test("a large document is processed in a thread that ends afterwards, not on the event loop", async () => {
   await using core = await startCore();
   const long = Array.from({ length: 40 }, (_, i) => ({
     role: i % 2 === 0 ? "user" : "assistant",
@@ -466,7 +466,7 @@ test("a large document is worked on beside the event loop, in a thread that ends
   await expect(given).rejects.toThrow("Nobody waits.");
 });
 
-test("the example of docs/context.md gives a session the past that it says", async () => {
+test("the example of docs/context.md creates a session with the described context", async () => {
   await using core = await startCore();
   const block = fencesOf(read("docs/context.md")).find(({ text }) => text.includes("pi-rpcd/context"));
   const { params } = JSON.parse(block?.text ?? "") as { params: { context: ContextOption } };

@@ -17,7 +17,7 @@ const create = (core: Core, ...behaviours: string[]) => {
   return core.registry.create({ cwd: core.cwd });
 };
 
-test("a session whose pi dies in a run is started again and idle, though nobody asks for it", async () => {
+test("a session whose pi dies during a run is restarted and idle without a request", async () => {
   await using core = await startCore();
   const session = await create(core, "keep-running");
   await prompt(session);
@@ -52,7 +52,7 @@ test("a pi that does not start any more is tried again with pauses, and a prompt
   expect(session.state.kind).not.toBe("crashed");
 });
 
-test("a pi that is stopped is told to be unresponsive, keeps its child, and is not any more once it is heard", async () => {
+test("a suspended pi is reported as unresponsive, keeps its child, and recovers when it responds", async () => {
   const soon = { probeAfterMs: 0, quietRunMs: 0, unresponsiveAfterMs: 0 };
   await using core = await startCore({
     limits: { responsiveness: soon, child: { ...limits.child, maxStdinBacklogBytes: 100_000 } },

@@ -55,7 +55,7 @@ const kindOf = (attempt: () => unknown): string => {
 };
 
 describe("a question of an extension", () => {
-  test("is told behind pi's own record, and its answer reaches the extension", async () => {
+  test("is reported after pi's own record, and its answer reaches the extension", async () => {
     await using core = await startCore();
     const on = await scene(core);
     await prompt(on, asking("gate", { method: "select", options: ["a", "b"] }));
@@ -74,7 +74,7 @@ describe("a question of an extension", () => {
     expect(pending.map(({ length }) => length)).toContain(1);
   });
 
-  test("comes with the same id to whoever replays it", async () => {
+  test("has the same id in a replay", async () => {
     await using core = await startCore();
     const on = await scene(core);
     await prompt(on, asking("gate"));
@@ -124,7 +124,7 @@ describe("a question of an extension", () => {
     },
   );
 
-  test("of two answers one reaches pi, and the other one hears whose it was", async () => {
+  test("of two answers one reaches pi, and the other client learns whose it was", async () => {
     await using core = await startCore();
     const on = await scene(core);
     await prompt(on, asking("gate"));
@@ -135,7 +135,7 @@ describe("a question of an extension", () => {
     expect(answersOf(on)).toEqual([{ type: "extension_ui_response", id: "q1", confirmed: true }]);
   });
 
-  test("by a command holds nobody else up, and ends with no run", async () => {
+  test("by a command blocks no other call, and ends without a run", async () => {
     await using core = await startCore();
     const on = await scene(core);
     const asked = prompt(on, asking("/ask"));
@@ -159,7 +159,7 @@ describe("a question of an extension", () => {
     expect((await next).promptId).toEqual(expect.any(String));
   });
 
-  test("without anybody who can answer is dismissed at once, and the run goes on", async () => {
+  test("without a responder is dismissed immediately, and the run continues", async () => {
     await using core = await startCore();
     const on = await scene(core, { dialogs: false });
     await prompt(on, asking("gate"));
@@ -168,7 +168,7 @@ describe("a question of an extension", () => {
     expect(on.heard.heard.filter(named("dialog/opened"))).toEqual([]);
   });
 
-  test("survives its responder under `wait`, and is there with the same id for the next", async () => {
+  test("survives its responder with `wait`, and is offered to the next one with the same id", async () => {
     await using core = await startCore();
     const on = await scene(core, { policy: { kind: "wait" } });
     await prompt(on, asking("gate"));
@@ -182,7 +182,7 @@ describe("a question of an extension", () => {
     await next.until(event("agent_settled"));
   });
 
-  test("with pi's own timeout ends half a second before it, and pi gives its default", async () => {
+  test("with pi's own timeout ends half a second before it, and pi returns its default", async () => {
     await using core = await startCore();
     const on = await scene(core);
     await prompt(on, asking("gate", { ...confirm, timeout: 600 }));
@@ -258,7 +258,7 @@ describe("a session with an open dialog", () => {
     await on.heard.until(({ params }) => params.session?.generation === 2 && params.session.state === "idle");
   });
 
-  test("has none after a daemon that was killed, and says so once", async () => {
+  test("is gone after the daemon was killed, which is reported once", async () => {
     await using core = await startCore();
     const on = await scene(core, { policy: { kind: "wait" } });
     await prompt(on, asking("gate"));

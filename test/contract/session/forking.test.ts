@@ -13,7 +13,7 @@ async function forkable(core: Core, ...behaviours: readonly string[]): Promise<S
 
 const leases = ({ file }: Session): string[] => readdirSync(dirname(file)).filter((name) => name.includes(".lease"));
 
-test("a fork takes the pi over, and what it reports from then on is the new session's", async () => {
+test("a fork takes over the pi, and later reports belong to the new session", async () => {
   await using core = await startCore();
   const old = await forkable(core);
   const heard = recorder("old");

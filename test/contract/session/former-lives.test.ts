@@ -21,7 +21,7 @@ const frame = (seq: number, of: string): Buffer => {
   return Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "session/event", params }));
 };
 
-test("a daemon that follows one with a store that failed tells, keeps and hands over nothing of a session that was closed", async () => {
+test("after a daemon with a failing store, the next one reports, keeps and delivers nothing of a closed session", async () => {
   const root = mkdtempSync(join(tmpdir(), "former-"));
   const stateDir = join(root, "state");
   mkdirSync(stateDir, { mode: 0o700 });

@@ -217,7 +217,7 @@ test("a subscriber that wants the session awake wakes it, and lets it sleep when
   expect(session.state.kind).toBe("hibernated");
 });
 
-test("a push that may wait for a prompt lets its session sleep, and is there behind the prompt that wakes it", async () => {
+test("a push that may wait for a prompt lets its session hibernate, and follows the prompt that wakes it", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
   const { sessionId } = session;

@@ -59,7 +59,7 @@ test("shell commands that wait are bounded", async () => {
   expect(await kindOf(all[0] as Promise<unknown>)).toBe("child_exited");
 });
 
-test("a command that pi never answers ends for whoever cancels it, and for all with the child; they are bounded", async () => {
+test("an unanswered command ends for the client that cancels it, and for all with the child; their number is limited", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
   const patience = new AbortController();
@@ -77,7 +77,7 @@ test("a command that pi never answers ends for whoever cancels it, and for all w
   expect(await session.calls.send({ type: "echo" }, never)).toMatchObject({ type: "echo" });
 });
 
-test("a compaction is refused during a run, and an answer that is too large is said to be", async () => {
+test("a compaction is refused during a run, and an answer that is too large is reported", async () => {
   await using core = await startCore();
   core.behave("keep-running");
   const session = await core.registry.create({ cwd: core.cwd });

@@ -31,7 +31,7 @@ test("a session whose call names a tool that its pi lacks does not come to be, a
   expect((await core.registry.create({ cwd: core.cwd, optimisation: right })).info().state).toBe("idle");
 });
 
-test("what its project names is told as degraded, and the session begins", async () => {
+test("unknown tools in a project's file are reported as degraded, and the session starts", async () => {
   await using core = await startCore();
   core.behave("names-tools");
   mkdirSync(join(core.cwd, ".pi"));

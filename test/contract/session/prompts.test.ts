@@ -141,7 +141,7 @@ describe("a prompt's receipts", () => {
 });
 
 describe("a prompt's id", () => {
-  test("gives the same receipt again, at once and later, and nothing is sent twice", async () => {
+  test("returns the same receipt again, immediately and later, and sends nothing twice", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core);
     const both = await Promise.all([
@@ -200,7 +200,7 @@ test("a session that is created again under the id of an earlier call is that se
 });
 
 describe("a run", () => {
-  test("that is aborted says so", async () => {
+  test("that is aborted is reported as aborted", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running");
     const { promptId } = await prompt(created, "x");
@@ -258,7 +258,7 @@ describe("a run", () => {
 describe("waiting until a session is idle", () => {
   const idle = (of: Session, timeoutMs: number, signal = never) => of.idleness.wait(timeoutMs, signal);
 
-  test("ends at once where nothing is on, and behind the run that is", async () => {
+  test("ends immediately without a run, otherwise after it", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
     await idle(created, 0);
@@ -270,7 +270,7 @@ describe("waiting until a session is idle", () => {
     expect(created.prompts.ledger.find(promptId)?.outcome).toBe("aborted");
   });
 
-  test("waits for what is queued, and for a push that is to start a run", async () => {
+  test("waits for queued messages, and for a push that starts a run", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running", "queue");
     await core.tracker.accept({ sessionId: created.sessionId, customType: "n", content: "x", deliveryId: "p" });

@@ -53,7 +53,7 @@ test("pruning has its layers: daemon, project, profile, call, pruning/configure;
   expect(options.pruning).toMatchObject({ protectRecentTurns: 7, iterationNudgeThreshold: 4, debug: true });
 });
 
-test("layers are read again on demand: the project's file counts as it is now, below what callers gave", async () => {
+test("layers are read again on demand: the project's current file applies below the callers' options", async () => {
   await using core = await startCore({ pruning: { nudgeFrequency: 2 } });
   core.behave("tell-frames");
   writeProject(core, '{"pruning": {"enabled": true, "protectRecentTurns": 5, "tagAssistant": true}}');
@@ -106,7 +106,7 @@ test("a pi is told of pruning that is on, and of none that is off; one with a li
   expect(tools).toEqual(["read", "recall", "compress"]);
 });
 
-test("a session that works on behalf of another is not pruned, unless its configuration says so", async () => {
+test("a delegated session is not pruned unless its configuration enables it", async () => {
   await using core = await startCore();
   const pruning = { enabled: true };
   const session = await core.registry.create({ cwd: core.cwd, pruning, delegatedBy: "parent" }, "child");
@@ -141,7 +141,7 @@ test("no pi is started to say that pruning is off", async () => {
   expect(session.info().state).toBe("hibernated");
 });
 
-test("what is wrong changes nothing: limits that contradict, prompts that are none, compaction below the limit", async () => {
+test("invalid options change nothing: contradictory limits, invalid prompts, compaction below the limit", async () => {
   await using core = await startCore();
   const pruning = { enabled: true, maxContext: 0.8 };
   const session = await core.registry.create({ cwd: core.cwd, pruning });

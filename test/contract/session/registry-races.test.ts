@@ -50,7 +50,7 @@ test("a session that is deleted while it is being closed has no file afterwards"
   ]);
 });
 
-test("a run that begins in the last moment of a pi that hibernates is told as interrupted", async () => {
+test("a run that begins at the last moment of a hibernating pi is reported as interrupted", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   core.behave("ignore-eof", "run-at-eof");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -89,7 +89,7 @@ test("a session whose file goes, or becomes another's, while it is opened is ref
 
 const message = `${JSON.stringify({ type: "message", id: "a", parentId: null, message: { role: "user", content: "Hi." } })}\n`;
 
-test("a session that is being closed is waited for by whoever opens or creates it again", async () => {
+test("opening or creating a session again waits until it is closed", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 100 } } });
   const { registry, cwd } = core;
   core.behave("ignore-eof");

@@ -43,7 +43,7 @@ test("no pi is started outside of the roots: not for a new session, a known one,
   expect((await core.registry.files.open({ file })).sessionId).toBe(sessionId);
 });
 
-test("a directory that became a link out of the roots is no place for a pi any more", async () => {
+test("a pi is not started in a directory that became a link out of the roots", async () => {
   const roots: string[] = [];
   await using core = await startCore({ roots: () => [...roots] });
   roots.push(core.cwd);
@@ -57,7 +57,7 @@ test("a directory that became a link out of the roots is no place for a pi any m
   await expect(core.registry.get(sessionId).awake()).rejects.toMatchObject(outside);
 });
 
-test("a directory that became a link while its session slept is no place for its pi, whoever wakes it", async () => {
+test("a hibernated session is not woken in a directory that became a link out of the roots", async () => {
   await using core = await startCore();
   const project = join(realpathSync(core.cwd), "project");
   mkdirSync(project);

@@ -4,7 +4,7 @@ import { recorder, startCore } from "../../helpers/core.ts";
 
 const changes = ({ heard }: ReturnType<typeof recorder>) => heard.map(({ params: { change } }) => change);
 
-test("who keeps a list hears of each session that is created, changes or is closed, without one for every step", async () => {
+test("subscribers to the list are notified of created, changed and closed sessions, but not of every step", async () => {
   await using core = await startCore();
   const [list, other] = [recorder("list"), recorder("other")];
   core.registry.watch.add(list);

@@ -96,13 +96,13 @@ describe("a session", () => {
     expect((await prompt(created, "more", "steer")).disposition).toBe("queued");
   });
 
-  test("takes no text that begins with the helper's command, and names that command to nobody", async () => {
+  test("refuses text that begins with the helper's command, and reveals that command to no client", async () => {
     await using core = await startCore();
     const { session: created } = await session(core);
     expect(await kindOf(prompt(created, '/fake-control {"kind":"ping"}'))).toBe("forbidden");
   });
 
-  test("cancels a dialog at once, since nobody can answer it, and shows it", async () => {
+  test("cancels a dialog without a responder immediately, and reports it", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "dialog");
     await prompt(created, "x");
@@ -146,7 +146,7 @@ describe("a session whose pi dies", () => {
     },
   );
 
-  test("does not report a prompt as lost that stands in the session file", async () => {
+  test("does not report a prompt in the session file as lost", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "die-after-response");
     const entry = {
@@ -182,7 +182,7 @@ describe("a session whose pi dies", () => {
     expect((await prompt(created, "y")).disposition).toBe("started");
   });
 
-  test("does not take the daemon with it by what it has written into the session file", async () => {
+  test("cannot crash the daemon with its entries in the session file", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "die-after-response");
     writeFileSync(created.file, 'null\n7\n"x"\n[]\n{"message":null}\n', { flag: "a" });
@@ -220,7 +220,7 @@ describe("a session whose pi dies", () => {
 });
 
 describe("a session whose pi or extensions misbehave", () => {
-  test("goes on behind hostile frames and records", async () => {
+  test("continues after hostile frames and records", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "hostile-frames");
     await prompt(created, "x");
@@ -254,7 +254,7 @@ describe("a session whose pi or extensions misbehave", () => {
 });
 
 describe("ending a session", () => {
-  test("while a prompt would wake it leaves no child behind", async () => {
+  test("while a prompt would wake it leaves no child", async () => {
     await using core = await startCore();
     const { session: created } = await session(core);
     await core.restart();
@@ -264,7 +264,7 @@ describe("ending a session", () => {
     expect(again.state.kind).toBe("closed");
   });
 
-  test("waits for what is being created or closed", async () => {
+  test("waits for creations and closings in progress", async () => {
     const core = await startCore();
     const creating = kindOf(core.registry.create({ cwd: core.cwd }));
     const { session: closing } = await session(core, "ignore-eof");
@@ -293,7 +293,7 @@ describe("ending a session", () => {
     );
   });
 
-  test("refuses what comes behind it", async () => {
+  test("refuses later calls", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
     const outcomes = Promise.all([

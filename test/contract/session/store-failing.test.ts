@@ -13,7 +13,7 @@ const kindOf = (work: Promise<unknown>) =>
 const forever = Number.MAX_SAFE_INTEGER;
 const push = (sessionId: string, deliveryId: string) => ({ sessionId, deliveryId, customType: "t", content: "text" });
 
-test("while the store fails nothing is accepted, created or sent to pi; what was known is still told, and a run still aborted", async () => {
+test("while the store fails nothing is accepted, created or sent to pi; reads and aborts still work", async () => {
   const connection = failingConnection();
   await using core = await startCore({ connect: connection.connect });
   const { registry, tracker } = core;
@@ -36,7 +36,7 @@ test("while the store fails nothing is accepted, created or sent to pi; what was
   connection.fail("BEGIN", 0);
 });
 
-test("what has become of a push while the store failed is there for the next daemon", async () => {
+test("changes of a push during a failure of the store reach the next daemon", async () => {
   const connection = failingConnection();
   await using core = await startCore({ connect: connection.connect });
   const session = await core.registry.create({ cwd: core.cwd });
@@ -55,7 +55,7 @@ test("what has become of a push while the store failed is there for the next dae
   expect(() => core.tracker.get("lost")).toThrow(/no delivery/);
 });
 
-test("a branch that could not be stored is no session: nobody is told of it, and its file is gone", async () => {
+test("a branch that could not be stored creates no session: no client is notified, and its file is deleted", async () => {
   const connection = failingConnection();
   await using core = await startCore({ connect: connection.connect });
   const { registry } = core;

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { startCore } from "../../helpers/core.ts";
 
-test("a session file that pi could not load is refused by name, with what is wrong and where", async () => {
+test("a session file that pi cannot load is refused with the reason and the line", async () => {
   await using core = await startCore();
   const { registry, cwd } = core;
   const directory = dirname((await registry.create({ cwd }, "made")).file);
@@ -55,7 +55,7 @@ test("a session file that pi could not load is refused by name, with what is wro
   expect(fine.state.kind).toBe("idle");
 });
 
-test("a pipe or a device in the place of a session file is not waited for, whatever reads the file", async () => {
+test("a pipe or a device at a session file's path never blocks a reader", async () => {
   await using core = await startCore();
   const { registry, cwd, tracker } = core;
   const session = await registry.create({ cwd }, "piped");

@@ -54,7 +54,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toMatch(/^(cancelled|failed)$/);
   });
 
-  test("while its helper is loaded anew is not brought to it again", async () => {
+  test("while its helper is reloaded is not sent to it again", async () => {
     await using core = await startCore();
     const created = await session(core, "reload-on-release");
     const heard = recorder();
@@ -67,7 +67,7 @@ describe("a push that is taken back", () => {
     expect(frames(heard.heard, "hold").filter((ids) => String(ids).includes("p"))).toEqual([["p"]]);
   });
 
-  test("before it is on disk is told of in the right order", async () => {
+  test("before it is on disk is reported in the right order", async () => {
     await using core = await startCore();
     const created = await session(core);
     const heard = recorder();
@@ -176,7 +176,7 @@ test("clearing the queue does not fail for a push that could not be taken back, 
   expect(core.tracker.get("p").state).toBe("held");
 });
 
-test("a push behind a pi that dies of it wakes the session less and less often, and never behind its end", async () => {
+test("a push that crashes its pi wakes the session at growing intervals, and never after its expiry", async () => {
   await using core = await startCore();
   const created = await session(core);
   await kill(created);

@@ -75,7 +75,7 @@ describe("a push that is taken back", () => {
     expect(created.state.kind).toBe("crashed");
   });
 
-  test("while its pi starts in a daemon that ends is decided without it, and keeps nobody from ending", async () => {
+  test("while its pi starts during a shutdown is settled without pi, and does not delay the shutdown", async () => {
     await using core = await startCore();
     const created = await session(core, "");
     await kill(created);
@@ -99,7 +99,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe("cancelled");
   });
 
-  test("from a helper that answers nonsense is refused, and stays what it was", async () => {
+  test("from a helper with invalid answers is refused, and keeps its state", async () => {
     await using core = await startCore();
     const created = await session(core, "nonsense-on-release");
     await push(core, created, "p");

@@ -39,7 +39,7 @@ test("what a token lacks is refused on every transport: JSON-RPC over HTTP and W
   expect(await stage.call(pusher, "session/getMessages", { sessionId })).toMatchObject(lacks("observe"));
 });
 
-test("no client says what it may do: neither in a header, nor in hello, nor in params, nor by another's id", async () => {
+test("no client can claim capabilities: not in a header, hello, or params, nor with another client's id", async () => {
   await using stage = await startTokenStage();
   const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.directory("cwd") });
   const token = await stage.token({ name: "looker", capabilities: ["observe", "prompt"] });

@@ -55,7 +55,7 @@ test("token create, list, rotate and revoke do at a real daemon what they say, w
   expect(await stage.call(stage.main, "session/get", { sessionId })).toMatchObject({ sessionId });
 });
 
-test("the daemon's own token is rotated under who uses it: clients and commands go on with the new one", async () => {
+test("rotating the daemon's own token does not interrupt clients and commands, which use the new one", async () => {
   await using stage = await startTokenStage();
   await using webSocket = await stage.webSocket(stage.main);
   const client = await connect({ stateDir: stage.stateDir, reconnect: { firstDelayMs: 1 } });
@@ -72,7 +72,7 @@ test("the daemon's own token is rotated under who uses it: clients and commands 
   await client.close();
 });
 
-test("what a daemon refuses about tokens is said by its name", async () => {
+test("errors about tokens are reported by name", async () => {
   await using stage = await startTokenStage();
   await run(stage, ["create", "ci"]);
   await expect(run(stage, ["create", "ci"])).rejects.toMatchObject({ kind: "conflict" });

@@ -116,7 +116,7 @@ test("a token for some sessions reads no others: neither by their ids nor by the
   });
 });
 
-test("pi's session files of directories outside of the roots are no more read than such sessions are opened", async () => {
+test("session files outside of the roots are neither read nor opened", async () => {
   await using stage = await stageWithRoots((root) => ({ roots: [join(root, "in")], context: { readRoots: [] } }));
   const inside = stage.directory("in");
   const { file } = await stage.call(stage.main, "session/create", { cwd: inside, context: { document } });
@@ -134,7 +134,7 @@ test("pi's session files of directories outside of the roots are no more read th
   expect(whole).toMatchObject({ diagnostics: { nodes: 2 } });
 });
 
-test("nothing of a document's text is logged, whatever becomes of it", async () => {
+test("the text of a document is never logged", async () => {
   await using stage = await stageWithRoots(() => ({}));
   const cwd = stage.directory("cwd");
   const create = async (context: object, more: object = {}) =>

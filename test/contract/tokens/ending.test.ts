@@ -85,7 +85,7 @@ test("a stream of events ends with its token, also when another one has used its
   await ended;
 });
 
-test("who rotates the token that it came with gets the new one, and is closed behind it", async () => {
+test("a client that rotates its own token gets the new one, and is then disconnected", async () => {
   await using stage = await startTokenStage();
   await stage.token({ name: "ci", capabilities: ["admin"] });
   for (const name of ["main", "ci"]) {
@@ -127,7 +127,7 @@ test("a client of the library goes on with the new token by itself, whichever ca
   await client.close();
 });
 
-test("the secrets of tokens are nowhere but with who has them: not on disk, in lists, in the log, or with pi", async () => {
+test("the secrets of tokens are not on disk, in lists, in the log, or with pi", async () => {
   await using stage = await startTokenStage();
   const token = await stage.token({ name: "ci", capabilities: ["observe", "prompt"] });
   await stage.call(token, "session/list");
@@ -143,7 +143,7 @@ test("the secrets of tokens are nowhere but with who has them: not on disk, in l
   }
 });
 
-test("a token in a URL is refused, beside a right header too, and is not logged", async () => {
+test("a token in a URL is refused, even with a valid header, and is not logged", async () => {
   await using stage = await startTokenStage();
   const { main } = stage;
   for (const path of [

@@ -136,7 +136,7 @@ test("lists and counts hold nothing from outside a token's limits, and their pag
   expect((await stage.call(stage.main, "daemon/info")).sessions).toEqual({ idle: 2 });
 });
 
-test("who keeps a list hears of the sessions within its token's limits alone, also when they are closed", async () => {
+test("subscribers to the list are notified only of sessions within their token's limits, also when these are closed", async () => {
   await using stage = await startTokenStage();
   const { token, inside, outside } = await two(stage, "labels");
   await using webSocket = await stage.webSocket(token);
@@ -199,7 +199,7 @@ test("a token that is limited by directories has pi read no prompt template of o
   expect(await create(stage.main, join(there, "review.md"))).toMatchObject({ cwd: here });
 });
 
-test("an idempotency key is its token's own: it gives nobody else its result, and is free for all others", async () => {
+test("an idempotency key belongs to its token: other tokens do not get its result, and can use the same key", async () => {
   await using stage = await startTokenStage();
   const cwd = stage.directory("cwd");
   const params = { cwd, idempotencyKey: "same" };
@@ -214,7 +214,7 @@ test("an idempotency key is its token's own: it gives nobody else its result, an
   expect((await stage.call(again, "session/create", params)).sessionId).not.toBe(own.sessionId);
 });
 
-test("pi's stored sessions of other directories are neither listed nor opened, and a page's end names none of them", async () => {
+test("stored sessions of other directories are neither listed nor opened, nor named in a page's cursor", async () => {
   await using stage = await startTokenStage();
   const [here, there] = [stage.directory("here"), stage.directory("there")];
   const stored = (name: string, cwd: string): string => {
@@ -258,7 +258,7 @@ test("pi's stored sessions of other directories are neither listed nor opened, a
   expect(await stage.call(byLabel, "session/open", { sessionId: "own" })).toMatchObject({ name: "session_not_found" });
 });
 
-test("what is measured of all sessions together is not told to a token that is limited", async () => {
+test("a limited token does not get the metrics of all sessions", async () => {
   await using stage = await startTokenStage();
   const here = stage.directory("here");
   const labelled = await stage.token({ name: "l", capabilities: ["observe"], labels: { team: "a" } });

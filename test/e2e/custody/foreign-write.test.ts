@@ -63,7 +63,7 @@ test("what a terminal pi writes while a session is idle is loaded before the nex
   expect(told.named("session/foreignWrite")).toHaveLength(1);
 });
 
-test("with `refuse` nothing runs behind a foreign write until session/reload; with `allow` it does", async () => {
+test("after a foreign write, `refuse` prevents runs until session/reload, and `allow` does not", async () => {
   await using stage = await startStage();
   const [strict, lax] = await Promise.all(
     (["refuse", "allow"] as const).map((onForeignWrite) =>
@@ -112,7 +112,7 @@ test("a terminal pi that writes during a run is noticed when the run has settled
   expect(forks(await fileOf(session))).toBe(1);
 });
 
-test("what was written to the file of a session without a pi is told when it wakes, and a lease is held only then", async () => {
+test("foreign writes to a hibernated session's file are reported when it wakes, and a lease is held only then", async () => {
   await using stage = await startStage();
   const session = await stage.session();
   await session.promptAndWait("one");

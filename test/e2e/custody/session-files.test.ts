@@ -184,7 +184,7 @@ test("a session that a terminal pi has made is opened by its id or its file, goe
   await expect(again.get()).rejects.toMatchObject({ kind: "session_not_found" });
 });
 
-test("what is no session of pi's is not opened, and says why", async () => {
+test("a file that is not a pi session is refused with the reason", async () => {
   await using stage = await startStage();
   const session = await stage.session();
   await session.promptAndWait("one");

@@ -89,7 +89,7 @@ async function leafOf(session: SessionHandle): Promise<string> {
   return (JSON.parse(last) as { readonly id: string }).id;
 }
 
-describe("a provider of Google's format, which gives no headers", () => {
+describe("a provider of Google's format, which reports no headers", () => {
   test.each([
     ["that answers", [], "answered", undefined, [["delivered", "content", "confirmed"]]],
     [
@@ -215,7 +215,7 @@ describe("another extension", () => {
     ]);
   });
 
-  test("that takes it out of the payload behind the helper's look cannot be seen", async () => {
+  test("that removes it from the payload after the helper's check cannot be detected", async () => {
     // pi runs an extension of the command line, which the helper is, before all others.
     await using stage = await shared.use();
     const session = await stage.session();

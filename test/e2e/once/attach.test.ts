@@ -13,7 +13,7 @@ interface Notification {
 
 const thinking: Piece = { kind: "thinking", text: "I wonder." };
 
-test("attach shows a session live, to who comes late too, goes on over a new daemon, and tail has the log", async () => {
+test("attach shows a session live, also to late viewers, continues with a new daemon, and tail prints the log", async () => {
   const gate = new Gate();
   const reply = answer(thinking, "first \u001b[2Jhalf, ", hold(gate), "second half");
   await using scene = await Scene.open({

@@ -57,7 +57,7 @@ class Editor implements AsyncDisposable {
 }
 
 describe("connect --framing content-length", () => {
-  test("lets vscode-jsonrpc create a session, prompt, stream, push and hear that it was delivered", async () => {
+  test("lets vscode-jsonrpc create a session, prompt, stream, push and receive its delivery", async () => {
     await using scene = await Scene.open();
     await using editor = new Editor(scene);
     const { sessionId } = await editor.call<SessionInfo>("session/create", { cwd: scene.cwd });
@@ -129,7 +129,7 @@ describe("connect", () => {
     expect(broken.stdout).toMatch(/^Content-Length: \d+\r\n\r\n\{"jsonrpc":"2.0","id":null,"error":\{"code":-32700/);
   });
 
-  test("starts no daemon when it is told not to, and says when the daemon has ended", async () => {
+  test("starts no daemon with --no-start, and reports when the daemon has ended", async () => {
     await using scene = await Scene.open();
     const none = await scene.run(["connect", "--no-start", "--json"]);
     expect(none.code).toBe(3);

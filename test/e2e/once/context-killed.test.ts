@@ -10,7 +10,7 @@ const items = [
 ];
 const context = { document: { format: "pi-rpcd/context", version: 1, items } };
 
-test("a daemon that is killed while sessions with contexts are created leaves each whole, or nothing of it", async () => {
+test("a daemon killed while it creates sessions with contexts leaves each one complete or not at all", async () => {
   await using stage = await startKillableStage({ pi });
   const { cwd, stateDir, root } = stage;
   // Which model pi has is known from now on.

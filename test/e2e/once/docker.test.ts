@@ -126,7 +126,7 @@ function owned(text: string): string {
   return text.replaceAll(" -o node -g node", "");
 }
 
-test("the Dockerfile's steps, replayed on a clean tree, make a daemon that is healthy, and nothing of the tests", {
+test("the Dockerfile's steps, replayed on a clean tree, build a healthy daemon without tests", {
   timeout: 900_000,
 }, async () => {
   const work = mkdtempSync(join(tmpdir(), "img-"));

@@ -37,7 +37,7 @@ function writeDaemonFile(scene: Scene): void {
 }
 
 describe("doctor", () => {
-  test("finds nothing where nothing is wrong, before the first start and beside a daemon, and leaves nothing", async () => {
+  test("finds no problem in a healthy installation, before the first start and with a running daemon, and leaves nothing", async () => {
     await using scene = await Scene.open();
     const before = report(await scene.run(["doctor", "--json"]));
     expect(before.findings.map(({ name, state }) => `${name} ${state}`)).toEqual([

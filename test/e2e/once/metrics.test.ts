@@ -15,7 +15,7 @@ function samplesOf(text: string): ReadonlyMap<string, number> {
   return samples;
 }
 
-test("GET /metrics counts what has happened, needs a token, and says what daemon/metrics says", async () => {
+test("GET /metrics counts events, needs a token, and agrees with daemon/metrics", async () => {
   await using stage = await startStage();
   const { url, token } = stage.daemon.file;
   const get = (headers: Readonly<Record<string, string>>) => fetch(`${url}${METRICS_PATH}`, { headers });

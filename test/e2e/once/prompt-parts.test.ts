@@ -11,7 +11,7 @@ function systemText(request: LogEntry | undefined): string {
   return system.flatMap(({ texts }) => texts).join("\n");
 }
 
-test("a session's clone has the same prompt, and inspect says what is saved", async () => {
+test("a session's clone has the same prompt, and inspect reports the savings", async () => {
   await using stage = await startStage();
   const { client, cwd, provider, root } = stage;
   const skill = join(stage.agentDir.path, "skills", "review");

@@ -44,7 +44,7 @@ test("with lean each part that it names says that it is on, and each option has 
   expect([statSync(spill).mode & 0o777, statSync(join(spill, texts[0] ?? "")).mode & 0o777]).toEqual([0o700, 0o600]);
 });
 
-test("with nothing on a session says so, is configured while it runs and while it sleeps, and survives the daemon", async () => {
+test("a session without parts reports it, can be configured while running and hibernated, and survives the daemon", async () => {
   const session = await create({});
   const bare = await inspect(session);
   expect(bare.configuration).toEqual(defaultOptimisation);
@@ -67,7 +67,7 @@ test("with nothing on a session says so, is configured while it runs and while i
   expect(known.configuration.estimator).toEqual({ ...defaultOptimisation.estimator, enabled: true, window: 7 });
 });
 
-test("what is wrong is told over the wire in the words of its keys, before a pi is started", async () => {
+test("mistakes are reported over the wire by their keys, before a pi is started", async () => {
   // The client library would refuse it by itself here.
   const wrong = async (params: object) => {
     const { url, token } = stage.daemon.file;

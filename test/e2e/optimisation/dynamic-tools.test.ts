@@ -27,7 +27,7 @@ test("where all tools are deferred pi's own search is used, and the three where 
   expect(parts["dynamicTools"]).toMatchObject({ state: "on", figures: { tools: canHide ? "native" : "taking" } });
 });
 
-test("a session with a list of tools has the three beside it, until the part is switched off", async () => {
+test("a session with a list of tools also has the three, until the part is turned off", async () => {
   await using stage = await startStage();
   const { provider, client, cwd } = stage;
   const listed = toolCatalogue.slice(30, 60).map(({ name }) => name);

@@ -18,7 +18,7 @@ async function prepared(watcher: Watcher) {
   return (await watcher.requests()).findLast(({ method }) => method === "provider/requestPrepared")?.params;
 }
 
-test("each subscriber gets what it asked for, and nothing of what another asked", async () => {
+test("each subscriber gets only its own level", async () => {
   await using stage = await shared.use({ script: [status(529), tool, "Done."] });
   const session = await stage.session();
   const [file, id] = [stage.daemon.file, session.id];
@@ -44,7 +44,7 @@ test("each subscriber gets what it asked for, and nothing of what another asked"
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });
 
-test("numbers have no holes for anybody, and `after` says where the others stand", async () => {
+test("numbers have no holes for any subscriber, and `after` gives the position of the others", async () => {
   await using stage = await shared.use({ script: [status(529), tool, "Done."] });
   const session = await stage.session();
   await using without = await watch(stage.daemon.file, session.id);
@@ -91,7 +91,7 @@ test("subscribing again changes the level, and without one it stays", async () =
   expect(await told({})).toEqual([]);
 });
 
-test("who asks while a request is on its way hears of the next one first", async () => {
+test("a subscriber that joins during a request gets the next one first", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), tool), "Done."] });
   const session = await stage.session();
@@ -105,7 +105,7 @@ test("who asks while a request is on its way hears of the next one first", async
   expect(await late.requests()).toEqual((await first.requests()).slice(2));
 });
 
-test("a list and a payload that are too large are left out, and their sizes are told", async () => {
+test("a list and a payload that are too large are omitted, and their sizes are reported", async () => {
   const models = [{ id: "model-1", input: ["text", "image"], contextWindow: 10_000_000 }];
   await using stage = await startStage({ agent: { models } });
   const session = await stage.session();
@@ -137,7 +137,7 @@ test("an unknown level is refused by name, and HTTP has no subscriptions", async
   ).rejects.toMatchObject({ kind: "invalid_request" });
 });
 
-test("the client gives requests as a stream, each reader at its own level", async () => {
+test("the client streams requests, to each reader at its own level", async () => {
   await using stage = await shared.use({ script: [status(529), "Understood."] });
   const session = await stage.session();
   await using plain = session.events();

@@ -25,7 +25,7 @@ const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 }
 const shared = shareStage({ agent: { settings: { compaction } } });
 
 describe.for(apis)("a request to %s", (api) => {
-  test("is told of with the facts of its payload, and with the provider's answer", async () => {
+  test("is reported with the facts of its payload, and with the provider's answer", async () => {
     await using stage = await shared.use({ script: ["Understood."] });
     const session = await stage.freshSession(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
@@ -252,7 +252,7 @@ test("what an adapter tries again within itself is one request", async () => {
   expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
 });
 
-test("requests are told of behind a reload of pi's extensions", async () => {
+test("requests are reported after a reload of pi's extensions", async () => {
   await using stage = await startStage();
   const extensions = join(stage.agentDir.path, "extensions");
   mkdirSync(extensions);
@@ -270,7 +270,7 @@ test("requests are told of behind a reload of pi's extensions", async () => {
 
 // The last, since they leave no session to others.
 describe.for(apis)("a request to %s", (api) => {
-  test("that is open when pi is killed ends as unknown, and the next child's requests are told of too", async () => {
+  test("that is open when pi is killed ends as unknown, and the next child's requests are reported, too", async () => {
     await using stage = await shared.use({ script: [hang(), "Hello again."] });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });

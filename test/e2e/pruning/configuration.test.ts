@@ -76,7 +76,7 @@ test("a session is configured while it runs and while it sleeps, and its texts a
   expect([isTagged(off), off?.toolNames.includes("compress")]).toEqual([false, false]);
 });
 
-test("what is wrong is told over the wire in the words of its keys, before a pi is started", async () => {
+test("mistakes are reported over the wire by their keys, before a pi is started", async () => {
   const { url, token } = stage.daemon.file;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const post = async (params: object) => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { SessionHandle } from "../../../client/index.ts";
 import { startFakeStage } from "./fake-stage.ts";
 
-test("without free descriptors new work is refused by name, what there is lives on, and room heals it", async () => {
+test("without free descriptors new work is refused by name, existing sessions continue, and it recovers when some are free", async () => {
   await using stage = await startFakeStage({ prefix: ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"] });
   const first = await stage.session();
   const sessions: SessionHandle[] = [];

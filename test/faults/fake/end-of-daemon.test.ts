@@ -96,7 +96,7 @@ test("a daemon that gets SIGTERM lets the runs that are on come to their end, ta
   expect([stage.lives.exitCode, stage.faults, stage.processes()]).toEqual([0, [], []]);
 });
 
-test("a run that outlasts its time at the end of a daemon is interrupted, and nothing of its pi is left", async () => {
+test("a run that outlasts a shutdown's time limit is interrupted, and its pi leaves nothing", async () => {
   await using stage = await stageOf(300);
   const leaving = await stage.running(`until ${stage.file}`, "leave-a-process", "leave-an-unmarked-process");
   const followed = [leaving, await stage.running("hello", "keep-running")];

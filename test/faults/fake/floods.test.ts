@@ -35,7 +35,7 @@ test("a record of many MiB is passed on whole, and one over the limit is reporte
   expect((await stage.memory()).peak - before.now).toBeLessThan(5 * 64);
 });
 
-test("a child that floods its stderr with bytes that are no text is read to the end, and only the end is kept", async () => {
+test("a child that floods its stderr with invalid text is read to the end, and only the end is kept", async () => {
   await using stage = await startFakeStage();
   const { handle, witness } = await stage.session();
   const before = await stage.memory();

@@ -54,7 +54,7 @@ const odd: readonly (readonly [what: string, line: string])[] = [
 
 const marker = (n: number): string => JSON.stringify({ type: "marker", n });
 
-test("each line that is no record is told once, what stands around it is passed on, and the child is kept", async () => {
+test("each invalid line is reported once, its neighbours are forwarded, and the child is kept", async () => {
   await using stage = await startFakeStage();
   const { handle, witness } = await stage.session();
   const file = join(stage.root, "lines");
@@ -96,7 +96,7 @@ test("a record that is only odd is passed on as pi wrote it", async () => {
   expect((await handle.get()).state).toBe("idle");
 });
 
-test("answers that nobody waits for, or that come twice, are told and harm nobody", async () => {
+test("unexpected and repeated answers are reported and do no harm", async () => {
   await using stage = await startFakeStage();
   const { handle, witness } = await stage.session();
   const file = join(stage.root, "lines");
@@ -112,7 +112,7 @@ test("answers that nobody waits for, or that come twice, are told and harm nobod
   expect(await handle.get()).toMatchObject({ state: "idle", generation: 1 });
 });
 
-test("what stands behind the last line's end when a child goes is told with its exit", async () => {
+test("an incomplete last line of an ending child is reported with its exit", async () => {
   await using stage = await startFakeStage();
   const file = join(stage.root, "lines");
   writeFileSync(file, `${marker(1)}\n{"type":"half`);

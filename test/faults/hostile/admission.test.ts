@@ -64,7 +64,7 @@ describe.each(transports)("who may not come in over %s", (transport) => {
     }
   });
 
-  test("is told apart from who may: the allowed page with the token, with it as a subprotocol, and nobody's page", async () => {
+  test("is distinguished from an allowed one: the allowed page with the token, with it as a subprotocol, and no page", async () => {
     const host = `host: localhost:${target.port}`;
     const bearer = `authorization: Bearer ${target.token}`;
     for (const headers of [
@@ -82,7 +82,7 @@ describe.each(transports)("who may not come in over %s", (transport) => {
   });
 });
 
-test("who may not come in leaves nothing behind", async () => {
+test("a refused peer leaves nothing", async () => {
   expect(await target.isUsable()).toBe(true);
   expect(await target.growth()).toBeLessThan(1.1);
 });

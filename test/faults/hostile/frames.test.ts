@@ -120,7 +120,7 @@ describe("frames that break RFC 6455", () => {
     for (const { ended } of sockets) expect(closeOf(await ended)).toMatchObject({ code: 1009 });
   });
 
-  test("leave nothing behind, nor do peers that vanish within a frame or within the upgrade", async () => {
+  test("leave nothing, nor do peers that vanish within a frame or within the upgrade", async () => {
     for (const transport of transports) {
       for (const cut of [1, 5, 20]) {
         const socket = await target.rawWebSocket(transport);

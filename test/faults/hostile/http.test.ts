@@ -127,7 +127,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     expect(await target.isUsable()).toBe(true);
   });
 
-  test.each(refused)("is answered as a problem, and gives nothing: %s", async (_title, text, status) => {
+  test.each(refused)("is answered with a problem document, and reveals nothing: %s", async (_title, text, status) => {
     using raw = target.raw(transport);
     raw.socket.write(text(), "latin1");
     const received = await raw.until((heard) => heard.includes('"retryable"') && heard.endsWith("}"));
@@ -137,7 +137,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     expect(await target.isUsable()).toBe(true);
   });
 
-  test("is no way around the body's bound: chunks are refused with 413 when they get there", async () => {
+  test("cannot bypass the body's limit: chunks are refused with 413 when they reach it", async () => {
     using raw = target.raw(transport);
     raw.socket.write(post(["transfer-encoding: chunked"], ""));
     const chunk = `100000\r\n${" ".repeat(1024 * 1024)}\r\n`;
@@ -160,7 +160,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     for (const { ended } of sockets) expect(statuses(await ended)).toEqual([408]);
   });
 
-  test("that is longer than its length is two requests, of which the second is none", async () => {
+  test("that is longer than its length is two requests, the second of them invalid", async () => {
     using raw = target.raw(transport);
     raw.socket.write(post([length], `${goodCall}${goodCall}`));
     const received = await raw.ended;
@@ -179,7 +179,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     }
   });
 
-  test("that is pipelined without measure is answered in order; what is beyond the bound with 503", async () => {
+  test("that is pipelined without limit is answered in order, with 503 beyond the limit", async () => {
     using raw = target.raw(transport);
     const count = 500;
     for (let i = 0; i < count; i += 1) raw.socket.write(post([length], goodCall));
@@ -190,7 +190,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
   });
 });
 
-test("hostile HTTP leaves the daemon's memory as it was", async () => {
+test("hostile HTTP does not increase the daemon's memory", async () => {
   expect(await target.isUsable()).toBe(true);
   expect(await target.growth()).toBeLessThan(1.1);
 });

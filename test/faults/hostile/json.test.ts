@@ -64,7 +64,7 @@ describe("hostile JSON is answered by name", () => {
     },
   );
 
-  test("and leaves the daemon's memory as it was", async () => {
+  test("and does not increase the daemon's memory", async () => {
     expect(await target.growth()).toBeLessThan(1.1);
   });
 });

@@ -30,7 +30,7 @@ describe("the JSONL of a child", () => {
     return { records, tooLong, rest: splitter.rest()?.toString("latin1") };
   }
 
-  test("gives the same records however noise is cut: what stands between two LF, none lost and none doubled", () => {
+  test("yields the same records however noise is cut: each text between two LF, none lost and none repeated", () => {
     const byte = fc.oneof(fc.constantFrom(0x0a, 0x0d, 0x0a), fc.integer({ min: 0, max: 255 }));
     fc.assert(
       fc.property(fc.array(byte, { maxLength: 400 }), places, (bytes, at) => {
@@ -88,7 +88,7 @@ describe("noise at a daemon's sockets", () => {
     },
   );
 
-  test.each(transports)("behind a good request never gets a second result, over %s", async (transport) => {
+  test.each(transports)("after a valid request never gets a second result, over %s", async (transport) => {
     const head = target.head("POST /v1/rpc", ["content-type: application/json", `content-length: ${goodCall.length}`]);
     await fc.assert(
       fc.asyncProperty(noise, places, async (bytes, at) => {
@@ -104,7 +104,7 @@ describe("noise at a daemon's sockets", () => {
     expect(await target.isUsable()).toBe(true);
   });
 
-  test.each(transports)("in the place of frames closes its connection by a code, over %s", async (transport) => {
+  test.each(transports)("instead of frames closes its connection with a code, over %s", async (transport) => {
     await fc.assert(
       fc.asyncProperty(noise, places, async (bytes, at) => {
         using raw = await target.rawWebSocket(transport);
@@ -122,7 +122,7 @@ describe("noise at a daemon's sockets", () => {
   });
 
   test.each(transports)(
-    "in good frames is answered or closed, and a good frame behind it too, over %s",
+    "in valid frames is answered or closed, and so is a later valid frame, over %s",
     async (transport) => {
       const json = fc.oneof(
         fc.json(),
@@ -146,7 +146,7 @@ describe("noise at a daemon's sockets", () => {
     },
   );
 
-  test("leaves the daemon's memory as it was", async () => {
+  test("does not increase the daemon's memory", async () => {
     const idle = target.raw();
     await once(idle.socket, "connect");
     idle.socket.destroy();

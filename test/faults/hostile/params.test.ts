@@ -85,7 +85,7 @@ describe("params that are broken in one place, at a daemon", () => {
     expect(await target.isUsable()).toBe(true);
   });
 
-  test("leave the daemon's memory as it was", async () => {
+  test("do not increase the daemon's memory", async () => {
     expect(await target.growth()).toBeLessThan(1.1);
   });
 });

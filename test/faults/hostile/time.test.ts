@@ -172,7 +172,7 @@ describe("the time of others", () => {
     }
   });
 
-  test("leaves nothing behind in the daemon's memory, and what was measured is told", async ({ annotate }) => {
+  test("leaves nothing in the daemon's memory, and the measurements are reported", async ({ annotate }) => {
     expect(await target.isUsable()).toBe(true);
     expect(await target.growth()).toBeLessThan(1.1);
     await annotate(`a good client's call took so many times as long: ${medians.join("; ")}`);

@@ -41,7 +41,7 @@ async function checkFate(client: Client, session: SessionHandle, promptId: strin
 const textOf = (delayMs: number): string => `dies ${delayMs} ms behind it. ${"All of it. ".repeat(200)}`;
 
 describe("a prompt that pi had accepted", () => {
-  test("is inserted or reported as lost when pi is killed right behind it, and never sent again by itself", async () => {
+  test("is inserted or reported as lost when pi is killed directly after it, and never resent automatically", async () => {
     await using stage = await startStage({ provider: { otherwise: never } });
     const session = await stage.session();
     for (const delayMs of delaysMs) {

@@ -39,7 +39,7 @@ const damages: readonly Damage[] = [
 
 describe("a daemon that finds its store damaged", () => {
   for (const { title, ended, damage } of damages) {
-    test(`with ${title}: says so, keeps its sessions, and delivers again, nothing twice`, async () => {
+    test(`with ${title}: reports it, keeps its sessions, and delivers again, nothing twice`, async () => {
       await using stage = await startStage();
       const session = await stage.session();
       const first = session.push({ customType: "t", content: "The first text, long enough to be found." });

@@ -107,7 +107,7 @@ async function ask(pi: Pi): Promise<void> {
   await pi.settled();
 }
 
-test("ids with |, with spaces and of 450 characters, and names as bad, are accepted by every service once they are mended", async () => {
+test("ids with |, with spaces and of 450 characters, and equally invalid names, are accepted by every service after their repair", async () => {
   await using lent = await shared.use(kind);
   const { pi, provider } = lent;
   const stored = storedLines(pi.cwd);

@@ -46,7 +46,7 @@ test.each(Object.keys(apis) as (keyof typeof apis)[])(
   },
 );
 
-test("while a run streams, an export has what is whole: no part of an answer, and no result of a tool at work", async () => {
+test("during a run, an export has only complete items: no partial answer, and no result of a running tool", async () => {
   const options = { api: "scripted", models, settings: recordingSettings, after: ["shaping"] } as const;
   await using lent = await shared.use(options);
   const { pi, provider } = lent;

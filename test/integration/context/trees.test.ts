@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 test.each(treeServices)(
-  "what 200 trees with flaws are made into is sent over %s just as it was prepared, the prompt last, and is taken",
+  "the contexts of 200 trees with flaws are sent over %s exactly as prepared, with the prompt last, and are accepted",
   async (service) => {
     const { failures, sent, repairs } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
     expect(failures).toEqual([]);

@@ -91,7 +91,7 @@ test("what an abort has left enters a run that a prompt alone starts at its firs
   expect(pi.story("d1").at(-1)).toBe("answered");
 });
 
-test("the request that pi only seems to make after an abort during a tool is no delivery", async () => {
+test("a request that pi only seems to make after an abort during a tool does not deliver", async () => {
   await using provider = await startProvider();
   // The push is never in a payload, so that it is still open when the tool runs.
   await using pi = await startPi({ provider, before: ["remove-marked"] });

@@ -39,7 +39,7 @@ test("without a daemon, a message of an extension is delivered with evidence and
 test.for([
   ["without a daemon", alone],
   ["with the daemon's helper", { after: ["delivering"] }],
-] as const)("%s, other extensions are told of each request on pi.events", async ([, options]) => {
+] as const)("%s, other extensions receive each request on pi.events", async ([, options]) => {
   await using provider = await startProvider({ script: [status(529), "Understood."] });
   await using pi = await startPi({ provider, ...options });
   await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1" } });
@@ -81,7 +81,7 @@ test("a message from within a tool call is in the very next request, in one run"
   expect(provider.requests.map(({ violations }) => violations)).toEqual([[], []]);
 });
 
-test("a message for the next turn waits for the user's prompt and stands before it", async () => {
+test("a message for the next turn waits for the user's prompt and precedes it", async () => {
   await using lent = await shared.use(alone);
   const { pi, provider } = lent;
   await ask(pi, "deliver", { tag: "a", message, options: { deliverAs: "nextTurn" } });
@@ -115,7 +115,7 @@ test("a message that a failed run has left is carried by the next run, and can b
   expect(await pi.told("w")).toMatch(/^(delivered|answered) headers$/);
 });
 
-test("an abort before the headers parks the message and is said", async () => {
+test("an abort before the headers parks the message and is reported", async () => {
   const gate = new Gate();
   await using lent = await shared.use({ script: [behind(hold(gate), answer("Never."))], ...alone });
   const { pi } = lent;
@@ -149,7 +149,7 @@ async function withFile(act: (file: string, env: Record<string, string>) => Prom
   }
 }
 
-test("a replaced session ends what was held and what was on its way, and a reload does not", async () => {
+test("a replaced session ends held and open messages, and a reload does not", async () => {
   await withFile(async (file, env) => {
     const gate = new Gate();
     await using provider = await startProvider({ script: [behind(hold(gate), answer("Never."))] });
@@ -170,7 +170,7 @@ test("a replaced session ends what was held and what was on its way, and a reloa
   });
 });
 
-test("a message that is held through a reload is delivered, and the wait from before hears of it", async () => {
+test("a message that is held through a reload is delivered, and resolves the earlier wait", async () => {
   await withFile(async (file, env) => {
     await using provider = await startProvider({ script: ["Understood."] });
     await using pi = await startAlone({ provider, env, before: ["session-commands"] });
@@ -183,7 +183,7 @@ test("a message that is held through a reload is delivered, and the wait from be
   });
 });
 
-test("the end of pi rejects what was on its way, and no wait keeps pi alive", async () => {
+test("the end of pi rejects open messages, and no wait keeps pi alive", async () => {
   await withFile(async (file, env) => {
     await using provider = await startProvider();
     {
@@ -230,7 +230,7 @@ test("waits end at their time, at their signal, at once when the state was reach
   }
 });
 
-test("what cannot be delivered is refused by name, and reaches nobody", async () => {
+test("a message that cannot be delivered is refused by name, and is not sent", async () => {
   await using lent = await shared.use(alone);
   const { pi, provider } = lent;
   const image = { type: "image", data: "AAAA", mimeType: "text/html" };
@@ -267,7 +267,7 @@ test("what cannot be delivered is refused by name, and reaches nobody", async ()
   expect(provider.requests).toHaveLength(0);
 });
 
-test("an id stands for one message: the same again is the same delivery, another is refused", async () => {
+test("an id identifies one message: repeating it is the same delivery, another message is refused", async () => {
   await using lent = await shared.use({ script: ["Understood."], ...alone });
   const { pi } = lent;
   const options = { deliveryId: "same", deliverAs: "nextTurn" };
@@ -298,7 +298,7 @@ test("a message is given up when its signal aborts before pi has it", async () =
   expect(await pi.told("w")).toMatch(/^DeliveryFailedError ended: .*cancelled/);
 });
 
-test("two extensions with copies of their own share one engine, in any order beside the daemon's helper", async () => {
+test("two extensions with their own copies share one engine with the daemon's helper, in any order", async () => {
   for (const [before, after] of [
     [["delivering", "waiting"], []],
     [["waiting"], ["delivering"]],

@@ -104,7 +104,7 @@ test("calls beyond the limit of jobs are refused by name, and the others go on",
   expect(provider.requests[1]?.violations).toEqual([]);
 });
 
-test("a job that is cancelled ends, and the model is told", async () => {
+test("a cancelled job ends, and the model is told", async () => {
   await using lent = await lendWithTool("at once");
   const { pi, provider } = lent;
   const started = fifo(pi, "started");
@@ -122,7 +122,7 @@ test("a job that is cancelled ends, and the model is told", async () => {
   execFileSync("tail", [`--pid=${pid}`, "-f", "/dev/null"]);
 });
 
-test("a job that fails is told as a failure", async () => {
+test("a failed job is reported as a failure", async () => {
   await using lent = await lendWithTool("at once");
   const { pi, provider } = lent;
   const wait = fifo(pi, "wait");
@@ -159,7 +159,7 @@ test("a long output is capped, and all of it is in a file that only this user ma
   expect(existsSync(file)).toBe(false);
 });
 
-test("a replaced session ends the jobs, and the new one hears nothing of them", async () => {
+test("a replaced session ends the jobs, and the new one gets no messages about them", async () => {
   await using lent = await lendWithTool("at once");
   const { pi, provider } = lent;
   const started = fifo(pi, "started");

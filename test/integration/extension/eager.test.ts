@@ -29,7 +29,7 @@ async function pushTo(pi: Pi): Promise<void> {
   await pi.hold(push("d1", "Hello."));
 }
 
-test("an early start is no evidence: the first content is", async () => {
+test("an early start is not evidence, but the first content is", async () => {
   eager = (_request, response) => response.end("Understood.");
   await using lent = await shared.use({ after: ["eager-provider"], env: { EAGER_URL: url } });
   const { pi } = lent;

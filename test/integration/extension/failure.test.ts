@@ -129,7 +129,7 @@ test("a push during the back-off before a retry waits for the end of the retried
   expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
-test("an abort in the back-off parks what is held", async () => {
+test("an abort during the back-off parks held pushes", async () => {
   await using provider = await startProvider({ script: [status(529)] });
   const retry = { enabled: true, maxRetries: 2, baseDelayMs: 60_000, provider: { maxRetries: 0 } };
   await using pi = await startPi({ provider, settings: { retry } });

@@ -87,7 +87,7 @@ test("a push that wants no run is appended at once and goes with the next reques
   ]);
 });
 
-test("a push for the next turn waits for the prompt and stands before it", async () => {
+test("a push for the next turn waits for the prompt and precedes it", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   expect(await pi.hold(push("d1", "Remember this.", { deliverAs: "nextTurn" }))).toEqual({
@@ -134,7 +134,7 @@ test("a push is given up exactly while it is held", async () => {
   expect(await pi.inserted()).toEqual(["d2"]);
 });
 
-test("a carrier starts a run for what stands in the transcript, and is in no request", async () => {
+test("a carrier starts a run for a message in the transcript, and is in no request", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   await pi.hold(push("d1", "Nobody has read this.", { triggerTurn: false }));
@@ -149,7 +149,7 @@ test("a carrier starts a run for what stands in the transcript, and is in no req
   expect(provider.requests[1]?.messages.filter(({ role }) => role === "user")).toHaveLength(2);
 });
 
-test("the client's own details stay beside the identity", async () => {
+test("the client's own details are kept in addition to the identity", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   await pi.hold(push("d1", "With details.", { details: { job: 7, "pi-rpcd": "forged" } }));

@@ -73,7 +73,7 @@ test("a push that was parked, or comes for a prompt that follows, starts no run 
   expect(provider.requests).toHaveLength(0);
 });
 
-test("a frame in a file is acted on only when the file is what the frame says and nobody else's", async () => {
+test("a frame in a file is accepted only if the file matches the frame and belongs to this user", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   const text = JSON.stringify({ kind: "ping", rid: "x" });

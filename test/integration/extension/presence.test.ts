@@ -47,7 +47,7 @@ test.for(apis)("%s: no content is taken for missing", async (api) => {
   }
 });
 
-test.for(apis)("%s: what no payload can have as it is stays unverified: a lone surrogate", async (api) => {
+test.for(apis)("%s: content that no payload can have unchanged stays unverified: a lone surrogate", async (api) => {
   await using lent = await shared.use({ api, models });
   const { pi } = lent;
   await pi.hold(push("d1", "before \uD83D between", { triggerTurn: false }), push("d2", "Whole: 🙈."));
@@ -56,7 +56,7 @@ test.for(apis)("%s: what no payload can have as it is stays unverified: a lone s
   expect(pi.story("d2")[2]).toMatch(/^delivered .*confirmed$/);
 });
 
-test.for(apis)("%s: equal contents are told apart by their count", async (api) => {
+test.for(apis)("%s: equal contents are distinguished by their number", async (api) => {
   await using lent = await shared.use({ api, models });
   const { pi } = lent;
   await pi.rpc({ type: "prompt", message: "Go on." });

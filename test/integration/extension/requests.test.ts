@@ -33,7 +33,7 @@ function reports(pi: Pi): string[] {
   });
 }
 
-test("nothing is reported unasked, nor when nobody asks any more", async () => {
+test("nothing is reported without a subscriber, nor after the last has left", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   await prompt(pi, "One.", 1);
@@ -66,7 +66,7 @@ test.for(apis)("credentials that are refused fail at %s", async (api) => {
   expect(reports(pi)).toEqual(["request", "failed 401"]);
 });
 
-test("a provider of an extension that calls no hooks is told of by its first content", async () => {
+test("a provider of an extension that calls no hooks is reported with its first content", async () => {
   const server = createServer((_request, response) => response.end("Understood.")).listen(0, "127.0.0.1");
   await once(server, "listening");
   try {
@@ -131,7 +131,7 @@ function* mixed(): Generator<Reply> {
 }
 
 test.for(apis)(
-  "through mixed faults at %s, each request is told of once, and delivered if it was answered",
+  "through mixed faults at %s, each request is reported once, and delivered if it was answered",
   async (api) => {
     const replies = mixed();
     await using lent = await shared.use({ otherwise: () => replies.next().value as Reply, api });

@@ -63,7 +63,7 @@ test("a session that is replaced in the middle of an answer leaves no attempt op
   expect(pi.frames("settled")).toMatchObject([{ aborted: true }]);
 });
 
-test("a reload keeps what is held and what is known", async () => {
+test("a reload keeps held pushes and known ids", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["session-commands"] });
   await pi.hold(push("d1", "Held.", { deliverAs: "nextTurn" }), push("d2", "Standing.", { triggerTurn: false }));
@@ -77,7 +77,7 @@ test("a reload keeps what is held and what is known", async () => {
   expect(pi.story("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
-test("another pi on the same session file knows which pushes stand in it and nobody has answered", async () => {
+test("another pi with the same session file knows the unanswered pushes in it", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   await pi.hold(push("d1", "Answered."));

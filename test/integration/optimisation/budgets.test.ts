@@ -11,7 +11,7 @@ const report = (client: Client, { id: sessionId }: SessionHandle) => client.call
 const sumOf = (phases: readonly { readonly label: string; readonly requests: number }[]) =>
   phases.map(({ label, requests }) => [label, requests]);
 
-test("a budget that stops refuses the next prompt and no running one, behind a restart and asleep too", async () => {
+test("a spent budget with `stop` refuses the next prompt but no running one, also after a restart and while hibernated", async () => {
   await using stage = await startStage();
   const session = await stage.client.createSession({
     cwd: stage.cwd,

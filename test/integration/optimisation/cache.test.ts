@@ -154,7 +154,7 @@ test.for(apis)("each change at %s gives its cause, and twenty turns without one 
   expect(pi.frames("fault")).toEqual([]);
 });
 
-test.for(apis)("text that differs between the first two requests at %s is told of by its section", async (api) => {
+test.for(apis)("text that differs between the first two requests at %s is reported by its section", async (api) => {
   const clock = { shiftMs: 0 };
   await using provider = await startProvider({ cache: {} });
   await using pi = await startPi({

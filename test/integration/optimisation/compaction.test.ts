@@ -83,7 +83,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(data.tokens.input).toBe(answers.reduce((sum, input) => sum + input, 7_777));
   });
 
-  test("an overloaded service leaves the run as it is, and is asked again only some turns later", async () => {
+  test("an overloaded service does not affect the run, and is asked again only some turns later", async () => {
     await using provider = await startProvider({ otherwise: working(7, 20_000) });
     await using pi = await startPi({ provider, parts: parts({ thresholdPercent: 0.7, minTurnsBetween: 3 }) });
     provider.add(when(isSummary, status(529)), when(isSummary, answer("Second try.")));
@@ -99,7 +99,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.compaction")).toHaveLength(1);
   });
 
-  test("a summary that an abort cuts off costs what it has cost, outside of pi's sums", async () => {
+  test("the cost of an aborted summary is reported outside of pi's sums", async () => {
     const gate = new Gate();
     await using provider = await startProvider({ otherwise: working(4, 45_000) });
     await using pi = await startPi({
@@ -122,7 +122,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(provider.requests.at(-1)?.hasText("Go on.")).toBe(true);
   });
 
-  test("a push that is handed over at the same boundary stands behind the compaction, and is delivered", async () => {
+  test("a push that is handed over at the same boundary follows the compaction, and is delivered", async () => {
     await using provider = await startProvider({ otherwise: working(3, 45_000) });
     await using pi = await startPi({ provider, parts: parts({ thresholdPercent: 0.6 }) });
     provider.add(when(isSummary, answer("They met.")));

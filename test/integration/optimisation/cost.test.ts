@@ -136,7 +136,7 @@ const settings = {
 };
 
 test.for(seeds)(
-  "the deltas add up to pi's own statistics behind retries, aborts, warming, compaction and branches (seed %i)",
+  "the deltas add up to pi's own statistics after retries, aborts, warming, compaction and branches (seed %i)",
   { timeout: 60_000 },
   async (seed) => {
     await using provider = await startProvider();

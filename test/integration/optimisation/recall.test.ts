@@ -9,7 +9,7 @@ import { degradedOf, entriesOf, Model } from "./model.ts";
 const numbers = (from: number, to: number): string =>
   Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join("");
 
-test("what is cut is recalled byte for byte, behind a crash, a compaction, a fork and the loss of the tool's own log", async () => {
+test("cut text is recalled byte for byte, after a crash, a compaction, a fork and the loss of the tool's own log", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,

@@ -182,7 +182,7 @@ test("where another extension has /dcp ours has another name, and the methods wo
   expect((await ask(pi, "pruning/inspect")).blocks).toEqual([]);
 });
 
-test("where pruning is off the command says so, and so does each method", async () => {
+test("with pruning off, the command and each method report it", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: { enabled: false } });
   for (const command of ["context", "stats", "export", "sweep", "manual on", "compress", "decompress b1"])

@@ -20,7 +20,7 @@ function told(pi: Pi, count: number): readonly string[] {
 const changesOf = (pi: Pi): readonly unknown[] =>
   pi.frames("notice").flatMap((notice) => (notice.name === "pruning/changed" ? [notice.data] : []));
 
-test("several calls in one message run one after the other, each wholly or not at all, and who may not call is told so", async () => {
+test("several calls in one message run one after the other, each completely or not at all, and a forbidden caller gets an error", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: always, after: ["emitting"] });
   const model = new Model(pi, provider);

@@ -182,7 +182,7 @@ interface Printed {
   readonly error: unknown;
 }
 
-describe("a daemon that is not what it says", () => {
+describe("a hostile daemon", () => {
   let daemon: FakeDaemon;
   const before = process.env["PI_RPCD_VALIDATE"];
   beforeAll(async () => {

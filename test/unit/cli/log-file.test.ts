@@ -17,7 +17,7 @@ test("a log is made with its folders, for its owner alone", () => {
   expect(statSync(join(root, "a", "b")).mode & 0o777).toBe(0o700);
 });
 
-test("what was made for a log is taken back, and nothing else", () => {
+test("only the directories created for a log are removed", () => {
   const log = LogFile.open(join(root, "a", "b", "daemon.log"));
   log?.close();
   log?.remove();
@@ -34,7 +34,7 @@ test("a folder in which there is something else stays", () => {
   expect(existsSync(join(root, "a", "other"))).toBe(true);
 });
 
-test("a log that was there before stays", () => {
+test("an existing log stays", () => {
   mkdirSync(join(root, "a"));
   writeFileSync(join(root, "a", "daemon.log"), "before\n");
   const log = LogFile.open(join(root, "a", "daemon.log"));

@@ -13,7 +13,7 @@ function refusal(...args: readonly string[]): UsageError {
 }
 
 describe("a command line", () => {
-  test("gives the command's options and arguments, in any order", () => {
+  test("returns the command's options and arguments, in any order", () => {
     expect(parseLine(["push", "last", "--wait", "delivered", "done", "at last", "--no-trigger"])).toMatchObject({
       kind: "command",
       name: "push",
@@ -22,7 +22,7 @@ describe("a command line", () => {
     });
   });
 
-  test("takes what is behind -- as text", () => {
+  test("treats words after -- as text", () => {
     expect(parseLine(["prompt", "last", "--", "--json", "-x"])).toMatchObject({
       arguments: ["last", "--json", "-x"],
       options: {},

@@ -42,7 +42,7 @@ const dialog = (method: DialogMethod, fields: Partial<Dialog> = {}): Dialog => (
 });
 const open = () => ({ signal: new AbortController().signal });
 
-test("questions are asked one at a time, and what is no answer is asked for again", async () => {
+test("questions are asked one at a time, and an invalid answer is asked for again", async () => {
   const { input, ask, until, shown, begun, ended } = desk();
   const first = ask(dialog("select", { title: "First?\u001b[2J", options: ["one", "two"] }), open());
   const second = ask(dialog("confirm", { title: "Second?" }), open());
@@ -60,7 +60,7 @@ test("questions are asked one at a time, and what is no answer is asked for agai
   expect([begun(), ended()]).toEqual([2, 2]);
 });
 
-test("the end of what is typed dismisses the question", async () => {
+test("the end of the input dismisses the question", async () => {
   const { input, ask, until } = desk();
   const answer = ask(dialog("input"), open());
   await until("answer: ");
@@ -84,7 +84,7 @@ test("a question that ends elsewhere is taken away, and the next is asked", asyn
   expect(await second).toEqual({ value: "Ada" });
 });
 
-test("a text of several lines is left to others, who are told how", async () => {
+test("a text of several lines is left to other clients, with a hint", async () => {
   const { ask, shown } = desk();
   expect(await ask(dialog("editor", { prefill: "a\nb" }), open())).toBeUndefined();
   expect(shown()).toContain("pi-rpcd dialog answer d1 TEXT");

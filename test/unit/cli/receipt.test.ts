@@ -70,7 +70,7 @@ describe("a wait", () => {
     expect(waitOutcome(until(6), "delivered")).toBe("reached");
   });
 
-  test("has come to its state though the delivery was parked behind it", () => {
+  test("has reached its state even if the delivery was parked later", () => {
     const parked: Delivery = { ...until(3), state: "parked" };
     expect(waitOutcome(parked, "inserted")).toBe("reached");
     expect(waitOutcome(parked, "delivered")).toBe("unmet");

@@ -9,7 +9,7 @@ test.each([
   [{ isTerminal: true }, /^pi-rpcd: pi is still starting after 3 s\. .*\n$/],
   [{ isTerminal: false }, /^pi-rpcd: pi is still starting after 3 s\. .*\n$/],
   [{ json: true }, /^\{"note":\{"name":"still_starting","message":"pi is still starting.*\n$/],
-])("a start of pi that takes 3 s is told once on stderr: %j", async (how, told) => {
+])("a start of pi that takes 3 s is reported once on stderr: %j", async (how, told) => {
   const { output, stdout, stderr } = memoryOutput(how);
   const { promise, resolve } = Promise.withResolvers<string>();
   const result = noteIfSlow(promise, output);

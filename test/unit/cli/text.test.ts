@@ -10,7 +10,7 @@ test("one line is made of several", () => {
   expect(oneLine("  first\n\n  second\tthird \n")).toBe("first | second third");
 });
 
-test("what is too long is cut between characters", () => {
+test("long text is cut between characters", () => {
   expect(shorten("abc", 3)).toBe("abc");
   expect(shorten("ab😀d", 3)).toBe("ab…");
   expect(shorten("😀😀😀", 2)).toBe("😀…");

@@ -10,7 +10,7 @@ async function drain<T>(buffer: AsyncBuffer<T>): Promise<readonly T[]> {
 }
 
 describe("AsyncBuffer", () => {
-  it("gives items in order, whether the reader or the item comes first", async () => {
+  it("returns items in order, whether the reader or the item comes first", async () => {
     const buffer = new AsyncBuffer<number>(limits);
     const early = [buffer.next(), buffer.next()];
     for (const n of [1, 2, 3, 4]) expect(buffer.push(n)).toBe(true);
@@ -35,7 +35,7 @@ describe("AsyncBuffer", () => {
     expect(buffer.push("half", 51)).toBe(false);
   });
 
-  it("throws its error once, behind the items, and is done then", async () => {
+  it("throws its error once, after the items, and ends", async () => {
     const buffer = new AsyncBuffer<number>(limits);
     buffer.push(1);
     buffer.end(new Error("broken"));
@@ -54,7 +54,7 @@ describe("AsyncBuffer", () => {
     expect(buffer.push(1)).toBe(false);
   });
 
-  it("drops what is in it when it is discarded, also after an end", async () => {
+  it("drops its items when it is discarded, also after its end", async () => {
     const buffer = new AsyncBuffer<number>(limits);
     buffer.push(1);
     buffer.end(new Error("never seen"));

@@ -111,7 +111,7 @@ describe("connectTo", () => {
     await expect(connectTo({ url, token })).rejects.toMatchObject({ kind: "protocol_mismatch" });
   });
 
-  it("rejects what is pending when the socket breaks, with reconnect: false", async () => {
+  it("rejects pending calls when the socket breaks, with reconnect: false", async () => {
     await using daemon = await FakeDaemon.start();
     const { url, token } = daemon;
     await using client = await connectTo({ url, token, reconnect: false });

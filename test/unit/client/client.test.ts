@@ -6,7 +6,7 @@ import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
 import { daemonInfo, envelope, sessionId, sessionInfo } from "./fixtures.ts";
 
 describe("a call", () => {
-  it("is typed by the method table and gives the result", async () => {
+  it("is typed by the method table and returns the result", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     daemon.answer("session/list", () => ({ sessions: [sessionInfo()] }));
@@ -152,7 +152,7 @@ describe("a call", () => {
 });
 
 describe("the end of a connection", () => {
-  it("rejects what is pending when the socket breaks, and resolves `closed`, with reconnect: false", async () => {
+  it("rejects pending calls when the socket breaks, and resolves `closed`, with reconnect: false", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect({ reconnect: false });
     daemon.answer("session/get", () => noAnswer);
@@ -211,7 +211,7 @@ describe("the end of a connection", () => {
 });
 
 describe("what the daemon should not send", () => {
-  it("is told to onDiagnostic, and breaks nothing", async () => {
+  it("is reported to onDiagnostic, and breaks nothing", async () => {
     const diagnostics: Diagnostic[] = [];
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect({

@@ -52,7 +52,7 @@ function settleWaits(record: Delivery): void {
 }
 
 describe("session.push", () => {
-  it("gives a handle at once, with a UUIDv7 of its own", async () => {
+  it("returns a handle immediately, with its own UUIDv7", async () => {
     const pushed = client.session(sessionId).push(message);
     expect(pushed.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(pushed.state).toBeUndefined();
@@ -156,7 +156,7 @@ describe("the promises", () => {
     expect((await pushed.delivered).state).toBe("delivered");
   });
 
-  it("reject with what the push was refused with; nobody has to look", async () => {
+  it("reject with the push's error, without an unhandled rejection", async () => {
     daemon.answer("delivery/push", () => {
       throw new WireError("too_large", "The content exceeds its limit.");
     });

@@ -42,7 +42,7 @@ describe("readDaemonFile", () => {
     expect(await readDaemonFile(stateDir)).toEqual(good);
   });
 
-  it("says that there is no file, and what to do", async () => {
+  it("reports that the file is missing, and what to do", async () => {
     const path = join(stateDir, "daemon.json");
     const message = `No pi-rpcd daemon was found: ${path} does not exist. Start one with \`pi-rpcd start\`.`;
     await expect(readDaemonFile(stateDir)).rejects.toMatchObject({
@@ -61,7 +61,7 @@ describe("readDaemonFile", () => {
     });
   });
 
-  it("says that the file is another user's, who could answer in the daemon's place", async () => {
+  it("reports that the file belongs to another user, who could impersonate the daemon", async () => {
     write(JSON.stringify(good));
     const own = process.getuid?.() ?? 0;
     vi.spyOn(process, "getuid").mockReturnValue(own + 1);
@@ -164,7 +164,7 @@ describe("addresses", () => {
   });
 });
 
-it("takes a daemon that runs for alive, and one that has ended for dead, whoever has its number now", () => {
+it("recognises a running daemon as alive, and an ended one as dead, whatever process has its pid now", () => {
   const directory = mkdtempSync(join(tmpdir(), "alive-"));
   expect(isAlive(process.pid, directory)).toBe(process.platform !== "linux");
   const descriptor = openSync(join(directory, "lock.db"), "w");

@@ -110,7 +110,7 @@ describe("events()", () => {
     expect(daemon.seen("session/subscribe")[0]?.params).toEqual({ sessionId, after: 2 });
   });
 
-  it("gives each reader its own events once, in order, over one subscription", async () => {
+  it("sends each reader its own events once, in order, over one subscription", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -227,7 +227,7 @@ describe("an event stream ends", () => {
     await daemon.called("session/unsubscribe");
   });
 
-  it("when the session is closed, behind what was buffered", async () => {
+  it("when the session is closed, after the buffered items", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events();
@@ -274,7 +274,7 @@ describe("an event stream ends", () => {
     expect((await rest(client.session(sessionId).events())).error).toMatchObject({ kind: "connection_closed" });
   });
 
-  it("by throwing when the socket dies, behind what was buffered, once", async () => {
+  it("by throwing once when the socket dies, after the buffered items", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect({ reconnect: false });
     const stream = client.session(sessionId).events();

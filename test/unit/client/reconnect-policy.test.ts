@@ -62,7 +62,7 @@ describe("the options", () => {
   );
 });
 
-it("gives up at once on what no further try can mend", () => {
+it("gives up immediately on an error that no further attempt can fix", () => {
   const mismatch = new ProtocolMismatchError({ client: 1, daemon: 2, daemonVersion: "2.0.0" });
   const final = [
     new UnauthorizedError("here", true),

@@ -151,7 +151,7 @@ describe("a delivery's promises over a lost connection", () => {
 });
 
 describe("a stream of events over a lost connection", () => {
-  it("goes on behind what it has, each once and in order, whatever cursor each reader has", async () => {
+  it("continues after what it has, each once and in order, whatever cursor each reader has", async () => {
     await using stage = await start();
     const { daemon, client, log } = stage;
     log.ticks(3);
@@ -171,7 +171,7 @@ describe("a stream of events over a lost connection", () => {
     expect(await Promise.all(streams.map((stream) => take(stream, 1)))).toEqual([[9], [9]]);
   });
 
-  it("names what cannot be replayed to who asks for it, and throws it to who does not", async () => {
+  it("reports what cannot be replayed to readers with onGap, and throws to others", async () => {
     await using stage = await start();
     const { daemon, client, log } = stage;
     const gaps: EventGap[] = [];

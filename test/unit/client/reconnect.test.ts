@@ -62,7 +62,7 @@ describe("a client whose connection is lost", () => {
     stop();
   });
 
-  it("finds the daemon anew by daemon.json, which may name another socket and token by then", async () => {
+  it("finds the restarted daemon by daemon.json, which may have another socket and token", async () => {
     await using before = await FakeDaemon.start();
     await using after = await FakeDaemon.start();
     after.token = "token-2";
@@ -76,7 +76,7 @@ describe("a client whose connection is lost", () => {
     expect((await client.info()).startedAt).toBe(2);
   });
 
-  it("gives up after giveUpAfterMs, and says for what reason", async () => {
+  it("gives up after giveUpAfterMs, with the reason", async () => {
     await using daemon = await FakeDaemon.start();
     const client = await connectTo(daemon, { reconnect: { ...quick, giveUpAfterMs: 30 } });
     daemon.answer("session/get", () => noAnswer);
@@ -246,7 +246,7 @@ describe("a call whose connection is lost", () => {
 });
 
 describe("a call that is made while there is no connection", () => {
-  it("waits for it, behind the calls that were made before it", async () => {
+  it("waits for it, after earlier calls", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/get", () => noAnswer);

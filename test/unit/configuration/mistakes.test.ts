@@ -13,7 +13,7 @@ const wordsOf = (value: unknown): string[] =>
   schemaMistakes(OptimisationOptions, value, ["optimisation"], optimisationWords).map(inWords);
 const validator = createValidator();
 
-describe("what is wrong with a configuration is told in the words of its keys", () => {
+describe("mistakes of a configuration are named by its keys", () => {
   test.each<[value: unknown, words: string]>([
     [{ compaction: { thresholdPercent: 0.3 } }, "optimisation.compaction.thresholdPercent: 0.3 is below 0.5."],
     [{ compaction: { thresholdPercent: 1 } }, "optimisation.compaction.thresholdPercent: 1 is above 0.95."],

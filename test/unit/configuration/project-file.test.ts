@@ -58,7 +58,7 @@ test.each<[text: string, problem: string]>([
   expect(await read()).toEqual({ file, problem: `${file} ${problem}` });
 });
 
-test("a missing file that it names is told", async () => {
+test("a missing file that it names is reported", async () => {
   writeFileSync(file, '{"optimisation": {"compaction": {"prompt": "none.md"}}}');
   const { problem } = (await read()) ?? {};
   expect(problem).toBe(

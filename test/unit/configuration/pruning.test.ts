@@ -21,7 +21,7 @@ const validator = createValidator();
 const wordsOf = (value: unknown): string[] => pruningMistakes(value).map(inWords);
 const ambiguous = 'is ambiguous; write 0.8, "80%" or at least 1000 tokens.';
 
-describe("what is wrong with pruning's configuration is told in the words of its keys", () => {
+describe("mistakes of pruning's configuration are named by its keys", () => {
   test.each<[value: unknown, words: string]>([
     [{ maxContext: 80 }, `pruning.maxContext: 80 ${ambiguous}`],
     [{ minContext: 12.5 }, 'pruning.minContext: 12.5 is ambiguous; write 0.125, "12.5%" or at least 1000 tokens.'],

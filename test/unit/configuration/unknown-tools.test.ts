@@ -31,7 +31,7 @@ test("patterns, tools of our own and those of MCP servers are not looked for, no
   expect(wordsOf({ masking: { excludeTools: ["grepp"] } })).toHaveLength(1);
 });
 
-test("at most 16 are told of", () => {
+test("at most 16 are reported", () => {
   const excludeTools = Array.from({ length: 200 }, (_, at) => `none_${at}`);
   expect(wordsOf({ masking: { excludeTools } })).toHaveLength(16);
 });

@@ -38,14 +38,14 @@ function kindOf(attempt: () => unknown): string | undefined {
 }
 
 describe("control of a session", () => {
-  test("is shared at first, and then everyone may act, whoever has the lease", () => {
+  test("is shared at first: every client may act, whoever has the lease", () => {
     const { acquire, mayAct, control } = world();
     expect(control.state).toEqual({ policy: "shared" });
     acquire(ada);
     expect([ada, bob, undefined].map(mayAct)).toEqual([true, true, true]);
   });
 
-  test("that is exclusive lets the controller act alone, and nobody while there is none", () => {
+  test("that is exclusive lets only the controller act, and no client while there is none", () => {
     const { acquire, mayAct, policies, control } = world();
     acquire(ada, { policy: "exclusive" });
     expect([ada, bob, undefined].map(mayAct)).toEqual([true, false, false]);

@@ -84,7 +84,7 @@ describe("DeliveryTracker", () => {
     });
   });
 
-  test("has on disk what it has accepted", async () => {
+  test("has accepted deliveries on disk", async () => {
     const { tracker, again } = track();
     await tracker.accept(push());
     expect(again().get("d")).toEqual(tracker.get("d"));
@@ -188,7 +188,7 @@ describe("DeliveryTracker", () => {
     expect(await kindOf(tracker.wait("unknown", "delivered", 0, never))).toBe("delivery_not_found");
   });
 
-  test("ends waits by the state, by an end, by the deadline and by the caller, and leaves nothing behind", async () => {
+  test("ends waits by the state, by an end, by the deadline and by the caller, and leaves nothing", async () => {
     const { tracker } = track();
     await tracker.accept(push());
     expect((await tracker.wait("d", "delivered", 0, never)).state).toBe("accepted");
@@ -234,7 +234,7 @@ describe("DeliveryTracker", () => {
   });
 });
 
-test("a change is told only once it is stored, so that no later daemon says otherwise", async () => {
+test("a change is reported only once it is stored, so that no later daemon contradicts it", async () => {
   const store = new DeliveryStore(new Database(":memory:", () => {}));
   const told: (readonly [steps: number, stored: number])[] = [];
   const tracker = new DeliveryTracker({

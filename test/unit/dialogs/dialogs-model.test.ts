@@ -268,7 +268,7 @@ function finish(model: Expected, room: DialogRoom): void {
 }
 
 describe("dialogs in any order of questions, answers, absences, timeouts, aborts, settlings and deaths", () => {
-  it("give pi one answer each, are told once, and never hang without a deadline", () => {
+  it("send pi one answer each, are reported once, and never hang without a deadline", () => {
     const steps = fc.commands(operations, { maxCommands: 60 });
     fc.assert(
       fc.property(fc.constantFrom(...policies), steps, (policy, commands) => {

@@ -5,7 +5,7 @@ import { DialogRoom } from "../../helpers/dialog-room.ts";
 const { maxDialogsPerSession, maxDialogMs, maxAwayMs } = limits.dialogs;
 
 describe("a dialog", () => {
-  it("is told with what the extension asks and a deadline, and is stored", () => {
+  it("is reported with its content and a deadline, and is stored", () => {
     const room = new DialogRoom();
     room.runId = "r1";
     room.ask({ method: "select", title: "Which?", options: ["a", "b"], prefill: "none of a select" });
@@ -37,7 +37,7 @@ describe("a dialog", () => {
     ["input", {}, { value: "" }],
     ["editor", { prefill: "x" }, { value: "line\nline" }],
     ["editor", {}, { cancelled: true }],
-  ] as const)("of %s gives pi the first valid answer, once", (method, fields, answer) => {
+  ] as const)("of %s sends pi the first valid answer, once", (method, fields, answer) => {
     const room = new DialogRoom();
     const id = room.ask({ method, ...fields });
     const { dialogId } = room.only;
@@ -88,7 +88,7 @@ describe("a dialog", () => {
     );
   });
 
-  it("says to a late answer who has answered, also when only the store knows", () => {
+  it("tells a late answer which client answered, even if only the store knows", () => {
     const room = new DialogRoom({ kind: "wait" }, { maxEndedDialogsInMemory: 1 });
     room.ask();
     const first = room.only.dialogId;
@@ -130,8 +130,8 @@ describe("a dialog", () => {
   });
 });
 
-describe("with nobody there who can answer", () => {
-  it("`cancel` dismisses a dialog at once, and says so", () => {
+describe("without a responder", () => {
+  it("`cancel` dismisses a dialog immediately, and reports it", () => {
     const room = new DialogRoom({ kind: "cancel" });
     const id = room.ask();
     expect(room.posted).toEqual([{ type: "extension_ui_response", id, cancelled: true }]);
@@ -236,7 +236,7 @@ describe("a question that a client's prompt has led to", () => {
     expect([openToOthersAt - openedAt, deadline - openedAt]).toEqual([1_000, 3_000]);
   });
 
-  it("is open to others when its owner leaves, and stays so; all are told", () => {
+  it("is open to others when its owner leaves, and stays so; all are notified", () => {
     const room = asked();
     const { dialogId, requestId } = room.only;
     room.clients = new Set(["bob"]);
@@ -268,7 +268,7 @@ describe("a question that a client's prompt has led to", () => {
 });
 
 describe("a question that no client can answer", () => {
-  it("is told to the extensions before pi gets its answer", async () => {
+  it("is reported to the extensions before pi gets its answer", async () => {
     const room = new DialogRoom({ kind: "cancel" });
     const { promise, resolve } = Promise.withResolvers<void>();
     room.announcing = promise;
@@ -319,7 +319,7 @@ describe("what pi ends by itself", () => {
     expect([room.endings, room.posted]).toEqual([["ended by pi", "ended by pi", "ended by pi"], []]);
   });
 
-  it("ends with its run, and pi is told in case that it waits all the same", () => {
+  it("ends with its run, and pi is told in case it still waits", () => {
     const room = new DialogRoom();
     room.ask();
     room.runId = "r1";
@@ -342,7 +342,7 @@ describe("what pi ends by itself", () => {
 });
 
 describe("an abort", () => {
-  it("cancels what is open and what is asked until it has ended", async () => {
+  it("cancels open dialogs, and new ones until it has ended", async () => {
     const room = new DialogRoom();
     room.ask();
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -445,7 +445,7 @@ describe("the list", () => {
   });
 });
 
-describe("those who watch the session", () => {
+describe("subscribers of the session", () => {
   it("are told when the first dialog opens and when the last has ended", () => {
     const room = new DialogRoom();
     room.ask();

@@ -15,7 +15,7 @@ function job(name: string, log: string[]) {
 
 const forEver = 600_000;
 
-test("lets jobs through in their order, also behind one that failed", async () => {
+test("lets jobs through in their order, also after one that failed", async () => {
   const gate = new Gate(1, forEver);
   const log: string[] = [];
   const [a, b, c] = [job("a", log), job("b", log), job("c", log)];
@@ -45,7 +45,7 @@ test("lets one that is not wanted any more leave the queue", async () => {
   expect(log).toEqual(["a", "c"]);
 });
 
-test("has spare jobs wait behind all others", async () => {
+test("lets spare jobs wait for all others", async () => {
   const gate = new Gate(1, forEver);
   const log: string[] = [];
   const jobs = ["first", "spare 1", "spare 2", "asked for"].map((name) => job(name, log));

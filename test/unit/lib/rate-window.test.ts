@@ -21,7 +21,7 @@ describe("a rate's window", () => {
     expect([5_000, 5_400, 7_000].map((at) => window.restMs(at))).toEqual([1_000, 600, 0]);
   });
 
-  it("begins anew where the clock was set back", () => {
+  it("restarts its window if the clock was set back", () => {
     const window = new RateWindow({ max: 1, windowMs: 1_000 });
     expect([5_000, 5_001, 100, 101].map((at) => window.add(at))).toEqual([true, false, true, false]);
   });

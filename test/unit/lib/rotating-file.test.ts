@@ -32,7 +32,7 @@ function restore(): void {
 
 const linesOf = (name: string): readonly string[] => readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1);
 
-test("is renamed at its bound and begun anew", () => {
+test("is renamed at its limit and started again", () => {
   const file = new RotatingFile(path, 10);
   for (const line of ["first line\n", "second line\n", "third\n"]) file.write(line);
   expect([linesOf("log.1"), linesOf("log"), file.lost]).toEqual([["second line"], ["third"], 0]);

@@ -4,7 +4,7 @@ import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 const queueOf = (maxWaiting = 10) => new SerialQueue({ maxWaiting, onFull: () => new Error("full") });
 
 describe("SerialQueue", () => {
-  test("refuses what finds no place, and never begins a job that nobody wants any more", async () => {
+  test("refuses jobs beyond its limit, and never begins an aborted job", async () => {
     const queue = queueOf(2);
     const gate = Promise.withResolvers<void>();
     const gone = new AbortController();
@@ -22,7 +22,7 @@ describe("SerialQueue", () => {
     expect(trace).toEqual(["wanted"]);
   });
 
-  test("runs jobs one at a time in their order, and gives each its outcome", async () => {
+  test("runs jobs one at a time in their order, and returns the outcome of each", async () => {
     const queue = queueOf();
     const trace: string[] = [];
     const gate = Promise.withResolvers<void>();
@@ -42,7 +42,7 @@ describe("SerialQueue", () => {
     expect(trace).toEqual(["first begins", "first ends", "second"]);
   });
 
-  test("goes on behind a job that fails", async () => {
+  test("continues after a job that fails", async () => {
     const queue = queueOf();
     const failing = queue.run(() => Promise.reject(new Error("no")));
     const next = queue.run(async () => "yes");

@@ -137,7 +137,7 @@ describe("EventLog", () => {
     expect(log.cursor).toBe(3);
   });
 
-  test("gives exactly what is behind a cursor, as much at a time as is asked for", () => {
+  test("returns exactly what follows a cursor, as much at a time as requested", () => {
     const log = memoryLog();
     for (let i = 1; i <= 5; i += 1) log.appendEvent(record({ i }), 1, i % 2 === 0);
     const chunk = log.read(2, everything);
@@ -203,7 +203,7 @@ describe("EventLog", () => {
     );
   });
 
-  test("stores nothing any more once it is closed, whoever still asks it to", async () => {
+  test("stores nothing once it is closed", async () => {
     const store = memoryStore();
     const log = memoryLog({ store });
     log.append("session/updated", {});
@@ -242,7 +242,7 @@ describe("EventLog", () => {
     expect(gapsOf(chunk)).toEqual([{ from: 1, to: (framesOf(chunk)[0]?.seq ?? 0) - 1, reason: "not_retained" }]);
   });
 
-  test("shares one bound with all others: whoever has most forgets first", () => {
+  test("shares one limit with all others: the largest forgets first", () => {
     const budget = new MemoryBudget(256 * 1024);
     const logs = Array.from({ length: 4 }, () => memoryLog({ budget, maxRetainedBytes: 128 * 1024 }));
     const [quiet, ...loud] = logs as [EventLog, ...EventLog[]];
@@ -278,7 +278,7 @@ describe("EventLog", () => {
     expect(others.at(-1)?.lastSeq).toBe(500);
   });
 
-  test("does not change a frame that somebody still holds", () => {
+  test("does not change a frame that is still referenced", () => {
     const log = memoryLog({ maxRetainedBytes: 8 * 1024 });
     const { bytes } = log.appendEvent(record({ keep: "me" }), 1, false);
     const text = bytes.toString("utf8");

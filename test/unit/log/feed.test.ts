@@ -257,7 +257,7 @@ test("whatever happens, also to connections and daemons, a client that folds the
   expect(seen.kills).toBeGreaterThan(0);
 });
 
-test("a token hears of sessions that it covers, also when they are gone, and is told which numbers are of others", async () => {
+test("a token gets events of sessions that it covers, also of deleted ones, and the numbers of others", async () => {
   using lives = new Lives();
   // In turns of the directories /0 and /1; the third session's is closed, and the first has a run.
   for (const which of [0, 1, 2]) {

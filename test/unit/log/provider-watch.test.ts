@@ -92,7 +92,7 @@ test("a child that comes while somebody watches, and a helper that is loaded ane
   expect(levels()).toEqual(["summary", "summary"]);
 });
 
-test("a helper that was loaded anew before its answer is asked again", async () => {
+test("a helper that was reloaded before its answer is asked again", async () => {
   const { provider, child, subscribe, reply, levels } = watched();
   provider.attach(child);
   subscribe("a", "summary");
@@ -145,7 +145,7 @@ test("a failure waits for what pi says of a retry, and no longer than the run", 
   ]);
 });
 
-test("only who was told of a request hears of its end", () => {
+test("only subscribers that got a request get its end", () => {
   const { provider, child, subscribe, journal } = watched();
   provider.attach(child);
   const early = subscribe("early", "summary");
@@ -208,7 +208,7 @@ test("bodies are told as they are, in the frames of those who asked", () => {
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test("bodies that nobody asks for any more are deleted", async () => {
+test("bodies without a subscriber are deleted", async () => {
   const { provider, child, subscribe, prefix, directory } = watched();
   provider.attach(child);
   subscribe("s", "summary");

@@ -72,7 +72,7 @@ describe("a subscription", () => {
     expect(waiting.seqs()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  test("gets what is behind its cursor and goes on live, and one without a cursor only what comes", () => {
+  test("gets what follows its cursor and continues live, and one without a cursor only later events", () => {
     const journal = journalOf();
     for (let i = 0; i < 3; i += 1) event(journal, "x");
     const [all, live] = [ear("all"), ear("live")];
@@ -89,7 +89,7 @@ describe("a subscription", () => {
     expect(all.seqs()).toHaveLength(5);
   });
 
-  test("that throws is ended and reported, and keeps nothing from the others nor from whoever tells", async () => {
+  test("that throws is ended and reported, and does not affect others", async () => {
     const faults: unknown[] = [];
     const onFault = (error: unknown, id: string) => void faults.push([id, (error as Error).message]);
     const journal = new Journal({ sessionId: "s-1", epoch: "e-1", log: memoryLog(), onFault });
@@ -231,7 +231,7 @@ describe("a subscription", () => {
     expect(heard.seqs()).toEqual(Array.from({ length: 52 }, (_, i) => i + 1));
   });
 
-  test("is told of numbers that could not be reserved, in their place", () => {
+  test("is told which numbers could not be reserved, at their position", () => {
     const numbers = new SeqNumbers(
       { reserved: 0, reserve: () => Promise.reject(new Error()), flush: () => false },
       () => 500,

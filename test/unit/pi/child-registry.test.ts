@@ -31,7 +31,7 @@ async function sleeper(marker: string, script = ""): Promise<ChildProcess & { re
   return child as ChildProcess & { readonly pid: number };
 }
 
-test("ends what the children of a killed daemon have left, and nothing of another daemon's", async () => {
+test("ends processes that a killed daemon's children left, and none of another daemon", async () => {
   const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");
   former.begin("b");
@@ -51,7 +51,7 @@ test("ends what the children of a killed daemon have left, and nothing of anothe
   expect([exists(ended.pid), exists(foreign.pid)]).toEqual([true, true]);
 });
 
-test("gives a pi that outlives its daemon the time to end by itself", async () => {
+test("lets a pi that outlives its daemon end by itself", async () => {
   const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");
   const pi = await sleeper("a", "setTimeout(() => process.exit(0), 500)");

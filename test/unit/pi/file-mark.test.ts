@@ -27,7 +27,7 @@ const entry = (id: string, parentId: string | null, text = ""): string =>
 const ids = (entries: readonly EntryHead[] | undefined): string[] | undefined => entries?.map(({ id }) => id);
 
 describe("the mark of a session file", () => {
-  test("shows what was added behind it, and nothing while nothing was", async () => {
+  test("shows additions after it, and nothing while there are none", async () => {
     expect(await changeSince(file, noFile)).toBeUndefined();
     writeFileSync(file, header + entry("a", null) + entry("b", "a"));
     const first = await changeSince(file, noFile);
@@ -73,7 +73,7 @@ describe("the mark of a session file", () => {
     expect(await kindNow()).toEqual(["removed", []]);
   });
 
-  test("is made from the end of the file alone, also behind a very large entry", async () => {
+  test("is created from the end of the file alone, also after a very large entry", async () => {
     writeFileSync(file, header + entry("a", null) + entry("large", "a", "x".repeat(300_000)));
     expect((await markOf(file)).lastId).toBe("large");
     expect(await markOf(file)).toEqual((await changeSince(file, noFile))?.mark);

@@ -79,7 +79,7 @@ async function deadHolder(): Promise<LeaseHolder> {
 }
 
 describe("a lease", () => {
-  test("is a file of its owner's alone, beside the session's, under a name that pi does not list", async () => {
+  test("is a private file next to the session's, with a name that pi does not list", async () => {
     const lease = await take("one");
     expect(names()).toEqual(["session.jsonl.lease"]);
     expect(statSync(leasePath(file)).mode & 0o777).toBe(0o600);
@@ -163,7 +163,7 @@ describe("a lease", () => {
     expect(names()).toEqual([]);
   });
 
-  test("left in a container that is gone is taken over by who has its state directory, and by no path alone", async () => {
+  test("left in a deleted container is taken over by the owner of its state directory, not by path alone", async () => {
     const own = await thisHolder();
     const [stateDir, other] = [join(root, "state"), join(root, "other")];
     for (const directory of [stateDir, other]) mkdirSync(directory);
@@ -204,7 +204,7 @@ describe("a lease", () => {
     expect(names()).toEqual(["session.jsonl.lease"]);
   });
 
-  test("is refused by name for what it could not protect", async () => {
+  test("is refused by name for files that it cannot protect", async () => {
     const other = join(root, "other.jsonl");
     writeFileSync(other, "");
     symlinkSync(other, file);

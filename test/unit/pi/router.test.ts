@@ -42,7 +42,7 @@ describe("Router", () => {
     ]);
   });
 
-  test("passes long records of which nobody needs a field on unparsed, and not as deltas", () => {
+  test("forwards long records without needed fields unparsed, and not as deltas", () => {
     const deltas: boolean[] = [];
     const router = new Router({
       response: () => true,
@@ -65,7 +65,7 @@ describe("Router", () => {
     expect(route('{"type":"message_update","usage":').diagnostics[0]?.kind).toBe("unparsable");
   });
 
-  test("gives responses to who waits, and reports those that nobody waits for", () => {
+  test("delivers responses to pending commands, and reports unexpected ones", () => {
     const routed = route(
       '{"id":"d1","type":"response","command":"x","success":true}',
       '{"type":"response","command":"parse","success":false}',
@@ -75,7 +75,7 @@ describe("Router", () => {
     expect(routed.events).toEqual([]);
   });
 
-  test("does not parse what is nested too deep, and says so of a response to who waits for it", () => {
+  test("does not parse what is nested too deeply, and rejects the command if it is a response", () => {
     const deep = "[".repeat(600) + "]".repeat(600);
     const routed = route(`{"id":"d1","type":"response","data":${deep}}`, `{"type":"message_end","message":${deep}}`);
     expect([routed.responses, routed.events]).toEqual([[], []]);
@@ -101,7 +101,7 @@ describe("Router", () => {
     ["[1]", "not_an_object"],
     ['"text"', "not_an_object"],
     ["7", "not_an_object"],
-  ] as const)("reports %j as %s, and passes it to nobody", (record, kind) => {
+  ] as const)("reports %j as %s, and forwards it to no receiver", (record, kind) => {
     const routed = route(record);
     expect(routed.diagnostics).toEqual([expect.objectContaining({ kind, bytes: Buffer.byteLength(record) })]);
     expect(routed.events).toEqual([]);

@@ -11,7 +11,7 @@ test("a name that pi says is shown in one line of at most 200 characters, and ne
   ]);
 });
 
-test.each(names)("a name that pi says is no option on the command line of another: %#", (name) => {
+test.each(names)("a name that pi reports is never an option on another pi's command line: %#", (name) => {
   const given = spawnName(name);
   const { args } = planSpawn({
     program: { kind: "script", path: "/pi", version: "1.5.2" } as never,

@@ -14,7 +14,7 @@ function file(text: string): Disposable & { readonly path: string } {
   return { path, [Symbol.dispose]: () => rmSync(directory, { recursive: true }) };
 }
 
-test("a push's entry is found behind any text that JSON lets stand, and before many large ones", async () => {
+test("a push's entry is found after any text that JSON allows, and before many large ones", async () => {
   const large = "x".repeat(6 * 1024 * 1024);
   const lines = [entry("odd", "a\u2028b\u2029c\u0085d\rpi"), ...["1", "2", "3"].map((id) => entry(id, large))];
   using written = file(lines.join("\n"));

@@ -17,7 +17,7 @@ function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}, startEnv: Readonl
   });
 }
 
-test("every option has its flag, with each value behind it, and the helper is the last extension", () => {
+test("every option has its flag, followed by each value, and the helper is the last extension", () => {
   const { args } = plan({
     model: "p/m",
     thinking: "low",
@@ -61,7 +61,7 @@ test("every option has its flag, with each value behind it, and the helper is th
   expect(args.slice(-2)).toEqual(["--extension", "/helper.ts"]);
 });
 
-test("what is not asked for is not on the command line, and what is off by word is", () => {
+test("options that are not set are not on the command line, and options that are turned off are", () => {
   expect(plan({}).args).toEqual([
     ...["--mode", "rpc", "--session", "/s.jsonl"],
     ...["--system-prompt", "/run/system.md", "--append-system-prompt", "/run/append.md"],

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { listStored } from "../../../server/pi/stored-sessions.ts";
 
-test("a listing that nobody waits for any more reads no further file", async () => {
+test("an aborted listing reads no further file", async () => {
   const root = mkdtempSync(join(tmpdir(), "stored-"));
   try {
     const directory = join(root, "sessions", "--x--");

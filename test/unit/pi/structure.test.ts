@@ -54,7 +54,7 @@ describe("isOneObject", () => {
     );
   });
 
-  test("is false for two objects, and for one with bytes before or behind it", () => {
+  test("is false for two objects, and for one with bytes before or after it", () => {
     fc.assert(
       fc.property(object, object, fc.constantFrom("", " ", ",", "\n"), (one, other, between) => {
         expect(isOne(one + between + other)).toBe(false);
@@ -158,12 +158,12 @@ describe("isOneObject", () => {
 describe("isBounded", () => {
   const bounded = (text: string): boolean => isBounded(Buffer.from(text));
 
-  test("is true for what JSON.stringify writes, whatever stands in strings", () => {
+  test("is true for the output of JSON.stringify, whatever strings contain", () => {
     fc.assert(fc.property(object, bounded));
     expect(bounded(JSON.stringify({ text: "[".repeat(MAX_DEPTH + 1) + "\\".repeat(1_001), after: [] }))).toBe(true);
   });
 
-  test("is false for what is nested too deep, and for too many parts", () => {
+  test("is false for bytes that are nested too deeply, and for too many parts", () => {
     const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
     expect([bounded(nested(MAX_DEPTH)), bounded(nested(MAX_DEPTH + 1))]).toEqual([true, false]);
     expect(bounded(`[${"1,".repeat(MAX_PARTS)}1]`)).toBe(false);

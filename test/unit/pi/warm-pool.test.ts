@@ -134,7 +134,7 @@ test("a child that ends by itself is not given", async () => {
   expect(await at.pool.take(at.kind())).toBeUndefined();
 });
 
-test("no more are kept than the limits say, of one kind and of all", async () => {
+test("the limits of one kind and of all kinds are kept", async () => {
   await using at = setting({ maxWarm: 2 });
   await at.want(4, at.kind({ tools: ["a"] }));
   await vi.waitFor(() => expect(at.pool.size).toBe(1));

@@ -36,7 +36,7 @@ describe("JsonlSplitter", () => {
     expect(split([Buffer.from("a\r\nb\rc\nd\r\r\n\r\n\n")]).records).toEqual(["a", "b\rc", "d\r"]);
   });
 
-  test("gives the same records however the bytes are cut, split UTF-8 and CRLF included", () => {
+  test("yields the same records however the bytes are cut, including split UTF-8 and CRLF", () => {
     const line = fc.stringMatching(/^[^\r\n]{1,40}$/u).map((text) => text.normalize("NFC"));
     fc.assert(
       fc.property(
@@ -66,7 +66,7 @@ describe("JsonlSplitter", () => {
     expect(split(Array.from(bytes, (byte) => Buffer.from([byte]))).records).toEqual([line, line]);
   });
 
-  test("skips a record over the limit, says how long it was, and goes on behind it", () => {
+  test("skips a record over the limit, reports its length, and continues after it", () => {
     const long = `{"type":"huge","data":"${"x".repeat(2_000)}"}`;
     const stream = Buffer.from(`first\n${long}\nlast\n`);
     for (const chunks of [[stream], cut(stream, [3, 600, 1_200, 2_025])]) {
@@ -86,7 +86,7 @@ describe("JsonlSplitter", () => {
     expect(splitter.rest()?.length).toBe(256);
   });
 
-  test("tells what stands behind the last LF", () => {
+  test("returns the bytes after the last LF", () => {
     expect(split([Buffer.from('{"a":1}\n{"b"')]).rest).toBe('{"b"');
     expect(split([Buffer.from('{"a":1}\n')]).rest).toBeUndefined();
   });

@@ -13,7 +13,7 @@ function patternsOf(value: unknown, at: string): [place: string, pattern: string
   );
 }
 
-test("no pattern that a stranger's text meets can take more than a look at each character", () => {
+test("no pattern for untrusted text takes more than linear time", () => {
   const patterns = Object.entries(methods).flatMap(([name, { params }]) => patternsOf(params, name));
   expect(patterns.length).toBeGreaterThan(20);
   // A repetition without a bound inside of one that is repeated is what goes back and forth.
@@ -23,7 +23,7 @@ test("no pattern that a stranger's text meets can take more than a look at each 
   expect(patterns.filter(([, pattern]) => /\\[1-9]|\(\?<?[=!][^)]*[*+]/.test(pattern))).toEqual([]);
 });
 
-test("no regular expression of the daemon is made of a stranger's words", () => {
+test("no regular expression of the daemon is built from untrusted text", () => {
   const files = readdirSync(server, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const making = files.filter((name) => readFileSync(join(server, name), "utf8").includes("new RegExp("));
   // Of the paths of the method table.

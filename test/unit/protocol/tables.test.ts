@@ -62,7 +62,7 @@ describe("the method table", () => {
 });
 
 describe("the error catalogue", () => {
-  test("gives each name a code of its own within the range that JSON-RPC leaves to servers", () => {
+  test("assigns each name its own code within the range that JSON-RPC leaves to servers", () => {
     const codes = Object.values(errorCatalogue).map(({ code }) => code);
     expect(new Set(codes).size).toBe(codes.length);
     for (const [name, { code }] of Object.entries(errorCatalogue)) {
@@ -87,7 +87,7 @@ describe("the error catalogue", () => {
 describe("the validator", () => {
   const validator = createValidator();
 
-  test("gives each finding with its path", () => {
+  test("returns each finding with its path", () => {
     expect(
       validator.params("delivery/push", { sessionId: "s", content: [{ type: "text" }], deliverAs: "later" }),
     ).toEqual(

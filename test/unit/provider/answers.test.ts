@@ -38,7 +38,7 @@ describe.each(apis)("an answer over %s", (api) => {
     expect(textOf(await ask(provider, api), api)).toBe("Echo: hello");
   });
 
-  test("a raw part stands in the stream as it is", async () => {
+  test("a raw part is in the stream unchanged", async () => {
     await using provider = await startProvider({ script: [answer("a", raw("data: {broken\n\n"))] });
     expect((await ask(provider, api)).text).toContain("data: {broken\n\n");
   });
@@ -119,7 +119,7 @@ describe("OpenAI", () => {
     });
   });
 
-  test("arguments given as a string are sent as they stand", async () => {
+  test("arguments given as a string are sent unchanged", async () => {
     await using provider = await startProvider({ script: [answer(call("bash", '{"comm'))] });
     const { json } = await ask(provider, "openai", request("openai", "x", { stream: false }));
     expect(json).toMatchObject({ choices: [{ message: { tool_calls: [{ function: { arguments: '{"comm' } }] } }] });

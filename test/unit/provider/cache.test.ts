@@ -150,7 +150,7 @@ describe("Anthropic's marks", () => {
     expect(await usageOf(provider, "anthropic", body)).toMatchObject({ cacheReadTokens: 0, cacheWriteTokens: 0 });
   });
 
-  test("what is written lies before the last mark, and what is behind it is plain input", async () => {
+  test("tokens before the last mark are written to the cache, and later ones are plain input", async () => {
     await using provider = await cached();
     const marked = user(long(1), { cache_control: mark });
     const usage = await usageOf(provider, "anthropic", request("anthropic", "", { messages: [marked, user("Well?")] }));

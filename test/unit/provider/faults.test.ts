@@ -78,7 +78,7 @@ describe.each(apis)("over %s", (api) => {
     expect(await provider.requests[0]?.ended).toBe("broken");
   });
 
-  test("an error event stands in a stream with status 200", async () => {
+  test("an error event is in a stream with status 200", async () => {
     await using provider = await startProvider({ script: [answer("a", errorEvent({ message: "too busy" }))] });
     const answered = await ask(provider, api);
     expect(answered.status).toBe(200);

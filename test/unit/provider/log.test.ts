@@ -169,7 +169,7 @@ test("a waiter gets the first request that matches, past or to come", async () =
   expect((await two).n).toBe(2);
 });
 
-test("a waiter gives up after its time and says what came instead", async () => {
+test("a waiter gives up after its time and lists the received requests", async () => {
   await using provider = await startProvider();
   await ask(provider, "openai", request("openai", "something else"));
   const waiting = provider.waitForRequest((entry) => entry.hasText("expected"), { timeoutMs: 5 });

@@ -79,7 +79,7 @@ describe("limits", () => {
     expect(provider.requests[0]?.bodyBytes).toBeGreaterThan(5_000_000);
   });
 
-  test.each(["", "nonsense", "[]", "null", '"text"'])("the body %j is no request", async (body) => {
+  test.each(["", "nonsense", "[]", "null", '"text"'])("the body %j is not a request", async (body) => {
     await using provider = await startProvider({ strict: false });
     expect((await post(urlOf(provider, "openai"), body)).status).toBe(400);
     expect(provider.requests[0]?.violations).toEqual(["The request body is not a JSON object"]);

@@ -293,7 +293,7 @@ describe("Anthropic refuses", () => {
     ]);
   });
 
-  test("more than four cache marks, wherever they stand", () => {
+  test("more than four cache marks, in any position", () => {
     const cache_control = { type: "ephemeral" };
     const marked = { ...text("x"), cache_control };
     const messages = [user, assistant(use("a", { cache_control })), users(result("a", [marked]), marked)];

@@ -55,7 +55,7 @@ describe("wrong is", () => {
     expect(kinds(history({ requests }))).toEqual(["wrong"]);
   });
 
-  test("a state that comes behind none that it may follow", () => {
+  test("a state that follows none of its allowed predecessors", () => {
     const final = delivery(["accepted", "prepared", "delivered", "answered"], { attempts: [attempt()] });
     expect(kinds(history({ sightings: [] }, final))).toContain("wrong");
   });
@@ -66,7 +66,7 @@ describe("wrong is", () => {
     expect(check(forged).map(({ message }) => message)).toContain("its end has changed");
   });
 
-  test("a state that goes back behind a daemon's death", () => {
+  test("a state that goes back after a daemon's death", () => {
     const held = delivery(["accepted", "held"]);
     const forged = history({
       sightings: [sighting(answered), sighting(held, { at: 1_100, askedAt: 1_090, life: 2 })],
@@ -74,11 +74,11 @@ describe("wrong is", () => {
     expect(kinds(forged)).toContain("wrong");
   });
 
-  test("another text behind the push's marker", () => {
+  test("another text after the push's marker", () => {
     expect(kinds(history({ requests: [request({ altered: [pushed.id] })] }))).toEqual(["wrong"]);
   });
 
-  test("a second attempt behind an unknown one that does not say so", () => {
+  test("a second attempt after an unknown one that does not report it", () => {
     const final = {
       ...answered,
       attempts: [
@@ -96,7 +96,7 @@ describe("lost is", () => {
     expect(kinds({ ...history({ sightings: [] }), final: new Map() })).toEqual(["lost"]);
   });
 
-  test("a push that is said to be inserted and stands nowhere", () => {
+  test("a push that is reported as inserted and is in no transcript", () => {
     expect(kinds(history({ entries: [] }))).toEqual(["lost"]);
   });
 
@@ -106,7 +106,7 @@ describe("lost is", () => {
     expect(kinds(history({ entries: [], deaths: [{ ...deaths[0], at: 1_040, unwritten: ["s0"] }] }))).toEqual([]);
   });
 
-  test("a cancelled push that stands in the transcript", () => {
+  test("a cancelled push in the transcript", () => {
     const cancelled = delivery(["accepted", "held", "cancelled"]);
     expect(kinds(history({ sightings: [], requests: [], entries: [entry] }, cancelled))).toEqual(["lost"]);
   });
@@ -121,7 +121,7 @@ describe("lost is", () => {
     expect(kinds(history({ claims }))).toEqual(["lost"]);
   });
 
-  test("a refused push that stands in the transcript", () => {
+  test("a refused push in the transcript", () => {
     expect(kinds({ ...history({ pushes: [{ ...pushed, answer: "refused" }] }), final: new Map() })).toEqual(["lost"]);
   });
 });

@@ -109,7 +109,7 @@ const faults: readonly Fault[] = [
 
 describe("a damaged store", () => {
   for (const { title, of, damage } of faults) {
-    test(`with ${title} is set aside, and begun anew with what is left`, () => {
+    test(`with ${title} is set aside, and rebuilt from the readable rows`, () => {
       const directory = copyOf(of());
       damage(directory);
       const store = open(directory);
@@ -230,7 +230,7 @@ describe("a damaged store", () => {
 });
 
 describe("what is stale", () => {
-  test("parks open pushes that stand in the transcript, and leaves the others as they are", () => {
+  test("parks open pushes that are in the transcript, and does not change others", () => {
     const directory = copyOf(killed);
     cutWal(frame * 3)(directory);
     const store = open(directory, { textsIn: (_file, texts) => new Set([...texts].filter((id) => id === "d-s3-4")) });
@@ -262,7 +262,7 @@ describe("what is stale", () => {
     store.close();
   });
 
-  test("does not bring back a session that was closed where there is no other", async () => {
+  test("does not bring back a closed session", async () => {
     const directory = mkdtempSync(join(root, "closed-"));
     const first = open(directory);
     const deliveries = new DeliveryStore(first.database);

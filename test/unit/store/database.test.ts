@@ -60,7 +60,7 @@ describe("Database", () => {
     database.close();
   });
 
-  test("writes what is queued when it is closed", () => {
+  test("writes queued changes when it is closed", () => {
     const database = new Database(file(), () => {});
     void database.write(database.prepare(insert), "m", "k", "h", "{}", 1);
     database.close();

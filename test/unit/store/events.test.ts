@@ -202,7 +202,7 @@ describe("the tail of the logs", () => {
     expect(tail.seal()).toBeUndefined();
   });
 
-  test("that cannot be written is said once, and stops nothing", () => {
+  test("that cannot be written is reported once, and stops nothing", () => {
     const said: unknown[] = [];
     const gone = mkdtempSync(join(directory, "gone-"));
     const tail = new EventTail(gone, (error) => said.push(error), 1 << 20);

@@ -152,7 +152,7 @@ describe("a store that fails", () => {
     expect(onDisk()).toEqual(["before,{}"]);
   });
 
-  test("tells nobody of the store's failure who has sent something wrong", async () => {
+  test("does not report a failure of the store for an invalid statement", async () => {
     await expect(database.write(database.prepare("INSERT INTO commits VALUES (1, 1)"))).rejects.toThrow(/UNIQUE/);
     expect(database.health).toEqual({ state: "open" });
     expect(await kindOf(write("after"))).toBe("stored");

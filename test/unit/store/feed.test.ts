@@ -77,7 +77,7 @@ test("the feed has a reference for what clients can notice, and none for other w
   expect(JSON.stringify(rows)).not.toContain("secret title");
 });
 
-test("a reference is stored with what it refers to, or not at all", async () => {
+test("a reference is stored together with its subject, or not at all", async () => {
   const feed = feedOf();
   const { database, sessions } = store;
   const broken = database.prepare("INSERT INTO commits VALUES (1, 1)");

@@ -113,7 +113,7 @@ describe("Retention", () => {
     retention.close();
   });
 
-  test("counts ages by a clock that nobody sets, and by little of the time in which no daemon ran", async () => {
+  test("counts ages independently of the wall clock, and little of the time in which no daemon ran", async () => {
     const { deliveries, retention } = parts();
     await settle(deliveries, "settled", 1_000 * day);
     retention.close();
@@ -151,7 +151,7 @@ describe("Retention", () => {
     retention.close();
   });
 
-  test("gives room that became free back to the file system, and the WAL stays small", async () => {
+  test("returns free pages to the file system, and the WAL stays small", async () => {
     const { deliveries, retention } = parts();
     const file = join(directory, "store.db");
     for (let i = 0; i < 300; i += 1) await settle(deliveries, `d${i}`, 1, "x".repeat(40_000));

@@ -116,7 +116,7 @@ describe("a store of an older version", () => {
     again.close();
   });
 
-  test("is left as it is where it cannot be copied, and says so", () => {
+  test("is not changed if it cannot be copied, and reports it", () => {
     writeOlder(1);
     mkdirSync(join(root, "store.db.copying", "in the way"), { recursive: true });
     expect(() => open(root)).toThrow(/cannot be copied before its migration/);
@@ -150,7 +150,7 @@ test("nothing is copied where there is no store, an empty one, or one of this ve
   expect(backups()).toEqual([]);
 });
 
-test("a daemon does not start on a newer version's store, says so by name, and leaves each byte of it", async () => {
+test("a daemon does not start on a newer version's store, reports it by name, and does not change a byte", async () => {
   writeOlder(schemaVersion);
   const raw = new DatabaseSync(store());
   raw.exec(`PRAGMA user_version = ${schemaVersion + 1}`);

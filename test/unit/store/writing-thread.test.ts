@@ -84,7 +84,7 @@ describe("a writing thread", () => {
     expect(large.length).toBe(1_000_000);
   });
 
-  test("rejects what was wrong with its own error, and stores what shared its transaction", async () => {
+  test("rejects an invalid statement with its own error, and stores the rest of its transaction", async () => {
     using store = await threaded();
     const wrong = store.database.write(store.database.prepare("INSERT INTO commits VALUES (1, 1)"));
     const beside = store.write("beside");
@@ -95,7 +95,7 @@ describe("a writing thread", () => {
     expect(onDisk()).toEqual(["after,{}", "beside,{}", "first,{}"]);
   });
 
-  test("has written what was queued when a flush returns, and when it is closed", async () => {
+  test("has written queued changes when a flush returns, and when it is closed", async () => {
     const store = await threaded();
     void store.write("flushed");
     store.database.flush();
@@ -114,7 +114,7 @@ describe("a writing thread", () => {
     expect(onDisk()).toEqual(["first,{}"]);
   });
 
-  test("counts commits, and notes the newest beside the database", async () => {
+  test("counts commits, and writes the newest number next to the database", async () => {
     const mark = CommitMark.open(join(directory, "mark"));
     const store = await threaded({ mark });
     const before = store.database.commits;
@@ -188,7 +188,7 @@ const kindOf = (work: Promise<void>) =>
 describe("a disk that does not answer", () => {
   const mebi = "x".repeat(1024 * 1024);
 
-  test("has new work refused as overloaded behind 32 MiB, and the newest of each change kept", async () => {
+  test("refuses new work as overloaded above 32 MiB, and keeps the newest of each change", async () => {
     const { stage, startThread } = stagedThread();
     using store = await threaded({ startThread });
     stage.isHung = true;

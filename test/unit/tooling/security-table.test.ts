@@ -25,13 +25,13 @@ function missingOf(lines: readonly string[]): readonly (readonly [file: string, 
   });
 }
 
-test("every test that the table of defences names is there", () => {
+test("every test that the table of defences names exists", () => {
   expect(missingOf(rows)).toEqual([]);
 });
 
 test("a test that is not there, or whose title is only a part of another, is missed", () => {
   const file = "test/unit/tooling/security-table.test.ts";
-  const there = [file, "every test that the table of defences names is there"] as const;
+  const there = [file, "every test that the table of defences names exists"] as const;
   const missing = [
     [file, "every test that the table of defences names"],
     [file, "a title that stands in no test"],

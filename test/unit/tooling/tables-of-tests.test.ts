@@ -21,7 +21,7 @@ function namesIn(file: string): ReadonlySet<string> {
 const table = readFileSync(join(root, "test/faults/README.md"), "utf8");
 const rows = table.split("\n").filter((line) => /^\| F\d+ /.test(line));
 
-test("every test that the table of faults names is there, with the very title", () => {
+test("every test that the table of faults names exists, with the exact title", () => {
   const wrong = rows.flatMap((row) => {
     const [, path = "", title = ""] = /`((?:test|scripts)\/[^`]+\.ts)`: "(.+)" \|$/.exec(row) ?? [];
     const file = join(root, path);
@@ -40,7 +40,7 @@ const promises = readFileSync(join(root, "test/integration/pruning/README.md"), 
   .split("\n")
   .filter((line) => line.startsWith("| R002-"));
 
-test("every test that the table of pruning names is there, with the very title, and each promise has one", () => {
+test("every test that the table of pruning names exists, with the exact title, and each promise has one", () => {
   const wrong = promises.filter((row) => {
     const named = [...row.matchAll(/`(test\/[^`]+\.ts)`: "((?:[^"\\]|\\.)*)"/g)];
     return named.length === 0 || named.some(([, path = "", title = ""]) => !titlesIn(join(root, path)).has(title));

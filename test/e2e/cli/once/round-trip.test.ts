@@ -130,7 +130,7 @@ describe("from start to stop", () => {
     expect(lines(ended.stdout)).toMatchObject([{ running: false, reason: "absent" }]);
   });
 
-  test("the first command that needs a daemon starts one and says so, unless it is told not to", async () => {
+  test("the first command that needs a daemon starts one and reports it, unless an option forbids it", async () => {
     await using scene = await Scene.open();
     for (const args of [["ls"], ["new", "--no-start"], ["push", "last", "x", "--no-start"]]) {
       const { code, stderr } = await scene.run([...args, "--json"]);

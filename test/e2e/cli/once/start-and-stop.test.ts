@@ -83,7 +83,7 @@ describe("a start that fails", () => {
     expect(existsSync(join(scene.stateDir, "daemon.log"))).toBe(false);
   });
 
-  test("names a pi that is too old, for whoever needed a daemon", async () => {
+  test("reports a pi that is too old to every command that needs a daemon", async () => {
     await using scene = await Scene.open();
     const old = join(scene.root, "old-pi.mjs");
     writeFileSync(old, 'console.log("0.40.0");\n');
@@ -146,7 +146,7 @@ describe("a daemon in the foreground", () => {
     expect(scene.daemonFile).toBeUndefined();
   });
 
-  test("whose state directory is lost fails, and the next start says so where the log was lost with it", async () => {
+  test("whose state directory is lost fails, and the next start reports it if the log was lost with it", async () => {
     await using scene = await Scene.open();
     mkdirSync(scene.stateDir, { mode: 0o700 });
     const daemon = scene.start(["start", "--foreground", "--log-file", join(scene.stateDir, "daemon.log"), "--json"]);
@@ -202,7 +202,7 @@ describe("a daemon in the foreground", () => {
 });
 
 describe("stop", () => {
-  test("takes a daemon.json of a daemon that has ended for what it is", async () => {
+  test("recognises the daemon.json of a daemon that has ended", async () => {
     await using scene = await Scene.open();
     await using other = bystander();
     writeDaemonFile(scene, other.pid);
@@ -244,7 +244,7 @@ describe("stop", () => {
     expect(next.pid).not.toBe(pid);
   });
 
-  test("finds a daemon whose socket somebody has deleted", async () => {
+  test("finds a daemon whose socket was deleted", async () => {
     await using scene = await Scene.open();
     const { pid } = await scene.json<{ readonly pid: number }>(["start"]);
     rmSync(join(scene.stateDir, "daemon.sock"));
@@ -252,7 +252,7 @@ describe("stop", () => {
     expect(await scene.json(["stop"])).toMatchObject({ stopped: true, pid });
   });
 
-  test("leaves what the next daemon needs, and no more", async () => {
+  test("leaves only the files that the next daemon needs", async () => {
     await using scene = await Scene.open();
     await scene.json(["start"]);
     await scene.json(["stop"]);

@@ -184,7 +184,7 @@ describe.each([
     await turn.done();
   });
 
-  test("a run that is waited for rejects by name, and a stream of events names what is lost", async () => {
+  test("a wait for a run rejects by name, and a stream of events reports the gap", async () => {
     const gate = new Gate();
     await using turn = await use(behind(hold(gate), answer("too late")));
     const { session } = turn;

@@ -43,7 +43,7 @@ test("a line is a prompt, or what --if-running says while a run is on; a refusal
   await expect.poll(() => lines).toEqual(["✘ refused (unexpected)"]);
 });
 
-test("Ctrl-C aborts the run, and a second one leaves; any key between them begins anew", async () => {
+test("Ctrl-C aborts the run, and a second one leaves; any key between them resets this", async () => {
   const { calls, lines, press, type, conversation } = stage({ isRunning: true });
   press("c");
   type("x");
@@ -61,7 +61,7 @@ test("Ctrl-D leaves", async () => {
   expect(calls).toEqual([]);
 });
 
-test("questions are asked one at a time, and what was being typed comes back behind them", async () => {
+test("questions are asked one at a time, and the unfinished line returns afterwards", async () => {
   const { type, press, lines, conversation, editor, calls } = stage();
   type("half");
   const options = ["b two", "2"];

@@ -93,7 +93,7 @@ test("keys that print nothing put nothing into the line", () => {
   expect(editor.text).toBe("");
 });
 
-test("what is set or pasted has no character that a terminal obeys, and each kind of line break is one", () => {
+test("set or pasted text has no control characters, and each kind of line break becomes one", () => {
   const hostile = "a\u001b]52;c;x\u0007b\u009b2Jc\u0003\u202ed\u2066e\u200ff\r\ng\rh\u2028i\u2029j\tk";
   const plain = "a]52;c;xb2Jcdef\ng\nh\ni\nj\tk";
   const editor = new LineEditor();

@@ -148,7 +148,7 @@ describe("what others bring about", () => {
 describe("what is hostile", () => {
   const evil = "a\u001b[2J\u009b31m\u0007\rb\u202ec";
 
-  test("cannot move the cursor or turn text around, wherever it stands", () => {
+  test("cannot move the cursor or reverse text at any position", () => {
     const text = shown([
       begin,
       delta(evil),

@@ -32,7 +32,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 describe.each(framingNames)("the framing %s", (name) => {
-  test("gives back every message, however its bytes are cut", () => {
+  test("returns every message, however its bytes are cut", () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: "binary", minLength: 1, maxLength: 60 }).map((text) => JSON.stringify(text))),
@@ -46,7 +46,7 @@ describe.each(framingNames)("the framing %s", (name) => {
     );
   });
 
-  test("skips a message over the limit, says how long it was, and goes on behind it", () => {
+  test("skips a message over the limit, reports its length, and continues after it", () => {
     const bytes = Buffer.concat(["1", `"${"x".repeat(1_999)}"`, "2"].map((text) => framed(name, text)));
     expect(read(name, [bytes])).toEqual({ messages: ["1", "2"], oversize: [2_001], isWhole: true });
     expect(read(name, cut(bytes, [40, 900, 1_500])).oversize).toEqual([2_001]);
