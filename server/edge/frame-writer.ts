@@ -4,6 +4,8 @@ import { headLength, maxHeadBytes, opcodes, wholeText, writeHead } from "../fram
 
 /** Runs of bytes below this size are copied together with their neighbours: a copy costs less than a write. */
 const largestCopied = 4 * 1024;
+/** More than the longest small event with its id. */
+const slabBytes = 4 * largestCopied;
 const carriageReturn = 0x0d;
 const nothing = Buffer.alloc(0);
 const endOfEvent = Buffer.from("\n\n");
@@ -204,6 +206,9 @@ export class EventWriter extends FrameWriter {
   epoch: string | undefined;
   /** The fields before the data of the event that is being written. */
   #head = "";
+  /** Small events are adjacent in this memory, so that a flush is one write. */
+  #slab = nothing;
+  #used = 0;
 
   override frame(frame: Frame): void {
     const bytes = frame.bytes.includes(carriageReturn) ? inLines(frame.bytes) : frame.bytes;
@@ -212,10 +217,16 @@ export class EventWriter extends FrameWriter {
       this.message([bytes]);
       return;
     }
-    const event = Buffer.allocUnsafe(this.#head.length + bytes.length + endOfEvent.length);
-    const at = event.write(this.#head, "latin1");
-    endOfEvent.copy(event, at + bytes.copy(event, at));
-    this.addBytes(event);
+    if (this.#used + this.#head.length + bytes.length + endOfEvent.length > this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(slabBytes);
+      this.#used = 0;
+    }
+    const start = this.#used;
+    let at = start + this.#slab.write(this.#head, start, "latin1");
+    at += bytes.copy(this.#slab, at);
+    at += endOfEvent.copy(this.#slab, at);
+    this.#used = at;
+    this.add(this.#slab.buffer, start, at);
   }
 
   protected override before({ isFirst }: Part): Buffer {
