@@ -1,4 +1,5 @@
 import type { LogNotification } from "../client/index.ts";
+import { wildcardOf } from "../protocol/glob.ts";
 
 /** The wanted notifications of a session's log; undefined: all except the high-rate events. */
 export interface Wanted {
@@ -29,6 +30,6 @@ export function allows(wanted: Wanted | undefined, { name, params }: LogNotifica
   if (name === "session/gap") return params.onlyDeltas !== true || wanted?.events.has("message_update") === true;
   if (wanted === undefined) return type === undefined || !isHighRate(type);
   if (type !== undefined && wanted.events.has(type)) return true;
-  const named = wanted.names.some((item) => (item.endsWith("*") ? name.startsWith(item.slice(0, -1)) : name === item));
+  const named = wanted.names.some((item) => wildcardOf(item)(name));
   return named && (type === undefined || !isHighRate(type));
 }

@@ -1,4 +1,5 @@
 import type { Mistake } from "../configuration/mistakes.ts";
+import { wildcardOf } from "../glob.ts";
 import { DYNAMIC_TOOLS, type OptimisationConfig, RECALL_TOOL, SKILL_TOOL } from "./config.ts";
 import type { OptimisationOptions, ToolResultPolicy } from "./options.ts";
 
@@ -116,31 +117,7 @@ function whyAbsent(tool: string, { tools, excludeTools = [], noTools }: GivenToo
   return undefined;
 }
 
+/** As in pi, `*` matches any characters. */
 function isAmong(tool: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) => (pattern.includes("*") ? matches(pattern, tool) : pattern === tool));
-}
-
-/**
- * Like pi: `*` matches any characters. In steps, since a regular expression would take exponential time for many
- * stars.
- */
-function matches(pattern: string, tool: string): boolean {
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  for (let i = 0; i < tool.length; ) {
-    if (pattern[at] === "*") {
-      star = at;
-      at += 1;
-      resume = i;
-    } else if (pattern[at] === tool[i]) {
-      at += 1;
-      i += 1;
-    } else if (star >= 0) {
-      at = star + 1;
-      resume += 1;
-      i = resume;
-    } else return false;
-  }
-  return /^\**$/.test(pattern.slice(at));
+  return patterns.some((pattern) => wildcardOf(pattern)(tool));
 }

@@ -1,5 +1,6 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
 import { WireError } from "../../protocol/errors.ts";
+import { wildcardOf } from "../../protocol/glob.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined } from "../../protocol/objects.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
@@ -153,7 +154,7 @@ function refuseEnv(env: Readonly<Record<string, string>> | undefined, isFree: (n
 }
 
 function isAllowed(name: string, allowed: readonly string[]): boolean {
-  return allowed.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
+  return allowed.some((pattern) => wildcardOf(pattern)(name));
 }
 
 /** Resolves the paths. pi would misinterpret a missing path, or exit. */

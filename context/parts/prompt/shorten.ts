@@ -1,7 +1,8 @@
+import { wildcardOf } from "../../../protocol/glob.ts";
 import { type MarkdownPiece, markdownPieces, sectionEnd } from "./markdown.ts";
 import { type ContextFile, renderContextFiles } from "./project-context.ts";
 
-/** A heading whose section is left out unless a condition holds. `*` in it stands for any text. */
+/** A heading whose section is left out unless a condition holds. `*` matches any text. */
 export interface SectionRule {
   readonly heading: string;
   readonly holds: boolean;
@@ -57,7 +58,7 @@ function withoutSections(path: string, pieces: readonly MarkdownPiece[], rules: 
   let left = 0;
   for (let at = 0; at < pieces.length; ) {
     const piece = pieces[at] as MarkdownPiece;
-    const about = piece.kind === "heading" ? rules.filter(({ heading }) => fitsHeading(piece.title, heading)) : [];
+    const about = piece.kind === "heading" ? rules.filter(({ heading }) => wildcardOf(heading)(piece.title)) : [];
     if (about.length > 0 && !about.some(({ holds }) => holds)) {
       left += 1;
       at = sectionEnd(pieces, at);
@@ -67,21 +68,6 @@ function withoutSections(path: string, pieces: readonly MarkdownPiece[], rules: 
     }
   }
   return { path, pieces: kept, left };
-}
-
-/** Whether a title is what a rule names. Reads the title once for each `*`, so that no pattern takes long. */
-export function fitsHeading(title: string, pattern: string): boolean {
-  const [first = "", ...rest] = pattern.split("*");
-  if (rest.length === 0) return title === first;
-  const last = rest.pop() ?? "";
-  if (!title.startsWith(first)) return false;
-  let from = first.length;
-  for (const middle of rest) {
-    const at = title.indexOf(middle, from);
-    if (at < 0) return false;
-    from = at + middle.length;
-  }
-  return title.length - last.length >= from && title.endsWith(last);
 }
 
 /** Paragraphs that a nearer file has too become a line that names it. */

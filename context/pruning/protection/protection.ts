@@ -1,4 +1,4 @@
-import { globOf, type Matcher } from "./glob.ts";
+import { globOf, type Matcher } from "../../../protocol/glob.ts";
 import { formsOf, pathsIn } from "./paths.ts";
 
 /** Tools and files that the user's globs protect. */

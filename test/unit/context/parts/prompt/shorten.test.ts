@@ -6,7 +6,7 @@ import {
   parseContextFiles,
   renderContextFiles,
 } from "../../../../../context/parts/prompt/project-context.ts";
-import { fitsHeading, type ShortenOptions, shortenContextFiles } from "../../../../../context/parts/prompt/shorten.ts";
+import { type ShortenOptions, shortenContextFiles } from "../../../../../context/parts/prompt/shorten.ts";
 
 const options: ShortenOptions = {
   rules: [],
@@ -140,21 +140,6 @@ describe("a section with a rule", () => {
     expect(contents(shorten(files, { rules: [rule] }).text)).toEqual(["# A\n\n## Api\na\n"]);
     expect(shorten(files, { rules: [rule] }).excludedSections).toBe(1);
     expect(shorten(files, { rules: [rule, { heading: "*shop", holds: true }] }).text).toBe(renderContextFiles(files));
-  });
-
-  test("fits as the pattern says, whatever stands in it", () => {
-    const sign = fc.constantFrom("a", "b", ".", "*", " ", "(");
-    const text = fc.array(sign, { maxLength: 8 }).map((signs) => signs.join(""));
-    fc.assert(
-      fc.property(text, text, (title, pattern) => {
-        const parts = pattern.split("*").map((part) => part.replace(/[.() ]/g, "\\$&"));
-        expect(fitsHeading(title, pattern)).toBe(new RegExp(`^${parts.join(".*")}$`).test(title));
-      }),
-    );
-  });
-
-  test("takes no longer for a hostile pattern", () => {
-    expect(fitsHeading("a".repeat(100_000), `${"a*".repeat(120)}b`)).toBe(false);
   });
 });
 

@@ -1,5 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { globOf } from "../../../../context/pruning/protection/glob.ts";
+import { globOf, wildcardOf } from "../../../protocol/glob.ts";
 
 test.each([
   ["*.md", "a.md", true],
@@ -39,4 +40,20 @@ test("no glob takes long, whatever it is matched with", () => {
   expect(globOf(pattern)("a".repeat(4_096))).toBe(false);
   expect(globOf("{a,b}".repeat(100))("a".repeat(100))).toBe(false);
   expect(globOf("**")("a".repeat(5_000))).toBe(false);
+});
+
+test("a wildcard matches any text for each star, and every other character literally", () => {
+  const sign = fc.constantFrom("a", "b", ".", "*", " ", "(", "/", "?", "[", "{");
+  const text = fc.array(sign, { maxLength: 8 }).map((signs) => signs.join(""));
+  fc.assert(
+    fc.property(text, text, (given, pattern) => {
+      const parts = pattern.split("*").map((part) => part.replace(/[.() /?[{]/g, "\\$&"));
+      expect(wildcardOf(pattern)(given)).toBe(new RegExp(`^${parts.join(".*")}$`).test(given));
+    }),
+  );
+});
+
+test("a hostile wildcard takes no longer", () => {
+  expect(wildcardOf(`${"a*".repeat(120)}b`)("a".repeat(100_000))).toBe(false);
+  expect(wildcardOf(`${"a*".repeat(60)}b*`)("a".repeat(10_000))).toBe(false);
 });

@@ -29,6 +29,22 @@ export function globOf(pattern: string): Matcher {
   };
 }
 
+/**
+ * Compiles a pattern in which `*` matches any text, and all other characters match literally. Matching takes at most the
+ * product of both lengths.
+ */
+export function wildcardOf(pattern: string): Matcher {
+  if (!pattern.includes("*")) return (text) => text === pattern;
+  const steps = [...pattern].map((char): Step => {
+    if (char === "*") return { kind: "many", crosses: true };
+    return { kind: "one", fits: (one) => one === char };
+  });
+  return (text) => {
+    const chars = [...text];
+    return endsRight(steps, chars) && isMatch(steps, chars);
+  };
+}
+
 /** `{a,b}c` as `ac` and `bc`. */
 function alternativesOf(pattern: string): string[] {
   let open = [pattern];
