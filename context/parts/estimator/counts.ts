@@ -36,7 +36,7 @@ export function noCounts(): Counts {
   return new Float64Array(classes.length);
 }
 
-/** Adds `times` times the one to the other, in place. */
+/** Adds a multiple of counts in place. */
 export function addCounts(to: Counts, from: Counts, times = 1): void {
   for (let at = 0; at < to.length; at += 1) to[at] = (to[at] as number) + times * (from[at] as number);
 }
@@ -198,7 +198,7 @@ class Parts {
   }
 }
 
-/** As JSON; nothing where that cannot be written. */
+/** Returns JSON, or an empty text for values that JSON cannot represent. */
 function asJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";

@@ -12,14 +12,14 @@ interface Owned {
 }
 
 /**
- * Which entry each message of a request comes from, looked up when pi shows the request first. Messages that other
- * extensions have put there have none. Copies that other extensions make later are known by role, timestamp and call.
+ * Maps the messages of a request to entries, read when pi first shows the request. Messages that other extensions
+ * inserted have no entry. Later copies by other extensions are matched by role, timestamp and call.
  */
 export class EntryMap {
-  /** Messages of the request that are of no entry are there without one. */
+  /** Messages without an entry map to `undefined`. */
   #byMessage = new WeakMap<object, string | undefined>();
   #pairs: readonly Pair[] = [];
-  /** Made of the pairs when it is first asked for: most requests have no copies of others. */
+  /** Built on demand, because most requests have no copies. */
   #byKey: ReadonlyMap<string, string> | undefined;
   #isAmbiguous = false;
   #owned = 0;
@@ -46,8 +46,8 @@ export class EntryMap {
   }
 
   /**
-   * The request's messages as they have come by the other extensions. A message that has the role and the time of another
-   * is no copy of it while that one is there too.
+   * Call with the messages as changed by other extensions. A message with the role and time of another one is not its
+   * copy while that one is in the list too.
    */
   seen(messages: readonly AgentMessage[]): void {
     const foreign = messages.filter((message) => message.role !== "system" && !this.#byMessage.has(message));
@@ -120,7 +120,7 @@ function inOrder(messages: readonly AgentMessage[], owned: readonly Owned[]): Pa
   return messages.map((message, at) => [message, (owned[at] as Owned).entryId]);
 }
 
-/** Some of these messages were left out or put there by others: what says the same is the same. */
+/** Matches equal messages if other extensions have removed or inserted some. */
 function byContent(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
   const left = Map.groupBy(owned, ({ message }) => said(message));
   const pairs: Pair[] = [];

@@ -11,17 +11,17 @@ export interface RequestEntries {
   need(isNeeded: IsNeeded): void;
   /** `undefined`: a message of another extension, or unknown. */
   entryOf(message: AgentMessage): string | undefined;
-  /** A stage puts `copy` in the place of `original`: it is of the same entry, whatever its role and time are. */
+  /** Call when a stage replaces `original` by `copy`, which has the same entry even with another role and time. */
   copied(copy: AgentMessage, original: AgentMessage): void;
   /** Whether the list is exactly the session's own messages. */
   isWhole(messages: readonly AgentMessage[]): boolean;
-  /** A stage has made this message: it is of no entry, whatever its role and time are. */
+  /** Call when a stage creates a message; it has no entry, even with the role and time of another. */
   made(message: AgentMessage): void;
   /** Whether the messages of this request cannot be matched; then none has an entry. */
   isAmbiguous(): boolean;
 }
 
-/** `ambiguous` hears of a request whose messages cannot be told from each other, `clear` of the next that is not so. */
+/** Calls `ambiguous` for a request whose messages cannot be distinguished, and `clear` for the next unambiguous one. */
 export function createRequestEntries(
   { pipeline }: Pick<HostPort, "pipeline">,
   { ambiguous, clear }: { readonly ambiguous: () => void; readonly clear: () => void },

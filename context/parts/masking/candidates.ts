@@ -25,7 +25,7 @@ export interface Output {
   readonly turns: number;
   readonly userTurns: number;
   readonly tokens: number;
-  /** Its place in the context. */
+  /** Its index in the context. */
   readonly at: number;
 }
 
@@ -33,8 +33,8 @@ export interface Output {
 export type OutputFacts = Omit<Output, "args" | "text" | "images">;
 
 /**
- * The outputs that are in the context as they were written, the oldest first. A turn is the model's: in a run of sixty
- * calls behind one message of the user all but the newest are old. `isWanted`: the texts of the others are not looked at.
+ * Returns the unedited outputs in the context, oldest first. A turn is an answer of the model: in a run of sixty calls
+ * after one message of the user, all but the newest are old. `isWanted`: the texts of other outputs are not read.
  */
 export function outputsOf(
   context: readonly ContextEntry[],
@@ -70,11 +70,11 @@ export function outputsOf(
   return found.reverse();
 }
 
-/** Finds the calls of outputs, which stand before them, on the way towards the beginning of a context. */
+/** Finds the calls of outputs while the context is read backwards. */
 class Calls {
   readonly #open = new Map<string, { args?: unknown }[]>();
 
-  /** The same output, which gets its arguments when its call is come to. pi names a person's command itself. */
+  /** Returns the output, which gets its arguments when its call is reached. pi names a user's command itself. */
   wanted(output: Output): Output {
     if (output.message.role !== "toolResult") return output;
     const { toolCallId } = output.message;
@@ -99,7 +99,7 @@ class Calls {
 export interface MaskingRules {
   readonly afterTurns: number;
   readonly afterUserTurns: number | null;
-  /** The newest outputs up to this many tokens stay. */
+  /** Tokens of the newest outputs that are kept. */
   readonly protectTokens: number;
   readonly errors: "keep" | "mask";
   readonly excludeTools: readonly string[];

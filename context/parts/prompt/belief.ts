@@ -9,8 +9,8 @@ const pointers: readonly RegExp[] = [
 ];
 
 /**
- * Whether a text can be what was made of these context files: whole lines of theirs, and lines of ours, which name
- * nothing that is not in them. A session's file that came from elsewhere can hold any text for the prompt.
+ * Whether a text can be derived from these context files: it has only whole lines of theirs, and generated lines that
+ * name only things in them. A foreign session file can contain any text for the prompt.
  */
 export function canBeMadeOf(source: string, text: string): boolean {
   const lines = new Set(source.split("\n").map((line) => line.trimEnd()));

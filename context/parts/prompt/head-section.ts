@@ -1,6 +1,6 @@
 import type { AgentMessage, SystemMessage } from "../../../extension/pi-types.ts";
 
-/** The message list whose head has the section as its last, once. A list without a head gets one. */
+/** Returns the messages with the section as the last of their head, exactly once. A list without a head gets one. */
 export function withHeadSection(
   messages: readonly AgentMessage[],
   name: string,
@@ -15,8 +15,8 @@ export function withHeadSection(
 }
 
 /**
- * The message list in which each text of a section is what `change` makes of it, in the head and in pi's later changes to
- * it. `changeText` does the same for a prompt without sections. Returns the same list if nothing changes.
+ * Replaces each text of a section by the result of `change`, in the head and in pi's later patches. `changeText` does
+ * the same for a prompt without sections. Returns the same list if nothing changes.
  */
 export function withChangedSection(
   messages: readonly AgentMessage[],

@@ -1,6 +1,6 @@
 /**
- * A flat section under a heading instead of in a tag of its name. `undefined`: it is not flat, and stays as it is. Skills,
- * the borders of context files and summaries are not: their tags say where the text of others begins and ends.
+ * Returns a flat section under a heading instead of in a tag. `undefined`: the section is not flat and stays unchanged.
+ * Skills, borders of context files and summaries are not flat, because their tags delimit foreign text.
  */
 export function markdownSection(name: string, text: string): string | undefined {
   const [open, close] = [`<${name}>\n`, `\n</${name}>`];
@@ -10,7 +10,7 @@ export function markdownSection(name: string, text: string): string | undefined 
   return `## ${name}\n${content}`;
 }
 
-/** A line that begins with a tag, closed or not. It is looked for in no more than a line: prompts can have many empty ones. */
+/** A line that begins with a tag. The pattern stays within a line, because prompts can have many empty lines. */
 const tag = /^[^\S\n\r\u2028\u2029]*<\/?[A-Za-z][A-Za-z0-9_-]*[\s>]/m;
-/** A heading of the same rank or above: what stands behind it would seem to be no part of the section. */
+/** A heading of the same or a higher level; text after it would not belong to the section. */
 const heading = /^#{1,2} |^(?:=+|-+)\s*$/m;

@@ -1,17 +1,17 @@
-/** A piece of a Markdown text. The pieces of a text, one after the other, are the text. */
+/** A piece of a Markdown text. All pieces joined are the text. */
 export interface MarkdownPiece {
   readonly kind: "heading" | "paragraph" | "blank";
-  /** With its line ends. */
+  /** Includes line ends. */
   readonly text: string;
-  /** Of a heading, from 1 to 6. */
+  /** The level of a heading, 1 to 6. */
   readonly level: number;
-  /** Of a heading: its words. */
+  /** The text of a heading. */
   readonly title: string;
 }
 
 /**
- * Cuts a text at its headings and empty lines. What stands between fences stays in one piece. Lines that only look like
- * Markdown do no harm: nothing is lost or changed.
+ * Splits a text at headings and empty lines. Fenced code stays in one piece. Misread Markdown does no harm, because no
+ * text is lost or changed.
  */
 export function markdownPieces(text: string): readonly MarkdownPiece[] {
   const pieces: MarkdownPiece[] = [];
@@ -51,7 +51,7 @@ export function markdownPieces(text: string): readonly MarkdownPiece[] {
 
 const fenceAt = /^ {0,3}(`{3,}|~{3,})/;
 const headingAt = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
-/** What a heading that is marked by the line below it may begin with: no item, no quote, no table. */
+/** A heading underlined by the next line must not begin like a list item, a quote or a table. */
 const plainStart = /^ {0,3}[\p{L}\p{N}_"'([]/u;
 
 function headingOf(
@@ -74,12 +74,12 @@ function closesFence(line: string, fence: string): boolean {
   return closing !== undefined && closing[0] === fence[0] && closing.length >= fence.length;
 }
 
-/** The lines of a text with their ends. */
+/** Returns the lines of a text with their line ends. */
 export function linesOf(text: string): string[] {
   return text.split(/(?<=\n)/).filter((line) => line !== "");
 }
 
-/** The text under a heading, with it, up to the next heading that is not below it. */
+/** Returns a heading and the text below it, up to the next heading of the same or a higher level. */
 export function sectionOf(pieces: readonly MarkdownPiece[], at: number): string {
   return pieces
     .slice(at, sectionEnd(pieces, at))
@@ -87,7 +87,7 @@ export function sectionOf(pieces: readonly MarkdownPiece[], at: number): string 
     .join("");
 }
 
-/** Where the section of the heading at this place ends. */
+/** Returns the end of the section that begins at this heading. */
 export function sectionEnd(pieces: readonly MarkdownPiece[], at: number): number {
   const level = pieces[at]?.level ?? 0;
   for (let next = at + 1; next < pieces.length; next += 1) {

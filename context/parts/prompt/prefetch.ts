@@ -16,7 +16,7 @@ export const maxPrefetchChars = 512 * 1024;
 interface Decision {
   readonly sourceHash: string;
   readonly section: string | undefined;
-  /** By the skill's name. */
+  /** By skill name. */
   readonly blocks: ReadonlyMap<string, string>;
 }
 

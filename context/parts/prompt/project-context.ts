@@ -1,29 +1,29 @@
-/** A context file as pi has read it. */
+/** A context file that pi has read. */
 export interface ContextFile {
   readonly path: string;
   readonly content: string;
 }
 
-/** pi's name for the section of the prompt that has the context files. */
+/** pi's name of the prompt section with the context files. */
 export const CONTEXT_FILES_SECTION = "project_context";
 
 const opening = "Project-specific instructions and guidelines:";
 const fileOpening = '<project_instructions path="';
 const fileClosing = "</project_instructions>";
 
-/** The section's text up to its first file: where it begins in a longer text. */
+/** The beginning of the section, up to its first file. */
 export const contextFilesStart = `<${CONTEXT_FILES_SECTION}>\n${opening}\n\n${fileOpening}`;
 export const contextFilesEnd = `\n</${CONTEXT_FILES_SECTION}>`;
 
-/** The section as pi writes it. */
+/** Renders the section as pi does. */
 export function renderContextFiles(files: readonly ContextFile[]): string {
   const written = files.map(({ path, content }) => `${fileOpening}${path}">\n${content}\n${fileClosing}`);
   return `<${CONTEXT_FILES_SECTION}>\n${[opening, ...written].join("\n\n")}${contextFilesEnd}`;
 }
 
 /**
- * The files of a section, the most distant first. `undefined`: pi would not write these files as this text. A file that
- * holds pi's own tags comes apart here, so that whoever asks must look whether the files are there.
+ * Parses the files of a section, most distant first. `undefined`: pi would not write these files as this text. A file
+ * with pi's own tags is split wrongly, so the caller must check that the files exist.
  */
 export function parseContextFiles(section: string): readonly ContextFile[] | undefined {
   const start = `<${CONTEXT_FILES_SECTION}>\n${opening}\n\n`;

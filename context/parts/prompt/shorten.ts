@@ -11,14 +11,14 @@ export interface SectionRule {
 export interface ShortenOptions {
   readonly rules: readonly SectionRule[];
   readonly dedupe: boolean;
-  /** Characters, each run of white space counted as one. */
+  /** Characters; a run of white space counts as one. */
   readonly minParagraphChars: number;
-  /** Of the whole section, with what pi writes around the files. */
+  /** Tokens of the whole section, including pi's text around the files. */
   readonly budgetTokens: number;
   readonly tokensOf: (text: string) => number;
 }
 
-/** What has become of the context files, and how much of each was done. */
+/** The shortened context files, with counts of each kind of change. */
 export interface Shortened {
   readonly text: string;
   readonly tokensBefore: number;
@@ -28,7 +28,7 @@ export interface Shortened {
   readonly cutSections: number;
 }
 
-/** The section `project_context` with fewer tokens. The files come with the most distant one first, as pi has them. */
+/** Shortens the section `project_context`. The most distant file comes first, as in pi. */
 export function shortenContextFiles(files: readonly ContextFile[], options: ShortenOptions): Shortened {
   const source = renderContextFiles(files);
   const tokensBefore = options.tokensOf(source);
@@ -48,11 +48,11 @@ export function shortenContextFiles(files: readonly ContextFile[], options: Shor
 interface Pieces {
   readonly path: string;
   readonly pieces: readonly MarkdownPiece[];
-  /** Sections that were left out. */
+  /** Number of omitted sections. */
   readonly left: number;
 }
 
-/** A rule that holds lets a section in, whatever the others say. */
+/** One rule that holds includes a section, regardless of other rules. */
 function withoutSections(path: string, pieces: readonly MarkdownPiece[], rules: readonly SectionRule[]): Pieces {
   const kept: MarkdownPiece[] = [];
   let left = 0;
@@ -70,7 +70,7 @@ function withoutSections(path: string, pieces: readonly MarkdownPiece[], rules: 
   return { path, pieces: kept, left };
 }
 
-/** Paragraphs that a nearer file has too become a line that names it. */
+/** Replaces paragraphs that a nearer file also has by a line that names that file. */
 function withoutRepeats(
   files: readonly Pieces[],
   { minParagraphChars, tokensOf }: ShortenOptions,
@@ -105,7 +105,7 @@ function keyOf({ kind, text }: MarkdownPiece, minChars: number): string | undefi
   return key.length < minChars ? undefined : key;
 }
 
-/** Where the paragraphs end that the same file has, with only empty lines between them. */
+/** Returns the end of consecutive paragraphs that the same nearer file has. */
 function runEnd(pieces: readonly MarkdownPiece[], owners: readonly (string | undefined)[], at: number): number {
   let end = at + 1;
   for (let next = end; next < pieces.length; next += 1) {
@@ -115,7 +115,7 @@ function runEnd(pieces: readonly MarkdownPiece[], owners: readonly (string | und
   return end;
 }
 
-/** The line in place of a text that a nearer file has. `undefined`: the text is as short. */
+/** Returns the line that replaces a repeated text. `undefined`: the text is not longer. */
 function pointerFor(text: string, owner: string, tokensOf: (text: string) => number): string | undefined {
   const lineEnd = /\r?\n$/.exec(text)?.[0] ?? "";
   const lines = [`[Same text as below, in ${owner}.]`, "[Same text below.]"];
@@ -127,7 +127,7 @@ interface Section {
   readonly text: string;
 }
 
-/** Leaves sections out, from the end of the most distant file on, until the rest keeps to the budget. */
+/** Omits sections, starting at the end of the most distant file, until the rest fits the budget. */
 function withinBudget(
   files: readonly Pieces[],
   { budgetTokens, tokensOf }: ShortenOptions,
@@ -157,7 +157,7 @@ function withinBudget(
   return best;
 }
 
-/** Each heading begins one, and what stands before the first is one. */
+/** Splits at headings; the text before the first heading is a section too. */
 function sectionsOf(pieces: readonly MarkdownPiece[]): readonly Section[] {
   const sections: Section[] = [];
   for (const { kind, text, title } of pieces) {

@@ -2,12 +2,12 @@ import { readFileSync, statSync } from "node:fs";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { type SkillText, skillText } from "./skill-text.ts";
 
-/** Bytes of a skill's file that are read: what is longer is left to pi. */
+/** Maximum bytes of a skill file; pi handles longer ones. */
 export const maxSkillBytes = 4 * 1024 * 1024;
 
 const prefix = "skill:";
 
-/** The session's skills, which come and go with pi's resources: each is read when it is asked for. */
+/** The session's skills, read on request because pi's resources can change. */
 export class SkillFiles {
   readonly #pi: Pick<ExtensionAPI, "getCommands">;
 
@@ -19,7 +19,7 @@ export class SkillFiles {
     return this.#commands().map(({ name }) => name.slice(prefix.length));
   }
 
-  /** `undefined`: there is no such skill, or its file cannot be read. */
+  /** `undefined`: the skill is unknown, or its file is unreadable. */
   read(name: string): SkillText | undefined {
     const found = this.#commands().find((command) => command.name === prefix + name);
     if (found === undefined) return undefined;

@@ -1,14 +1,14 @@
 import { dirname } from "node:path";
 import { linesOf, markdownPieces, sectionOf } from "./markdown.ts";
 
-/** A skill with its text, as it is now. */
+/** A skill with its current text. */
 export interface SkillText {
   readonly name: string;
   readonly description: string;
   readonly path: string;
   /** The file without its front matter. */
   readonly body: string;
-  /** What pi puts into the message for `/skill:name`. */
+  /** The text that pi inserts for `/skill:name`. */
   readonly block: string;
 }
 
@@ -17,9 +17,9 @@ export type TokensOf = (text: string) => number;
 /** The maximum result of one `get_skill_detail` call, in UTF-16 units. */
 export const maxDetailChars = 50 * 1024;
 
-/** A use that only points to an earlier one costs less than this. */
+/** Maximum tokens of a pointer to an earlier use. */
 const maxPointerTokens = 60;
-/** The same where the estimates of a model say little yet: names of random letters take a token for two of them. */
+/** The same before the estimates of a model are reliable: random letters take one token for two. */
 const maxPointerChars = 160;
 const maxShownName = 64;
 
@@ -30,7 +30,7 @@ export function skillText(name: string, description: string, path: string, conte
 
 const blockEnd = "\n</skill>";
 
-/** A skill's text in the way in which pi sets it off. */
+/** Returns a skill's text in pi's markup. */
 function blockOf({ name, path }: Pick<SkillText, "name" | "path">, text: string): string {
   return `<skill name="${name}" location="${path}">\n${text}${blockEnd}`;
 }
@@ -39,19 +39,19 @@ function references(path: string): string {
   return `References are relative to ${dirname(path)}.`;
 }
 
-/** Without the front matter, as pi cuts it off. */
+/** Removes the front matter as pi does. */
 export function bodyOf(content: string): string {
   const text = content.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n");
   const end = text.startsWith("---") ? text.indexOf("\n---", 3) : -1;
   return (end < 0 ? text : text.slice(end + 4)).trim();
 }
 
-/** Whether a user's message begins with this block, as pi or a person has put it there. */
+/** Whether a user's message begins with this block. */
 export function beginsWithBlock(text: string, block: string): boolean {
   return text.startsWith(block) && (text.length === block.length || text.startsWith("\n\n", block.length));
 }
 
-/** Says that the skill's text is there already. */
+/** Returns a pointer to the skill's text in the context. */
 export function pointerTo(skill: SkillText, where: "message" | "prompt", tokensOf: TokensOf): string {
   const text = pointerTexts[where];
   const pointer = blockOf(skill, text);
@@ -59,7 +59,7 @@ export function pointerTo(skill: SkillText, where: "message" | "prompt", tokensO
   return isShort ? pointer : lineOf(skill, text);
 }
 
-/** For little room. */
+/** Used if few tokens are left. */
 function lineOf({ name }: SkillText, text: string): string {
   return `[Skill "${cutTo(name, maxShownName)}": ${text}]`;
 }
@@ -72,11 +72,11 @@ const pointerTexts = {
 export interface DigestOptions {
   readonly tokens: number;
   readonly tokensOf: TokensOf;
-  /** The tool that gives the text, if the session has it. */
+  /** The tool that returns the text, if the session has it. */
   readonly tool: string | undefined;
 }
 
-/** What the skill is about, and how to get at its text: as much of it as the tokens allow. */
+/** Returns a digest of the skill and how to get its text, within a number of tokens. */
 export function digestOf(skill: SkillText, { tokens, tokensOf, tool }: DigestOptions): string {
   const call = tool === undefined ? "read the file" : `call ${tool} (whole, or one section by its heading)`;
   const note = `${digestStart} Before you act on it, ${call}.`;
@@ -119,15 +119,15 @@ const digestStart = "This is a digest.";
 const blockAt = /^<skill name="(?<name>[^"\n]+)" location="[^\n]*">\n(?<rest>[^\n]*)/;
 const lineAt = /^\[Skill "(?<name>[^"\n]+)": (?<rest>[^\n]*)\](?:\n|$)/;
 
-/** Something less than a skill's text at the beginning of a message. */
+/** A pointer or digest at the beginning of a message. */
 export interface ShortUse {
   readonly name: string;
   readonly kind: "pointer" | "digest";
-  /** Where it ends in the message. */
+  /** Its end in the message. */
   readonly end: number;
 }
 
-/** `undefined`: the message begins with something else, or with a skill's whole text. */
+/** `undefined`: the message begins with neither a pointer nor a digest. */
 export function shortUseOf(text: string): ShortUse | undefined {
   const block = blockAt.exec(text);
   const { name, rest = "" } = (block ?? lineAt.exec(text))?.groups ?? {};
@@ -138,7 +138,7 @@ export function shortUseOf(text: string): ShortUse | undefined {
   return Object.values(pointerTexts).includes(rest as never) ? { name, kind: "pointer", end } : undefined;
 }
 
-/** The greatest number up to `most` for which it fits: what fits less fits too. */
+/** Binary search for the greatest number up to `most` that fits. */
 function longest(most: number, fits: (count: number) => boolean): number {
   let low = 0;
   let high = most;
@@ -150,7 +150,7 @@ function longest(most: number, fits: (count: number) => boolean): number {
   return low;
 }
 
-/** Never between the two halves of a character. */
+/** Never splits a surrogate pair. */
 function cutTo(text: string, length: number): string {
   if (length >= text.length) return text;
   const last = text.charCodeAt(length - 1);
@@ -161,7 +161,7 @@ function trimEnd(line: string): string {
   return line.trimEnd();
 }
 
-/** The text of a skill, or of one of its sections. Throws with the headings that there are. */
+/** Returns the text of a skill or of one section. Throws an error that lists the headings. */
 export function detailOf(skill: SkillText, section: string | undefined): string {
   if (section === undefined) return withinLimit(skill, `${references(skill.path)}\n\n${skill.body}`);
   const pieces = markdownPieces(skill.body);

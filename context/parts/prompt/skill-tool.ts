@@ -15,13 +15,13 @@ const parameters = {
   additionalProperties: false,
 };
 
-/** The tool that gives what a digest leaves out. */
+/** The tool that returns the text that a digest omits. */
 export function skillTool(files: SkillFiles): Tool {
   return {
     name: SKILL_TOOL,
     label: "Skill",
     description: "Gives the text of a skill of which only a digest was shown, whole or one section of it.",
-    // pi takes any JSON schema; its type is that of one library.
+    // pi accepts any JSON schema, but its type is that of one library.
     parameters: parameters as unknown as Tool["parameters"],
     execute: (_callId, params) => {
       const { name, section } = params as { readonly name: string; readonly section?: string };

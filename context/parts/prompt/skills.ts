@@ -47,7 +47,7 @@ export class Skills {
   input({ text, source }: InputEvent, ctx: ExtensionContext): InputEventResult | undefined {
     const { files } = this.#options;
     const skills = this.#options.config();
-    // pi does not look for commands in what extensions write.
+    // pi does not interpret commands in messages of extensions.
     if (!skills.enabled || source === "extension") return undefined;
     const command = commandOf(text);
     if (command === undefined) return undefined;
@@ -109,7 +109,7 @@ export class Skills {
   }
 }
 
-/** The text of a user's message, as pi puts it before the images. */
+/** The text of a user's message; pi puts it before the images. */
 function userText(message: AgentMessage): string {
   if (message.role !== "user") return "";
   if (typeof message.content === "string") return message.content;

@@ -1,24 +1,24 @@
-/** What the prompt's wrappers take, and what stands in them. Tokens. */
+/** Tokens of the prompt's wrappers and of their content. */
 export interface WrapperReport {
-  /** By the wrapper's name. `none`: what stands in no wrapper. */
+  /** By wrapper name. `none`: text outside all wrappers. */
   readonly wrappers: ReadonlyMap<
     string,
     { readonly count: number; readonly wrapper: number; readonly content: number }
   >;
-  /** The estimate of the whole prompt, which is the sum of all these. */
+  /** The estimate of the whole prompt; the sum of all others. */
   readonly total: number;
 }
 
 const unwrapped = "none";
-/** A tag that a line consists of, with or without what it wraps. */
+/** A line that consists of a tag, with or without content. */
 const tags = /^[ \t]*<(\/?)([A-Za-z][A-Za-z0-9_-]*)((?:\s[^<>]*)?)>|<(\/)([A-Za-z][A-Za-z0-9_-]*)>[ \t]*$/gm;
 const closing = /<\/([A-Za-z][A-Za-z0-9_-]*)>/g;
-/** Wrappers that are told apart. */
+/** Maximum number of distinct wrappers. */
 const maxNames = 32;
 
 /**
- * Counts the prompt piece by piece, each as its share of the estimate of the whole: so the pieces come to that, though an
- * estimator counts a text as less than the sum of its parts. It reads the prompt a few times, whatever stands in it.
+ * Scales the estimate of each piece so that all pieces sum up to the estimate of the whole, because an estimator counts
+ * a text as less than its parts. Reads the prompt a fixed number of times.
  */
 export function wrapperReport(prompt: string, estimate: (text: string) => number): WrapperReport {
   const wrappers = new Map<string, { count: number; wrapper: number; content: number }>();

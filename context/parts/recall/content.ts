@@ -9,7 +9,7 @@ export interface Recalled {
 
 export type ImageBlock = Extract<AgentToolResult<unknown>["content"][number], { type: "image" }>;
 
-/** The text and the images of an entry as it was written. `undefined`: it has none that the model has seen. */
+/** Returns the original text and images of an entry. `undefined`: the model has seen none. */
 export function contentOf(entry: SessionEntry | undefined): Recalled | undefined {
   if (entry?.type === "custom_message") return fromBlocks(entry.content);
   if (entry?.type !== "message") return undefined;
@@ -19,7 +19,7 @@ export function contentOf(entry: SessionEntry | undefined): Recalled | undefined
   return undefined;
 }
 
-/** A content's texts, joined by line breaks as services get them, and its images. */
+/** Returns the texts of a content, joined by line breaks as for services, and its images. */
 export function fromBlocks(content: unknown): Recalled {
   if (typeof content === "string") return { text: content, images: [] };
   const blocks: readonly unknown[] = Array.isArray(content) ? content : [];

@@ -3,14 +3,14 @@ import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { fromBlocks } from "./content.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;
-/** Arguments of calls are no deeper. */
+/** Maximum depth of arguments. */
 const maxDepth = 64;
 
 type Edit = Extract<SessionEntry, { type: "context_edit" }>;
 
 /**
- * The newest edit of an entry on the branch, unless it is a placeholder with this id. Such an edit by another extension
- * is respected, because it can hide a secret.
+ * Returns the newest edit of an entry on the branch, unless it is a placeholder with this id. Such an edit by another
+ * extension is respected, because it can hide a secret.
  */
 export function othersEdit(entryId: string, recallId: string, session: Session): Edit | undefined {
   const seen = new Set<string>();
@@ -35,7 +35,7 @@ function isOurs({ targetId, replacement }: Edit, recallId: string, session: Sess
   return message.role === "toolResult" && isCutOf(text, fromBlocks(message.content).text, `; recall ${recallId} …]`);
 }
 
-/** Whether a text is the beginning and end of another around a mark, so that nothing else was removed. */
+/** Whether a text is the beginning and the end of another one around a mark. */
 function isCutOf(text: string, whole: string, mark: string): boolean {
   const end = text.indexOf(mark) + mark.length;
   const start = text.lastIndexOf("[… ", end - mark.length);
@@ -44,7 +44,7 @@ function isCutOf(text: string, whole: string, mark: string): boolean {
   return whole.startsWith(head) && whole.endsWith(text.slice(end).replace(/^\n/u, ""));
 }
 
-/** Whether a value is another one but for texts that marks stand for. */
+/** Whether a value equals another one except for texts that marks replace. */
 function areMarked(value: unknown, whole: unknown, mark: string, depth = 0): boolean {
   if (typeof value === "string") return value === whole || (value.startsWith("[") && value.endsWith(mark));
   if (typeof value !== "object" || value === null) return value === whole;

@@ -1,18 +1,18 @@
-/** A piece of a text, exactly as it stands there. Pages that follow each other are the whole text. */
+/** An exact piece of a text. All pages joined are the text. */
 export interface Page {
   readonly text: string;
-  /** Lines, from 1. A line of more than {@link longestLine} characters counts as several. */
+  /** Line numbers from 1. A line longer than {@link longestLine} counts as several. */
   readonly first: number;
   readonly last: number;
   readonly total: number;
 }
 
-/** UTF-16 units of a line: a call has room for any line, since a unit is at most three bytes of UTF-8. */
+/** UTF-16 units of a line. Each unit takes at most three bytes of UTF-8, so any line fits into a call. */
 export const longestLine = 10_000;
 
 /**
- * The lines from `offset` on, at most `limit` of them and of `maxBytes` in UTF-8, but one at least. `undefined`: the text
- * has not so many lines. A text without any character has one.
+ * Returns lines from `offset` on: at most `limit` lines and `maxBytes` bytes of UTF-8, but at least one line.
+ * `undefined`: the text has fewer lines. An empty text has one line.
  */
 export function pageOf(text: string, offset: number, limit: number, maxBytes: number): Page | undefined {
   let line = 0;
@@ -38,7 +38,7 @@ export function pageOf(text: string, offset: number, limit: number, maxBytes: nu
   return start < 0 ? undefined : { text: text.slice(start, end), first: offset, last, total: line };
 }
 
-/** How many lines a text has. */
+/** Counts the lines of a text. */
 export function countLines(text: string): number {
   let lines = 0;
   let at = 0;
@@ -49,7 +49,7 @@ export function countLines(text: string): number {
   return lines;
 }
 
-/** Behind the line break that ends the line, or where a line that is too long is broken. */
+/** Returns the position after the line's break, or where a long line is split. */
 function endOfLine(text: string, at: number): number {
   const lineBreak = text.indexOf("\n", at);
   const end = lineBreak < 0 ? text.length : lineBreak + 1;

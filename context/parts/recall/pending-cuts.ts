@@ -5,7 +5,7 @@ export interface PendingCut {
   readonly sessionId: string;
   readonly toolCallId: string;
   readonly record: RecallRecord;
-  /** The stored result, whose details do not have the record: another extension has given it details of its own. */
+  /** The stored result. Its details lack the record, because another extension replaced them. */
   readonly resultId?: string;
 }
 
@@ -19,9 +19,9 @@ export function keptCuts({ kept }: Pick<Memory, "kept">): PendingCuts {
   return cuts.value;
 }
 
-/** Cuts of a session between two boundaries. Of more, the oldest are known by their results' details alone. */
+/** Maximum pending cuts. Older ones are known only by the details of their results. */
 const maxPending = 256;
-/** Marks that name a number this far behind all others are not ours: none is lost for them. */
+/** Largest gap between numbers. Marks beyond it were not written by this extension. */
 const longestStep = 1_000;
 const anyMark = /\[… [^[\]\n]{1,120}; recall r(\d{3,9}) …\]/gu;
 
@@ -34,13 +34,13 @@ export function keepPending(cuts: PendingCuts, cut: PendingCut): void {
   }
 }
 
-/** The numbers that the marks in a text name. */
+/** Returns the numbers in the marks of a text. */
 export function numbersIn(text: string): number[] {
   if (!text.includes("; recall r")) return [];
   return [...text.matchAll(anyMark)].map(([, digits]) => Number(digits));
 }
 
-/** The highest number that a text is believed to name, if it is behind all others. */
+/** Returns the highest plausible number of a text, at least the given one. */
 export function highestNamed(numbers: readonly number[], highest: number): number {
   return numbers.reduce((most, number) => (number > most && number <= highest + longestStep ? number : most), highest);
 }

@@ -4,7 +4,7 @@ import { countLines } from "./pages.ts";
 /** The placeholder of a removed output. */
 export interface Placeholder {
   readonly tool: string;
-  /** The call's arguments. Absent: the call is not there. */
+  /** The call's arguments. Absent: the call is unknown. */
   readonly args?: unknown;
   readonly text: string;
   readonly images: number;
@@ -16,7 +16,7 @@ export interface Placeholder {
 
 const maxDigest = 80;
 
-/** For example `[read src/a.ts: 14.0 KB, 320 lines, ok; masked; recall r012]`. It speaks of nothing but what there is. */
+/** Returns for example `[read src/a.ts: 14.0 KB, 320 lines, ok; masked; recall r012]`. Absent facts are omitted. */
 export function placeholderOf({ tool, args, text, images, isError, why, recallId }: Placeholder): string {
   const digest = digestOf(args);
   const facts = [
@@ -29,7 +29,7 @@ export function placeholderOf({ tool, args, text, images, isError, why, recallId
 
 const tellingArguments = ["path", "file_path", "command", "pattern", "query", "url", "id", "name"];
 
-/** What a call was about, in a few words on one line. */
+/** Summarizes a call's arguments on one line. */
 export function digestOf(args: unknown): string {
   if (!isObject(args)) return "";
   const telling = tellingArguments.map((name) => args[name]).find((value) => typeof value === "string" && value !== "");

@@ -1,49 +1,49 @@
 import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
 
-/** `customType` of the entries, and the key in a tool result's `details`, that say what has left the context. */
+/** `customType` of the entries, and key in a tool result's `details`, that record removed content. */
 export const RECALL_MARK = "pi-rpcd.recall";
 
-/** Where a text is that has left the context: in an entry of the session's file, or in a file of the spill directory. */
+/** The place of a removed text: an entry of the session's file, or a file of the spill directory. */
 export type RecallPlace =
   | { readonly kind: "entry"; readonly entryId: string }
   | {
       readonly kind: "spill";
       readonly sha256: string;
       readonly bytes: number;
-      /** The result that was cut. Absent: the record stands in its details. */
+      /** The result that was cut. Absent: its details have the record. */
       readonly resultId?: string;
     };
 
-/** One output that has left the context, wholly or in part, under the number by which the model gets it back. */
+/** A removed or shortened output, with the number by which the model recalls it. */
 export interface RecallRecord {
-  /** Counted over the whole file, from 1. It is written `r001`. */
+  /** Counted over the whole file, from 1. Written as `r001`. */
   readonly number: number;
-  /** Which part took it out: `masking`, `toolResults`, or a strategy of pruning. */
+  /** The part that removed it: `masking`, `toolResults`, or a strategy of pruning. */
   readonly part: string;
   readonly tool: string;
-  /** Estimated tokens that went. */
+  /** Estimated removed tokens. */
   readonly tokens: number;
   readonly place: RecallPlace;
 }
 
-/** What the change has cost, in the custom entry of a batch. */
+/** The cost of a change, in the custom entry of a batch. */
 export interface BatchCost {
   readonly tokens: number;
   readonly usd: number;
 }
 
-/** What an entry says of outputs that have left the context. */
+/** The removed outputs that an entry records. */
 export interface Recorded {
   readonly records: readonly RecallRecord[];
-  /** Absent: it tells of results that were cut before they were stored. */
+  /** Absent: the outputs were cut before they were stored. */
   readonly batch?: { readonly part: string; readonly cost: BatchCost };
 }
 
-/** Why a part takes nothing out any more. */
+/** Why a part removes nothing more. */
 export const noNumberLeft = "The session's file leaves no number by which an output could be recalled.";
 
 const maxNumber = 999_999_999;
-/** A batch has at most as many as a session has outputs. */
+/** Maximum records of a batch. */
 const maxRecords = 100_000;
 /** Tokens or dollars. A larger hand-edited value could overflow sums. */
 const maxAmount = 1_000_000_000;
@@ -65,12 +65,12 @@ export function recordData(part: string, records: readonly RecallRecord[], cost:
   return { v: 1, part, records: records.map(written), cost };
 }
 
-/** The data of the custom entry that tells of results whose `details` do not: another extension has replaced them. */
+/** The data of the custom entry for results whose `details` were replaced by another extension. */
 export function cutData(part: string, records: readonly RecallRecord[]): object {
   return { v: 1, part, records: records.map(written) };
 }
 
-/** What a tool result's `details` say of its own cut, under {@link RECALL_MARK}. */
+/** The record of a cut in a tool result's `details`, under {@link RECALL_MARK}. */
 export function recordMark(record: RecallRecord): object {
   return { v: 1, ...written(record) };
 }
@@ -83,7 +83,7 @@ export function recordedIn(entry: SessionEntry): Recorded | undefined {
   if (!isObject(details) || !Object.hasOwn(details, RECALL_MARK)) return undefined;
   const mark = details[RECALL_MARK];
   const record = isObject(mark) && mark["v"] === 1 ? recordOf(mark) : undefined;
-  // The details of a result are the tool's. Ours name the file of the text, and nothing else can be had by them.
+  // The details of a result belong to the tool. Ours only name a spilled text, so a forged one reveals nothing else.
   return record?.place.kind === "spill" ? { records: [record] } : undefined;
 }
 

@@ -4,32 +4,32 @@ import { fromBlocks } from "./content.ts";
 import { highestNamed, numbersIn, type PendingCuts } from "./pending-cuts.ts";
 import { type BatchCost, type RecallPlace, type RecallRecord, recordedIn } from "./record.ts";
 
-/** What is read of pi's session. */
+/** The members of pi's session that are read. */
 export type RecallSession = Pick<
   ExtensionContext["sessionManager"],
   "getSessionId" | "getEntries" | "getEntry" | "getLeafEntry"
 >;
 
-/** A record, and the entry that has it; of a result that was cut, the result. */
+/** A record with the entry that has it, or with the cut result. */
 export interface HeldRecord extends RecallRecord {
   readonly heldBy: string;
 }
 
-/** A batch of edits, as its custom entry tells of it. */
+/** A batch of edits, by its custom entry. */
 export interface HeldBatch {
   readonly part: string;
   readonly cost: BatchCost;
   readonly heldBy: string;
 }
 
-/** The last number there can be: behind it nothing leaves the context any more. */
+/** The last number; after it nothing more can be removed. */
 const lastNumber = 999_999_999;
 /** Numbers are assigned in sequence. A larger gap was not written by this extension; the number is ignored. */
 const longestStep = 100_000;
 
 /**
- * What has left the context of the session, over all branches of its file: a fold over the entries, which only grow. An
- * entry that a hand has added cannot take a number from an earlier one.
+ * The removed content of the session, over all branches of its file: a fold over the entries, which only grow. An entry
+ * that was added by hand cannot take a number from an earlier one.
  */
 export class RecallRegistry {
   #session = "";
@@ -43,7 +43,7 @@ export class RecallRegistry {
   readonly #batches: HeldBatch[] = [];
   readonly #pending: PendingCuts;
 
-  /** `pending`: cuts that no entry may ever tell of, since another extension can replace a result's details. */
+  /** `pending`: cuts that may never be recorded, because another extension can replace a result's details. */
   constructor(pending: PendingCuts = new Map()) {
     this.#pending = pending;
   }
@@ -54,15 +54,15 @@ export class RecallRegistry {
   }
 
   /**
-   * The records of an entry's output, the oldest first: of the entry that was edited, or of the result that was cut. All
-   * have its first number, which gives the original.
+   * Returns the records of an edited entry or a cut result, oldest first. All have its first number, which returns the
+   * original.
    */
   ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
     this.#follow(session);
     return this.#byEntry.get(entryId) ?? this.#unrecorded().filter(({ heldBy }) => heldBy === entryId);
   }
 
-  /** Of results that were stored without the record of their cut. Each stays until an entry tells of it. */
+  /** Records of results that were stored without them. Each stays until an entry records it. */
   unrecorded(session: RecallSession): readonly HeldRecord[] {
     this.#follow(session);
     return this.#unrecorded();
@@ -78,7 +78,7 @@ export class RecallRegistry {
     return this.#batches;
   }
 
-  /** A number that nothing of this file has, and that no other call will get. `undefined`: there is none left. */
+  /** Reserves a number that is unused in this file. `undefined`: none is left. */
   reserve(session: RecallSession): number | undefined {
     this.#follow(session);
     do this.#highest += 1;
@@ -86,7 +86,7 @@ export class RecallRegistry {
     return this.#highest <= lastNumber ? this.#highest : undefined;
   }
 
-  /** Bytes of the spilled texts that the session's file names, and of those that it is about to name. */
+  /** Bytes of the spilled texts that the session's file names now or with the next result. */
   spilledBytes(session: RecallSession): number {
     this.#follow(session);
     let sum = 0;
@@ -98,7 +98,7 @@ export class RecallRegistry {
     return this.#spilled.has(sha256);
   }
 
-  /** A result that names this text is about to be written. */
+  /** Call before a result that names this text is written. */
   spilled(sha256: string, bytes: number): void {
     this.#spilled.set(sha256, bytes);
   }

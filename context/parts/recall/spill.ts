@@ -31,7 +31,7 @@ export function sumOf(bytes: Uint8Array): Spilled {
 }
 
 /**
- * Puts a text into the directory, under its sum, 0600, whole or not at all. One that is there already is used again; it
+ * Writes a text to the directory, named by its hash, with mode 0600, atomically. An existing file is used again and
  * gets a new modification time for the cleanup. Throws file system errors.
  */
 export function spill(directory: string, bytes: Uint8Array, { sha256 }: Spilled): void {
@@ -48,11 +48,11 @@ export function spill(directory: string, bytes: Uint8Array, { sha256 }: Spilled)
   }
 }
 
-/** The text of this sum. `undefined`: it is not there, or is not what it was. */
+/** Reads the text with this hash. `undefined`: it is missing or was changed. */
 export async function readSpilled(directory: string, { sha256, bytes }: Spilled): Promise<string | undefined> {
   try {
     const path = join(directory, sha256);
-    // What is longer is not read.
+    // A longer file was changed.
     if (statSync(path).size !== bytes) return undefined;
     const content = await readFile(path);
     return sumOf(content).sha256 === sha256 ? content.toString("utf8") : undefined;
@@ -62,8 +62,8 @@ export async function readSpilled(directory: string, { sha256, bytes }: Spilled)
 }
 
 /**
- * The whole output of a command, in the log that pi's tool has named. Only a log of pi's own is read, by its name and
- * place: what a command prints can name any file. `undefined`: there is none, or it is too large.
+ * Reads the whole output of a command from the log that pi's tool has named. Accepts only logs with pi's own name and
+ * place, because a command can print the name of any file. `undefined`: there is no log, or it is too large.
  */
 export function readLog(path: string): Buffer | undefined {
   if (dirname(path) !== tmpdir() || !/^pi-[\w-]{1,64}\.log$/u.test(path.slice(tmpdir().length + 1))) return undefined;
@@ -80,7 +80,7 @@ export function readLog(path: string): Buffer | undefined {
   }
 }
 
-/** A file of this size need not have these bytes: a machine that lost power can have left zeros. */
+/** The size alone proves nothing: a power loss can leave zeros. */
 function isThere(path: string, { sha256, bytes }: Spilled): boolean {
   try {
     if (statSync(path).size !== bytes || sumOf(readFileSync(path)).sha256 !== sha256) return false;
@@ -92,7 +92,7 @@ function isThere(path: string, { sha256, bytes }: Spilled): boolean {
   }
 }
 
-/** The directory alone: the daemon has made what it lies in. */
+/** Not recursive, because the daemon has made the parent. */
 function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory, { mode: 0o700 });

@@ -6,7 +6,7 @@ import type { Recalled } from "./content.ts";
 import { pageOf } from "./pages.ts";
 import { numberOf, recallIdOf } from "./record.ts";
 
-/** `undefined`: it is not available here. */
+/** `undefined`: the id is unknown here. */
 export type Recaller = (id: string, ctx: ExtensionContext) => Promise<Recalled | undefined>;
 
 const defaultLimit = 2_000;
@@ -23,7 +23,7 @@ const parameters = {
   required: ["id"],
 } as unknown as TSchema;
 
-/** The tool by which the model gets back what has left its context. */
+/** The tool with which the model recalls removed content. */
 export function recallTool(recaller: Recaller): ToolDefinition {
   return {
     name: RECALL_TOOL,

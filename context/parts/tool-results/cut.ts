@@ -1,9 +1,9 @@
 import { borders, type Kept } from "./json-borders.ts";
 
-/** A text that is longer than it may be. */
+/** A text that exceeds its limit. */
 export interface CutSource {
   readonly text: string;
-  /** The whole of it, where `text` is only the end: the log of a command. */
+  /** The whole text if `text` is only its end: the log of a command. */
   readonly whole?: string;
 }
 
@@ -11,9 +11,9 @@ export interface CutSource {
 export const longestMark = 160;
 
 /**
- * The beginning and the end of a text, with a mark between them that names the original's size and the id by which it is had.
- * At most `head` + `tail` + {@link longestMark} units. It is cut at the ends of lines, and JSON between its elements, where
- * that leaves at least half; else between two characters. `undefined`: the result would not be shorter.
+ * Returns the beginning and the end of a text, with a mark between them that names the original's size and id, in at
+ * most `head` + `tail` + {@link longestMark} units. Cuts at line ends, and JSON between elements, if at least half of
+ * the length remains; otherwise between two characters. `undefined`: the result would not be shorter.
  */
 export function cutText({ text, whole = text }: CutSource, kept: Kept, recallId: string): string | undefined {
   const json = whole === text ? borders(text, kept) : undefined;

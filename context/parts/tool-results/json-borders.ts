@@ -1,21 +1,21 @@
-/** How much of a text stays. UTF-16 units. */
+/** Lengths to keep of a text. UTF-16 units. */
 export interface Kept {
   readonly head: number;
   readonly tail: number;
 }
 
-/** Where JSON is cut: between two elements of the same depth. */
+/** The borders of a cut in JSON, between elements of the same depth. */
 export interface JsonCut {
   /** After the comma of the last element of the head. */
   readonly headEnd: number;
   /** After the comma before the first element of the tail. */
   readonly tailStart: number;
   readonly leftOut: number;
-  /** At this depth. */
+  /** The depth of the elements. */
   readonly elements: number;
 }
 
-/** A larger text is cut as text: reading it costs more than its borders are worth. */
+/** Larger texts are cut as text, because parsing would cost too much. */
 const maxChars = 512 * 1_024;
 const maxDepth = 4;
 
@@ -30,15 +30,15 @@ export function borders(text: string, kept: Kept): JsonCut | undefined {
   return undefined;
 }
 
-/** What there is at a depth, over all lists and objects of this depth. */
+/** Elements of all lists and objects at one depth. */
 interface Depth {
-  /** Where the commas between elements stand. */
+  /** Positions of the commas between elements. */
   readonly commas: number[];
-  /** Behind which character each element begins: a comma or a bracket. */
+  /** Position of the comma or bracket before each element. */
   readonly starts: number[];
 }
 
-/** Half of what may stay has to be there, or the cut goes deeper. */
+/** At least half of the kept length must be used; otherwise the cut goes deeper. */
 function at({ commas, starts }: Depth, length: number, { head, tail }: Kept): JsonCut | undefined {
   const headEnd = head === 0 ? 0 : (commas.findLast((comma) => comma < head) ?? -1) + 1;
   const tailStart = tail === 0 ? length : (commas.find((comma) => comma + 1 >= length - tail) ?? length) + 1;
@@ -47,7 +47,7 @@ function at({ commas, starts }: Depth, length: number, { head, tail }: Kept): Js
   return { headEnd, tailStart, leftOut, elements: starts.length };
 }
 
-/** The outermost depth first. The text is JSON. */
+/** Outermost depth first. The text must be valid JSON. */
 function elementsByDepth(text: string): Depth[] {
   const found = Array.from({ length: maxDepth }, (): Depth => ({ commas: [], starts: [] }));
   let depth = 0;
@@ -66,7 +66,7 @@ function elementsByDepth(text: string): Depth[] {
   return found;
 }
 
-/** Whether what begins here is a list or an object without elements. */
+/** Whether an empty list or object begins here. */
 function isEmptyAt(text: string, from: number): boolean {
   let index = from;
   while (index < from + 64 && isSpace(text.charCodeAt(index))) index += 1;

@@ -2,19 +2,19 @@ import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-a
 import { isObject } from "../../../extension/pi-types.ts";
 import { allTools, isKept, isOurs } from "./catalogue.ts";
 
-/** A `custom` entry: that the three tools are on, and which others were taken from the active ones for them. */
+/** `customType` of the entry that records whether the three tools are on and which tools were deactivated. */
 export const TOOLS_ENTRY = "pi-rpcd.tools";
 const maxNames = 5_000;
 
 type Tools = Pick<ExtensionAPI, "getAllTools" | "getActiveTools" | "setActiveTools">;
 
-/** What became of tools in an earlier life. */
+/** The recorded state of tools. */
 export interface StoredTools {
   readonly taken: readonly string[];
   readonly given: readonly string[];
 }
 
-/** By the session's file. `undefined`: the three were not on, or nothing can be read. */
+/** Reads the state from the session's file. `undefined`: the three tools were not on, or the entry is invalid. */
 export function storedTools({ sessionManager }: Pick<ExtensionContext, "sessionManager">): StoredTools | undefined {
   let stored: StoredTools | undefined;
   for (const entry of sessionManager.getEntries()) {
@@ -33,11 +33,11 @@ function namesIn(list: unknown): readonly string[] {
 }
 
 /**
- * The active set of a pi that cannot hide tools in another way. Tools are taken from it once. Those that pi adds to it
- * because they are registered later follow them; those that somebody activates stay.
+ * The active set of a pi that cannot hide tools otherwise. Tools are deactivated once. Tools that are registered later
+ * are deactivated too; tools that others activate stay active.
  *
- * Who switches tools off sees only those that are active, and cannot name one that was taken. So while a tool that was left
- * active is missing, those that were taken count as switched off, too.
+ * Whoever switches tools off sees only active ones and cannot name a deactivated one. So while a tool that was left
+ * active is missing, the deactivated tools count as switched off too.
  */
 export class ActiveSet {
   readonly #pi: Tools;
@@ -45,12 +45,12 @@ export class ActiveSet {
   readonly #taken = new Set<string>();
   /** Other tools that stay active because the model or another extension activated them. */
   readonly #given = new Set<string>();
-  /** What was taken, while somebody else has switched tools off. */
+  /** The deactivated tools while another extension or the user has switched tools off. */
   readonly #withheld = new Set<string>();
   #known: ReadonlySet<string> = new Set();
-  /** The active tools as they were seen last. */
+  /** The last seen active tools. */
   #left: readonly string[] = [];
-  /** Those of them that somebody has switched off since. */
+  /** Tools of that set that were switched off by others. */
   readonly #dropped = new Set<string>();
 
   constructor(pi: Tools, keep: () => readonly string[]) {
@@ -58,19 +58,19 @@ export class ActiveSet {
     this.#keep = keep;
   }
 
-  /** What may be activated. The same set for as long as this one lives. */
+  /** Tools that may be activated. Always the same set object. */
   get taken(): ReadonlySet<string> {
     this.#look();
     return this.#taken;
   }
 
-  /** Whether somebody else has switched tools off. */
+  /** Whether another extension or the user has switched tools off. */
   get isRestricted(): boolean {
     this.#look();
     return this.#dropped.size > 0;
   }
 
-  /** What a later life must know. */
+  /** The state to record for a later pi. */
   get stored(): StoredTools {
     return {
       taken: [...this.#taken, ...this.#withheld].slice(0, maxNames),
@@ -78,7 +78,7 @@ export class ActiveSet {
     };
   }
 
-  /** Takes all tools but the kept ones. What is active beside those that an earlier life has taken was asked for. */
+  /** Deactivates all tools except the kept ones. Other active tools of a recorded session were activated on purpose. */
   take(stored: StoredTools | undefined): void {
     const active = this.#pi.getActiveTools();
     const keep = this.#keep();
@@ -94,7 +94,7 @@ export class ActiveSet {
     this.#left = this.#pi.getActiveTools();
   }
 
-  /** Takes what was registered since. Says whether anything was taken. */
+  /** Deactivates tools that were registered later. Returns whether there were any. */
   follow(): boolean {
     this.#look();
     const names = this.#names();
@@ -104,7 +104,7 @@ export class ActiveSet {
     let hasTaken = false;
     for (const name of active) {
       if (isKept(name, keep) || this.#given.has(name)) continue;
-      // Each registration has pi activate what the session lists as its tools.
+      // Each registration makes pi activate the session's listed tools.
       const isByItself = isRefreshed && (this.#taken.has(name) || !this.#known.has(name));
       if (isByItself) {
         this.#taken.add(name);
@@ -121,7 +121,7 @@ export class ActiveSet {
     return hasTaken;
   }
 
-  /** Activates tools that the model has asked for. */
+  /** Activates tools that the model requested. */
   give(names: readonly string[]): void {
     for (const name of names) {
       this.#taken.delete(name);
@@ -143,7 +143,7 @@ export class ActiveSet {
     this.#pi.setActiveTools([...active, ...back]);
   }
 
-  /** Sees what others have switched off, or on again. */
+  /** Detects tools that others have switched off or on. */
   #look(): void {
     const active = new Set(this.#pi.getActiveTools());
     const missing = [...this.#left, ...this.#dropped].filter((name) => !active.has(name));

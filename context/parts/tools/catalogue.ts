@@ -4,9 +4,9 @@ import { DYNAMIC_TOOLS, RECALL_TOOL, SKILL_TOOL } from "../../../protocol/optimi
 import type { PiTool } from "./pi-tools.ts";
 import type { SearchableTool } from "./tool-index.ts";
 
-/** Tools of ours that a text in the context may ask for: the model is never left without them. */
+/** Tools of this extension that texts in the context mention; the model always needs them. */
 const alwaysDeclared: ReadonlySet<string> = new Set([...DYNAMIC_TOOLS, RECALL_TOOL, SKILL_TOOL, "compress"]);
-/** Further tools are not looked at. */
+/** Maximum number of tools; others are ignored. */
 const maxTools = 5_000;
 const maxNodes = 400;
 const maxDepth = 8;
@@ -17,7 +17,7 @@ export function isOurs(name: string): boolean {
   return (DYNAMIC_TOOLS as readonly string[]).includes(name);
 }
 
-/** Whether a tool is declared to the model whatever happens. */
+/** Whether a tool is always declared to the model. */
 export function isKept(name: string, keep: readonly string[]): boolean {
   return alwaysDeclared.has(name) || keep.includes(name);
 }
@@ -27,8 +27,8 @@ export function allTools(pi: Tools): readonly PiTool[] {
 }
 
 /**
- * The tools that a model can be led to, declared or not: the active ones, those that wait to be found, and those that
- * were taken from the active ones. Not those that somebody has switched off.
+ * Returns the tools that a model can reach, declared or not: active ones, deferred ones, and those that were
+ * deactivated by this extension. Excludes tools that were switched off otherwise.
  */
 export function reachableTools(pi: Tools, taken: ReadonlySet<string>): readonly PiTool[] {
   const active = new Set(pi.getActiveTools());
@@ -38,7 +38,7 @@ export function reachableTools(pi: Tools, taken: ReadonlySet<string>): readonly 
   });
 }
 
-/** What a search looks at. */
+/** Returns the searchable texts of a tool. */
 export function searchable({ name, description, parameters, namespace }: PiTool): SearchableTool {
   const words: string[] = [];
   collectWords(parameters, words, { nodes: maxNodes }, 0);
@@ -46,7 +46,7 @@ export function searchable({ name, description, parameters, namespace }: PiTool)
   return { name, description: String(description ?? ""), parameters: words.join(" "), group };
 }
 
-/** Names and descriptions in a schema that may be anything. */
+/** Collects names and descriptions from an untrusted schema. */
 function collectWords(schema: unknown, words: string[], left: { nodes: number }, depth: number): void {
   if (!isObject(schema) || depth > maxDepth || left.nodes <= 0) return;
   left.nodes -= 1;

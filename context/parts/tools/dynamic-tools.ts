@@ -13,7 +13,7 @@ import { threeTools } from "./three-tools.ts";
 import { type Activation, ToolSearch } from "./tool-search.ts";
 
 const PART = "dynamicTools";
-/** pi's own search, which declares what it finds. */
+/** pi's own search tool, which declares the tools it finds. */
 const NATIVE_SEARCH = "tool_search";
 
 export interface DynamicToolsNeeds {

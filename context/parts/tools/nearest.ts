@@ -1,6 +1,6 @@
 const maxLength = 128;
 
-/** The names that are written most like this one, the nearest first. */
+/** Returns the most similar names, nearest first. */
 export function nearestNames(name: string, names: readonly string[], count = 3): string[] {
   const wanted = name.slice(0, maxLength).toLowerCase();
   const scored = names.map((other) => ({ other, away: distance(wanted, other.slice(0, maxLength).toLowerCase()) }));
@@ -10,7 +10,7 @@ export function nearestNames(name: string, names: readonly string[], count = 3):
     .map(({ other }) => other);
 }
 
-/** Characters to put in, take out or exchange, as a share of the longer name; less where one contains the other. */
+/** Edit distance as a share of the longer name; smaller if one name contains the other. */
 function distance(one: string, other: string): number {
   const longer = Math.max(one.length, other.length, 1);
   const isPart = one.length > 2 && (other.includes(one) || one.includes(other));

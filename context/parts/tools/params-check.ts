@@ -1,18 +1,18 @@
 import { createContext, Script } from "node:vm";
 import type { ErrorObject, Options, ValidateFunction } from "ajv";
 
-// Schemas come from servers of tools, params from a model. Either may be made to take for ever.
+// Schemas come from tool servers, params from a model. Either can be made so that a check never ends.
 
-/** A schema above it, in characters of JSON, is not looked at. */
+/** Maximum length of a schema, in characters of JSON. */
 const maxSchemaCharacters = 256 * 1_024;
-/** How long a schema may take to be compiled, and params to be checked, in milliseconds: much more than any sound one. */
+/** Milliseconds to compile a schema and to check params; valid ones need far less. */
 const usualMilliseconds = 2_000;
 const maxFindings = 8;
 const maxFindingCharacters = 300;
-/** Compiled schemas that are kept. */
+/** Maximum number of cached compiled schemas. */
 const maxCompiled = 64;
 
-/** `findings` is empty where the params are good. `unchecked`: why nothing could be said of them. */
+/** `findings` is empty if the params are valid. `unchecked`: why they could not be checked. */
 export type ParamsVerdict = { readonly findings: readonly string[] } | { readonly unchecked: string };
 
 interface Compilers {
@@ -20,7 +20,7 @@ interface Compilers {
   readonly draft07: (schema: object) => ValidateFunction;
 }
 
-/** Checks params of tools against their schemas. It fails open: pi checks what it cannot. */
+/** Checks params of tools against their schemas. Fails open, because pi checks them too. */
 export class ParamsCheck {
   readonly #compiled = new Map<object, ValidateFunction | string>();
   readonly #timed: Timed;
@@ -42,7 +42,7 @@ export class ParamsCheck {
     if (typeof validate === "string") return { unchecked: validate };
     try {
       const compiled = validate;
-      // pi is as lenient with numbers in quotes. What it coerces is a copy.
+      // pi also accepts numbers in quotes. Only a copy is coerced.
       const copy = structuredClone(params);
       const isGood = this.#timed.run(() => compiled(copy));
       return { findings: isGood === true ? [] : (compiled.errors ?? []).slice(0, maxFindings).map(findingOf) };
@@ -55,7 +55,7 @@ export class ParamsCheck {
     try {
       const text = JSON.stringify(schema);
       if (text.length > maxSchemaCharacters) return `Its schema has more than ${maxSchemaCharacters} characters.`;
-      // Which draft it says it is, says little of which it is.
+      // The declared draft is often wrong.
       const { $schema: _, $id: __, ...plain } = JSON.parse(text) as Record<string, unknown>;
       return this.#timed.run(() => {
         try {
@@ -70,7 +70,7 @@ export class ParamsCheck {
   }
 }
 
-/** Runs what may never end, for a limited time. */
+/** Runs untrusted work with a time limit. */
 class Timed {
   readonly #globals: { task?: (() => void) | undefined } = {};
   readonly #context = createContext(this.#globals);
@@ -96,7 +96,7 @@ class Timed {
   }
 }
 
-/** Loaded at the first check: a session that executes nothing does not pay for it. */
+/** Loaded at the first check, so that other sessions do not pay for it. */
 async function loadCompilers(): Promise<Compilers> {
   const [{ Ajv }, { Ajv2020 }] = await Promise.all([import("ajv"), import("ajv/dist/2020.js")]);
   const options: Options = {
@@ -113,7 +113,7 @@ async function loadCompilers(): Promise<Compilers> {
     draft2020: (schema) => new Ajv2020(options).compile(schema),
     draft07: (schema) => new Ajv(options).compile(schema),
   };
-  // What is done for the first time takes longer, and is no schema's fault.
+  // The first run takes longer because code is compiled, so it warms up.
   compilers.draft2020({ type: "object" })({});
   return compilers;
 }

@@ -1,10 +1,10 @@
 import type { ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 
-// What is used of pi's tools, with what only newer versions have.
+// Types of pi's tools, with members that only newer versions have.
 
 export type Exposure = "direct" | "model-only" | "codemode" | "deferred" | "hidden";
 
-/** A tool as `pi.getAllTools()` gives it. Older versions know no exposure: all their tools are direct. */
+/** A tool of `pi.getAllTools()`. Older versions lack `exposure`; all their tools are direct. */
 export interface PiTool {
   readonly name: string;
   readonly description: string;
@@ -20,7 +20,7 @@ export interface ToolResult {
   readonly terminate?: boolean;
 }
 
-/** The context of a running tool. Older versions give none by which it could run another. */
+/** The context of a running tool. Older versions cannot run another tool. */
 export interface ToolContext extends ExtensionContext {
   readonly tools?: readonly { readonly name: string }[];
   executeTool?(
@@ -35,7 +35,7 @@ export interface Loadout {
   getExposure(name: string): Exposure;
 }
 
-/** Fields of a tool that older versions pass over. */
+/** Fields of a tool that older versions ignore. */
 export interface NewerFields {
   readonly exposure: Exposure;
   readonly prepareLoadout?: (loadout: Loadout) => { readonly hiddenDeclarations: readonly string[] } | undefined;
@@ -53,7 +53,7 @@ export type AnyToolDefinition = Omit<ToolDefinition, "parameters" | "execute"> &
   ) => Promise<ToolResult>;
 } & Partial<NewerFields>;
 
-/** Whether tools can be run and hidden without being taken away. */
+/** Whether this pi can run and hide tools without deactivating them. */
 export function hasExposures(tools: readonly PiTool[]): boolean {
   return tools.some(({ exposure }) => exposure !== undefined);
 }

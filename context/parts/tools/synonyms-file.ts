@@ -5,7 +5,7 @@ import { builtInSynonyms, type Synonyms, synonymsWith } from "./synonyms.ts";
 
 const maxBytes = 1_024 * 1_024;
 
-/** The built-in synonyms with those of a file; the built-in ones alone if the file cannot be read. */
+/** Returns the built-in synonyms and those of a file; only the built-in ones if the file is unreadable. */
 export function readSynonyms(path: string | null, cwd: string, failed: (reason: string) => void): Synonyms {
   if (path === null) return builtInSynonyms;
   try {

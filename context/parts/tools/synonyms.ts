@@ -1,16 +1,16 @@
 import { wordsOf } from "./words.ts";
 
-/** Other words for a word. */
+/** Synonyms by word. */
 export interface Synonyms {
-  /** The stems that mean about what this one does; itself is none of them. */
+  /** Returns the stems with a similar meaning, without the given one. */
   of(stem: string): readonly string[];
 }
 
-/** Most words of a file that are read, and most others of one word. */
+/** Limits of a file: words, and synonyms of one word. */
 const maxWords = 5_000;
 const maxOthers = 64;
 
-/** Words of one line mean about the same in what people ask of tools. */
+/** Words of one line have a similar meaning in requests for tools. */
 const groups = `
 create add make new open register insert generate
 remove delete erase drop clear purge discard clean rid
@@ -94,7 +94,7 @@ class SynonymTable implements Synonyms {
     return [...(this.#others.get(stem) ?? [])];
   }
 
-  /** Each word means what the others do. */
+  /** Each word is a synonym of all others. */
   addGroup(words: readonly string[]): void {
     for (const word of words) this.add(word, words);
   }
@@ -106,7 +106,7 @@ class SynonymTable implements Synonyms {
   }
 }
 
-/** Words that are often used for each other. */
+/** Built-in synonyms. */
 export const builtInSynonyms: Synonyms = builtIn();
 
 function builtIn(): SynonymTable {
@@ -116,8 +116,8 @@ function builtIn(): SynonymTable {
 }
 
 /**
- * The built-in words and those of a file: a JSON object of words, each with a list of others that mean the same, in both
- * directions. Throws where the text is something else.
+ * Returns the built-in synonyms and those of a file: a JSON object of words, each with a list of synonyms, valid in
+ * both directions. Throws if the text has another form.
  */
 export function synonymsWith(text: string): Synonyms {
   const given: unknown = JSON.parse(text);

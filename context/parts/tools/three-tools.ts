@@ -1,10 +1,10 @@
 import type { AnyToolDefinition, Loadout } from "./pi-tools.ts";
 import { hiddenNote, type ToolSearch } from "./tool-search.ts";
 
-// What the model reads of the three never changes within a session: nothing here depends on which tools there are. It is
-// paid for with each request, so that bounds are in `ToolSearch` and not in the schemas.
+// These definitions never change within a session, so they do not depend on the available tools. Each request pays for
+// them, so limits are in `ToolSearch` instead of the schemas.
 
-/** The definitions of the three tools. `hidden`: which declarations are left out. */
+/** The definitions of the three tools. `hidden` returns the declarations to omit. */
 export function threeTools(
   search: ToolSearch,
   hidden: (loadout: Loadout) => readonly string[],
@@ -70,7 +70,7 @@ export function threeTools(
   ];
 }
 
-/** Some models write objects within arguments as text. */
+/** Some models write nested objects as JSON text. */
 function withParsedParams(args: unknown): never {
   if (typeof args !== "object" || args === null || !("params" in args)) return args as never;
   const params = args.params ?? {};

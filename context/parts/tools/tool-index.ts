@@ -1,13 +1,13 @@
 import type { Synonyms } from "./synonyms.ts";
 import { wordsOf } from "./words.ts";
 
-/** What a search knows of a tool. */
+/** The searchable texts of a tool. */
 export interface SearchableTool {
   readonly name: string;
   readonly description: string;
   /** Names and descriptions of its parameters. */
   readonly parameters: string;
-  /** Of the group it belongs to. */
+  /** Name and description of its group. */
   readonly group?: string;
 }
 
@@ -17,11 +17,11 @@ interface Document {
   readonly length: number;
 }
 
-/** How often a word of each field counts. */
+/** Weight of a word by field. */
 const weights = { name: 3, description: 1, parameters: 0.5, group: 0.5 } as const;
-/** What a synonym counts beside the word itself. */
+/** Weight of a synonym relative to the word itself. */
 const synonymWeight = 0.45;
-/** Okapi's own values. */
+/** The usual values of Okapi BM25. */
 const k1 = 1.2;
 const b = 0.75;
 const maxQueryWords = 64;
@@ -43,7 +43,7 @@ export class ToolIndex {
     this.#meanLength = total / Math.max(1, this.#documents.length) || 1;
   }
 
-  /** The names of the tools that fit best, the best first; tools that have no word of the query are none of them. */
+  /** Returns the names of the best matches, best first. Tools without any word of the query are omitted. */
   search(query: string, limit: number): string[] {
     const terms = [...new Set(wordsOf(query))].slice(0, maxQueryWords);
     const scored = this.#documents.map((document) => ({ name: document.name, score: this.#score(document, terms) }));
@@ -58,7 +58,7 @@ export class ToolIndex {
     let score = 0;
     for (const term of terms) {
       let best = this.#weightOf(document, term);
-      // Words that mean the same are one word: only the best of them counts.
+      // A word and its synonyms count once, by the best of them.
       for (const other of this.#synonyms.of(term)) {
         best = Math.max(best, synonymWeight * this.#weightOf(document, other));
       }

@@ -8,11 +8,11 @@ import { hasExposures, type PiTool, type ToolContext, type ToolResult } from "./
 import type { Synonyms } from "./synonyms.ts";
 import { ToolIndex } from "./tool-index.ts";
 
-/** What the prompt says of the three: pi lists no tool whose declaration is hidden. */
+/** Text for the prompt, because pi lists no tool whose declaration is hidden. */
 export const hiddenNote =
   "Use search_tools to find tools that are not declared, describe_tools for their schemas, and execute_tool to run them";
 
-/** What the params of one call may have, in characters of JSON. */
+/** Maximum params of a call, in characters of JSON. */
 const maxParamsCharacters = 256 * 1_024;
 const maxSchemaCharacters = 16 * 1_024;
 const maxDescriptionCharacters = 8 * 1_024;
@@ -25,13 +25,13 @@ const found = { usual: 8, most: 20 } as const;
 export interface ToolSearchOptions {
   readonly pi: Pick<ExtensionAPI, "getAllTools" | "getActiveTools">;
   readonly synonyms: () => Synonyms;
-  /** Tools that were taken from the active ones. */
+  /** The deactivated tools. */
   readonly taken: () => ReadonlySet<string>;
   /** Whether the model sees a tool's declaration. */
   readonly isDeclared: (tool: PiTool) => boolean;
-  /** Activates a tool for the model, if that may be done now. Older versions only. */
+  /** Activates a tool for the model if allowed now. Only in older versions of pi. */
   readonly activate: (name: string) => Activation;
-  /** The model has shown interest in these. */
+  /** Called with tools that the model has asked about. */
   readonly described: (names: readonly string[]) => void;
 }
 
@@ -85,12 +85,12 @@ export class ToolSearch {
     return text(texts.join("\n\n"), { described: known.map(({ name }) => name) });
   }
 
-  /** Throws what the tool says where it fails, and why it was not run. */
+  /** Throws the tool's error, or the reason why it was not run. */
   async execute(
     { id, params }: { readonly id: string; readonly params: Readonly<Record<string, unknown>> },
     { signal, onUpdate, ctx }: Call,
   ): Promise<ToolResult> {
-    // What compress stores is read from the result of its own call.
+    // Blocks are read from the result of the original call of compress.
     if (isOurs(id) || id === COMPRESS_TOOL) throw new Error(`execute_tool does not run ${id}: call it by its name.`);
     const tools = this.#tools();
     const tool = tools.find(({ name }) => name === id);
@@ -115,7 +115,7 @@ export class ToolSearch {
       ...(onUpdate === undefined ? {} : { onUpdate: (partial) => onUpdate(partial as never) }),
     });
     if (isError) throw new Error(textsOf(result) || `${id} failed.`);
-    // The tool's own details went out with the event of its own call.
+    // The event of the nested call has the tool's details.
     const { content, terminate } = result;
     return { content, details: { tool: id }, ...(terminate === undefined ? {} : { terminate }) };
   }
@@ -162,7 +162,7 @@ function described({ name, description, parameters, promptGuidelines = [] }: PiT
   return [`## ${name}`, body, ...rules, `Parameters: ${shown}`].join("\n");
 }
 
-/** What there is, by the beginnings of the names. */
+/** Lists tools by the beginnings of their names. */
 function groupsOf(tools: readonly PiTool[]): string {
   if (tools.length === 0) return "All tools of this session are declared.";
   const counts = new Map<string, number>();
@@ -175,7 +175,7 @@ function groupsOf(tools: readonly PiTool[]): string {
   return `Try other words: there are ${tools.length} tools that are not declared, among them ${named}.`;
 }
 
-/** The names of the parameters, with `?` where they may be left out: often enough for a call. */
+/** Parameter names, optional ones with `?`; often enough for a call. */
 function signatureOf(parameters: unknown): string {
   if (!isObject(parameters) || !isObject(parameters["properties"])) return "";
   const required = Array.isArray(parameters["required"]) ? parameters["required"] : [];

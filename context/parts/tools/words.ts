@@ -1,4 +1,4 @@
-// The words of names, descriptions and queries, brought to a form in which they meet.
+// Normalizes the words of names, descriptions and queries for comparison.
 
 const stopWords = new Set(
   (
@@ -10,10 +10,10 @@ const stopWords = new Set(
   ).split(" "),
 );
 
-/** Longer texts are read so far: a description may be of any size. */
+/** Maximum characters to read, because a description can have any size. */
 const maxCharacters = 20_000;
 
-/** The words of a text in their order, without those that say nothing, each in its stem. Identifiers fall into their words. */
+/** Returns the stems of a text in order, without stop words. Identifiers are split into words. */
 export function wordsOf(text: string): string[] {
   const parts = text
     .slice(0, maxCharacters)
@@ -25,7 +25,7 @@ export function wordsOf(text: string): string[] {
   return parts.filter((part) => part !== "" && !stopWords.has(part)).map(stemOf);
 }
 
-/** Forms that no ending tells. */
+/** Irregular forms. */
 const irregular = new Map(
   (
     "wrote:write written:write sent:send spent:spend ran:run made:make found:find gave:give given:give told:tell began:begin " +
@@ -39,7 +39,7 @@ const irregular = new Map(
 
 const doubled = /([bdfglmnprt])\1$/;
 
-/** An English word without its ending. Others stay: whole words of other languages still meet. */
+/** Removes the ending of an English word. Words of other languages match as a whole. */
 function stemOf(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
   let stem = irregular.get(word) ?? word;
