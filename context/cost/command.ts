@@ -23,7 +23,7 @@ export function addCostCommand(
     if (isThere || pi.getCommands().some(({ name }) => /^cost(?::\d+)?$/.test(name))) return;
     isThere = true;
     pi.registerCommand("cost", {
-      description: "What the session costs, its phases and its budget.",
+      description: "Show the cost of the session, its phases and its budget.",
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
           ctx.ui.notify(runCommand(text.trim(), { ...context, ctx }), "info");
@@ -51,7 +51,7 @@ function runCommand(text: string, { actions, tracker, ctx }: CommandContext): st
     case "start": {
       const [, label = rest, budget, onBudget] = /^(.*?)\s+\$(\d+(?:\.\d+)?)(?:\s+(warn|stop))?$/s.exec(rest) ?? [];
       const { phase } = actions.startPhase({ label, budgetUsd: budget && usdOf(budget), onBudget }, ctx);
-      return `Phase ${phase.path.join(" › ")} has begun.`;
+      return `Phase ${phase.path.join(" › ")} started.`;
     }
     case "end": {
       const { phase } = actions.endPhase(rest === "" ? {} : { label: rest }, ctx);
@@ -72,7 +72,7 @@ function runCommand(text: string, { actions, tracker, ctx }: CommandContext): st
     }
     default:
   }
-  throw new AskRefused("invalid_params", `Say: ${usage}`);
+  throw new AskRefused("invalid_params", `Usage: ${usage}`);
 }
 
 function usdOf(text: string): number {

@@ -43,8 +43,8 @@ export function projectedItems(
   const heldEnd = (heldThrough === undefined ? undefined : places.get(heldThrough)) ?? -1;
   const isHeld = ({ nodeId = "" }: ContextItem): boolean => (places.get(nodeId) ?? path.length) <= heldEnd;
   const shown = projectItems(items, { note, isNative: () => true, isHeld }).map(named);
-  const behind = instructions(imported.systemAfter);
-  return [...(options.includeSystem ? foldSystem(path) : []), ...shown, ...behind];
+  const after = instructions(imported.systemAfter);
+  return [...(options.includeSystem ? foldSystem(path) : []), ...shown, ...after];
 
   function instructions(items: readonly ContextItem[]): readonly ContextItem[] {
     if (options.includeInstructions) return items;

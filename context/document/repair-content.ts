@@ -66,7 +66,7 @@ function wellFormed(text: string, rules: ContentRules): string {
 export function wellFormedJson<T>(value: T, rules: ContentRules): T {
   if (isWellFormedJson(value, deepest)) return value;
   rules.note("lone_surrogate", `${rules.name} has text that is not Unicode.`);
-  return mended(value, deepest) as T;
+  return repairedValue(value, deepest) as T;
 }
 
 function isWellFormedJson(value: unknown, levels: number): boolean {
@@ -78,16 +78,16 @@ function isWellFormedJson(value: unknown, levels: number): boolean {
   );
 }
 
-function mended(value: unknown, levels: number): unknown {
+function repairedValue(value: unknown, levels: number): unknown {
   if (typeof value === "string") return value.toWellFormed();
   if (typeof value !== "object" || value === null || levels === 0) return value;
-  if (Array.isArray(value)) return value.map((element) => mended(element, levels - 1));
+  if (Array.isArray(value)) return value.map((element) => repairedValue(element, levels - 1));
   if (!isObject(value)) return value;
   const whole: Record<string, unknown> = {};
   const tried = new Map<string, number>();
   for (const key of Object.keys(value)) {
     const name = key.toWellFormed();
-    setField(whole, name === key ? key : freeName(name, whole, value, tried), mended(value[key], levels - 1));
+    setField(whole, name === key ? key : freeName(name, whole, value, tried), repairedValue(value[key], levels - 1));
   }
   return whole;
 }

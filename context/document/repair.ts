@@ -29,14 +29,14 @@ const beginning = "(The conversation starts here.)";
  * `context_too_large` if there are too many items, including the added results.
  */
 export function repairItems(items: readonly ContextItem[], options: RepairOptions): readonly ContextItem[] {
-  const mending = new Mending(options);
-  for (let index = 0; index < items.length; index += 1) mending.add(items[index] as ContextItem, index);
-  const mended = mending.finish();
-  if (mended.length === 0) throw contextInvalid("nothing_selected", "The context has no content left.");
-  return mended;
+  const repairing = new Repairing(options);
+  for (let index = 0; index < items.length; index += 1) repairing.add(items[index] as ContextItem, index);
+  const repaired = repairing.finish();
+  if (repaired.length === 0) throw contextInvalid("nothing_selected", "The context has no content left.");
+  return repaired;
 }
 
-class Mending {
+class Repairing {
   readonly #target: ContextTarget;
   readonly #note: NoteRepair;
   readonly #ids: CallIds;

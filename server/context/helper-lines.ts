@@ -44,8 +44,8 @@ export function withHeld(lines: Buffer, own: readonly unknown[], leafId: string 
   const before = [...heldEntries(held.messages, held.hash, root, leftAt(held, own, leafId))];
   const last = before.at(-1)?.["id"];
   if (typeof last !== "string") return { entries: own };
-  const behind = own.map((entry) =>
+  const later = own.map((entry) =>
     isRecord(entry) && entry["parentId"] === null ? { ...entry, parentId: last } : entry,
   );
-  return { entries: [...before, ...behind], heldThrough: last };
+  return { entries: [...before, ...later], heldThrough: last };
 }

@@ -119,8 +119,8 @@ class Scan {
 
 function takeReferred(bytes: Buffer, left: Set<string>): void {
   for (let at = bytes.indexOf(key); at !== -1; at = bytes.indexOf(key, at + key.length)) {
-    const behind = bytes.toString("latin1", at + key.length, at + overlap);
-    const name = /^\\?"\s{0,8}:\s{0,8}\\?"([0-9a-f]{64})/.exec(behind)?.[1];
+    const rest = bytes.toString("latin1", at + key.length, at + overlap);
+    const name = /^\\?"\s{0,8}:\s{0,8}\\?"([0-9a-f]{64})/.exec(rest)?.[1];
     if (name !== undefined) left.delete(name);
   }
 }

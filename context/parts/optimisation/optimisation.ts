@@ -54,7 +54,7 @@ export function optimisation(host: HostPort): void {
       addPart();
     } catch (thrown) {
       fault("parts", thrown);
-      const reason = `It could not be put into its place: ${messageOf(thrown)}`.slice(0, 1_024).toWellFormed();
+      const reason = `The part could not be added: ${messageOf(thrown)}`.slice(0, 1_024).toWellFormed();
       for (const part of parts) states.of(part).degraded(reason);
     }
   };

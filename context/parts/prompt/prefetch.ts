@@ -80,7 +80,7 @@ export class Prefetch {
       const skill = this.#skills.read(name);
       const isRoom = skill === undefined || chars + skill.block.length <= maxPrefetchChars;
       if (skill === undefined || !isRoom) {
-        const why = isRoom ? "is not here, or cannot be read" : `is too long beside the others (${maxPrefetchChars})`;
+        const why = isRoom ? "is unknown, or its file is unreadable" : `is too long together with the others (${maxPrefetchChars})`;
         this.#status.degraded(`The skill "${name}" of prefetch ${why}.`);
         continue;
       }

@@ -45,8 +45,8 @@ function tailOf(text: string, max: number): string {
 /** Whether this is the middle of a surrogate pair. */
 function isInsidePair(text: string, at: number): boolean {
   const before = text.charCodeAt(at - 1);
-  const behind = text.charCodeAt(at);
-  return before >= 0xd800 && before <= 0xdbff && behind >= 0xdc00 && behind <= 0xdfff;
+  const after = text.charCodeAt(at);
+  return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
 }
 
 function linesOf(text: string): number {

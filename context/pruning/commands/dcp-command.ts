@@ -31,7 +31,7 @@ export function addPruningCommand(context: CommandContext): void {
     const isTaken = host.pi.getCommands().some((other) => /^dcp(?::\d+)?$/u.test(other.name));
     name = isTaken ? OTHER_COMMAND : PRUNING_COMMAND;
     host.pi.registerCommand(name, {
-      description: "What fills the context, and what was taken out of it.",
+      description: "Show the context, its blocks and what was removed.",
       handler: async (text: string, ctx: ExtensionContext) => {
         try {
           ctx.ui.notify(

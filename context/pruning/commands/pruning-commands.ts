@@ -205,7 +205,7 @@ function missing(id: string, { sessionManager }: ExtensionContext): AskRefused {
   const number = Number(id.slice(1));
   const isElsewhere = sessionManager.getEntries().some((entry) => blockNumbersIn(entry).includes(number));
   const [name, words]: [ErrorName, string] = isElsewhere
-    ? ["block_not_restorable", `${id} stands on another branch: its entries are not on this one.`]
+    ? ["block_not_restorable", `${id} is on another branch; its entries are not on this one.`]
     : ["block_not_found", `${id} does not exist.`];
   return new AskRefused(name, words, { block: id });
 }

@@ -10,16 +10,16 @@ const maxLines = 40;
 const maxExport = 64 * 1_024;
 
 export const helpText = [
-  "/dcp help: these lines.",
-  "/dcp context: what fills the context, its blocks, and what could be compressed.",
-  "/dcp stats: what was taken out of the context, and what that has cost.",
-  "/dcp sweep [N]: runs the strategies now, or prunes the outputs of the newest N tool calls.",
-  "/dcp manual [on|off]: whether the user says when the model compresses.",
-  "/dcp compress [FOCUS]: asks the model to compress now.",
-  "/dcp decompress bN: puts back what a block stands for.",
-  "/dcp recompress bN: puts the block in its place again.",
-  "/dcp export: blocks and ids as JSON.",
-  "/dcp reload: reads the configuration again.",
+  "/dcp help: show this help.",
+  "/dcp context: show the contents of the context, its blocks, and ranges that can be compressed.",
+  "/dcp stats: show what was removed from the context, and the cost.",
+  "/dcp sweep [N]: run the strategies now, or prune the outputs of the newest N tool calls.",
+  "/dcp manual [on|off]: set whether the user decides when the model compresses.",
+  "/dcp compress [FOCUS]: ask the model to compress now.",
+  "/dcp decompress bN: restore the messages of a block.",
+  "/dcp recompress bN: replace the messages by the block again.",
+  "/dcp export: print blocks and ids as JSON.",
+  "/dcp reload: reload the configuration.",
 ].join("\n");
 
 export function contextText(inspected: PruningInspection): string {
@@ -29,7 +29,7 @@ export function contextText(inspected: PruningInspection): string {
   return [
     ...(off === undefined ? [] : [`The next request is not pruned: ${off}`]),
     window === null
-      ? "The window is not known."
+      ? "The window is unknown."
       : `${window.used} of ${window.tokens} tokens (${percent(window.used, window.tokens)}); reminders from ${window.min}, the limit is ${window.max}.`,
     Object.entries(byKind)
       .map(([kind, tokens]) => `${kind} ${tokens}`)

@@ -20,7 +20,7 @@ test("a part that cannot be put into its place is told, and costs no other part"
   expect(host.faults.map(({ where }) => where)).toContain("parts");
   expect(host.notices).toContainEqual({
     name: "optimisation/degraded",
-    data: { part: "cost", reason: "It could not be put into its place: No place." },
+    data: { part: "cost", reason: "The part could not be added: No place." },
   });
   expect(added).toContain("compaction");
 });

@@ -150,8 +150,8 @@ test.for([
   ["end discuss", 'No phase "discuss" is open.'],
   ["start a $0", "A budget is more than 0 and at most 1000000 USD."],
   ["budget 0", "A budget is more than 0 and at most 1000000 USD."],
-  ["budget much", "Say: /cost, "],
-  ["dance", "Say: /cost, "],
+  ["budget much", "Usage: /cost, "],
+  ["dance", "Usage: /cost, "],
 ] as const)("/cost %s is refused in words", async ([text, words]) => {
   const room = new Room({ cost: { enabled: true } });
   expect(await room.say(text)).toContain(words);
@@ -160,8 +160,8 @@ test.for([
 
 test("/cost says what was spent, and begins and ends phases whose names have spaces and numbers", async () => {
   const room = new Room({ cost: { enabled: true } });
-  expect(await room.say("start slice 3")).toBe("Phase slice 3 has begun.");
-  expect(await room.say("start inner $2 stop")).toBe("Phase slice 3 › inner has begun.");
+  expect(await room.say("start slice 3")).toBe("Phase slice 3 started.");
+  expect(await room.say("start inner $2 stop")).toBe("Phase slice 3 › inner started.");
   room.spend(0.5);
   expect(await room.say("")).toBe(
     "$0.5000 for 1 tokens.\nassistant: $0.5000\nPhase slice 3: $0.5000\nPhase slice 3 › inner: $0.5000\nBudget of inner: $0.5000 of $2.00",
@@ -176,7 +176,7 @@ test("/cost says what was spent, and begins and ends phases whose names have spa
 test("a label's length is that of its characters, and the checkpoint before its phase cuts none apart", async () => {
   const room = new Room({ cost: { enabled: true } });
   room.spend(1);
-  expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("has begun.");
+  expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("started.");
   expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: `before ${"🙂".repeat(113)}` } }]);
   expect(await room.say(`start ${"🙂".repeat(121)}`)).toContain("A label has 1 to 120 characters");
 });

@@ -183,11 +183,11 @@ describe("skills of prefetch", () => {
   test("that are not there are left out, and said to be", () => {
     const of = begin({ prefetch: ["gone"] });
     expect(stage(of)).toBeUndefined();
-    expect(of.fake.degraded).toEqual(['The skill "gone" of prefetch is not here, or cannot be read.']);
+    expect(of.fake.degraded).toEqual(['The skill "gone" of prefetch is unknown, or its file is unreadable.']);
     expect(of.fake.entries).toEqual([]);
   });
 
-  test("that are too long beside the others are left out, and said to be", () => {
+  test("that are too long together are omitted and reported", () => {
     const of = begin({ prefetch: ["long", "review"] });
     of.fake.commands.push(writeSkill("long", "x".repeat(maxPrefetchChars)));
     expect(String(stage(of)?.["skills_prefetched"])).toContain(of.whole);
