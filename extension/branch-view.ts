@@ -5,6 +5,17 @@ type CompactionDraft = Pick<Extract<SessionBoundaryDraft, { type: "compaction" }
 
 const editableRoles: ReadonlySet<string> = new Set(["user", "assistant", "toolResult"]);
 
+/** The entries of the active branch, newest first. Ends at a cycle of a damaged file. */
+export function* fromLeaf(session: SessionReader): Generator<SessionEntry> {
+  const seen = new Set<string>();
+  let entry = session.getLeafEntry();
+  while (entry !== undefined && !seen.has(entry.id)) {
+    seen.add(entry.id);
+    yield entry;
+    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+  }
+}
+
 /** The active branch at a boundary, read once on first use. */
 export class BranchView {
   readonly #session: SessionReader;
@@ -57,14 +68,7 @@ export class BranchView {
   }
 
   #entries(): ReadonlyMap<string, SessionEntry> {
-    if (this.#newestFirst !== undefined) return this.#newestFirst;
-    const found = new Map<string, SessionEntry>();
-    let entry = this.#session.getLeafEntry();
-    while (entry !== undefined && !found.has(entry.id)) {
-      found.set(entry.id, entry);
-      entry = entry.parentId === null ? undefined : this.#session.getEntry(entry.parentId);
-    }
-    this.#newestFirst = found;
-    return found;
+    this.#newestFirst ??= new Map([...fromLeaf(this.#session)].map((entry) => [entry.id, entry]));
+    return this.#newestFirst;
   }
 }

@@ -1,6 +1,7 @@
 import type { ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { NAVIGATED_TYPE } from "../protocol/link.ts";
 import type { Result } from "../protocol/methods.ts";
+import { fromLeaf } from "./branch-view.ts";
 import { AskRefused, type HostPort } from "./engine-port.ts";
 import { isObject, messageOf } from "./pi-types.ts";
 
@@ -90,11 +91,11 @@ async function navigate(
 
 /** The last entry of the branch that the model sees, without labels and marks after it. */
 function placeOf(sessionManager: ExtensionContext["sessionManager"]): string | null {
-  let entry = sessionManager.getLeafEntry();
-  while (entry?.type === "label" || (entry?.type === "custom" && entry.customType === NAVIGATED_TYPE)) {
-    entry = entry.parentId === null ? undefined : sessionManager.getEntry(entry.parentId);
+  for (const entry of fromLeaf(sessionManager)) {
+    const isMark = entry.type === "label" || (entry.type === "custom" && entry.customType === NAVIGATED_TYPE);
+    if (!isMark) return entry.id;
   }
-  return entry?.id ?? null;
+  return null;
 }
 
 function requireEntry({ sessionManager }: ExtensionContext, entryId: unknown): Entry {

@@ -1,4 +1,6 @@
+import { fromLeaf } from "../../extension/branch-view.ts";
 import type { SessionEntry, SessionReader } from "../../extension/pi-types.ts";
+import { BranchFold } from "../folds.ts";
 import { type BlockNews, blockNewsIn, blockNewsOf } from "./block-entries.ts";
 import { BlockLedger } from "./block-ledger.ts";
 import type { BlockTree } from "./pruning-services.ts";
@@ -9,12 +11,13 @@ type Session = SessionReader & { getSessionId(): string };
 /** The blocks of the active branch: an incremental fold over its entries, restarted when the branch changes. */
 export class BlockFold {
   #session = "";
-  #leaf: string | undefined;
-  #ledger = new BlockLedger();
+  readonly #fold = new BranchFold(() => new BlockLedger(), take);
 
   on(session: Session): BlockTree {
-    this.#follow(session);
-    return this.#ledger.tree();
+    const sessionId = session.getSessionId();
+    if (sessionId !== this.#session) this.#fold.reset();
+    this.#session = sessionId;
+    return this.#fold.of(session).tree();
   }
 
   /** The tree if these were appended to the branch one after the other, and which of them would be accepted. */
@@ -23,43 +26,18 @@ export class BlockFold {
     data: readonly (BlockOperation | BlocksRecord)[],
   ): { readonly tree: BlockTree; readonly taken: readonly boolean[] } {
     const ledger = new BlockLedger();
-    const entries: SessionEntry[] = [];
-    const seen = new Set<string>();
-    for (let entry = session.getLeafEntry(); entry !== undefined && !seen.has(entry.id); ) {
-      seen.add(entry.id);
-      entries.push(entry);
-      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-    }
-    for (const one of entries.reverse()) take(ledger, one);
+    for (const one of [...fromLeaf(session)].reverse()) take(ledger, one);
     const taken = data.map((one) => apply(ledger, blockNewsOf(one), ""));
     return { tree: ledger.tree(), taken };
   }
-
-  #follow(session: Session): void {
-    const leaf = session.getLeafEntry();
-    const sessionId = session.getSessionId();
-    if (sessionId === this.#session && leaf?.id === this.#leaf) return;
-    const added: SessionEntry[] = [];
-    const seen = new Set<string>();
-    let entry = leaf;
-    const isKnown = (id: string): boolean => sessionId === this.#session && id === this.#leaf;
-    while (entry !== undefined && !isKnown(entry.id) && !seen.has(entry.id)) {
-      seen.add(entry.id);
-      added.push(entry);
-      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-    }
-    if (entry === undefined || !isKnown(entry.id)) this.#ledger = new BlockLedger();
-    this.#session = sessionId;
-    this.#leaf = leaf?.id;
-    for (const one of added.reverse()) take(this.#ledger, one);
-  }
 }
 
-function take(ledger: BlockLedger, entry: SessionEntry): void {
+function take(ledger: BlockLedger, entry: SessionEntry): BlockLedger {
   ledger.passed(entry.id);
   if (entry.type === "compaction") ledger.compacted(entry.id, entry.firstKeptEntryId);
   else if (entry.type === "message" && entry.message.role === "assistant") ledger.answered(entry.id);
   else apply(ledger, blockNewsIn(entry), entry.id);
+  return ledger;
 }
 
 function apply(ledger: BlockLedger, news: BlockNews | undefined, entryId: string): boolean {

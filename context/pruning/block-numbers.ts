@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { SessionEntry } from "../../extension/pi-types.ts";
+import { EntryFold } from "../folds.ts";
 import { blockNumbersIn } from "./block-entries.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getSessionId" | "getEntries">;
@@ -7,28 +7,18 @@ type Session = Pick<ExtensionContext["sessionManager"], "getSessionId" | "getEnt
 /** A larger gap was not written by this extension; the number is ignored. */
 const longestStep = 100_000;
 
-/** The highest block number over all branches of the file: a fold over its append-only entries. */
+/** The highest block number over all branches of the file. */
 export class BlockNumbers {
-  #session = "";
-  #seen = 0;
-  #last: string | undefined;
-  #highest = 0;
+  readonly #fold = new EntryFold(
+    () => ({ highest: 0 }),
+    (sum, entry) => {
+      for (const number of blockNumbersIn(entry)) {
+        if (number > sum.highest && number <= sum.highest + longestStep) sum.highest = number;
+      }
+    },
+  );
 
   highest(session: Session): number {
-    const entries = session.getEntries();
-    const isSame =
-      session.getSessionId() === this.#session && (this.#seen === 0 || entries[this.#seen - 1]?.id === this.#last);
-    if (!isSame) {
-      this.#session = session.getSessionId();
-      this.#seen = 0;
-      this.#highest = 0;
-    }
-    for (; this.#seen < entries.length; this.#seen += 1) {
-      for (const number of blockNumbersIn(entries[this.#seen] as SessionEntry)) {
-        if (number > this.#highest && number <= this.#highest + longestStep) this.#highest = number;
-      }
-    }
-    this.#last = entries.at(-1)?.id;
-    return this.#highest;
+    return this.#fold.of(session).highest;
   }
 }

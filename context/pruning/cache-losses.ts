@@ -1,9 +1,9 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Kept } from "../../extension/memory.ts";
 import { isObject } from "../../extension/pi-types.ts";
+import { EntryFold } from "../folds.ts";
 import type { AuditMemory } from "../parts/cache/auditor.ts";
 import type { CacheLedger } from "../parts/cache/cache-ledger.ts";
-import { EntryFold } from "./entry-fold.ts";
 import type { PruningServices } from "./pruning-services.ts";
 import { strategyNames } from "./strategies/removal.ts";
 import { blocksPart } from "./strategies/strategies.ts";

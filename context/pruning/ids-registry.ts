@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../extension/branch-view.ts";
 import type { SessionEntry } from "../../extension/pi-types.ts";
+import { EntryFold } from "../folds.ts";
 import { bareIds, idsIn, maxMessageNumber } from "./ids-record.ts";
 import { isSpoken } from "./spoken.ts";
 
@@ -22,10 +23,16 @@ const longestStep = 100_000;
  */
 export class IdsRegistry {
   readonly #given: GivenIds;
+  readonly #fold = new EntryFold<void, IdsSession>(
+    (session) => {
+      this.#forget();
+      this.#keepGiven(session);
+    },
+    (_sum, entry) => this.#read(entry),
+  );
+  /** The session and the leaf that were read last. */
   #session: string | undefined;
   #leaf: string | undefined;
-  #seen = 0;
-  #last: string | undefined;
   #highest = 0;
   #bare = 0;
   #isRecorded = false;
@@ -99,14 +106,7 @@ export class IdsRegistry {
     const leaf = session.getLeafEntry()?.id;
     const id = session.getSessionId();
     if (id === this.#session && leaf === this.#leaf) return;
-    const entries = session.getEntries();
-    const isSame = id === this.#session && (this.#seen === 0 || entries[this.#seen - 1]?.id === this.#last);
-    if (!isSame) {
-      this.#forget();
-      this.#keepGiven(session);
-    }
-    for (; this.#seen < entries.length; this.#seen += 1) this.#read(entries[this.#seen] as SessionEntry);
-    this.#last = entries.at(-1)?.id;
+    this.#fold.of(session);
     this.#session = id;
     this.#leaf = leaf;
   }
@@ -163,7 +163,6 @@ export class IdsRegistry {
   }
 
   #forget(): void {
-    this.#seen = 0;
     this.#highest = 0;
     this.#bare = 0;
     this.#isRecorded = false;

@@ -1,7 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { isObject, type SessionEntry, type SessionReader } from "../../extension/pi-types.ts";
+import { isObject, type SessionEntry } from "../../extension/pi-types.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningMode } from "../../protocol/pruning/report.ts";
+import { BranchFold } from "../folds.ts";
 import type { PruningServices } from "./pruning-services.ts";
 import { MODE_MARK } from "./record.ts";
 
@@ -23,25 +24,29 @@ const part = "pruning-mode";
 
 export function createMode(host: Host): Mode {
   const { pi, pruning } = host;
-  const written = new WrittenMode();
+  /** The newest mode on the branch. */
+  const written = new BranchFold<PruningMode | undefined>(
+    () => undefined,
+    (mode, entry) => modeIn(entry) ?? mode,
+  );
   /** Set during a run and not yet written to the branch. */
   let said: PruningMode | undefined;
   let isGranted = false;
   const of = ({ sessionManager }: ExtensionContext): PruningMode =>
-    said ?? written.on(sessionManager) ?? (pruning().manualMode.enabled ? "manual" : "automatic");
+    said ?? written.of(sessionManager) ?? (pruning().manualMode.enabled ? "manual" : "automatic");
 
   host.onSession(() => {
     said = undefined;
     isGranted = false;
   }, part);
   host.boundary.contribute(part, ({ ctx }) => {
-    if (said !== undefined && written.on(ctx.sessionManager) === said) said = undefined;
+    if (said !== undefined && written.of(ctx.sessionManager) === said) said = undefined;
     return said === undefined ? undefined : { drafts: [{ type: "custom", customType: MODE_MARK, data: data(said) }] };
   });
   host.on(part, "agent_settled", (_event, { sessionManager }) => {
     isGranted = false;
     // An aborted run may have had no accepted boundary.
-    if (said !== undefined && written.on(sessionManager) !== said) pi.appendEntry(MODE_MARK, data(said));
+    if (said !== undefined && written.of(sessionManager) !== said) pi.appendEntry(MODE_MARK, data(said));
     said = undefined;
   });
   host.on(part, "tool_call", ({ toolName }, ctx) => {
@@ -68,25 +73,6 @@ export function createMode(host: Host): Mode {
 
 function data(mode: PruningMode): object {
   return { v: 1, mode };
-}
-
-/** The newest mode on the branch, read incrementally. */
-class WrittenMode {
-  #leaf: string | undefined;
-  #mode: PruningMode | undefined;
-
-  on(session: SessionReader): PruningMode | undefined {
-    const leaf = session.getLeafEntry();
-    let entry = leaf;
-    let found: PruningMode | undefined;
-    while (entry !== undefined && found === undefined && entry.id !== this.#leaf) {
-      found = modeIn(entry);
-      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-    }
-    this.#mode = found ?? (entry === undefined ? undefined : this.#mode);
-    this.#leaf = leaf?.id;
-    return this.#mode;
-  }
 }
 
 function modeIn(entry: SessionEntry): PruningMode | undefined {

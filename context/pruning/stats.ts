@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningStats } from "../../protocol/pruning/report.ts";
+import { EntryFold } from "../folds.ts";
 import { cachePrices } from "../parts/cache/prices.ts";
 import { blockNewsIn } from "./block-entries.ts";
 import type { CacheLosses } from "./cache-losses.ts";
-import { EntryFold } from "./entry-fold.ts";
 import type { Block, BlockTree, PruningServices } from "./pruning-services.ts";
 import type { BlockRecord } from "./record.ts";
 import { strategyNames } from "./strategies/removal.ts";

@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { fromLeaf } from "../../extension/branch-view.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { pruningLimits } from "../../protocol/pruning/limits.ts";
 import { reportOf, type Tail, tailOf } from "../parts/estimator/branch.ts";
@@ -104,9 +105,6 @@ function isSame(a: AgentMessage, b: AgentMessage): boolean {
 }
 
 function isCompacted({ sessionManager }: ExtensionContext): boolean {
-  let entry = sessionManager.getLeafEntry();
-  while (entry !== undefined && entry.type !== "compaction") {
-    entry = entry.parentId === null ? undefined : sessionManager.getEntry(entry.parentId);
-  }
-  return entry !== undefined;
+  for (const { type } of fromLeaf(sessionManager)) if (type === "compaction") return true;
+  return false;
 }

@@ -1,5 +1,6 @@
 import type { Content } from "../../protocol/content.ts";
 import type { LeftOutReason } from "../../protocol/link.ts";
+import { fromLeaf } from "../branch-view.ts";
 import type { SessionEntry, SessionReader, TreeReader } from "../pi-types.ts";
 import { deliveryIdOf } from "./marker.ts";
 
@@ -57,14 +58,6 @@ export function whyLeftOut(session: SessionReader, entryId: string): LeftOutReas
     }
   }
   return session.getEntry(entryId) === undefined ? "session_replaced" : "off_branch";
-}
-
-function* fromLeaf(session: SessionReader): Generator<SessionEntry> {
-  let entry = session.getLeafEntry();
-  while (entry !== undefined) {
-    yield entry;
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-  }
 }
 
 function markedEntry(entry: SessionEntry): MarkedEntry | undefined {

@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { fromLeaf } from "../../../extension/branch-view.ts";
 import type { SessionEntry } from "../../../extension/pi-types.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry" | "getEntries">;
@@ -44,8 +45,10 @@ export function branchUse(session: Session): BranchUse {
   let isBroken = false;
   /** The newest first. */
   const steps: Step[] = [];
-  let entry = session.getLeafEntry();
-  for (let seen = 0; entry !== undefined && seen < maxEntries; seen += 1) {
+  let seen = 0;
+  for (const entry of fromLeaf(session)) {
+    if (seen === maxEntries) break;
+    seen += 1;
     const answer = answerIn(entry);
     const isOne = answer !== undefined || isSilent(entry);
     if (newest === undefined) {
@@ -56,7 +59,6 @@ export function branchUse(session: Session): BranchUse {
     last ??= answer;
     const step = stepOf(entry, isOne);
     if (step !== undefined) steps.push(step);
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
   }
   isBroken ||= newest !== undefined && newestAnswer(session.getEntries()) !== newest.id;
   const models = newest === undefined ? [] : [modelIn(newest), askedOf].filter((model) => model !== undefined);

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { fromLeaf } from "../../../extension/branch-view.ts";
 import type { ChangeLog } from "./change-log.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;
@@ -16,21 +16,20 @@ export interface Since {
 /** `leafId`: the leaf at the previous request. */
 export function whatCameSince(leafId: string | null, session: Session): Since {
   let isCompacted = false;
+  let isReached = false;
   const edits = new Set<string>();
-  let entry = session.getLeafEntry();
-  for (; entry !== undefined && entry.id !== leafId; entry = above(entry, session)) {
+  const edited: string[] = [];
+  for (const entry of fromLeaf(session)) {
+    isReached ||= entry.id === leafId;
+    if (isReached) {
+      if (edits.size === edited.length) break;
+      if (edits.has(entry.id)) edited.unshift(entry.id);
+      continue;
+    }
     if (entry.type === "compaction") isCompacted = true;
     if (entry.type === "context_edit") edits.add(entry.targetId);
   }
-  const edited: string[] = [];
-  for (let old = entry; old !== undefined && edits.size > edited.length; old = above(old, session)) {
-    if (edits.has(old.id)) edited.unshift(old.id);
-  }
-  return { isOtherBranch: leafId !== null && entry === undefined, isCompacted, edited };
-}
-
-function above(entry: SessionEntry, session: Session): SessionEntry | undefined {
-  return entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+  return { isOtherBranch: leafId !== null && !isReached, isCompacted, edited };
 }
 
 /** The cause of changed earlier messages: `edit:` and the part's name, or `edit:foreign`. */

@@ -1,3 +1,4 @@
+import { fromLeaf } from "../../../extension/branch-view.ts";
 import { isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
 
 /** `customType` of the entries that record failed compactions. */
@@ -15,7 +16,7 @@ export interface CompactionDetails {
 /** Responses on the branch since the last compaction or attempt. `undefined`: none. */
 export function turnsSince(session: SessionReader): number | undefined {
   let turns = 0;
-  for (const entry of backwards(session)) {
+  for (const entry of fromLeaf(session)) {
     if (entry.type === "compaction" || isFailedTry(entry)) return turns;
     if (entry.type === "message" && entry.message.role === "assistant") turns += 1;
   }
@@ -25,7 +26,7 @@ export function turnsSince(session: SessionReader): number | undefined {
 /** Responses since the last failed compaction. `undefined`: no failure since the last compaction. */
 export function turnsSinceFailure(session: SessionReader): number | undefined {
   let turns = 0;
-  for (const entry of backwards(session)) {
+  for (const entry of fromLeaf(session)) {
     if (entry.type === "compaction") return undefined;
     if (isFailedTry(entry)) return turns;
     if (entry.type === "message" && entry.message.role === "assistant") turns += 1;
@@ -47,7 +48,7 @@ export interface CompactionHistory {
 export function historyOf(session: SessionReader): CompactionHistory {
   const history = { compactions: 0, failed: 0, turns: 0, savedTokens: 0, spentTokens: 0, spentUsd: 0 };
   let last: CompactionDetails | undefined;
-  for (const entry of backwards(session)) {
+  for (const entry of fromLeaf(session)) {
     if (entry.type === "message" && entry.message.role === "assistant") history.turns += 1;
     if (isFailedTry(entry)) history.failed += 1;
     if (entry.type !== "compaction") continue;
@@ -76,12 +77,4 @@ function isFailedTry(entry: SessionEntry): boolean {
   return (
     entry.type === "custom" && entry.customType === COMPACTION_ENTRY && isObject(entry.data) && entry.data["v"] === 1
   );
-}
-
-function* backwards(session: SessionReader): Generator<SessionEntry> {
-  let entry = session.getLeafEntry();
-  while (entry !== undefined) {
-    yield entry;
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-  }
 }

@@ -1,3 +1,4 @@
+import { fromLeaf } from "../../../extension/branch-view.ts";
 import { type AgentMessage, isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
 
 /** A response on the branch that reports the tokens of its request. */
@@ -58,7 +59,7 @@ function messageOfEntry(entry: SessionEntry): AgentMessage | undefined {
 export function tailOf(session: SessionReader): Tail {
   const added: AgentMessage[] = [];
   const edits = new Map<string, Replacement>();
-  for (const entry of backwards(session)) {
+  for (const entry of fromLeaf(session)) {
     if (entry.type === "compaction") break;
     if (entry.type === "context_edit" && !edits.has(entry.targetId)) edits.set(entry.targetId, entry.replacement);
     const message = messageOfEntry(entry);
@@ -77,7 +78,7 @@ export function* reportsOf(
 ): Generator<{ readonly earlier: Reported; readonly later: Reported; readonly between: readonly AgentMessage[] }> {
   let later: Reported | undefined;
   let between: AgentMessage[] = [];
-  for (const entry of backwards(session)) {
+  for (const entry of fromLeaf(session)) {
     if (entry.type === "compaction" || entry.type === "context_edit") return;
     if (entry.type === "message" && entry.message.role === "system") return;
     const message = messageOfEntry(entry);
@@ -89,14 +90,6 @@ export function* reportsOf(
       later = earlier;
       between = [];
     } else between.push(message);
-  }
-}
-
-function* backwards(session: SessionReader): Generator<SessionEntry> {
-  let entry = session.getLeafEntry();
-  while (entry !== undefined) {
-    yield entry;
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
   }
 }
 

@@ -80,7 +80,9 @@ export class Prefetch {
       const skill = this.#skills.read(name);
       const isRoom = skill === undefined || chars + skill.block.length <= maxPrefetchChars;
       if (skill === undefined || !isRoom) {
-        const why = isRoom ? "is unknown, or its file is unreadable" : `is too long together with the others (${maxPrefetchChars})`;
+        const why = isRoom
+          ? "is unknown, or its file is unreadable"
+          : `is too long together with the others (${maxPrefetchChars})`;
         this.#status.degraded(`The skill "${name}" of prefetch ${why}.`);
         continue;
       }

@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { fromLeaf } from "../../../extension/branch-view.ts";
 import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { fromBlocks } from "./content.ts";
 
@@ -13,13 +14,10 @@ type Edit = Extract<SessionEntry, { type: "context_edit" }>;
  * extension is respected, because it can hide a secret.
  */
 export function othersEdit(entryId: string, recallId: string, session: Session): Edit | undefined {
-  const seen = new Set<string>();
-  let entry = session.getLeafEntry();
-  while (entry !== undefined && !seen.has(entry.id) && entry.id !== entryId) {
+  for (const entry of fromLeaf(session)) {
+    if (entry.id === entryId) break;
     if (entry.type === "context_edit" && entry.targetId === entryId)
       return isOurs(entry, recallId, session) ? undefined : entry;
-    seen.add(entry.id);
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
   }
   return undefined;
 }

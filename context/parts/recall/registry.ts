@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { EntryFold } from "../../folds.ts";
 import { fromBlocks } from "./content.ts";
 import { highestNamed, numbersIn, type PendingCuts } from "./pending-cuts.ts";
 import { type BatchCost, type RecallPlace, type RecallRecord, recordedIn } from "./record.ts";
@@ -32,9 +33,11 @@ const longestStep = 100_000;
  * that was added by hand cannot take a number from an earlier one.
  */
 export class RecallRegistry {
+  readonly #fold = new EntryFold<void>(
+    (session) => this.#forget(session.getSessionId()),
+    (_sum, entry) => this.#take(entry),
+  );
   #session = "";
-  #seen = 0;
-  #last: string | undefined;
   #highest = 0;
   readonly #byNumber = new Map<number, HeldRecord>();
   readonly #all: HeldRecord[] = [];
@@ -49,7 +52,7 @@ export class RecallRegistry {
   }
 
   find(number: number, session: RecallSession): HeldRecord | undefined {
-    this.#follow(session);
+    this.#fold.of(session);
     return this.#unrecorded().find((held) => held.number === number) ?? this.#byNumber.get(number);
   }
 
@@ -58,29 +61,29 @@ export class RecallRegistry {
    * original.
    */
   ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
-    this.#follow(session);
+    this.#fold.of(session);
     return this.#byEntry.get(entryId) ?? this.#unrecorded().filter(({ heldBy }) => heldBy === entryId);
   }
 
   /** Records of results that were stored without them. Each stays until an entry records it. */
   unrecorded(session: RecallSession): readonly HeldRecord[] {
-    this.#follow(session);
+    this.#fold.of(session);
     return this.#unrecorded();
   }
 
   all(session: RecallSession): readonly HeldRecord[] {
-    this.#follow(session);
+    this.#fold.of(session);
     return this.#all;
   }
 
   batches(session: RecallSession): readonly HeldBatch[] {
-    this.#follow(session);
+    this.#fold.of(session);
     return this.#batches;
   }
 
   /** Reserves a number that is unused in this file. `undefined`: none is left. */
   reserve(session: RecallSession): number | undefined {
-    this.#follow(session);
+    this.#fold.of(session);
     do this.#highest += 1;
     while (this.#byNumber.has(this.#highest) || this.#pendingOf(this.#highest) !== undefined);
     return this.#highest <= lastNumber ? this.#highest : undefined;
@@ -88,7 +91,7 @@ export class RecallRegistry {
 
   /** Bytes of the spilled texts that the session's file names now or with the next result. */
   spilledBytes(session: RecallSession): number {
-    this.#follow(session);
+    this.#fold.of(session);
     let sum = 0;
     for (const bytes of this.#spilled.values()) sum += bytes;
     return sum;
@@ -101,15 +104,6 @@ export class RecallRegistry {
   /** Call before a result that names this text is written. */
   spilled(sha256: string, bytes: number): void {
     this.#spilled.set(sha256, bytes);
-  }
-
-  #follow(session: RecallSession): void {
-    const entries = session.getEntries();
-    const isSame =
-      session.getSessionId() === this.#session && (this.#seen === 0 || entries[this.#seen - 1]?.id === this.#last);
-    if (!isSame) this.#forget(session.getSessionId());
-    for (; this.#seen < entries.length; this.#seen += 1) this.#take(entries[this.#seen] as SessionEntry);
-    this.#last = entries.at(-1)?.id;
   }
 
   #take(entry: SessionEntry): void {
@@ -163,7 +157,6 @@ export class RecallRegistry {
 
   #forget(sessionId: string): void {
     this.#session = sessionId;
-    this.#seen = 0;
     this.#highest = 0;
     this.#all.length = 0;
     this.#batches.length = 0;

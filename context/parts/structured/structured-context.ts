@@ -7,8 +7,8 @@ import { CONTEXT_SUBJECT } from "../../../extension/session-context.ts";
 import type { ContextReply } from "../../../protocol/link.ts";
 import type { BuiltMessage, HelperContext } from "../../../protocol/link-context.ts";
 import type * as Trim from "../../document/trim.ts";
+import { BranchFold } from "../../folds.ts";
 import { Arrival } from "./arrival.ts";
-import { CompactionCount } from "./compactions.ts";
 import { ForcedPrompt } from "./forced-prompt.ts";
 import { type HeldContext, heldContext, keptContext } from "./held-context.ts";
 import { instructionsSection, rootInstructions, withInstructions, withPrefix } from "./request-messages.ts";
@@ -33,6 +33,17 @@ export interface StructuredContextOptions {
   readonly fault: (where: string, thrown: unknown) => void;
 }
 
+/**
+ * Counts the compactions on the active branch. It does not use events of pi: a compaction that an extension drafts at a
+ * boundary emits none, and the session may switch branches.
+ */
+export function compactionCount(): BranchFold<number> {
+  return new BranchFold(
+    () => 0,
+    (count, { type }) => (type === "compaction" ? count + 1 : count),
+  );
+}
+
 /** The messages of a context that remain after compactions. */
 interface Remaining {
   readonly of: HeldContext;
@@ -48,7 +59,7 @@ export class StructuredContext {
   readonly forcedPrompt = new ForcedPrompt();
   readonly #held: Kept<HeldContext>;
   readonly #fault: StructuredContextOptions["fault"];
-  readonly #compactions = new CompactionCount();
+  readonly #compactions = compactionCount();
   /** The section of the session's root entry. */
   #section: string | undefined;
   #remaining: Remaining | undefined;
@@ -95,7 +106,7 @@ export class StructuredContext {
     if (this.#held.value?.hash !== context.hash) {
       this.#held.value = heldContext(context, {
         sessionId: sessionManager.getSessionId(),
-        compactionsBefore: this.#compactions.on(sessionManager),
+        compactionsBefore: this.#compactions.of(sessionManager),
       });
       this.#loadTrim();
     }
@@ -113,7 +124,7 @@ export class StructuredContext {
   }
 
   #messagesOf(held: HeldContext, session: SessionReader): readonly BuiltMessage[] {
-    const compactions = Math.max(0, this.#compactions.on(session) - held.compactionsBefore);
+    const compactions = Math.max(0, this.#compactions.of(session) - held.compactionsBefore);
     if (this.#remaining?.of !== held || this.#remaining.compactions !== compactions) {
       this.#remaining = { of: held, compactions, messages: this.#remainingOf(held, compactions) };
     }

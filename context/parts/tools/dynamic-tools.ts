@@ -116,7 +116,8 @@ class DynamicTools {
     const { isRestricted } = this.#set;
     if (isRestricted === this.#isRestricted) return;
     this.#isRestricted = isRestricted;
-    if (isRestricted) this.#degraded("The user or an extension has switched tools off, so undeclared tools are off as well.");
+    if (isRestricted)
+      this.#degraded("The user or an extension has switched tools off, so undeclared tools are off as well.");
     else this.#needs.status.restored();
   }
 

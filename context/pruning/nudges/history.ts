@@ -1,5 +1,6 @@
 import type { SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
+import { BranchFold } from "../../folds.ts";
 import { type Outcome, outcomeOf } from "./attempt.ts";
 import { type Nudge, type NudgeKind, nudgeIn } from "./record.ts";
 
@@ -45,56 +46,54 @@ type Rules = PruningConfig["nudges"];
 /** Counts before an entry. */
 type Position = Pick<NudgeHistory, "requests" | "users">;
 
+/** The history of a branch, with the counts at its entries. */
+interface Read {
+  history: NudgeHistory;
+  readonly positions: Map<string, Position>;
+  /** Entries with a recorded reminder. */
+  readonly recorded: Set<string>;
+}
+
 /** Reads the branch incrementally. */
 export class NudgeHistories {
   #rules: Rules | undefined;
-  #leaf: string | undefined;
-  #history = nothing;
-  #positions = new Map<string, Position>();
-  #recorded = new Set<string>();
+  readonly #fold = new BranchFold<Read>(
+    () => ({ history: nothing, positions: new Map(), recorded: new Set() }),
+    (read, entry) => (this.#rules === undefined ? read : withRead(read, entry, this.#rules)),
+  );
+  #read: Read | undefined;
 
   /** `more`: reminders that are not on the branch yet. */
   on(session: SessionReader, rules: Rules, more: readonly Nudge[] = []): NudgeHistory {
-    const fresh: SessionEntry[] = [];
-    let entry = session.getLeafEntry();
-    const leaf = entry?.id;
-    const known = isSame(rules, this.#rules) ? this.#leaf : undefined;
-    while (entry !== undefined && entry.id !== known) {
-      fresh.push(entry);
-      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-    }
-    // The leaf may have moved back, or to another branch.
-    if (entry === undefined) {
-      this.#history = nothing;
-      this.#positions = new Map();
-      this.#recorded = new Set();
-    }
-    for (const one of fresh.reverse()) this.#add(one, rules);
+    if (!isSame(rules, this.#rules)) this.#fold.reset();
     this.#rules = rules;
-    this.#leaf = leaf;
-    return more.reduce((history, nudge) => withNudge(history, nudge, this.#positions.get(nudge.at)), this.#history);
+    this.#read = this.#fold.of(session);
+    const { history, positions } = this.#read;
+    return more.reduce((before, nudge) => withNudge(before, nudge, positions.get(nudge.at)), history);
   }
 
   /** Answered requests up to and including an entry. `undefined`: the entry is not on the branch that was read last. */
   requestsAt(entryId: string): number | undefined {
-    return this.#positions.get(entryId)?.requests;
+    return this.#read?.positions.get(entryId)?.requests;
   }
 
   /** Whether the branch records a reminder after this entry. */
   isRecorded(entryId: string): boolean {
-    return this.#recorded.has(entryId);
+    return this.#read?.recorded.has(entryId) === true;
   }
+}
 
-  #add(entry: SessionEntry, rules: Rules): void {
-    const nudge = nudgeIn(entry);
-    this.#history =
-      nudge === undefined
-        ? withEntry(this.#history, entry, rules)
-        : withNudge(this.#history, nudge, this.#positions.get(nudge.at));
-    if (nudge !== undefined) this.#recorded.add(nudge.at);
-    const { requests, users } = this.#history;
-    this.#positions.set(entry.id, { requests, users });
-  }
+function withRead(read: Read, entry: SessionEntry, rules: Rules): Read {
+  const { positions, recorded } = read;
+  const nudge = nudgeIn(entry);
+  read.history =
+    nudge === undefined
+      ? withEntry(read.history, entry, rules)
+      : withNudge(read.history, nudge, positions.get(nudge.at));
+  if (nudge !== undefined) recorded.add(nudge.at);
+  const { requests, users } = read.history;
+  positions.set(entry.id, { requests, users });
+  return read;
 }
 
 function isSame(a: Rules, b: Rules | undefined): boolean {

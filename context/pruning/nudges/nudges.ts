@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
+import { fromLeaf } from "../../../extension/branch-view.ts";
 import type { AgentMessage, SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
 import { withSoundMarks } from "../../parts/cache/marks.ts";
 import type { Blocks, PruningServices } from "../pruning-services.ts";
@@ -128,11 +129,8 @@ class Nudges {
 
 /** The newest entry that a request shows, which is the same for a retry. */
 function shownLast(session: SessionReader): string | undefined {
-  let entry = session.getLeafEntry();
-  while (entry !== undefined && !isShown(entry)) {
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-  }
-  return entry?.id;
+  for (const entry of fromLeaf(session)) if (isShown(entry)) return entry.id;
+  return undefined;
 }
 
 /** Entry types other than messages that a request shows. Edits, which pi writes after a failed answer, do not count. */

@@ -1,6 +1,7 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../../extension/branch-view.ts";
 import { type AgentMessage, isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+import { EntryFold } from "../../folds.ts";
 import type { PruningServices } from "../pruning-services.ts";
 import type { Replacement } from "./batch.ts";
 
@@ -11,7 +12,6 @@ import type { Replacement } from "./batch.ts";
 export const EDITS_MARK = "pi-rpcd.edits";
 
 const maxEdits = 10_000;
-type Session = ExtensionContext["sessionManager"];
 type Content = readonly unknown[];
 type Edit = Extract<SessionBoundaryDraft, { type: "context_edit" }>;
 type Editable = Extract<AgentMessage, { role: "assistant" | "toolResult" }>;
@@ -24,15 +24,28 @@ export function editDraft({ targetId, content }: Pick<Replacement, "targetId" | 
   return { type: "context_edit", targetId, replacement: { content: [...content] as never } };
 }
 
+interface Recorded {
+  readonly heldBy: string;
+  readonly targetId: string;
+  readonly content: Content;
+}
+/** Contents by target entry. */
+type Open = ReadonlyMap<string, Content>;
+const none: Open = new Map();
+
 /** Recorded edits that pi does not have yet: a fold over the entries, filtered by the branch. */
 export class PendingEdits {
   readonly #host: Pick<PruningServices, "entries" | "isUnanswered">;
-  #session = "";
-  #seen = 0;
-  #last: string | undefined;
-  readonly #all: { readonly heldBy: string; readonly targetId: string; readonly content: Content }[] = [];
-  #leaf: string | undefined;
-  #open: ReadonlyMap<string, Content> = new Map();
+  readonly #recorded = new EntryFold((): Recorded[] => [], takeEdits);
+  /** The edits that are open at a leaf. */
+  #open:
+    | {
+        readonly all: readonly Recorded[];
+        readonly count: number;
+        readonly leaf: string | undefined;
+        readonly is: Open;
+      }
+    | undefined;
 
   constructor(host: Pick<PruningServices, "entries" | "isUnanswered">) {
     this.#host = host;
@@ -40,19 +53,20 @@ export class PendingEdits {
 
   /** Contents by target entry. */
   on({ sessionManager }: Pick<ExtensionContext, "sessionManager">): ReadonlyMap<string, Content> {
-    this.#follow(sessionManager);
-    if (this.#all.length === 0) return this.#open;
+    const all = this.#recorded.of(sessionManager);
+    if (all.length === 0) return none;
     const leaf = sessionManager.getLeafEntry()?.id;
-    if (leaf === this.#leaf) return this.#open;
+    const known = this.#open;
+    if (known?.all === all && known.count === all.length && known.leaf === leaf) return known.is;
     const branch = new BranchView(sessionManager);
-    this.#leaf = leaf;
-    this.#open = new Map(
-      this.#all.flatMap(({ heldBy, targetId, content }) => {
+    const is: Open = new Map(
+      all.flatMap(({ heldBy, targetId, content }) => {
         const isOpen = branch.has(heldBy) && branch.isKept(targetId) && !branch.isEdited(targetId);
         return isOpen && isFor(sessionManager.getEntry(targetId), content) ? [[targetId, content] as const] : [];
       }),
     );
-    return this.#open;
+    this.#open = { all, count: all.length, leaf, is };
+    return is;
   }
 
   drafts(ctx: ExtensionContext): Edit[] {
@@ -76,30 +90,15 @@ export class PendingEdits {
     });
     return isChanged ? made : undefined;
   }
+}
 
-  #follow(session: Session): void {
-    const entries = session.getEntries();
-    const id = session.getSessionId();
-    const isSame = id === this.#session && (this.#seen === 0 || entries[this.#seen - 1]?.id === this.#last);
-    if (!isSame) {
-      this.#session = id;
-      this.#seen = 0;
-      this.#all.length = 0;
-      this.#open = new Map();
-    }
-    if (!isSame || this.#seen !== entries.length) this.#leaf = undefined;
-    for (; this.#seen < entries.length; this.#seen += 1) this.#take(entries[this.#seen] as SessionEntry);
-    this.#last = entries.at(-1)?.id;
-  }
-
-  #take(entry: SessionEntry): void {
-    if (entry.type !== "custom" || entry.customType !== EDITS_MARK) return;
-    const { data } = entry;
-    if (!isObject(data) || data["v"] !== 1 || !Array.isArray(data["edits"])) return;
-    for (const edit of data["edits"].slice(0, maxEdits) as unknown[]) {
-      if (!isObject(edit) || typeof edit["targetId"] !== "string" || !Array.isArray(edit["content"])) continue;
-      this.#all.push({ heldBy: entry.id, targetId: edit["targetId"], content: edit["content"] as Content });
-    }
+function takeEdits(all: Recorded[], entry: SessionEntry): void {
+  if (entry.type !== "custom" || entry.customType !== EDITS_MARK) return;
+  const { data } = entry;
+  if (!isObject(data) || data["v"] !== 1 || !Array.isArray(data["edits"])) return;
+  for (const edit of data["edits"].slice(0, maxEdits) as unknown[]) {
+    if (!isObject(edit) || typeof edit["targetId"] !== "string" || !Array.isArray(edit["content"])) continue;
+    all.push({ heldBy: entry.id, targetId: edit["targetId"], content: edit["content"] as Content });
   }
 }
 

@@ -1,9 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { describe, expect, test } from "vitest";
 import { estimateMessage } from "../../../context/document/estimate.ts";
-import { CompactionCount } from "../../../context/parts/structured/compactions.ts";
 import { rootInstructions, withInstructions, withPrefix } from "../../../context/parts/structured/request-messages.ts";
-import { StructuredContext } from "../../../context/parts/structured/structured-context.ts";
+import { compactionCount, StructuredContext } from "../../../context/parts/structured/structured-context.ts";
 import { deliveryIdOf } from "../../../extension/delivery/marker.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
@@ -244,17 +243,17 @@ describe("behind a compaction", () => {
 
   test("compactions are counted on the active branch alone", () => {
     const fake = session(user("u1"), compaction("k1", "u1"), assistant("a1"));
-    const count = new CompactionCount();
-    expect(count.on(fake)).toBe(1);
+    const count = compactionCount();
+    expect(count.of(fake)).toBe(1);
     fake.add(compaction("k2", "u1"));
     fake.add(user("u2"));
-    expect(count.on(fake)).toBe(2);
-    expect(count.on(fake)).toBe(2);
+    expect(count.of(fake)).toBe(2);
+    expect(count.of(fake)).toBe(2);
     fake.leaf = "u1";
-    expect(count.on(fake)).toBe(0);
+    expect(count.of(fake)).toBe(0);
     fake.add(compaction("k3", "u1"));
-    expect(count.on(fake)).toBe(1);
-    expect(count.on(session())).toBe(0);
+    expect(count.of(fake)).toBe(1);
+    expect(count.of(session())).toBe(0);
   });
 });
 
