@@ -71,8 +71,8 @@ function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
   let loading: Promise<void> | undefined;
   return () => {
     if (engine.memory.parts === undefined) return undefined;
-    loading ??= import("../context/parts/parts.ts")
-      .then(({ contextParts }) => engine.add(contextParts))
+    loading ??= import("../context/parts/optimisation/optimisation.ts")
+      .then(({ optimisation }) => engine.add(optimisation))
       .catch((thrown: unknown) => engine.report("parts", thrown));
     return loading;
   };

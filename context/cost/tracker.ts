@@ -3,13 +3,15 @@ import type { HostPort } from "../../extension/engine-port.ts";
 import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
 import type { PartStatus } from "../parts/optimisation/part-states.ts";
 import type { BudgetState } from "./budgets.ts";
-import { COST_CHANNEL } from "./channel.ts";
 import type { Checkpoint, CostFold } from "./fold.ts";
 import { FoldOfSession } from "./fold-of-session.ts";
 import { COST_MARK_TYPE, type CostMark, markData } from "./marks.ts";
 import { hasPrices, unpriced } from "./prices.ts";
 
 type CostConfig = OptimisationConfig["cost"];
+
+/** Channel of `pi.events` that announces each checkpoint to other extensions as a `CostCheckpointEvent`. */
+export const COST_CHANNEL = "cost_checkpoint";
 
 export interface CostNeeds {
   readonly pi: Pick<ExtensionAPI, "appendEntry" | "events" | "getCommands" | "registerCommand">;

@@ -1,14 +1,18 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { EntryFold } from "../folds.ts";
 import { blockBudget } from "./block-budget.ts";
+import { blockNumbersIn } from "./block-entries.ts";
 import type { BlockFold } from "./block-fold.ts";
 import { blockIdOf, blockNumberOf } from "./block-id.ts";
-import { BlockNumbers } from "./block-numbers.ts";
 import { wholeText } from "./block-text.ts";
 import type { BlockWriting } from "./block-writing.ts";
 import type { Blocks, PruningServices } from "./pruning-services.ts";
 import type { Rendering } from "./rendering.ts";
 
 type Host = Pick<PruningServices, "pruning" | "off" | "entries" | "pipeline" | "boundary" | "recall">;
+
+/** A larger gap was not written by this extension; the number is ignored. */
+const longestStep = 100_000;
 
 interface BlockParts {
   readonly fold: BlockFold;
@@ -19,7 +23,14 @@ interface BlockParts {
 /** Replaces covered ranges by their blocks in each request. */
 export function createBlocks(host: Host, { fold, rendering, writing }: BlockParts): Blocks {
   const { pruning, off } = host;
-  const numbers = new BlockNumbers();
+  const numbers = new EntryFold(
+    () => ({ highest: 0 }),
+    (sum, entry) => {
+      for (const number of blockNumbersIn(entry)) {
+        if (number > sum.highest && number <= sum.highest + longestStep) sum.highest = number;
+      }
+    },
+  );
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
 
   const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(host, ctx));
@@ -49,7 +60,7 @@ export function createBlocks(host: Host, { fold, rendering, writing }: BlockPart
     takes: (record, ctx) => writing.takes(record, ctx),
     rendered,
     nextId: ({ sessionManager }, ahead = 0) =>
-      blockIdOf(Math.max(numbers.highest(sessionManager), writing.highest()) + 1 + ahead),
+      blockIdOf(Math.max(numbers.of(sessionManager).highest, writing.highest()) + 1 + ahead),
     blockIn: (message) => rendering.blockIn(message),
     textOf: wholeText,
     operate: (operation, block, ctx) => writing.write({ v: 1, operation, block }, ctx),

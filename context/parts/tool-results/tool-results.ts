@@ -16,7 +16,6 @@ import type { Recall } from "../recall/recall.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
-import { executedTool } from "../tools/executed.ts";
 import { cutText } from "./cut.ts";
 import type { Kept } from "./json-borders.ts";
 
@@ -204,4 +203,11 @@ function withoutCopy(details: Readonly<Record<string, unknown>>): Readonly<Recor
 /** Scripts receive the output of nested calls and need all of it. */
 function isNested(event: ToolResultEvent): boolean {
   return "parentToolCallId" in event && event.parentToolCallId !== undefined;
+}
+
+/** The tool that made the result: `execute_tool` names the tool that it has run. */
+export function executedTool({ toolName, details }: { readonly toolName: string; readonly details?: unknown }): string {
+  if (toolName !== "execute_tool" || !isObject(details)) return toolName;
+  const { tool } = details;
+  return typeof tool === "string" ? tool : toolName;
 }

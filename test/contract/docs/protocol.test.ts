@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { COST_CHANNEL } from "../../../context/cost/channel.ts";
 import { sources } from "../../../context/cost/tally.ts";
+import { COST_CHANNEL } from "../../../context/cost/tracker.ts";
 import { repairCodes } from "../../../context/document/document.ts";
 import { exportNotes } from "../../../context/document/export-notes.ts";
 import { AsleepReason } from "../../../protocol/cached.ts";

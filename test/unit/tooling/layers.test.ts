@@ -44,8 +44,8 @@ test.each([
   ["protocol/ids.ts", "../client/index.ts", "protocol may not import client"],
   ["client/client.ts", "../server/daemon.ts", "client may not import server"],
   ["extension/index.ts", "../server/lib/async.ts", "extension may not import server/lib"],
-  ["extension/engine.ts", "../context/parts/parts.ts", "extension may not import context "],
-  ["extension/open.ts", "../context/parts/parts.ts", "extension/open may not import context "],
+  ["extension/engine.ts", "../context/parts/optimisation/optimisation.ts", "extension may not import context "],
+  ["extension/open.ts", "../context/parts/optimisation/optimisation.ts", "extension/open may not import context "],
   ["server/session/session.ts", "../../context/document/document.ts", "server/session may not import context/document"],
   [
     "server/rpc/handlers/context.ts",
@@ -70,10 +70,12 @@ test.each([
 });
 
 test("the helper loads its optional parts in one file, by a dynamic import", () => {
-  const loading = 'const loaded = () => import("../context/parts/parts.ts");\n';
+  const loading = 'const loaded = () => import("../context/parts/optimisation/optimisation.ts");\n';
   expect(check({ "extension/open.ts": loading })).toEqual([]);
   expect(check({ "extension/engine.ts": loading })).toHaveLength(1);
-  expect(check({ "extension/memory.ts": 'import type { Kept } from "../context/parts/parts.ts";\n' })).toHaveLength(1);
+  expect(
+    check({ "extension/memory.ts": 'import type { Kept } from "../context/parts/optimisation/optimisation.ts";\n' }),
+  ).toHaveLength(1);
 });
 
 test("a file in a folder without a layer is named", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { executedTool } from "../../../../../context/parts/tool-results/tool-results.ts";
 import type { TakenTools } from "../../../../../context/parts/tools/dynamic-tools.ts";
-import { executedTool } from "../../../../../context/parts/tools/executed.ts";
 import { FakeSession, numbered } from "./fake-session.ts";
 
 const three = ["search_tools", "describe_tools", "execute_tool"];
