@@ -96,7 +96,11 @@ function prepared(progress: DeliveryProgress, requestId: string): DeliveryProgre
 
 function verdict(progress: DeliveryProgress, frame: Frame<"verdict">): DeliveryProgress {
   const payload = Object.hasOwn(frame.payload, progress.deliveryId) ? frame.payload[progress.deliveryId] : undefined;
-  if (payload === undefined || frame.requestId !== progress.requestId || progress.state !== "prepared") return progress;
+  if (payload === undefined) return progress;
+  // A retry after a broken answer: the answer to this request is the answer to the push.
+  const isCarriedAgain = frame.outcome === "delivered" && payload !== "unverified";
+  if (progress.state === "delivered") return isCarriedAgain ? { ...progress, requestId: frame.requestId } : progress;
+  if (frame.requestId !== progress.requestId || progress.state !== "prepared") return progress;
   const { status, error, evidence } = frame;
   const next: DeliveryProgress = {
     ...progress,
