@@ -20,7 +20,10 @@ export interface ChannelOptions {
 
 const maxDiagnosticChars = 256;
 
-/** An answer made by this client: the request was abandoned, or the connection ended. */
+/**
+ * An answer made by this client: the request was abandoned, or the connection ended. json-rpc-2.0 can reject requests only with
+ * `rejectAllPendingRequests(message)`, for all at once and without the error object, so each one gets an answer with its error.
+ */
 class LocalAnswer {
   readonly error: unknown;
   constructor(error: unknown) {

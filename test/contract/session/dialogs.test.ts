@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Dialog, DialogAnswer, DialogPolicy } from "../../../protocol/dialog.ts";
 import type { WireError } from "../../../protocol/errors.ts";
+import { Grant } from "../../../server/rpc/grant.ts";
 import type { Session } from "../../../server/session/session.ts";
+import { dispatcherOf } from "../../helpers/conversation.ts";
 import { type Core, type Heard, type Recorder, recorder, startCore } from "../../helpers/core.ts";
 
 interface Scene {
@@ -133,6 +135,25 @@ describe("a question of an extension", () => {
     expect(kindOf(() => respond(on, dialogId, { confirmed: false }, "c2"))).toBe("stale");
     await on.heard.until(event("agent_settled"));
     expect(answersOf(on)).toEqual([{ type: "extension_ui_response", id: "q1", confirmed: true }]);
+  });
+
+  test("that has ended: the controller's answer is stale, other clients are refused, and other tokens do not find it", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    const by = { clientId: "c1" };
+    on.session.control.acquire({ by, ttlMs: 60_000, takeOver: false, policy: "exclusive" });
+    const converse = dispatcherOf(core);
+    const other = new Grant({ name: "ci", capabilities: ["prompt"], cwds: ["/elsewhere"] });
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    const answer = async (clientId: string, grant?: Grant) => {
+      const given = await converse(clientId, grant).call("dialog/respond", { dialogId, answer: { confirmed: true } });
+      return "error" in given ? (given.error.data as WireError["data"]).name : "answered";
+    };
+    expect(await answer("c2")).toBe("not_controller");
+    expect(await answer("c1")).toBe("answered");
+    expect([await answer("c2"), await answer("c1")]).toEqual(["not_controller", "stale"]);
+    expect(await answer("c3", other)).toBe("dialog_not_found");
   });
 
   test("by a command blocks no other call, and ends without a run", async () => {

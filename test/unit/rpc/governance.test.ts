@@ -63,12 +63,6 @@ describe("in a session that another client controls alone", () => {
     expect(outcome("session/command", { ...ids, command: { type: "get_messages" } })).toBe("client-1");
     expect(outcome("session/command", { ...ids, command: { type: "bash" } })).toBe("not_controller");
   });
-
-  test("the answer to a dialog that has ended is refused too, because its session is known", () => {
-    const row = rows.find(([name]) => name === "dialog/respond")?.[1];
-    expect(row === undefined ? [] : subjectsOf(row)).toEqual([{ kind: "dialog", param: "dialogId" }]);
-    expect(outcome("dialog/respond", { dialogId: "ended", answer: { confirmed: true } })).toBe("not_controller");
-  });
 });
 
 test("every subject of a row is one of its params", () => {
