@@ -36,8 +36,9 @@ export function authority(options: AuthorityOptions): Policy {
       if (grant === undefined || grant.isEnded) throw ended();
       const needs = missing(row, params, grant);
       if (needs !== undefined) throw lacking(name, needs, grant);
-      const make = (): unknown => next(params, call);
-      const answer = grant.isLimited ? insideOnly(subjects, params, { ...options, grant, make }) : make();
+      const answer = grant.isLimited
+        ? insideOnly(subjects, params, { ...options, grant, make: () => next(params, call) })
+        : next(params, call);
       const endsItself = row.endsToken !== undefined && paramOf(params, row.endsToken) === grant.name;
       if (endsItself || !(answer instanceof Promise)) return answer;
       return answer.finally(() => {

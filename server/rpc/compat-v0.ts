@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
-import type { RpcResponse } from "../../protocol/wire.ts";
+import type { RpcId, RpcResponse } from "../../protocol/wire.ts";
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
 import type { Peer } from "./call.ts";
 import { type Conversation, type Dispatcher, defaultDispatcherLimits } from "./dispatcher.ts";
@@ -63,14 +63,13 @@ class CompatConversation implements Conversation {
   }
 
   async #receive(text: Buffer, hasRoom: boolean): Promise<RpcResponse | undefined> {
-    let id: unknown = null;
+    let id: RpcId | undefined = null;
     try {
       const request = parseJson(text, defaultDispatcherLimits);
       if (typeof request !== "object" || request === null || Array.isArray(request))
         throw invalidRequest("it is not an object");
       const { jsonrpc, method, params = {}, id: given } = request as Record<string, unknown>;
-      if (given !== undefined && given !== null && typeof given !== "string" && !Number.isSafeInteger(given))
-        throw invalidRequest("its id is neither a string nor an integer");
+      if (!isId(given)) throw invalidRequest("its id is neither a string nor an integer");
       id = given;
       if (jsonrpc !== "2.0") throw invalidRequest('its jsonrpc is not "2.0"');
       if (typeof method !== "string") throw invalidRequest("it has no method");
@@ -78,10 +77,10 @@ class CompatConversation implements Conversation {
       if (!hasRoom)
         throw new WireError("overloaded", "Too many bytes of calls wait for their answer.", { retryAfterMs: 1_000 });
       const result = await this.#answer(method, params as Record<string, unknown>);
-      return id === undefined ? undefined : { jsonrpc: "2.0", id: id as never, result };
+      return id === undefined ? undefined : { jsonrpc: "2.0", id, result };
     } catch (error) {
       const wire = toWireError(error, this.#options.log);
-      return id === undefined ? undefined : { jsonrpc: "2.0", id: id as never, error: errorObject(wire) };
+      return id === undefined ? undefined : { jsonrpc: "2.0", id, error: errorObject(wire) };
     }
   }
 
@@ -134,7 +133,8 @@ class CompatConversation implements Conversation {
     this.#prompting = true;
     try {
       const wait = { wait: "settled", timeoutMs: longestWaitMs } as const;
-      const given = images === undefined ? {} : { images: images as never };
+      // The inner call validates them.
+      const given = (images === undefined ? {} : { images }) as Pick<Params<"session/prompt">, "images">;
       const { text = "", outcome } = await this.#ask("session/prompt", { text: message, ...given, ...wait });
       // A prompt that an extension's command handled starts no run that could fail.
       return { output: text, success: outcome === undefined || outcome === "settled" };
@@ -188,6 +188,10 @@ function eventIn(bytes: Buffer): unknown {
   } catch {
     return undefined;
   }
+}
+
+function isId(value: unknown): value is RpcId | undefined {
+  return value === undefined || value === null || typeof value === "string" || Number.isSafeInteger(value);
 }
 
 function invalidRequest(why: string): WireError {

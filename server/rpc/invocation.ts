@@ -33,7 +33,7 @@ export type Invoke = (method: string, params: unknown, call: Call) => unknown;
 export function createInvoke(options: InvocationOptions): Invoke {
   const { validator, onViolation, log } = options;
   const names = Object.keys(methods).filter(isMethodName);
-  const bound = new Map(names.map((name) => [name, bindMethod(name, options)]));
+  const bound = new Map<string, BoundMethod>(names.map((name) => [name, bindMethod(name, options)]));
 
   // Logged here and not with the response, because a notification has none.
   const failed = (method: string, params: unknown, call: Call, error: unknown): unknown => {
@@ -61,33 +61,34 @@ export function createInvoke(options: InvocationOptions): Invoke {
 
   return (name, params, call) => {
     try {
-      const method = knownMethod(name);
-      const result = bound.get(method)?.(params, call);
-      return result instanceof Promise ? later(method, params, call, result) : checked(method, result);
+      const method = bound.get(name);
+      if (method === undefined) throw methodNotFound(name);
+      const result = method.run(params, call);
+      return result instanceof Promise ? later(method.name, params, call, result) : checked(method.name, result);
     } catch (error) {
       throw failed(name, params, call, error);
     }
   };
 }
 
+interface BoundMethod {
+  readonly name: MethodName;
+  readonly run: (params: unknown, call: Call) => unknown;
+}
+
 /** Puts the policies around one method's handler, with the validation of its params outermost. */
 function bindMethod<M extends MethodName>(
   name: M,
   { handlers, policies = [], validator }: InvocationOptions,
-): (params: unknown, call: Call) => unknown {
+): BoundMethod {
   const method = { name, row: methods[name] };
   const run = policies.reduceRight<Bound<Params<M>>>((next, policy) => policy(method, next), handlers[name]);
-  return (params, call) => run(checkedParams(name, params, validator), call);
+  return { name, run: (params, call) => run(checkedParams(name, params, validator), call) };
 }
 
 export function methodNotFound(name: string): WireError {
   const shown = JSON.stringify(name.slice(0, maxNameLength));
   return new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
-}
-
-function knownMethod(name: string): MethodName {
-  if (isMethodName(name)) return name;
-  throw methodNotFound(name);
 }
 
 /** Fields of the log line about a failed call. */
