@@ -12,7 +12,7 @@ export type LogNotification =
       readonly params: Omit<NotificationParams<"session/gap">, "reason"> & Pick<EventGap, "reason">;
     };
 
-/** As {@link EventsOptions}; a gap is one of the notifications. */
+/** Like {@link EventsOptions}; a gap is one of the notifications. */
 export type NotificationsOptions = Omit<EventsOptions, "onGap">;
 
 /**

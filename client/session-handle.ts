@@ -132,7 +132,7 @@ export class SessionHandle {
     return { session: handle, ...(text === undefined ? {} : { text }) };
   }
 
-  /** As {@link fork}, with the whole active branch. */
+  /** Like {@link fork}, with the whole active branch. */
   async clone(options: CallOptions = {}): Promise<SessionHandle> {
     const { session } = await this.#peer.call("session/clone", { sessionId: this.id }, options);
     return new SessionHandle(this.#peer, session.sessionId, session);
@@ -238,7 +238,7 @@ export class SessionHandle {
     return new EventStream(this.#peer, this.id, options);
   }
 
-  /** As {@link events}, with the daemon's own notifications about the session in addition to pi's events. */
+  /** Like {@link events}, with the daemon's own notifications about the session in addition to pi's events. */
   notifications(options: NotificationsOptions = {}): NotificationStream {
     return new NotificationStream(this.#peer, this.id, options);
   }
@@ -290,7 +290,7 @@ export class SessionHandle {
     return run.text;
   }
 
-  /** As {@link promptAndWait}, but resolves with the whole outcome, also of a failed or interrupted run. */
+  /** Like {@link promptAndWait}, but resolves with the whole outcome, also of a failed or interrupted run. */
   async runUntilSettled(text: string, options: PromptOptions = {}): Promise<SettledRun> {
     options.signal?.throwIfAborted();
     return await this.prompt(text, options).settled(callOptions(options.signal));

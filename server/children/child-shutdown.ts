@@ -41,7 +41,7 @@ export class ChildShutdown {
     this.#parts = parts;
   }
 
-  /** As {@link Session.shutDown}. */
+  /** Like {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
     const { life, dialogs, custody, control, journal, answers, reports } = this.#parts;
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is shutting down."));
@@ -56,7 +56,7 @@ export class ChildShutdown {
     await journal.rest();
   }
 
-  /** As {@link Session.close}. */
+  /** Like {@link Session.close}. */
   close(how: "close" | "delete"): Promise<ChildExit | undefined> {
     if (how === "delete" && this.#closed !== undefined && !this.#deletes) {
       this.#deletes = true;

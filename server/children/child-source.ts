@@ -230,7 +230,7 @@ export class ChildSource {
     } catch (error) {
       this.#options.log.info({ err: error }, "cannot use a warm child; starting another");
       // Reports from its shutdown do not belong to the session's own child.
-      child.rebind(nobody);
+      child.rebind(unassignedSinks);
       await child.stop();
       await child.cleaned;
       return undefined;
@@ -271,7 +271,7 @@ export class ChildSource {
   async #startWarm(kind: WarmKind, signal: AbortSignal, isOnlyAsked = false): Promise<Child> {
     this.#refuse();
     const log = this.#options.log.child({ warm: true });
-    const { child } = await startPi({ ...this.#of(kind), log, signal, isOnlyAsked, ...nobody });
+    const { child } = await startPi({ ...this.#of(kind), log, signal, isOnlyAsked, ...unassignedSinks });
     return child;
   }
 
@@ -287,7 +287,7 @@ export class ChildSource {
 }
 
 /** Sink for a child that is not yet assigned to a session; its extensions report again with the session. */
-const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} };
+const unassignedSinks: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} };
 
 /**
  * Returns whether the session's file had to be created. If an opened file is missing, another process has removed it,

@@ -32,14 +32,14 @@ export class LeaseHold {
     });
   }
 
-  /** As {@link hold}, where no other process can have the file. */
+  /** Like {@link hold}, for a file that no other process can use. */
   holdNothing(): Promise<void> {
     return this.#next(async () => {
       this.#holders += 1;
     });
   }
 
-  /** As {@link hold}, for a child that is about to be started; creates the file's directory if it is missing. */
+  /** Like {@link hold}, for a child that is about to be started; creates the file's directory if it is missing. */
   async holdForChild(file: string, generation: number): Promise<void> {
     await mkdir(dirname(file), { recursive: true }).catch((error: NodeJS.ErrnoException) => {
       throw unusable(file, "directory_unwritable", `has no directory, and it cannot be created (${error.code})`, error);

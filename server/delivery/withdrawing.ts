@@ -55,7 +55,7 @@ export class Withdrawing {
     }
   }
 
-  /** As {@link withdraw}, for a session without a child. Decides nothing if one is started meanwhile. */
+  /** Like {@link withdraw}, for a session without a child. Decides nothing if one is started meanwhile. */
   async withdrawWithoutChild(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     if (hasChild(this.#core)) return;
     await this.#fromFile(this.#tracker.withdrawable(deliveryIds), withdrawal);

@@ -35,7 +35,7 @@ export class EventBackfill {
     this.#known.note(event);
   }
 
-  /** As {@link run}, if an earlier daemon may have used numbers without storing their events. */
+  /** Like {@link run}, if an earlier daemon may have used numbers without storing their events. */
   async runIfLost(file: string): Promise<void> {
     if (this.#options.log.lost !== undefined) await this.run(file);
   }

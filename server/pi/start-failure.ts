@@ -48,7 +48,7 @@ export function startupDialog(question: string): WireError {
   const title = question.slice(0, 200);
   return new WireError(
     "startup_dialog",
-    `An extension asked "${title}" while pi started. pi reads no answer at that time, so it would wait for ever; the extension needs a timeout there, or has to ask later.`,
+    `An extension opened the dialog "${title}" while pi was starting. pi does not read answers at that time, so it would wait forever. Give the dialog a timeout, or open it later.`,
     { title },
   );
 }

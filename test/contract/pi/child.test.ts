@@ -106,7 +106,7 @@ describe("a child", () => {
     ["no-hello", "link_failed", /helper extension did not load/],
     ["other-link", "link_failed", /version 99/],
     ["command-taken", "link_failed", /helper extension did not load/],
-    ["startup-dialog,hang-at-start", "startup_dialog", /asked "May I\?" while pi started/],
+    ["startup-dialog,hang-at-start", "startup_dialog", /opened the dialog "May I\?" while pi was starting/],
   ])("that does %j fails to start with %s", async (behaviours, kind, message) => {
     const error = await failure(start(behaviours, { afterEofMs: 100 }));
     expect(error.kind).toBe(kind);
