@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import type { By } from "../../protocol/client-identity.ts";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
@@ -10,20 +11,38 @@ import type { Custody } from "../custody/custody.ts";
 import { lossOf } from "../custody/ephemeral.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { EventBackfill } from "../log/event-backfill.ts";
-import type { Child } from "../pi/child.ts";
-import { readyState } from "../pi/ready-state.ts";
+import type { Child, ChildSinks } from "../pi/child.ts";
+import { type ReadyState, readyState } from "../pi/ready-state.ts";
 import type { RunStarter } from "../prompts/runs.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
-import type { ChildSource } from "./child-source.ts";
+import type { StoredSession } from "../store/sessions.ts";
 import { StartRateLimit, type StartRateLimits } from "./start-rate-limit.ts";
 
 export interface ChildLifeOptions {
-  readonly source: Pick<ChildSource, "start">;
+  readonly source: ChildStarter;
   readonly startRate: StartRateLimits;
   readonly custody: Custody;
   readonly initialContext: Pick<InitialContext, "give">;
   readonly backfill: Pick<EventBackfill, "runIfLost">;
   readonly prompts: Pick<SessionPrompts, "runs" | "starter">;
+}
+
+/** Receives the reports of a starting child; the signal cancels the start. */
+export interface StartSinks extends ChildSinks {
+  /** Aborted when the session ends while its child starts. */
+  readonly signal: AbortSignal;
+  /** Called for each pi that is started, or taken from the warm pool. */
+  readonly onPi: () => void;
+}
+
+export interface Started {
+  readonly child: Child;
+  readonly ready: ReadyState;
+}
+
+export interface ChildStarter {
+  /** Throws errors of starting pi, `cwd_invalid` and `overloaded`; then nothing remains. */
+  start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started>;
 }
 
 /** A child that ends because the session hibernates. */

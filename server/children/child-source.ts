@@ -17,7 +17,6 @@ import type { ChildRegistry } from "../pi/child-registry.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
-import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
@@ -26,15 +25,8 @@ import type { PiOptions } from "../pi/spawn-options.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import type { ChildStarter, Started, StartSinks } from "./child-life.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
-
-/** Receives the reports of a starting child; the signal cancels the start. */
-export interface StartSinks extends ChildSinks {
-  /** Aborted when the session ends while its child starts. */
-  readonly signal: AbortSignal;
-  /** Called for each pi that is started, or taken from the warm pool. */
-  readonly onPi: () => void;
-}
 
 export interface ChildSourceOptions {
   /** Located at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
@@ -77,13 +69,8 @@ export interface Question {
 
 type OccupyingSession = ReturnType<OccupancyOptions["sessions"]> extends Iterable<infer S> ? S : never;
 
-interface Started {
-  readonly child: Child;
-  readonly ready: ReadyState;
-}
-
 /** The source of children: a warm one if available, else a start, of which a limited number run at a time. */
-export class ChildSource {
+export class ChildSource implements ChildStarter {
   readonly #options: ChildSourceOptions;
   readonly #starts: Gate;
   readonly #pool: WarmPool;
