@@ -1,6 +1,4 @@
-import type { commands } from "./commands.ts";
 import type { ExitCode } from "./exit-codes.ts";
-import type { Output } from "./output.ts";
 
 export interface OptionSpec {
   readonly type: "string" | "boolean";
@@ -34,30 +32,3 @@ export interface CommandSpec {
   readonly examples: readonly string[];
   readonly exitCodes: readonly ExitCode[];
 }
-
-export type CommandName = keyof typeof commands;
-
-type OptionValue<O extends OptionSpec> = O extends { readonly type: "boolean" }
-  ? boolean
-  : O extends { readonly choices: readonly (infer C)[] }
-    ? C
-    : string;
-
-export type OptionValues<N extends CommandName> = {
-  readonly [K in keyof (typeof commands)[N]["options"]]?: (typeof commands)[N]["options"][K] extends OptionSpec
-    ? OptionValue<(typeof commands)[N]["options"][K]>
-    : never;
-};
-
-/** One call of a command. */
-export interface Invocation<N extends CommandName> {
-  readonly options: OptionValues<N>;
-  readonly arguments: readonly string[];
-  readonly output: Output;
-  readonly env: NodeJS.ProcessEnv;
-  /** Aborted with an `InterruptedError` by the first SIGINT, SIGTERM or SIGHUP. */
-  readonly signal: AbortSignal;
-}
-
-/** Resolves with the exit code. */
-export type Command<N extends CommandName> = (invocation: Invocation<N>) => Promise<number>;

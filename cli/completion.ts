@@ -1,5 +1,5 @@
-import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 
 // The scripts call `pi-rpcd __complete` (see complete.ts) and contain no commands, so they stay valid after an update.
 // They never evaluate its output.

@@ -2,8 +2,8 @@ import { stateDirectory } from "../client/discovery.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { type Configuration, configure, type Origin } from "../server/configuration/configuration.ts";
 import { configurationSchema, type SettingName, settings } from "../server/configuration/settings.ts";
-import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
 
 /** Shows the effective configuration with the origin of each value. */

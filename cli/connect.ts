@@ -4,11 +4,11 @@ import { openWebSocket } from "../client/node-socket.ts";
 import { reachDaemon } from "../client/reach.ts";
 import { closeTimeoutMs } from "../client/socket.ts";
 import { ensureDaemon } from "./background.ts";
-import type { Invocation } from "./command-spec.ts";
 import { Bridge, type BridgeEnd } from "./connect/bridge.ts";
 import { framings } from "./connect/framing.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 
 /** The daemon's limit of one frame. */
 const maxMessageBytes = 16 * 1024 * 1024;

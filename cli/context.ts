@@ -1,13 +1,13 @@
 import { resolve } from "node:path";
 import type { ContextOption } from "../protocol/context-option.ts";
 import type { Params, Result } from "../protocol/methods.ts";
-import type { Invocation } from "./command-spec.ts";
 import { type ContextDaemon, openDaemon, sourceOf } from "./context-daemon.ts";
 import { writeDocument } from "./context-file.ts";
 import { showContext } from "./context-show.ts";
 import { exportLines, importLines, inspectLines } from "./context-text.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { wholeNumber } from "./values.ts";
 
 type Context = Invocation<"context">;

@@ -1,11 +1,11 @@
 import { stateDirectory } from "../client/discovery.ts";
 import { type Delivery, DeliveryState } from "../protocol/delivery.ts";
-import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { watchDeliveries } from "./delivery-watch.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import { describeStep, StepReader } from "./receipt.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, shorten, table } from "./text.ts";

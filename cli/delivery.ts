@@ -1,9 +1,9 @@
 import { stateDirectory } from "../client/discovery.ts";
 import type { Delivery } from "../protocol/delivery.ts";
-import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
 import { timeline } from "./timeline.ts";
 

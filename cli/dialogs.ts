@@ -1,9 +1,9 @@
 import { stateDirectory } from "../client/discovery.ts";
 import type { Dialog } from "../protocol/dialog.ts";
-import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import { allDialogs } from "./open-dialogs.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, table } from "./text.ts";

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { referencePage } from "../server/edge/reference-page.ts";
 import { cacheDirectory, makePrivateDirectory } from "../server/lib/private-directory.ts";
 import { writePrivate } from "../server/lib/private-file.ts";
-import type { Invocation } from "./command-spec.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { packageVersion } from "./version.ts";
 
 /** Writes the reference of the protocol to a private file, and opens it in the browser if a person is there to read it. */

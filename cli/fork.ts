@@ -1,7 +1,7 @@
 import type { SessionHandle } from "../client/index.ts";
-import type { Invocation } from "./command-spec.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { findSession } from "./session-argument.ts";
 import { oneLine } from "./text.ts";
 import { withClient } from "./with-client.ts";

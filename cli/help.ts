@@ -1,6 +1,7 @@
-import type { ArgumentSpec, CommandName, CommandSpec, OptionSpec } from "./command-spec.ts";
+import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
 import { exitCodeMeanings } from "./exit-codes.ts";
+import type { CommandName } from "./invocation.ts";
 import { wrap } from "./text.ts";
 
 const width = 100;

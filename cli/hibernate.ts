@@ -1,5 +1,5 @@
-import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
 

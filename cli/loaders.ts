@@ -1,4 +1,4 @@
-import type { Command, CommandName } from "./command-spec.ts";
+import type { Command, CommandName } from "./invocation.ts";
 
 type Loaders = { readonly [N in Exclude<CommandName, "help">]: () => Promise<Command<N>> };
 

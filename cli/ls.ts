@@ -1,9 +1,9 @@
 import { stateDirectory } from "../client/discovery.ts";
 import type { SessionInfo } from "../protocol/session.ts";
-import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
 
 /** Lists the sessions. */

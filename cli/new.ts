@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import type { DialogPolicy, Params } from "../client/index.ts";
-import type { Invocation } from "./command-spec.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { noteIfSlow } from "./slow-start.ts";
 import { oneLine } from "./text.ts";
 import { labels, list, seconds } from "./values.ts";

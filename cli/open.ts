@@ -1,8 +1,8 @@
 import { isAbsolute, resolve } from "node:path";
 import type { Client } from "../client/index.ts";
-import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import { noteIfSlow } from "./slow-start.ts";
 import { oneLine, table } from "./text.ts";
 import { withClient } from "./with-client.ts";

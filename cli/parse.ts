@@ -1,6 +1,7 @@
-import type { CommandName, CommandSpec, OptionSpec } from "./command-spec.ts";
+import type { CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
 import { UsageError } from "./errors.ts";
+import type { CommandName } from "./invocation.ts";
 import { parseArgs } from "./node-builtins.ts";
 
 export type ParsedLine =

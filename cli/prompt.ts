@@ -8,9 +8,9 @@ import type {
   SettledRun,
 } from "../client/index.ts";
 import { RunFailedError, RunInterruptedError } from "../client/local-errors.ts";
-import type { Invocation } from "./command-spec.ts";
 import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
 import { terminalDialogHandler } from "./prompt-dialogs.ts";

@@ -1,8 +1,8 @@
 import { type Delivery, DeliveryError, type DeliveryHandle, type PushParams, type WaitUntil } from "../client/index.ts";
-import type { Invocation } from "./command-spec.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { inSeconds } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
 import { describeStep, StepReader, waitOutcome } from "./receipt.ts";

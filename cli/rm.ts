@@ -1,6 +1,6 @@
-import type { Invocation } from "./command-spec.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
 

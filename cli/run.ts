@@ -1,7 +1,7 @@
-import type { Command, CommandName, Invocation } from "./command-spec.ts";
 import { exitCodeOf, InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { commandHelp, helpDocument, overview } from "./help.ts";
+import type { Command, CommandName, Invocation } from "./invocation.ts";
 import { loaders } from "./loaders.ts";
 import { callersDirectory } from "./npm.ts";
 import { Output } from "./output.ts";

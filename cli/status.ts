@@ -1,9 +1,9 @@
 import { stateDirectory } from "../client/discovery.ts";
 import { certificateProblem } from "../protocol/daemon-file.ts";
-import type { Invocation } from "./command-spec.ts";
 import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration, mebibytes } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
 import { olderDaemon } from "./version-skew.ts";
 

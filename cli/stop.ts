@@ -1,8 +1,8 @@
 import { stateDirectory } from "../client/discovery.ts";
-import type { Invocation } from "./command-spec.ts";
 import { whyNotRunning } from "./daemon-state.ts";
 import { endDaemon } from "./end-daemon.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { seconds } from "./values.ts";
 
 /** Ends the daemon of the state directory, and waits until its process has ended. */

@@ -1,7 +1,7 @@
 import type { LogNotification } from "../client/index.ts";
-import type { Invocation } from "./command-spec.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Invocation } from "./invocation.ts";
 import { allows, isHighRate, wantedOf } from "./notification-filter.ts";
 import { gist } from "./notification-gist.ts";
 import type { Output } from "./output.ts";

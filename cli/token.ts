@@ -3,11 +3,11 @@ import { readDaemonFile, stateDirectory } from "../client/discovery.ts";
 import { type Capability, capabilities as known } from "../protocol/capability.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { TokenInfo } from "../protocol/token-methods.ts";
-import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
+import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
 import { labels, list } from "./values.ts";
 

@@ -68,7 +68,7 @@ export * from "./local-errors.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
-export type { EventGap, FeedStart } from "./session-feed.ts";
+export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
   ControlOptions,
@@ -78,4 +78,4 @@ export type {
   PushParams,
   SessionHandle,
 } from "./session-handle.ts";
-export type { PromptCall, SettledRun } from "./settled-run.ts";
+export type { PromptCall } from "./settled-run.ts";

@@ -1,5 +1,5 @@
 import type { DaemonEvent, FeedGap, FeedPlace } from "../protocol/feed.ts";
-import type { DaemonPeer } from "./daemon-peer.ts";
+import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import { BufferOverflowError } from "./local-errors.ts";
 import type { FeedEnd } from "./session-feed.ts";
 
@@ -14,6 +14,13 @@ export interface DaemonFeedListener {
   /** Each event once, in the order of `seq`. */
   receive(event: DaemonEvent, epoch: string): void;
   end(end: Exclude<FeedEnd, { kind: "session_closed" }>): void;
+}
+
+/** What the feed needs of the peer whose connection it uses. */
+interface FeedPeer {
+  call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>>;
+  /** They share the subscription. */
+  readonly sessionListeners: { readonly size: number };
 }
 
 interface Reader {
@@ -37,14 +44,14 @@ const maxHeld = 1_000_000;
  * earlier events makes the daemon replay; the other readers skip by `seq` what they already have.
  */
 export class DaemonFeed {
-  readonly #peer: Pick<DaemonPeer, "call" | "sessionListeners">;
+  readonly #peer: FeedPeer;
   readonly #readers = new Map<DaemonFeedListener, Reader>();
   /** Counts requests to subscribe: the answer to an earlier one is ignored. */
   #requests = 0;
   #hasSubscribed = false;
   #isSuspended = false;
 
-  constructor(peer: Pick<DaemonPeer, "call" | "sessionListeners">) {
+  constructor(peer: FeedPeer) {
     this.#peer = peer;
   }
 

@@ -1,8 +1,9 @@
 import type { Delivery } from "../protocol/delivery.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { FeedStream } from "./feed-stream.ts";
+import type { EventGap } from "./local-errors.ts";
 import { EventGapError } from "./local-errors.ts";
-import type { EventGap, FeedListener } from "./session-feed.ts";
+import type { FeedListener } from "./session-feed.ts";
 
 export interface DeliveryChangesOptions {
   /**

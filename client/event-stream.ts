@@ -1,8 +1,9 @@
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { FeedStream } from "./feed-stream.ts";
+import type { EventGap } from "./local-errors.ts";
 import { EventGapError } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
-import type { EventGap, FeedListener, FeedStart } from "./session-feed.ts";
+import type { FeedListener, FeedStart } from "./session-feed.ts";
 
 export interface EventsOptions {
   /** The last seq that the reader has: later ones are replayed. Default: the session's current cursor. */

@@ -33,7 +33,7 @@ export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReachOptions } from "./reach.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
-export type { EventGap, FeedStart } from "./session-feed.ts";
+export type { FeedStart } from "./session-feed.ts";
 export type {
   AbortOptions,
   CommandOptions,
@@ -45,4 +45,4 @@ export type {
   SessionHandle,
   SteerOptions,
 } from "./session-handle.ts";
-export type { PromptCall, SettledRun } from "./settled-run.ts";
+export type { PromptCall } from "./settled-run.ts";

@@ -1,7 +1,7 @@
 import type { Delivery, WaitUntil } from "../protocol/delivery.ts";
 import type { ParamsFinding } from "../protocol/errors.ts";
-import type { EventGap } from "./session-feed.ts";
-import type { SettledRun } from "./settled-run.ts";
+import type { Gap } from "../protocol/event.ts";
+import type { PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
 import type { SocketEnd } from "./socket.ts";
 
 /**
@@ -201,6 +201,12 @@ export class BufferOverflowError extends LocalError {
   }
 }
 
+/**
+ * A range of a session's log that a reader does not get. `unreported`: the numbers did not arrive and the daemon did not
+ * say why, which is a fault of the daemon or of this library.
+ */
+export type EventGap = Gap | (Omit<Gap, "reason"> & { readonly reason: "unreported" });
+
 /** Events after the requested cursor cannot be replayed. A stream with `onGap` continues instead. */
 export class EventGapError extends LocalError {
   override readonly name = "EventGapError";
@@ -227,6 +233,24 @@ export class DeliveryError extends LocalError {
     this.delivery = delivery;
     this.until = until;
   }
+}
+
+/** The outcome of a prompt. */
+export interface SettledRun {
+  readonly promptId: string;
+  /** `handled`: an extension or command handled the prompt without a run. */
+  readonly disposition: PromptResult["disposition"];
+  /** The prompt's state: `inserted`, unless it was `handled`, `withdrawn` from the queue, or `lost` with its pi. */
+  readonly state: PromptState;
+  readonly runId?: string;
+  /** How the run ended; absent if there was none. */
+  readonly outcome?: RunOutcome;
+  /** The text of the run's last assistant message, at most 64 KiB of it; empty if there was none or it is no longer known. */
+  readonly text: string;
+  readonly textTruncated?: boolean;
+  /** pi's word for how that message ended: `stop`, `length`, `toolUse`, `error`, `aborted`. */
+  readonly stopReason?: string;
+  readonly errorMessage?: string;
 }
 
 /** pi or the daemon ended during a prompt's run (`run`), or the session was closed (no `run`). */

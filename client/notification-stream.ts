@@ -2,7 +2,8 @@ import type { NotificationParams } from "../protocol/notifications.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { type EventsOptions, frameLimits } from "./event-stream.ts";
 import { FeedStream } from "./feed-stream.ts";
-import type { EventGap, FeedListener, FeedStart, SessionNotification } from "./session-feed.ts";
+import type { EventGap } from "./local-errors.ts";
+import type { FeedListener, FeedStart, SessionNotification } from "./session-feed.ts";
 
 /** A notification of a session's log, or a gap in the log, in the order of the log. */
 export type LogNotification =

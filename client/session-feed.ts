@@ -2,7 +2,7 @@ import type { Gap } from "../protocol/event.ts";
 import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../protocol/provider.ts";
 import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-level.ts";
-import { BufferOverflowError } from "./local-errors.ts";
+import { BufferOverflowError, type EventGap } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
 
 /** Notifications with a number in a session's log. */
@@ -66,12 +66,6 @@ export interface FeedStart {
   /** The name of the session's log. */
   readonly epoch: string;
 }
-
-/**
- * A range of a session's log that a reader does not get. `unreported`: the numbers did not arrive and the daemon did not
- * say why, which is a fault of the daemon or of this library.
- */
-export type EventGap = Gap | (Omit<Gap, "reason"> & { readonly reason: "unreported" });
 
 /** Why a feed ended. */
 export type FeedEnd =

@@ -10,10 +10,11 @@ import { DeliveryHandle } from "./delivery.ts";
 import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";
 import { answerWhenOpen, type DialogHandler, DialogResponder, type DialogResponderOptions } from "./dialogs.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
+import type { SettledRun } from "./local-errors.ts";
 import { RunFailedError, RunInterruptedError } from "./local-errors.ts";
 import { NotificationStream, type NotificationsOptions } from "./notification-stream.ts";
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
-import { type PromptCall, promptCall, type SettledRun } from "./settled-run.ts";
+import { type PromptCall, promptCall } from "./settled-run.ts";
 
 /** `expectedRunId`: rejects with `run_mismatch` if another run, or no run, is active. */
 export type AbortOptions = Pick<Params<"session/abort">, "expectedRunId"> & CallOptions;

@@ -1,25 +1,7 @@
 import { WireError } from "../protocol/errors.ts";
-import type { PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
+import type { PromptResult } from "../protocol/prompt.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
-import { RunInterruptedError } from "./local-errors.ts";
-
-/** The outcome of a prompt. */
-export interface SettledRun {
-  readonly promptId: string;
-  /** `handled`: an extension or command handled the prompt without a run. */
-  readonly disposition: PromptResult["disposition"];
-  /** The prompt's state: `inserted`, unless it was `handled`, `withdrawn` from the queue, or `lost` with its pi. */
-  readonly state: PromptState;
-  readonly runId?: string;
-  /** How the run ended; absent if there was none. */
-  readonly outcome?: RunOutcome;
-  /** The text of the run's last assistant message, at most 64 KiB of it; empty if there was none or it is no longer known. */
-  readonly text: string;
-  readonly textTruncated?: boolean;
-  /** pi's word for how that message ended: `stop`, `length`, `toolUse`, `error`, `aborted`. */
-  readonly stopReason?: string;
-  readonly errorMessage?: string;
-}
+import { RunInterruptedError, type SettledRun } from "./local-errors.ts";
 
 /** The answer to a prompt, with a method that waits for its run. */
 export type PromptCall = Promise<PromptResult> & {

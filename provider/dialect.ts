@@ -1,7 +1,8 @@
 import type { JsonObject } from "./json.ts";
-import type { ApiName } from "./log.ts";
 import type { RequestMessage } from "./messages.ts";
 import type { ErrorReply, Piece, StopReason, ToolCall, Usage } from "./reply.ts";
+
+export type ApiName = "openai" | "openai-responses" | "anthropic" | "google";
 
 /** The content of a request, parsed leniently: missing or malformed parts are skipped. */
 export interface ParsedRequest {

@@ -1,10 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Violation } from "./dialect.ts";
+import type { ApiName, Violation } from "./dialect.ts";
 import type { JsonObject } from "./json.ts";
 import { countText, type RequestMessage, type TextScope } from "./messages.ts";
 import type { Usage } from "./reply.ts";
-
-export type ApiName = "openai" | "openai-responses" | "anthropic" | "google";
 
 /** OpenAI Responses does not accept a lower limit for an answer, and pi raises lower ones to it. */
 const leastTokens: Readonly<Partial<Record<ApiName, number>>> = { "openai-responses": 16 };

@@ -3,7 +3,8 @@ import type { Readable, Writable } from "node:stream";
 import type { FrameListener, WebSocket } from "../../client/node-socket.ts";
 import type { SocketEnd } from "../../client/socket.ts";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
-import { type Framing, FramingError, type MessageReader } from "./framing.ts";
+import { type Framing, FramingError } from "./framing.ts";
+import type { MessageReader } from "./header-splitter.ts";
 import { OpenCalls } from "./open-calls.ts";
 
 export interface BridgeOptions {

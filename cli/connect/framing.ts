@@ -1,29 +1,14 @@
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
-import { HeaderSplitter } from "./header-splitter.ts";
+import { HeaderSplitter, type MessageListener, type MessageReader } from "./header-splitter.ts";
 
 export const framingNames = ["jsonl", "content-length"] as const;
 export type FramingName = (typeof framingNames)[number];
-
-/** The listener for the messages of a byte stream. */
-export interface MessageListener {
-  /** The bytes of one message, perhaps a view of the chunk: copy them to keep them. */
-  onMessage(message: Buffer): void;
-  /** A message over the limit was skipped; `bytes` is its length. */
-  onOversize(bytes: number): void;
-}
 
 /** How messages are separated in a stream of bytes. */
 export interface Framing {
   /** The bytes to write before and after one message. */
   around(message: Buffer): { readonly head: string; readonly tail: string };
   reader(listener: MessageListener, maxMessageBytes: number): MessageReader;
-}
-
-export interface MessageReader {
-  /** Throws a {@link FramingError} if the rest of the stream cannot be parsed. */
-  push(chunk: Buffer): void;
-  /** Handles the end of the stream: a last line without a line end is a message. Returns false inside a message. */
-  end(): boolean;
 }
 
 /** The stream violates its framing, so the start of the next message is unknown. */

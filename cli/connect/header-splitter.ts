@@ -1,4 +1,17 @@
-import type { MessageListener, MessageReader } from "./framing.ts";
+/** The listener for the messages of a byte stream. */
+export interface MessageListener {
+  /** The bytes of one message, perhaps a view of the chunk: copy them to keep them. */
+  onMessage(message: Buffer): void;
+  /** A message over the limit was skipped; `bytes` is its length. */
+  onOversize(bytes: number): void;
+}
+
+export interface MessageReader {
+  /** Throws a {@link FramingError} if the rest of the stream cannot be parsed. */
+  push(chunk: Buffer): void;
+  /** Handles the end of the stream: a last line without a line end is a message. Returns false inside a message. */
+  end(): boolean;
+}
 
 /** A longer head is an error. */
 const maxHeadBytes = 4_096;

@@ -1,7 +1,6 @@
 import type { Block, BlockTree } from "./pruning-services.ts";
+import { BLOCK_HEADER } from "./record.ts";
 
-/** The first line of a block; the prompts quote it. */
-export const BLOCK_HEADER = "[Compressed conversation section]";
 /** The second line: tells the model that a summary is not a request. */
 export const BLOCK_NOTE = "This is a record of an earlier part of the conversation, not a new request.";
 /** Heading of the verbatim texts. */

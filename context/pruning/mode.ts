@@ -3,17 +3,8 @@ import { isObject, type SessionEntry } from "../../extension/pi-types.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningMode } from "../../protocol/pruning/report.ts";
 import { BranchFold } from "../folds.ts";
-import type { PruningServices } from "./pruning-services.ts";
+import type { Mode, PruningServices } from "./pruning-services.ts";
 import { MODE_MARK } from "./record.ts";
-
-/** Whether the model or the user decides when the context is compressed. */
-export interface Mode {
-  readonly of: (ctx: ExtensionContext) => PruningMode;
-  /** Sets the mode of the session from its next request on, also after a resume. Returns whether it changed. */
-  readonly set: (mode: PruningMode, ctx: ExtensionContext) => boolean;
-  /** Allows one compress call in strict mode. Expires when the run settles. */
-  readonly grant: () => void;
-}
 
 type Host = Pick<PruningServices, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
 

@@ -3,12 +3,12 @@ import type { HostPort } from "../../extension/engine-port.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
 import type { PruningConfig } from "../../protocol/pruning/config.ts";
+import type { PruningMode } from "../../protocol/pruning/report.ts";
 import type { CacheRule } from "../parts/cache/cache-rule.ts";
 import type { CompactionAdviser } from "../parts/compaction/advice.ts";
 import type { TokenEstimator } from "../parts/estimator/estimator.ts";
 import type { RequestEntries } from "../parts/map/request-entries.ts";
 import type { Recall } from "../parts/recall/recall.ts";
-import type { Mode } from "./mode.ts";
 import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
 
@@ -89,6 +89,15 @@ export interface Usage {
   /** The limits as shares of the window. */
   readonly max: number;
   readonly min: number;
+}
+
+/** Whether the model or the user decides when the context is compressed. */
+export interface Mode {
+  readonly of: (ctx: ExtensionContext) => PruningMode;
+  /** Sets the mode of the session from its next request on, also after a resume. Returns whether it changed. */
+  readonly set: (mode: PruningMode, ctx: ExtensionContext) => boolean;
+  /** Allows one compress call in strict mode. Expires when the run settles. */
+  readonly grant: () => void;
 }
 
 /** Services of the optimisation that pruning uses. */

@@ -1,3 +1,5 @@
+/** The first line of a block; the prompts quote it. */
+export const BLOCK_HEADER = "[Compressed conversation section]";
 /** A piece of a block's body: text, or a nested block. Text is never scanned for ids again. */
 export type Segment = { readonly text: string } | { readonly block: string };
 

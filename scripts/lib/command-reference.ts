@@ -1,7 +1,7 @@
-import type { CommandName } from "../../cli/command-spec.ts";
 import { commands } from "../../cli/commands.ts";
 import { exitCodeMeanings } from "../../cli/exit-codes.ts";
 import { usageOf } from "../../cli/help.ts";
+import type { CommandName } from "../../cli/invocation.ts";
 
 const part = /(<!-- generated: commands -->\n)[\s\S]*?(<!-- end: commands -->)/;
 

@@ -15,7 +15,7 @@ import type { Child, ChildSinks } from "../pi/child.ts";
 import { type ReadyState, readyState } from "../pi/ready-state.ts";
 import type { RunStarter } from "../prompts/runs.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import { StartRateLimit, type StartRateLimits } from "./start-rate-limit.ts";
 
 export interface ChildLifeOptions {

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
 import { CompactionSettings, settingsOf } from "../context/compaction-settings.ts";
-import type { SessionConfiguration } from "../context/create-options.ts";
+import type { SessionConfiguration } from "../context/part-layers.ts";
 import { gaveParts, partsOf, spawnOptions } from "../context/parts-config.ts";
 import type { Spill } from "../context/spill.ts";
 import { StartHealth } from "../core/restart-policy.ts";
@@ -16,15 +16,14 @@ import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.t
 import type { ChildRegistry } from "../pi/child-registry.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
-import type { PiProgram } from "../pi/locate.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
 import { requireOwnHeader } from "../pi/session-paths.ts";
-import type { PiOptions } from "../pi/spawn-options.ts";
+import type { PiOptions, PiProgram } from "../pi/spawn-options.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import type { ChildStarter, Started, StartSinks } from "./child-life.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
 

@@ -10,7 +10,7 @@ import { thresholdOf } from "../../protocol/optimisation/threshold.ts";
 import type { PiModel } from "../../protocol/pi-data.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 
 export interface CompactionSettingsOptions {
   /** pi's configuration directory, if only this daemon's sessions use it. */

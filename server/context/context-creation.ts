@@ -1,6 +1,6 @@
 import type { ContextOption } from "../../protocol/context-option.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { StoredContext, StoredOptions } from "../store/sessions.ts";
+import type { StoredContext, StoredOptions } from "../store/stored-session.ts";
 import { type ContextOrder, type Contexts, mayStartWithout, type ReadyContext } from "./contexts.ts";
 import type { ContextCaller } from "./read-path.ts";
 import type { ContextSession } from "./sources.ts";

@@ -2,7 +2,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import type { ByteBudget } from "./byte-budget.ts";
 import { helperLine } from "./helper-lines.ts";
 import type { KeptContexts } from "./kept-files.ts";

@@ -7,7 +7,7 @@ import type { Params, Result } from "../../protocol/methods.ts";
 import type { Roots } from "../core/roots.ts";
 import type { Child } from "../pi/child.ts";
 import { sessionRoot } from "../pi/session-file.ts";
-import type { StoredContext, StoredOptions, StoredSession } from "../store/sessions.ts";
+import type { StoredContext, StoredOptions, StoredSession } from "../store/stored-session.ts";
 import { ByteBudget, type Reservation } from "./byte-budget.ts";
 import { ContextDelivery } from "./context-delivery.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";

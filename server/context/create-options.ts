@@ -8,27 +8,8 @@ import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import { liesUnder, type Roots, requireRoot } from "../core/roots.ts";
-import type { PiOptions } from "../pi/spawn-options.ts";
-import type { StoredOptions } from "../store/sessions.ts";
-import { layered, projectOf, shippedProfiles } from "./part-layers.ts";
-
-/** The session settings of the daemon's configuration. */
-export interface SessionConfiguration {
-  readonly profiles: Readonly<Record<string, Profile>>;
-  /** Variables that a client may set for its session's pi; `*` at the end matches any rest. */
-  readonly sessionEnv: readonly string[];
-  /** Paths of a call must be in these directories; a profile's own paths need not. Default: anywhere. */
-  readonly roots?: Roots;
-  /** Defaults below profiles and calls. */
-  readonly optimisation?: OptimisationOptions;
-  readonly pruning?: PruningOptions;
-  /** For sessions that do not set it. */
-  readonly customUi?: PiOptions["customUi"];
-  /** pi's configuration directory, if only this daemon's sessions use it. */
-  readonly agentDirectory?: string | undefined;
-}
-
-export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
+import type { StoredOptions } from "../store/stored-session.ts";
+import { layered, projectOf, type SessionConfiguration, shippedProfiles } from "./part-layers.ts";
 
 /** The options of a new session: those of its profile, overridden by those of the call. */
 export interface CreateOptions {

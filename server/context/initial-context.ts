@@ -2,7 +2,7 @@ import type { ContextError } from "../../protocol/context-option.ts";
 import type { WireError } from "../../protocol/errors.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import type { Child } from "../pi/child.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import { LostContext } from "./kept-files.ts";
 import { sumOfText } from "./work.ts";
 

@@ -5,6 +5,7 @@ import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { leanOptimisation } from "../../protocol/optimisation/config.ts";
 import type { GivenTools } from "../../protocol/optimisation/contradictions.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { leanPruning } from "../../protocol/pruning/config.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import { mergePruning } from "../../protocol/pruning/resolve.ts";
@@ -15,9 +16,27 @@ import { type FoundProject, readProjectFile } from "../configuration/project-fil
 import { promptsIn } from "../configuration/prompts-directory.ts";
 import { liesUnder, type Roots } from "../core/roots.ts";
 import type { Journal } from "../log/journal.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { PiOptions } from "../pi/spawn-options.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
-import type { SessionConfiguration } from "./create-options.ts";
+
+/** The session settings of the daemon's configuration. */
+export interface SessionConfiguration {
+  readonly profiles: Readonly<Record<string, Profile>>;
+  /** Variables that a client may set for its session's pi; `*` at the end matches any rest. */
+  readonly sessionEnv: readonly string[];
+  /** Paths of a call must be in these directories; a profile's own paths need not. Default: anywhere. */
+  readonly roots?: Roots;
+  /** Defaults below profiles and calls. */
+  readonly optimisation?: OptimisationOptions;
+  readonly pruning?: PruningOptions;
+  /** For sessions that do not set it. */
+  readonly customUi?: PiOptions["customUi"];
+  /** pi's configuration directory, if only this daemon's sessions use it. */
+  readonly agentDirectory?: string | undefined;
+}
+
+export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
 
 /** Built-in profiles. A profile of the configuration with the same name overrides one. */
 export const shippedProfiles: Readonly<Record<string, Profile>> = {

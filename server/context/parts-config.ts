@@ -5,7 +5,7 @@ import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import { resolvePruning } from "../../protocol/pruning/resolve.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiOptions } from "../pi/spawn-options.ts";
-import type { StoredOptions, StoredSession } from "../store/sessions.ts";
+import type { StoredOptions, StoredSession } from "../store/stored-session.ts";
 
 /** The configuration of the parts inside a session's pi. `undefined`: no part is on, and pi runs unchanged. */
 export function partsOf(

@@ -1,7 +1,7 @@
 import { WireError } from "../../protocol/errors.ts";
 import { resolveOptimisation } from "../../protocol/optimisation/resolve.ts";
 import { resolvePruning } from "../../protocol/pruning/resolve.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 
 // Refusals that follow from a session's configuration, so that no pi is started.
 

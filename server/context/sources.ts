@@ -8,7 +8,7 @@ import type { SessionState } from "../core/session-state.ts";
 import { workingDirectory } from "../core/working-directory.ts";
 import type { Child } from "../pi/child.ts";
 import { isEntriesReply } from "../pi/outward-frame.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import type { Reservation } from "./byte-budget.ts";
 import type { InitialContext } from "./initial-context.ts";
 import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";

@@ -11,7 +11,7 @@ import { isExactModel } from "../pi/adopt.ts";
 import { inputsOf } from "../pi/pi-inputs.ts";
 import { isSpawnValue } from "../pi/safe-values.ts";
 import { agentDirectoryOf } from "../pi/session-file.ts";
-import type { StoredOptions } from "../store/sessions.ts";
+import type { StoredOptions } from "../store/stored-session.ts";
 import { SharedAsks } from "./shared-asks.ts";
 
 /** The start options of the session's pi. */

@@ -4,7 +4,7 @@ import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import { isSpawnValue, shownName } from "../pi/safe-values.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import { SeqNumbers, type SeqReserve } from "./seq-numbers.ts";
 
 /** Facts that do not depend on a child. */

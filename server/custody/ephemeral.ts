@@ -1,7 +1,7 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import type { SessionState } from "../core/session-state.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 
 /** Whether the conversation was in the memory of a pi that has ended: the only pi of its session. */
 function isLost(stored: Ephemeral, { kind }: SessionState): boolean {

@@ -5,7 +5,7 @@ import { requireBounded, requireNoCycle } from "../pi/entry-check.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import { openSessionFile } from "../pi/open-file.ts";
 import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 
 export type StoredEntry = Readonly<Record<string, unknown>>;
 

@@ -10,15 +10,9 @@ import { within } from "../lib/deadline.ts";
 import { capabilitiesOf, oldestSupportedPi } from "./capabilities.ts";
 import { codeCaches } from "./code-caches.ts";
 import { endMarked, signal } from "./processes.ts";
-import { nodeFlags } from "./spawn-options.ts";
+import { nodeFlags, type PiProgram } from "./spawn-options.ts";
 import { startChild } from "./stdio.ts";
 import { isAtLeast, parseVersion } from "./version.ts";
-
-/** A pi that can be started. */
-export interface PiProgram extends PiInfo {
-  /** `script`: run with the daemon's own Node, regardless of the system's. `executable`: run directly. */
-  readonly kind: "script" | "executable";
-}
 
 const packageName = "@earendil-works/pi-coding-agent";
 const versionTimeoutMs = 30_000;

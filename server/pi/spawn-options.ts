@@ -1,7 +1,13 @@
+import type { PiInfo } from "../../protocol/daemon.ts";
 import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV, type StartEnvironment } from "../../protocol/link.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
-import type { PiProgram } from "./locate.ts";
+
+/** A pi that can be started. */
+export interface PiProgram extends PiInfo {
+  /** `script`: run with the daemon's own Node, regardless of the system's. `executable`: run directly. */
+  readonly kind: "script" | "executable";
+}
 
 /** Options of a session's pi that a client may set. Every value was checked against the wire's schema. */
 export interface PiOptions {

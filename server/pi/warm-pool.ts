@@ -2,9 +2,8 @@ import { freemem } from "node:os";
 import type { Logger } from "pino";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import type { Child } from "./child.ts";
-import type { PiProgram } from "./locate.ts";
 import { inputsOf } from "./pi-inputs.ts";
-import type { PiOptions } from "./spawn-options.ts";
+import type { PiOptions, PiProgram } from "./spawn-options.ts";
 
 /** Options that only a start can set. A warm child fits sessions with exactly these options. */
 export interface WarmKind {

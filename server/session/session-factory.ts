@@ -3,7 +3,8 @@ import type { Params } from "../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { createWithContext, type WithContext } from "../context/context-creation.ts";
 import type { Contexts } from "../context/contexts.ts";
-import { createOptions, type SessionConfiguration } from "../context/create-options.ts";
+import { createOptions } from "../context/create-options.ts";
+import type { SessionConfiguration } from "../context/part-layers.ts";
 import { tellProjectProblem } from "../context/part-layers.ts";
 import type { ContextCaller } from "../context/read-path.ts";
 import type { SessionScope } from "../core/session-scope.ts";
@@ -11,7 +12,7 @@ import { admittedDirectory } from "../core/working-directory.ts";
 import { type CreatedFiles, createFile } from "../custody/created-files.ts";
 import { diskFull } from "../pi/exhaustion.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
-import type { StoredSession } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import type { Session } from "./session.ts";
 
 /** One call of `session/create`. */

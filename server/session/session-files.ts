@@ -8,7 +8,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
-import type { SessionConfiguration } from "../context/create-options.ts";
+import type { SessionConfiguration } from "../context/part-layers.ts";
 import { openedParts, tellProjectProblem } from "../context/part-layers.ts";
 import type { Covers } from "../core/session-scope.ts";
 import { workingDirectory } from "../core/working-directory.ts";
@@ -24,7 +24,8 @@ import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-h
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import { refused } from "../prompts/prompting.ts";
 import { closedSession } from "../store/closed-sessions.ts";
-import type { SessionStore, StoredSession } from "../store/sessions.ts";
+import type { SessionStore } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { Beginning } from "./session-factory.ts";

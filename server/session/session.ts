@@ -45,7 +45,8 @@ import type { LeaseTaker } from "../pi/lease.ts";
 import { Prompting } from "../prompts/prompting.ts";
 import { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { PromptStore } from "../store/prompts.ts";
-import type { SessionStore, StoredSession } from "../store/sessions.ts";
+import type { SessionStore } from "../store/sessions.ts";
+import type { StoredSession } from "../store/stored-session.ts";
 
 export interface SessionOptions {
   readonly stored: StoredSession;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { WireError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
-import type { StoredSession } from "./sessions.ts";
+import type { StoredSession } from "./stored-session.ts";
 import { checksumOf, isSound } from "./sums.ts";
 
 /** The stored options of a closed session: its rights, visibility and control policy. */

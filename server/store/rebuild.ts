@@ -8,7 +8,7 @@ import { migrate, numbered } from "./migrations.ts";
 import { parsed, type Row } from "./rows.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { isClosed, type ListedSessions } from "./session-list.ts";
-import type { StoredSession } from "./sessions.ts";
+import type { StoredSession } from "./stored-session.ts";
 import { checksumOf } from "./sums.ts";
 
 /** What pi's own file says about a session. */

@@ -10,7 +10,7 @@ import {
   writeSync,
 } from "node:fs";
 import { parsed } from "./rows.ts";
-import type { StoredSession } from "./sessions.ts";
+import type { StoredSession } from "./stored-session.ts";
 
 /** The file is rewritten after this many lines in addition to one for each session. */
 const maxSpareLines = 10_000;

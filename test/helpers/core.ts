@@ -8,7 +8,7 @@ import type { OptimisationOptions } from "../../protocol/optimisation/options.ts
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import { lifeLimits, limits } from "../../server/configuration/limits.ts";
-import { noConfiguration } from "../../server/context/create-options.ts";
+import { noConfiguration } from "../../server/context/part-layers.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import { DialogRegistry } from "../../server/dialogs/dialog-registry.ts";
 import type { Frame } from "../../server/frames/frame.ts";
@@ -24,7 +24,8 @@ import { DialogStore } from "../../server/store/dialogs.ts";
 import { EventStore } from "../../server/store/events.ts";
 import { type FeedLimits, FeedStore } from "../../server/store/feed.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
-import { SessionStore, type StoredSession } from "../../server/store/sessions.ts";
+import { SessionStore } from "../../server/store/sessions.ts";
+import type { StoredSession } from "../../server/store/stored-session.ts";
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 

@@ -1,6 +1,7 @@
 import type { PreparedContext } from "../../context/document/built.ts";
 import type { ContextItem } from "../../context/document/document.ts";
-import type { ApiName, LogEntry } from "../../provider/log.ts";
+import type { ApiName } from "../../provider/dialect.ts";
+import type { LogEntry } from "../../provider/log.ts";
 
 // What a request says and what a prepared context says, in one shape. It is written from what the services are, and knows
 // nothing of how messages are built of items.

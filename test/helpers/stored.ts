@@ -5,7 +5,7 @@ import type { Delivery } from "../../protocol/delivery.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
 import { type OpenStore, openStore } from "../../server/store/open-store.ts";
 import { PromptStore, type StoredPrompt } from "../../server/store/prompts.ts";
-import type { StoredSession } from "../../server/store/sessions.ts";
+import type { StoredSession } from "../../server/store/stored-session.ts";
 
 /** The files of a store. */
 const storeFiles = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"] as const;

@@ -1,5 +1,6 @@
 import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
-import type { ApiName, Outcome } from "../../provider/log.ts";
+import type { ApiName } from "../../provider/dialect.ts";
+import type { Outcome } from "../../provider/log.ts";
 
 // What a run of the soak has seen, from three sides: the daemon's word, the provider's log, pi's session files.
 

@@ -10,8 +10,7 @@ import type {
 } from "../../../protocol/pruning/report.ts";
 import { blockNumbersIn } from "../block-entries.ts";
 import type { Compressor } from "../compress/compressor.ts";
-import type { Mode } from "../mode.ts";
-import type { Block, PruningServices } from "../pruning-services.ts";
+import type { Block, Mode, PruningServices } from "../pruning-services.ts";
 import type { ManualPrune } from "../strategies/strategies.ts";
 import { PRUNING_OFF } from "../switch.ts";
 import { exportOf } from "./export.ts";

@@ -1,6 +1,6 @@
 import { mostCandidates } from "./messages.ts";
-import { bordersOf, obstacleOf, type Span, tailOf, tokensIn } from "./span.ts";
-import type { Place, View } from "./view.ts";
+import { bordersOf, obstacleOf, tailOf, tokensIn } from "./span.ts";
+import type { Place, Span, View } from "./view.ts";
 
 /** A range that could be compressed. */
 export interface Candidate {

@@ -1,10 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { withoutTags } from "../../../extension/message-tag.ts";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
-import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
+import { BLOCK_NOTE } from "../block-text.ts";
 import { protectionOf } from "../protection/protection.ts";
 import type { BlockTree, PruningServices } from "../pruning-services.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
+import { BLOCK_HEADER } from "../record.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
 import { type KeepRules, keptOf, mostKept } from "./kept.ts";

@@ -4,8 +4,8 @@ import type { CompressCall, RangeCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
 import * as say from "./messages.ts";
 import { placeholderProblems, segmentsOf, withRequired } from "./placeholders.ts";
-import { labelOf, obstacleOf, placesIn, type Span, tailOf, tokensIn } from "./span.ts";
-import type { Place, View } from "./view.ts";
+import { labelOf, obstacleOf, placesIn, tailOf, tokensIn } from "./span.ts";
+import type { Place, Span, View } from "./view.ts";
 import { readId } from "./written-id.ts";
 
 /** A verbatim text of a block. */

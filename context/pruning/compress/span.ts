@@ -1,10 +1,4 @@
-import type { Place, View } from "./view.ts";
-
-/** Places of a view, borders included. */
-export interface Span {
-  readonly from: number;
-  readonly to: number;
-}
+import type { Place, Span, View } from "./view.ts";
 
 export function placesIn({ places }: View, { from, to }: Span): readonly Place[] {
   return places.slice(from, to + 1);

@@ -1,6 +1,5 @@
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import type { Block, BlockTree, Usage } from "../pruning-services.ts";
-import type { Span } from "./span.ts";
 import type { WrittenId } from "./written-id.ts";
 
 /** An entry's messages in the context, after edits. */
@@ -23,6 +22,12 @@ export interface Place {
   readonly to: number;
   /** Whether it carries a push that is still being delivered. */
   readonly isPending: boolean;
+}
+
+/** Places of a view, borders included. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** The location of an id. */

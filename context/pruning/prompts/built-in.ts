@@ -1,5 +1,5 @@
 import { tagOf } from "../../../extension/message-tag.ts";
-import { BLOCK_HEADER } from "../block-text.ts";
+import { BLOCK_HEADER } from "../record.ts";
 
 // Texts for the model. Each statement starts with its number, which is removed when the text is loaded.
 

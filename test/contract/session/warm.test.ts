@@ -6,7 +6,7 @@ import { expect, test, vi } from "vitest";
 import { ChildSource } from "../../../server/children/child-source.ts";
 import { lifeLimits, limits } from "../../../server/configuration/limits.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
-import type { StoredSession } from "../../../server/store/sessions.ts";
+import type { StoredSession } from "../../../server/store/stored-session.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 const logged: string[] = [];

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { CommandName, CommandSpec } from "../../../cli/command-spec.ts";
+import type { CommandSpec } from "../../../cli/command-spec.ts";
 import { commands } from "../../../cli/commands.ts";
 import { exitCodeMeanings, exitCodes } from "../../../cli/exit-codes.ts";
 import { commandHelp, helpDocument, overview } from "../../../cli/help.ts";
+import type { CommandName } from "../../../cli/invocation.ts";
 import { loaders } from "../../../cli/loaders.ts";
 import { parseLine } from "../../../cli/parse.ts";
 

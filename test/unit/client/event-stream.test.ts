@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventStream } from "../../../client/event-stream.ts";
-import type { EventGap } from "../../../client/session-feed.ts";
+import type { EventGap } from "../../../client/local-errors.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Gap } from "../../../protocol/event.ts";
 import { exampleValue } from "../../../protocol/examples.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type EventGap, type FeedListener, type FeedStart, SessionFeed } from "../../../client/session-feed.ts";
+import type { EventGap } from "../../../client/local-errors.ts";
+import { type FeedListener, type FeedStart, SessionFeed } from "../../../client/session-feed.ts";
 import type { Gap } from "../../../protocol/event.ts";
 import { envelope } from "./fixtures.ts";
 

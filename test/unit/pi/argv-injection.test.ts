@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sessionOptions } from "../../../protocol/session-options.ts";
 import { createValidator } from "../../../protocol/validation.ts";
-import type { PiProgram } from "../../../server/pi/locate.ts";
+import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
 
 /** What would be an option, end an argument, or begin another line for whoever prints it. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PiProgram } from "../../../server/pi/locate.ts";
+import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
 
 function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}, startEnv: Readonly<Record<string, string>> = {}) {

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { capabilitiesOf } from "../../../server/pi/capabilities.ts";
 import type { Child } from "../../../server/pi/child.ts";
-import type { PiProgram } from "../../../server/pi/locate.ts";
+import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../../../server/pi/warm-pool.ts";
 
 const program: PiProgram = {

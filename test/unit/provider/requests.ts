@@ -1,4 +1,4 @@
-import type { ApiName } from "../../../provider/log.ts";
+import type { ApiName } from "../../../provider/dialect.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 
 export type Json = Record<string, unknown>;

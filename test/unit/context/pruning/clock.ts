@@ -1,11 +1,10 @@
 import type { CacheRule } from "../../../../context/parts/cache/cache-rule.ts";
 import { ChangeLog } from "../../../../context/parts/cache/change-log.ts";
-import type { Mode } from "../../../../context/pruning/mode.ts";
 import { createBreaker } from "../../../../context/pruning/nudges/breaker.ts";
 import { addNudges } from "../../../../context/pruning/nudges/nudges.ts";
 import type { NudgeKind } from "../../../../context/pruning/nudges/record.ts";
 import { createPrompts } from "../../../../context/pruning/prompts/prompts.ts";
-import type { BlockTree, Usage } from "../../../../context/pruning/pruning-services.ts";
+import type { BlockTree, Mode, Usage } from "../../../../context/pruning/pruning-services.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
 import { partial, unchecked } from "../../../helpers/partial.ts";

@@ -1,6 +1,7 @@
 import type { BoundaryState, ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { createMode, type Mode } from "../../../../context/pruning/mode.ts";
+import { createMode } from "../../../../context/pruning/mode.ts";
+import type { Mode } from "../../../../context/pruning/pruning-services.ts";
 import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
 import { partial } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
-import { BLOCK_HEADER } from "../../../../context/pruning/block-text.ts";
 import * as files from "../../../../context/pruning/prompts/built-in.ts";
 import { builtInPrompt, createPrompts } from "../../../../context/pruning/prompts/prompts.ts";
+import { BLOCK_HEADER } from "../../../../context/pruning/record.ts";
 import { tagOf } from "../../../../extension/message-tag.ts";
 import { checkPrompt, filledPrompt, type PromptName, promptFiles } from "../../../../protocol/pruning/prompts.ts";
 

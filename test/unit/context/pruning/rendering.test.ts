@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { EntryMap } from "../../../../context/parts/map/entry-map.ts";
 import { BlockFold } from "../../../../context/pruning/block-fold.ts";
-import { BLOCK_HEADER, BLOCK_NOTE } from "../../../../context/pruning/block-text.ts";
+import { BLOCK_NOTE } from "../../../../context/pruning/block-text.ts";
+import { BLOCK_HEADER } from "../../../../context/pruning/record.ts";
 import { Rendering } from "../../../../context/pruning/rendering.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { Branch, blockOf } from "./branch.ts";

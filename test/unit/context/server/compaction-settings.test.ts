@@ -9,7 +9,7 @@ import { CompactionSettings } from "../../../../server/context/compaction-settin
 import { layered } from "../../../../server/context/part-layers.ts";
 import { paramNeeds } from "../../../../server/rpc/params.ts";
 import { requireOwnAgentDirectory } from "../../../../server/start-errors.ts";
-import type { StoredSession } from "../../../../server/store/sessions.ts";
+import type { StoredSession } from "../../../../server/store/stored-session.ts";
 
 let root = "";
 beforeEach(() => {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Params } from "../../../../protocol/methods.ts";
 import { createValidator } from "../../../../protocol/validation.ts";
-import { createOptions, noConfiguration } from "../../../../server/context/create-options.ts";
+import { createOptions } from "../../../../server/context/create-options.ts";
+import { noConfiguration } from "../../../../server/context/part-layers.ts";
 
 let root = "";
 beforeAll(() => {

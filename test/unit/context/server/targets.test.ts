@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { PiModel } from "../../../../protocol/pi-data.ts";
 import { budgetOf, Targets } from "../../../../server/context/targets.ts";
-import type { StoredOptions } from "../../../../server/store/sessions.ts";
+import type { StoredOptions } from "../../../../server/store/stored-session.ts";
 
 let root: string;
 beforeEach(() => {
