@@ -34,7 +34,7 @@ test("prompt in a terminal: questions are asked and answered in place, elsewhere
     await terminal.shows(/I would like to run it\.[\s\S]*\? Run it\?\s+echo ask-first\s+y\/n\? *$/m);
     await terminal.type("perhaps");
     await terminal.press("Enter");
-    await terminal.shows(/Give y or n\.[\s\S]*y\/n\? *$/m);
+    await terminal.shows(/Type y or n\.[\s\S]*y\/n\? *$/m);
     await terminal.type("y");
     await terminal.press("Enter");
     await terminal.shows(/It is done\./);

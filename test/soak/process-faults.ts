@@ -34,14 +34,14 @@ async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
       const gate = new Gate();
       actor.plan(behind(hold(gate), answer("Too late.")));
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
-      return await actor.reached(pushed, "prepared");
+      return released(gate, await actor.reached(pushed, "prepared"));
     }
     case "behind headers": {
       const gate = new Gate();
       const planned = actor.plan(answer("Half ", hold(gate), "an answer."));
       await actor.push({ deliverAs: "steer", triggerTurn: true });
       const taken = await actor.taken(planned);
-      return taken !== undefined && (await actor.soon(taken.headersSent));
+      return released(gate, taken !== undefined && (await actor.soon(taken.headersSent)));
     }
     case "behind delivered":
     case "behind answered": {
@@ -53,6 +53,12 @@ async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
       return await cancel(actor, id);
     }
   }
+}
+
+/** Opens the gate of a cue that did not come in time: a request that takes the reply later would hang forever. */
+function released(gate: Gate, isThere: boolean): boolean {
+  if (!isThere) gate.open();
+  return isThere;
 }
 
 function childKilled(cue: ChildCue): Operation {

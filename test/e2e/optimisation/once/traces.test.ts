@@ -39,7 +39,7 @@ test("the auditor names every cause for which a trace's cache was lost, what was
   expect(stdout()).toMatch(
     /^The provider read 9\d % of all input from its cache, in 120 requests. It was broken by:$/m,
   );
-  expect(stdout()).toMatch(/^ {2}expired +4 x +[\d,]+ tokens {2}[\d.]+ USD$/m);
+  expect(stdout()).toMatch(/^ {2}expired +4 x +[\d,]+ tokens {2}\$[\d.]+$/m);
 });
 
 async function check(id: string, script: TraceScript, stage: Stage): Promise<string> {
