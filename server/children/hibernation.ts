@@ -85,10 +85,15 @@ export class Hibernation {
 
   /** Why the child is needed, as far as the daemon can tell. */
   keepsAwake(): AwakeReason | undefined {
+    return (this.#options.life.child?.pending ?? 0) > 0 ? (this.#needed() ?? "calls") : this.#needed();
+  }
+
+  /** `keepsAwake`, apart from commands that pi has not answered. */
+  #needed(): AwakeReason | undefined {
     const { scope, life, reason } = this.#options;
     if (life.state.kind === "starting") return "starting";
     if (life.runId !== undefined) return "running";
-    if (scope.length > 0 || (life.child?.pending ?? 0) > 0) return "calls";
+    if (scope.length > 0) return "calls";
     return reason() ?? (this.isHeld ? "subscription" : undefined);
   }
 
@@ -102,7 +107,8 @@ export class Hibernation {
     if (scope.isBusy) return this.keepsAwake() ?? "calls";
     return await scope.run(async () => {
       const { child, uses } = life;
-      const reason = this.keepsAwake();
+      // What the daemon itself reads after a run is answered before the question below.
+      const reason = this.#needed();
       if (reason !== undefined) return reason;
       if (child === undefined) return { ended: life.endChild() };
       // Slow work, which must not happen between pi's answer and the end of its stdin.

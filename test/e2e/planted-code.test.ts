@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { answer, call } from "../../provider/reply.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
 import { startStage } from "../helpers/stage.ts";
 
@@ -110,6 +111,6 @@ test("a pi that our Node does not run opens no inspector at SIGUSR1, also while 
   const { pid } = await session.get();
   process.kill(pid as number, "SIGUSR1");
   expect((await session.bash('echo "<$NODE_OPTIONS>"')).output.trim()).toBe("<>");
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   expect((await session.get()).exit).toMatchObject({ code: 0, stderrTail: "" });
 });

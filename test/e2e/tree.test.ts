@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { connect, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, hold } from "../../provider/reply.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { watch } from "../helpers/watcher.ts";
 
@@ -57,7 +58,7 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   await watcher.until(({ method }) => method === "session/navigated");
   expect(moves()).toMatchObject([{ from: second, to: moved.leafId, by }]);
   expect(await his.navigate(first)).toEqual({ outcome: "unchanged", leafId: moved.leafId });
-  await watcher.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(bob, session.id);
   await prompt("Third question.", "Third reply.");
   expect(lastRequest()).toContain("First reply.");
   expect(lastRequest()).not.toContain("Second");

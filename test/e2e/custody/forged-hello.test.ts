@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { SessionHandle } from "../../../client/index.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
 import { startStage } from "../../helpers/stage.ts";
 
 const switcher = `
@@ -34,7 +35,7 @@ test("a pi goes on with a session of its own directory alone, which keeps its ow
   };
   const from = await created(cwd, { team: "a" });
   const asleep = await created(elsewhere, { team: "b" });
-  await client.call("session/hibernate", { sessionId: asleep.id });
+  await fallAsleep(client, asleep.id);
   const forbidden = [(await asleep.get()).file, await closed(await created(elsewhere))];
   const known = async (): Promise<string[]> => (await client.listSessions()).map(({ sessionId }) => sessionId).sort();
   const before = await known();
