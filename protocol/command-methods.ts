@@ -28,7 +28,7 @@ const changes = {
   since: "0.1.0",
   errors: commandErrors,
 } as const;
-const repeatable = { ...changes, retry: "keyed", errors: [...commandErrors, "conflict"] } as const;
+const repeatable = { ...changes, retry: "keyed" } as const;
 const nothing = params({});
 
 /** Rows of the method table about pi's own commands. */
@@ -201,7 +201,7 @@ export const commandMethods = {
     ...repeatable,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/compact" },
     scope: "session",
-    errors: [...repeatable.errors, "session_busy"],
+    errors: [...commandErrors, "session_busy"],
     rate: "prompts",
     pi: { command: "compact", asItIs: true },
   },
@@ -243,7 +243,7 @@ export const commandMethods = {
     result: nothing,
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/entries/{entryId}/label" },
     ...repeatable,
-    errors: [...repeatable.errors, "entry_not_found"],
+    errors: [...commandErrors, "entry_not_found"],
   },
   "session/listLabels": {
     summary: "The labels of the session's entries, in the order of setting.",

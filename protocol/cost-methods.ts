@@ -78,7 +78,7 @@ export const costMethods = {
     result: CostCheckpointed,
     ...changes,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/cost/checkpoints" },
-    errors: [...commandErrors, "conflict", "outcome_unknown"],
+    errors: commandErrors,
   },
   "cost/startPhase": {
     summary:
@@ -93,7 +93,7 @@ export const costMethods = {
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/cost/phases" },
-    errors: [...commandErrors, "conflict", "outcome_unknown", "price_unknown"],
+    errors: [...commandErrors, "price_unknown"],
   },
   "cost/endPhase": {
     summary:
@@ -102,7 +102,7 @@ export const costMethods = {
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,
     http: { verb: "DELETE", path: "/v1/sessions/{sessionId}/cost/phases" },
-    errors: [...commandErrors, "conflict", "outcome_unknown", "phase_not_open"],
+    errors: [...commandErrors, "phase_not_open"],
   },
   "cost/setBudget": {
     summary:
@@ -116,6 +116,6 @@ export const costMethods = {
     result: Type.Object({ budget: Type.Union([Type.Null(), Budget]) }, { additionalProperties: false }),
     ...changes,
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/cost/budget" },
-    errors: [...commandErrors, "conflict", "outcome_unknown", "price_unknown"],
+    errors: [...commandErrors, "price_unknown"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -39,7 +39,7 @@ export const dialogMethods = {
     http: { verb: "POST", path: "/v1/dialogs/{dialogId}/answer" },
     capability: "prompt",
     since: "0.1.0",
-    errors: ["dialog_not_found", "stale", "dialog_reserved", "conflict", "outcome_unknown", "not_controller"],
+    errors: ["dialog_not_found", "stale", "dialog_reserved", "not_controller"],
     retry: "keyed",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

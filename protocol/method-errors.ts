@@ -14,6 +14,12 @@ const commonErrors = [
 /** Additional errors of methods that change something. */
 const changeErrors = ["not_controller", "store_failed"] as const satisfies readonly ErrorName[];
 
+/** Additional errors of calls with an `idempotencyKey`: of a repeated one whose effect cannot be found out, too. */
+function keyErrors({ retry, key, effect }: MethodRow): readonly ErrorName[] {
+  if (retry !== "keyed" || key !== undefined) return [];
+  return effect === undefined ? ["conflict", "outcome_unknown"] : ["conflict"];
+}
+
 /** Additional errors of calls that may start the session's pi. */
 const startErrors = [
   "start_failed",
@@ -33,6 +39,7 @@ export function errorsOf(row: MethodRow): readonly ErrorName[] {
       ...commonErrors,
       ...row.errors,
       ...(isReading(row) ? [] : changeErrors),
+      ...keyErrors(row),
       ...(isForSession ? startErrors : []),
     ]),
   ];

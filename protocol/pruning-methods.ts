@@ -30,7 +30,6 @@ const changes = {
   since: "0.1.0",
 } as const;
 const errors = [...commandErrors, "pruning_disabled"] as const;
-const changeErrors = [...errors, "conflict", "outcome_unknown"] as const;
 const wait = Type.Optional(
   Type.Boolean({
     default: false,
@@ -82,7 +81,7 @@ export const pruningMethods = {
     result: PruningChange,
     ...changes,
     http: { verb: "POST", path: `${path}/sweep` },
-    errors: [...changeErrors, "session_busy"],
+    errors: [...errors, "session_busy"],
   },
   "pruning/setMode": {
     summary: "Who decides when the model compresses: the model, or the user. The mode stays with the session.",
@@ -90,7 +89,7 @@ export const pruningMethods = {
     result: Type.Object({ mode: PruningMode }, closed),
     ...changes,
     http: { verb: "PUT", path: `${path}/mode` },
-    errors: changeErrors,
+    errors,
   },
   "pruning/compress": {
     summary:
@@ -126,7 +125,7 @@ export const pruningMethods = {
     result: PruningChange,
     ...changes,
     http: { verb: "POST", path: `${path}/blocks` },
-    errors: [...changeErrors, "session_busy", "block_not_found"],
+    errors: [...errors, "session_busy", "block_not_found"],
     rate: "prompts",
   },
   "pruning/decompress": {
@@ -136,7 +135,7 @@ export const pruningMethods = {
     result: PruningChange,
     ...changes,
     http: { verb: "POST", path: `${path}/blocks/{block}/decompress` },
-    errors: [...changeErrors, "block_not_found", "block_not_restorable"],
+    errors: [...errors, "block_not_found", "block_not_restorable"],
   },
   "pruning/recompress": {
     summary:
@@ -145,7 +144,7 @@ export const pruningMethods = {
     result: PruningChange,
     ...changes,
     http: { verb: "POST", path: `${path}/blocks/{block}/recompress` },
-    errors: [...changeErrors, "block_not_found", "block_not_restorable"],
+    errors: [...errors, "block_not_found", "block_not_restorable"],
   },
   "pruning/configure": {
     summary:

@@ -82,7 +82,6 @@ export const sessionMethods = {
       "start_failed",
       "startup_dialog",
       "link_failed",
-      "conflict",
       ...contextErrors,
       "child_exited",
       "session_not_found",

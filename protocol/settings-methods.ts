@@ -26,7 +26,7 @@ const row = {
   retry: "keyed",
   effect: "setting",
   since: "0.1.0",
-  errors: [...commandErrors, "forbidden", "conflict"],
+  errors: [...commandErrors, "forbidden"],
 } as const;
 
 /**

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { WireError } from "../../protocol/errors.ts";
+import { errorsOf } from "../../protocol/method-errors.ts";
+import { methods } from "../../protocol/methods.ts";
 import type { Call } from "../../server/rpc/call.ts";
 import { type EffectLookups, idempotency } from "../../server/rpc/idempotency.ts";
 import { Database } from "../../server/store/database.ts";
@@ -220,6 +222,9 @@ describe("every method of the table", () => {
       });
       const again = await kindOf(Promise.resolve().then(() => later(params, call)));
       expect([name, again]).toEqual([name, effect === undefined ? "outcome_unknown" : "success"]);
+      const others = await kindOf(Promise.resolve().then(() => later({ ...params, sessionId: "other" }, call)));
+      const given = [again, others].filter((kind) => kind !== "success");
+      expect([name, errorsOf(methods[name])]).toEqual([name, expect.arrayContaining(given)]);
       if (effect !== undefined) expect([name, ids[1]]).toEqual([name, ids[0]]);
     }
   });
