@@ -1,13 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withCommandReference } from "./lib/command-reference.ts";
-import { withSettings } from "./lib/configuration-document.ts";
-import { withGeneratedParts } from "./lib/protocol-document.ts";
-import { retriesText } from "./lib/retries-text.ts";
+import type { MethodRow } from "../protocol/method-row.ts";
+import { methods } from "../protocol/methods.ts";
+import { withCommandReference, withGeneratedParts, withSettings } from "./lib/documents.ts";
 import { wireText } from "./lib/wire-text.ts";
 
 // Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, client/retries.ts, and
-// parts of PROTOCOL.md, CONFIGURATION.md and README.md. With --check it only compares.
+// parts of PROTOCOL.md, CONFIGURATION.md and docs/cli.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 
 const wanted: Readonly<Record<string, string>> = {
@@ -34,4 +33,23 @@ function read(file: string): string {
   } catch {
     return "";
   }
+}
+
+/** The source of `client/retries.ts`: the client does not load the method table, which is too large for a browser. */
+function retriesText(): string {
+  const rows = Object.entries<MethodRow>(methods).map(([name, { retry, key = "idempotencyKey" }]) => {
+    return `  "${name}": "${retry === "keyed" ? key : retry}",`;
+  });
+  return [
+    'import type { MethodName } from "../protocol/methods.ts";',
+    "",
+    "/** What to do with a call whose answer was lost. A param's name: repeat it with the same key in this param. */",
+    'export type Retry = "safe" | "never" | "idempotencyKey" | "deliveryId";',
+    "",
+    "/** The column `retry` of the method table. Written by `npm run schema`; do not edit. */",
+    "export const retries: Readonly<Record<MethodName, Retry>> = {",
+    ...rows,
+    "};",
+    "",
+  ].join("\n");
 }

@@ -5,7 +5,7 @@ import type { CommandSpec } from "../../../cli/command-spec.ts";
 import { commands } from "../../../cli/commands.ts";
 import { methods } from "../../../protocol/methods.ts";
 import { notifications } from "../../../protocol/notifications.ts";
-import { withCommandReference } from "../../../scripts/lib/command-reference.ts";
+import { withCommandReference } from "../../../scripts/lib/documents.ts";
 import { anchorsOf, codeOf, documents, fencesOf, found, read, root, spansOf } from "./documents.ts";
 
 const table: Readonly<Record<string, CommandSpec>> = commands;
