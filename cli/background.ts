@@ -6,7 +6,7 @@ import { type DaemonState, daemonState } from "./daemon-state.ts";
 import { CommandError } from "./errors.ts";
 import { defaultLogFile, LogFile, lastLines } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
-import { wakeService } from "./service/wake.ts";
+import { wakeService } from "./service/systemd.ts";
 import type { DaemonAddress } from "./start-report.ts";
 import { oneLine, shorten } from "./text.ts";
 

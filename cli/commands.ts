@@ -1,10 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
-import { connectCommands } from "./connect/spec.ts";
 import { contextCommands } from "./context-commands.ts";
-import { costCommands } from "./cost-commands.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
-import { dialogCommands } from "./dialog-commands.ts";
 import { hostCommands } from "./host-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
 import { watchCommands } from "./watch-commands.ts";
@@ -231,9 +228,75 @@ export const commands = {
   ...deliveryCommands,
   ...sessionCommands,
   ...contextCommands,
-  ...costCommands,
-  ...dialogCommands,
-  ...connectCommands,
+  cost: {
+    summary: "Shows the cost of a session: by phase, by model, and by purpose.",
+    description:
+      "The sums are those of pi, with abandoned branches, failed attempts, summaries and cache warming. No pi is started. On a terminal each line has a bar with its share of the total.",
+    arguments: [session],
+    options: {
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the result of cost/report as one JSON document." },
+      help,
+    },
+    examples: ["pi-rpcd cost last", "pi-rpcd cost 0199c2 --json"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  dialogs: {
+    summary: "Lists the open dialogs of extensions, oldest first.",
+    arguments: [{ ...session, optional: true, description: `${session.description} Default: all sessions.` }],
+    options: {
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document: {dialogs: [...]}." },
+      help,
+    },
+    examples: ["pi-rpcd dialogs", "pi-rpcd dialogs last --json"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  dialog: {
+    summary: "Shows a dialog of an extension, or answers it.",
+    description:
+      "The first valid answer reaches the extension: `answer` exits with 4 if another answer, or the end of the dialog, was earlier. An invalid answer has no effect.",
+    arguments: [
+      { name: "ACTION", choices: ["show", "answer"], description: "What to do." },
+      { name: "ID", description: "The dialog's id, or at least 4 characters of its start." },
+      { name: "TEXT", many: true, optional: true, description: "The answer to a select, an input or an editor." },
+    ],
+    options: {
+      yes: { type: "boolean", description: "Answers a confirm with yes." },
+      no: { type: "boolean", description: "Answers a confirm with no." },
+      cancel: { type: "boolean", description: "Dismisses it: the extension continues with its default." },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the dialog, or how it ended, as one JSON document." },
+      help,
+    },
+    examples: ["pi-rpcd dialog show Zk3v", "pi-rpcd dialog answer Zk3v --yes", "pi-rpcd dialog answer Zk3v Allow once"],
+    exitCodes: [0, 1, 2, 3, 4, 130],
+  },
+  connect: {
+    summary: "Forwards JSON-RPC between stdin, stdout and the daemon, for editors and scripts.",
+    description:
+      "Messages are forwarded unchanged in both directions. The command ends when its input has ended and every answer was written, or when the daemon ends the connection; it does not reconnect.",
+    arguments: [],
+    options: {
+      framing: {
+        type: "string",
+        placeholder: "NAME",
+        choices: ["jsonl", "content-length"],
+        description: "One message per line, or the framing of the Language Server Protocol.",
+        default: "jsonl",
+      },
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints errors on stderr as JSON." },
+      help,
+    },
+    examples: [
+      "pi-rpcd connect --framing content-length",
+      `echo '{"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}' | pi-rpcd connect`,
+    ],
+    exitCodes: [0, 1, 2, 3, 5, 130],
+  },
   ...hostCommands,
   demo: {
     summary: "Runs an end-to-end demo on real pi with a scripted model (no key, no network).",

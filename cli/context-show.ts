@@ -1,9 +1,8 @@
 import { WireError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/methods.ts";
-import { blockLines } from "./context-blocks.ts";
+import { count, percent, usd } from "../protocol/number-text.ts";
 import type { ContextDaemon } from "./context-daemon.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { count, percent, usd } from "./format.ts";
 import type { Output, Style } from "./output.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, table } from "./text.ts";
@@ -185,4 +184,25 @@ function cacheLines(report: CacheReport | undefined, painter: Painter): readonly
 /** The amount after a comma, if there is one. */
 function withUsd(amount: number): string {
   return amount > 0 ? `, ${usd(amount)}` : "";
+}
+
+const shownBlocks = 10;
+
+/** The blocks in a session's context, for a person, newest last. Blocks inside other blocks are not shown. */
+function blockLines({ blocks, mode, off }: Pruned, painter: Pick<Output, "paint" | "columns">): readonly string[] {
+  const why = off === undefined ? [] : [oneLine(`Pruning is inactive now: ${off}`)];
+  const who = mode === "manual" ? " The model waits for the user." : "";
+  const current = blocks.filter(({ state }) => state === "active" || state === "inactive");
+  if (current.length === 0) return [`Pruning is on; there are no blocks.${who}`, ...why];
+  const rows = current.slice(-shownBlocks).map((block) => {
+    const { id, startId, endId, tokensBefore, tokensAfter, state, isShortened, topic } = block;
+    const range = startId === undefined || endId === undefined ? "" : `${startId}–${endId}`;
+    const size = `${count(tokensBefore).padStart(9)} → ${count(tokensAfter)}`;
+    const how = state === "inactive" ? "opened" : isShortened ? "shortened" : "";
+    return ["", id, range, size, oneLine(topic), how];
+  });
+  const taken = blocks.length - current.length;
+  const others = taken === 0 ? "" : `, and ${taken} inside other blocks or a compaction`;
+  const head = `Blocks: ${current.length}${others}.${who} The newest, with tokens before and after:`;
+  return [painter.paint("bold", head), ...table(rows, painter.columns), ...why];
 }

@@ -1,4 +1,4 @@
-import { percent } from "./format.ts";
+import { percent } from "../protocol/number-text.ts";
 import { oneLine, shorten } from "./text.ts";
 
 /** One line of a bar chart. */

@@ -1,7 +1,8 @@
 import type { Result } from "../protocol/methods.ts";
+import { count, percent, usd } from "../protocol/number-text.ts";
 import { type Bar, bars } from "./cost-bars.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { count, duration, percent, usd } from "./format.ts";
+import { duration } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";

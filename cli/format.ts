@@ -1,22 +1,7 @@
-/** An amount of US dollars. */
-export function usd(amount: number): string {
-  return `$${amount.toFixed(Math.abs(amount) < 1 ? 4 : 2)}`;
-}
-
-/** A whole number with commas, independent of the machine's language. */
-export function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
-}
-
 /** A number in at most five characters: `12.3k`, `4.5M`. */
 export function shortCount(value: number): string {
   if (value < 1_000) return String(Math.round(value));
   return value < 1_000_000 ? `${(value / 1_000).toFixed(1)}k` : `${(value / 1_000_000).toFixed(1)}M`;
-}
-
-/** A share, 1 for all of it, as a whole percentage. */
-export function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
 }
 
 /** A duration in seconds. Clocks can be set back, so a negative one counts as 0. */

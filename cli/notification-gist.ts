@@ -6,7 +6,7 @@ import {
   textOf,
 } from "../client/index.ts";
 import type { PiMessage } from "../client/pi-events.ts";
-import { percent, usd } from "./format.ts";
+import { percent, usd } from "../protocol/number-text.ts";
 import { toolLine } from "./run-printer.ts";
 
 /** Summarises a notification in a few words. */

@@ -1,8 +1,10 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
 import { stateDirectory } from "../client/discovery.ts";
 import { certificateProblem } from "../protocol/daemon-file.ts";
 import { type Background, ensureDaemon } from "./background.ts";
+import { daemonState } from "./daemon-state.ts";
 import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -10,10 +12,11 @@ import type { Invocation } from "./invocation.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { readableLines } from "./log-line.ts";
 import { withoutScript } from "./npm.ts";
-import { wantsRestart } from "./offer-restart.ts";
+import type { Output } from "./output.ts";
 import { ServiceNotifier, withoutService } from "./service/notify.ts";
 import { reportToStarter } from "./start-report.ts";
 import { origins, port } from "./values.ts";
+import { olderDaemon } from "./version-skew.ts";
 
 type Start = Invocation<"start">;
 
@@ -176,5 +179,28 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
   } catch (error) {
     await reportToStarter({ kind: "failed", error: reportOf(error) });
     throw error;
+  }
+}
+
+interface RestartOffer {
+  readonly stateDir: string;
+  readonly output: Output;
+  readonly signal: AbortSignal;
+}
+
+/** Asks, on a terminal, whether to restart a daemon that is older than this command line. */
+async function wantsRestart({ stateDir, output, signal }: RestartOffer): Promise<boolean> {
+  const found = await daemonState(stateDir, signal).catch(() => undefined);
+  const older = found?.kind === "running" ? olderDaemon(found.info) : undefined;
+  if (older === undefined || found?.kind !== "running") return false;
+  output.note("daemon_older", older);
+  if (output.json || !output.isTerminal || process.stdin.isTTY !== true) return false;
+  const running = found.info.sessions["running"] ?? 0;
+  const cost = running === 0 ? "" : ` ${running} ${running === 1 ? "run" : "runs"} would be interrupted.`;
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(?:es)?$/i.test((await asking.question(`Restart it now?${cost} [y/N] `, { signal })).trim());
+  } finally {
+    asking.close();
   }
 }

@@ -1,8 +1,8 @@
 import type { LogNotification } from "../client/index.ts";
+import { wildcardOf } from "../protocol/glob.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
-import { allows, isHighRate, wantedOf } from "./notification-filter.ts";
 import { gist } from "./notification-gist.ts";
 import type { Output } from "./output.ts";
 import { findSession } from "./session-argument.ts";
@@ -60,4 +60,37 @@ function print(output: Output, notification: LogNotification): void {
   const head = `${String(seqOf(notification)).padStart(6)}  ${at}  ${oneLine(what).padEnd(20)}`;
   const line = shorten(`${head}  ${oneLine(shorten(gist(notification), 2_000))}`, output.columns ?? 400).trimEnd();
   output.print(name === "session/gap" ? output.paint("yellow", line) : line);
+}
+
+/** The wanted notifications of a session's log; undefined: all except the high-rate events. */
+interface Wanted {
+  /** Names of notifications, or prefixes of names. */
+  readonly names: readonly string[];
+  /** Types of pi's events. */
+  readonly events: ReadonlySet<string>;
+}
+
+const highRate: ReadonlySet<string> = new Set(["message_update", "tool_execution_update", "bash_execution_update"]);
+
+function isHighRate(type: string): boolean {
+  return highRate.has(type);
+}
+
+/** Parses --filter: names with a slash are notifications, others are events. */
+function wantedOf(items: readonly string[]): Wanted {
+  const isName = (item: string): boolean => item.includes("/");
+  return {
+    names: items.filter(isName),
+    events: new Set(items.filter((item) => !isName(item))),
+  };
+}
+
+/** A gap is always shown; otherwise the missing part would go unnoticed. */
+function allows(wanted: Wanted | undefined, { name, params }: LogNotification): boolean {
+  const type = name === "session/event" ? params.event.type : undefined;
+  if (name === "session/gap") return params.onlyDeltas !== true || wanted?.events.has("message_update") === true;
+  if (wanted === undefined) return type === undefined || !isHighRate(type);
+  if (type !== undefined && wanted.events.has(type)) return true;
+  const named = wanted.names.some((item) => wildcardOf(item)(name));
+  return named && (type === undefined || !isHighRate(type));
 }

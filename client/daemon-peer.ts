@@ -4,6 +4,7 @@ import type { Gap } from "../protocol/event.ts";
 import type { DaemonEvent, FeedGap } from "../protocol/feed.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
+import { isRecord } from "../protocol/objects.ts";
 import type { ConnectionEnd } from "./channel.ts";
 import { Connection, type ConnectionEvent, type Dial } from "./connection.ts";
 import { DaemonFeed } from "./daemon-feed.ts";
@@ -221,7 +222,7 @@ export class DaemonPeer {
   }
 
   #notifyFeed(method: "daemon/event" | "daemon/gap", params: unknown): void {
-    const given = (isObject(params) ? params : {}) as Readonly<Record<string, unknown>>;
+    const given = (isRecord(params) ? params : {}) as Readonly<Record<string, unknown>>;
     const isNumbered = (names: readonly string[]): boolean => names.every((name) => typeof given[name] === "number");
     if (method === "daemon/event" && isNumbered(["seq", "after"])) this.daemonFeed.receive(params as DaemonEvent);
     else if (method === "daemon/gap" && isNumbered(["from", "to"])) this.daemonFeed.receiveGap(params as FeedGap);
@@ -229,7 +230,7 @@ export class DaemonPeer {
   }
 
   #notifyGap(params: unknown): void {
-    const { sessionId, ...gap } = (isObject(params) ? params : {}) as Partial<NotificationParams<"session/gap">>;
+    const { sessionId, ...gap } = (isRecord(params) ? params : {}) as Partial<NotificationParams<"session/gap">>;
     if (typeof sessionId === "string" && typeof gap.from === "number" && typeof gap.to === "number") {
       this.#feeds.get(sessionId)?.receiveGap(gap as Gap);
     } else this.diagnose({ kind: "malformed_notification", method: "session/gap", params });
@@ -237,14 +238,14 @@ export class DaemonPeer {
 
   /** A newer daemon's notification may have numbers in a session's log. */
   #skipUnknown(params: unknown): void {
-    const { sessionId, seq, firstSeq } = (isObject(params) ? params : {}) as Readonly<Record<string, unknown>>;
+    const { sessionId, seq, firstSeq } = (isRecord(params) ? params : {}) as Readonly<Record<string, unknown>>;
     if (typeof sessionId !== "string" || typeof seq !== "number") return;
     this.#feeds.get(sessionId)?.skip(typeof firstSeq === "number" ? firstSeq : seq, seq);
   }
 
   #notifyRequest(notification: RequestNotification, frameLength: number): void {
     const { name: method, params } = notification;
-    if (!isObject(params) || typeof params.sessionId !== "string" || typeof params.requestId !== "string") {
+    if (!isRecord(params) || typeof params.sessionId !== "string" || typeof params.requestId !== "string") {
       this.diagnose({ kind: "malformed_notification", method, params });
       return;
     }
@@ -262,12 +263,12 @@ export class DaemonPeer {
 
 /** Checks the fields that this library relies on. */
 function isWellFormed({ name, params }: SessionNotification): boolean {
-  if (!isObject(params) || typeof params.sessionId !== "string" || typeof params.seq !== "number") return false;
+  if (!isRecord(params) || typeof params.sessionId !== "string" || typeof params.seq !== "number") return false;
   switch (name) {
     case "session/event":
-      return isObject(params.event) && typeof params.event.type === "string";
+      return isRecord(params.event) && typeof params.event.type === "string";
     case "session/updated":
-      return isObject(params.session);
+      return isRecord(params.session);
     case "session/replaced":
       return typeof params.to === "string";
     case "session/navigated":
@@ -275,31 +276,31 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
     case "session/labelled":
       return typeof params.entryId === "string";
     case "session/foreignWrite":
-      return isObject(params.write);
+      return isRecord(params.write);
     case "session/controlChanged":
-      return isObject(params.control);
+      return isRecord(params.control);
     case "prompt/updated":
-      return isObject(params.prompt) && typeof params.prompt.promptId === "string";
+      return isRecord(params.prompt) && typeof params.prompt.promptId === "string";
     case "run/started":
     case "run/ended":
       return typeof params.runId === "string" && Array.isArray(params.promptIds);
     case "dialog/opened":
-      return isObject(params.dialog) && typeof params.dialog.dialogId === "string";
+      return isRecord(params.dialog) && typeof params.dialog.dialogId === "string";
     case "dialog/unsupported":
       return typeof params.reason === "string";
     case "dialog/updated":
     case "dialog/resolved":
       return typeof params.dialogId === "string";
     case "delivery/updated":
-      return isObject(params.delivery) && Array.isArray(params.delivery.history);
+      return isRecord(params.delivery) && Array.isArray(params.delivery.history);
     case "pending/updated":
       return Array.isArray(params.pending);
     case "context/failed":
-      return isObject(params.error) && typeof params.error.message === "string";
+      return isRecord(params.error) && typeof params.error.message === "string";
     case "cache/broken":
       return typeof params.cause === "string";
     case "cost/checkpointed":
-      return isObject(params.event) && isObject(params.detail);
+      return isRecord(params.event) && isRecord(params.detail);
     case "cost/budgetReached":
       return typeof params.level === "string";
     case "optimisation/degraded":
@@ -314,8 +315,4 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
 
 function isLeaf(value: unknown): boolean {
   return typeof value === "string" || value === null;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
 }

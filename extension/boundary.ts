@@ -1,6 +1,6 @@
 import type { BoundaryState, ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import { isRecord } from "../protocol/objects.ts";
 import { BranchView } from "./branch-view.ts";
-import { isObject } from "./pi-types.ts";
 import type { Fault } from "./request-pipeline.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
@@ -293,11 +293,11 @@ function isContent(content: unknown): boolean {
 /** Block types are not checked: an assistant's content can hold more than text and images. */
 function isReplacement(replacement: unknown): boolean {
   if (replacement === null) return true;
-  return isObject(replacement) && (typeof replacement["content"] === "string" || Array.isArray(replacement["content"]));
+  return isRecord(replacement) && (typeof replacement["content"] === "string" || Array.isArray(replacement["content"]));
 }
 
 function isBlock(block: unknown): boolean {
-  if (!isObject(block)) return false;
+  if (!isRecord(block)) return false;
   if (block["type"] === "text") return typeof block["text"] === "string";
   return block["type"] === "image" && typeof block["data"] === "string" && typeof block["mimeType"] === "string";
 }

@@ -13,11 +13,6 @@ export type TreeReader = SessionReader & Pick<ExtensionContext["sessionManager"]
 
 export type SessionEntry = NonNullable<ReturnType<SessionReader["getEntry"]>>;
 
-/** Whether a value is an object whose fields can be read. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Returns the message of a thrown value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);

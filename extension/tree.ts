@@ -1,9 +1,10 @@
 import type { ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { NAVIGATED_TYPE } from "../protocol/link.ts";
 import type { Result } from "../protocol/methods.ts";
+import { isRecord } from "../protocol/objects.ts";
 import { fromLeaf } from "./branch-view.ts";
 import { AskRefused, type HostPort } from "./engine-port.ts";
-import { isObject, messageOf } from "./pi-types.ts";
+import { messageOf } from "./pi-types.ts";
 
 /** Labels of extensions can be longer than those of clients. */
 const maxReportedLabel = 200;
@@ -13,7 +14,7 @@ export function tree(host: HostPort): void {
   const { pi } = host;
   host.answer("session/navigate", async (params, ctx) => await navigate(pi, params, ctx));
   host.answer("session/setLabel", (params, ctx) => {
-    const { entryId, label } = isObject(params) ? params : {};
+    const { entryId, label } = isRecord(params) ? params : {};
     const { id } = requireEntry(ctx, entryId);
     pi.setLabel(id, typeof label === "string" ? label : undefined);
     return {};
@@ -58,7 +59,7 @@ async function navigate(
   params: unknown,
   ctx: ExtensionContext,
 ): Promise<Result<"session/navigate">> {
-  const { entryId, summarize, isAborted } = isObject(params) ? params : {};
+  const { entryId, summarize, isAborted } = isRecord(params) ? params : {};
   const target = requireEntry(ctx, entryId);
   if (isAborted === true) return { outcome: "cancelled", leafId: ctx.sessionManager.getLeafId() ?? null };
   if (!ctx.isIdle())
@@ -116,6 +117,6 @@ function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content
-    .map((block: unknown) => (isObject(block) && typeof block["text"] === "string" ? block["text"] : ""))
+    .map((block: unknown) => (isRecord(block) && typeof block["text"] === "string" ? block["text"] : ""))
     .join("");
 }

@@ -6,8 +6,7 @@ import { certificateProblem, type DaemonFile } from "../protocol/daemon-file.ts"
 import { WireError } from "../protocol/errors.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
-import { configure, type Sources } from "./configuration/configuration.ts";
-import { contextConfiguration } from "./configuration/context.ts";
+import { configure, contextConfiguration, type Sources } from "./configuration/configuration.ts";
 import { lifeLimits, limits, stateDirectory } from "./configuration/limits.ts";
 import { hasPartOptions } from "./context/parts-config.ts";
 import { Spill } from "./context/spill.ts";

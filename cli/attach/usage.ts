@@ -1,4 +1,7 @@
-import { shortCount, usd } from "../format.ts";
+import { usd } from "../../protocol/number-text.ts";
+import { isRecord } from "../../protocol/objects.ts";
+import { shortCount } from "../format.ts";
+
 /** The usage of a run, according to pi's messages. */
 export class Usage {
   #requests = 0;
@@ -9,12 +12,12 @@ export class Usage {
 
   /** Adds the `usage` of an assistant message (docs/message-types.md of pi). */
   add(usage: unknown): void {
-    const { input, output, cacheRead, cacheWrite, cost } = fields(usage);
+    const { input, output, cacheRead, cacheWrite, cost } = isRecord(usage) ? usage : {};
     this.#requests += 1;
     this.#input += number(input) + number(cacheWrite) + number(cacheRead);
     this.#cached += number(cacheRead);
     this.#output += number(output);
-    this.#cost += number(fields(cost)["total"]);
+    this.#cost += number(isRecord(cost) ? cost["total"] : 0);
   }
 
   /** The usage as short phrases; none if nothing was used. */
@@ -27,10 +30,6 @@ export class Usage {
       ...(this.#cost > 0 ? [usd(this.#cost)] : []),
     ];
   }
-}
-
-function fields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function number(value: unknown): number {

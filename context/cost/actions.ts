@@ -1,12 +1,12 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../extension/engine-port.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { Checkpoint } from "./fold.ts";
 import { isLabel, type OnBudget } from "./marks.ts";
 import { hasPrices, unpriced } from "./prices.ts";
 import { phaseToEnd, phaseTooMany } from "./refusals.ts";
 import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "./report.ts";
 import type { CostTracker } from "./tracker.ts";
-import { isFields } from "./usage.ts";
 
 /** Actions for clients and the command `/cost`. Each writes one entry. */
 export class CostActions {
@@ -34,7 +34,7 @@ export class CostActions {
   }
 
   endPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
-    const wanted = isFields(params) && params["label"] !== undefined ? labelOf(params) : undefined;
+    const wanted = isRecord(params) && params["label"] !== undefined ? labelOf(params) : undefined;
     const phase = phaseToEnd(this.#tracker.update(ctx), wanted);
     if ("refused" in phase) throw new AskRefused(phase.refused, phase.message);
     this.#tracker.mark({ kind: "phaseEnd", label: phase.label }, ctx);
@@ -60,7 +60,7 @@ function requirePrices(ctx: ExtensionContext): void {
 
 /** The daemon has validated the params; the command has not. */
 function labelOf(params: unknown): string {
-  const label = isFields(params) ? params["label"] : undefined;
+  const label = isRecord(params) ? params["label"] : undefined;
   if (isLabel(label)) return label.toWellFormed();
   throw new AskRefused("invalid_params", "A label has 1 to 120 characters, and is not blank.");
 }
@@ -72,7 +72,7 @@ interface WantedBudget {
 }
 
 function budgetOf(params: unknown): WantedBudget {
-  if (!isFields(params)) return { budgetUsd: undefined, rule: {} };
+  if (!isRecord(params)) return { budgetUsd: undefined, rule: {} };
   const { budgetUsd, onBudget } = params;
   return {
     budgetUsd: typeof budgetUsd === "number" ? budgetUsd : undefined,

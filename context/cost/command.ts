@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused, type HostPort } from "../../extension/engine-port.ts";
 import { messageOf } from "../../extension/pi-types.ts";
+import { usd } from "../../protocol/number-text.ts";
 import type { CostActions } from "./actions.ts";
 import type { CostFold } from "./fold.ts";
 import { phaseFacts } from "./report.ts";
@@ -95,8 +96,4 @@ function overview(fold: CostFold, rules: CostTracker["rules"]): string {
     lines.push(`Budget of ${phase === undefined ? "the session" : phase.label}: ${usd(spentUsd)} of ${usd(budget)}`);
   }
   return lines.join("\n");
-}
-
-function usd(value: number): string {
-  return `$${value.toFixed(value < 1 ? 4 : 2)}`;
 }

@@ -1,9 +1,10 @@
+import { isRecord } from "../../protocol/objects.ts";
 import { BudgetLedger, type BudgetRules, type BudgetState } from "./budgets.ts";
 import { COST_MARK_TYPE, type CostMark, MAX_LABEL_CHARS, MAX_OPEN_PHASES, readMark } from "./marks.ts";
 import { Phase } from "./phase.ts";
 import { spendingOf } from "./spending.ts";
 import { type Spending, Tally, unnamedModel } from "./tally.ts";
-import { isFields, type Usage } from "./usage.ts";
+import type { Usage } from "./usage.ts";
 
 /** A `cost_checkpoint` event, with additional data. */
 export interface Checkpoint {
@@ -61,7 +62,7 @@ export class CostFold {
 
   /** Adds the file's next entry, which is untrusted. Returns the checkpoint that it creates, if any. */
   add(entry: unknown): Checkpoint | undefined {
-    if (!isFields(entry) || entry["type"] === "session") return undefined;
+    if (!isRecord(entry) || entry["type"] === "session") return undefined;
     this.pass(entry["timestamp"]);
     if (entry["type"] === "custom") {
       const mark = entry["customType"] === COST_MARK_TYPE ? readMark(entry["data"]) : undefined;
@@ -69,7 +70,7 @@ export class CostFold {
     }
     if (entry["type"] === "context_edit") this.#edited(entry["targetId"], entry["replacement"]);
     const spending = spendingOf(entry);
-    const isAnswer = isFields(entry["message"]) && entry["message"]["role"] === "assistant";
+    const isAnswer = isRecord(entry["message"]) && entry["message"]["role"] === "assistant";
     if (isAnswer) this.#attempt = undefined;
     if (spending === undefined) return undefined;
     const tallies = this.#spend(spending);

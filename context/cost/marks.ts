@@ -1,4 +1,5 @@
-import { isFields, readUsage, type Usage } from "./usage.ts";
+import { isRecord } from "../../protocol/objects.ts";
+import { readUsage, type Usage } from "./usage.ts";
 
 /** `customType` of the entries that record phases, checkpoints and budgets in a session's file. */
 export const COST_MARK_TYPE = "pi-rpcd.cost";
@@ -42,7 +43,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * entries.
  */
 export function readMark(data: unknown): CostMark | undefined {
-  if (!isFields(data) || data["v"] !== 1) return undefined;
+  if (!isRecord(data) || data["v"] !== 1) return undefined;
   const kind = data["kind"] as CostMark["kind"];
   return Object.hasOwn(readers, kind) ? readers[kind](data) : undefined;
 }
@@ -53,7 +54,7 @@ const readers: Readonly<Record<CostMark["kind"], (data: Fields) => CostMark | un
   phaseStart: ({ label, budget }) => {
     if (!isLabel(label)) return undefined;
     const kind = "phaseStart";
-    if (!isFields(budget) || !isUsd(budget["usd"])) return { kind, label };
+    if (!isRecord(budget) || !isUsd(budget["usd"])) return { kind, label };
     return { kind, label, budget: { usd: budget["usd"], ...onBudgetOf(budget) } };
   },
   budget: (data) => {

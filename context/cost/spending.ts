@@ -1,5 +1,6 @@
+import { isRecord } from "../../protocol/objects.ts";
 import { type Source, type Spending, unnamedModel } from "./tally.ts";
-import { isFields, isNoUsage, isUnpriced, readUsage } from "./usage.ts";
+import { isNoUsage, isUnpriced, readUsage } from "./usage.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -20,7 +21,7 @@ export function spendingOf(entry: Fields): Spending | undefined {
     case "branch_summary":
       return spent(usage, type, unnamedModel);
     case "message":
-      return isFields(message) ? messageSpending(message) : undefined;
+      return isRecord(message) ? messageSpending(message) : undefined;
     default:
       return undefined;
   }

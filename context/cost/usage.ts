@@ -1,3 +1,4 @@
+import { isRecord } from "../../protocol/objects.ts";
 /** Usage of requests in pi's own shape: tokens, and USD by kind. Loaded in pi, so without schemas. */
 export interface Usage {
   readonly input: number;
@@ -32,8 +33,8 @@ const maxNumber = 1e15;
  * count as 0; negative ones count, as in pi.
  */
 export function readUsage(value: unknown): Usage | undefined {
-  if (!isFields(value)) return undefined;
-  const cost = isFields(value["cost"]) ? value["cost"] : {};
+  if (!isRecord(value)) return undefined;
+  const cost = isRecord(value["cost"]) ? value["cost"] : {};
   const tokens = fourOf(value);
   return {
     ...tokens,
@@ -45,8 +46,8 @@ export function readUsage(value: unknown): Usage | undefined {
 /** Whether a price is missing: tokens without cost that the provider did not report as free. */
 export function isUnpriced(value: unknown, usage: Usage): boolean {
   if (usage.totalTokens === 0 || usage.cost.total !== 0) return false;
-  const cost = isFields(value) ? value["cost"] : undefined;
-  return !(isFields(cost) && cost["totalFromProvider"] === true);
+  const cost = isRecord(value) ? value["cost"] : undefined;
+  return !(isRecord(cost) && cost["totalFromProvider"] === true);
 }
 
 export function addUsage(a: Usage, b: Usage): Usage {
@@ -107,9 +108,4 @@ function totalOf({ input, output, cacheRead, cacheWrite }: Four): number {
 
 function numberOf(value: unknown): number {
   return typeof value === "number" && Math.abs(value) <= maxNumber ? value : 0;
-}
-
-/** Whether a value is an object whose fields can be read. */
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

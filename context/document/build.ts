@@ -1,10 +1,18 @@
 import { DELIVERY_MARK } from "../../protocol/link.ts";
-import type { BuiltMessage, ImagePart, TextPart } from "../../protocol/link-context.ts";
-import { assistantContent } from "./build-assistant.ts";
-import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextTarget } from "./document.ts";
-import { isObject } from "./measure.ts";
+import type { BuiltMessage, ImagePart, Meta, TextPart } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
+import {
+  CONTEXT_EVENT_TYPE,
+  type ContextCall,
+  type ContextItem,
+  type ContextPart,
+  type ContextTarget,
+} from "./document.ts";
+import { isModel } from "./ids.ts";
 import { isSummary, type NativeEvent, nativeEventOf, plainText } from "./native-event.ts";
 import type { ContextOptions } from "./options.ts";
+import { decodedBytes } from "./read-parts.ts";
+import { isSoundBlock } from "./sound-block.ts";
 
 export type BuildOptions = Pick<ContextOptions, "systemNodes" | "events">;
 
@@ -139,7 +147,7 @@ function buildNative(item: ContextItem, native: NativeEvent): BuiltMessage {
 
 /** Removes the delivery mark of another session, which this session would mistake for its own. */
 function withoutMark(details: unknown): unknown {
-  if (!isObject(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
+  if (!isRecord(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
   const { [DELIVERY_MARK]: _, ...rest } = details;
   return rest;
 }
@@ -154,4 +162,52 @@ function visibleParts(item: ContextItem): readonly (TextPart | ImagePart)[] {
 
 function textOf(item: ContextItem): string {
   return plainText(item) ?? item.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/**
+ * Builds an assistant's content for pi: the item's own blocks if they are valid and for the target, otherwise blocks
+ * made from the parts.
+ */
+function assistantContent(item: ContextItem, target: ContextTarget): readonly Meta[] {
+  const isOfTarget = isModel(item.model, target);
+  const blocks = isOfTarget ? ownBlocks(item) : undefined;
+  if (blocks !== undefined) return blocks;
+  const parts = item.content.flatMap((part) => partBlock(part, isOfTarget));
+  const calls = (item.toolCalls ?? []).map(callBlock);
+  return [...parts, ...calls];
+}
+
+function callBlock({ id, name, arguments: args }: ContextCall): Meta {
+  return { type: "toolCall", id, name, arguments: args };
+}
+
+function partBlock(part: ContextPart, isOfTarget: boolean): readonly Meta[] {
+  if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
+  if (part.type === "image") return [{ type: "text", text: `[${part.mimeType} of ${decodedBytes(part.data)} bytes]` }];
+  if (!isOfTarget) return [];
+  const { text, signature, redacted } = part;
+  return [
+    {
+      type: "thinking",
+      thinking: text,
+      ...(signature === undefined ? {} : { thinkingSignature: signature }),
+      ...(redacted === undefined ? {} : { redacted }),
+    },
+  ];
+}
+
+/**
+ * Returns the item's own blocks with the current names of the calls; `undefined` if there are none, if one is not valid
+ * for pi, or if their calls differ from the item's.
+ */
+function ownBlocks(item: ContextItem): readonly Meta[] | undefined {
+  if (item.blocks === undefined || item.blocks.length === 0 || !item.blocks.every(isSoundBlock)) return undefined;
+  const calls = item.toolCalls ?? [];
+  let next = 0;
+  const blocks = item.blocks.map((block) => {
+    if (block["type"] !== "toolCall") return block;
+    const call = calls[next++];
+    return call === undefined ? block : { ...block, id: call.id, name: call.name };
+  });
+  return next === calls.length ? blocks : undefined;
 }

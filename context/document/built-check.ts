@@ -1,6 +1,6 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { BuiltMessage } from "../../protocol/link-context.ts";
-import { isObject } from "./measure.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 // Fields that pi needs in each message. pi does not validate them and fails later.
 
@@ -24,23 +24,23 @@ function each(check: Check): Check {
 /** Check of an object with these fields; others are allowed. */
 function record(fields: Readonly<Record<string, Check>>): Check {
   const named = Object.entries(fields);
-  return (value) => isObject(value) && named.every(([name, check]) => check(value[name]));
+  return (value) => isRecord(value) && named.every(([name, check]) => check(value[name]));
 }
 
 const text = record({ text: isName });
 const image = record({ data: isName, mimeType: isName });
 const isPart: Check = (value) => {
-  const type = isObject(value) ? value["type"] : undefined;
+  const type = isRecord(value) ? value["type"] : undefined;
   return type === "text" ? text(value) : type === "image" && image(value);
 };
 
 const blocks: Readonly<Record<string, Check>> = {
   text: record({ text: isString, textSignature: maybe(isString) }),
   thinking: record({ thinking: isString, thinkingSignature: maybe(isString), redacted: maybe(isFlag) }),
-  toolCall: record({ id: isName, name: isName, arguments: isObject }),
+  toolCall: record({ id: isName, name: isName, arguments: isRecord }),
 };
 const isBlock: Check = (value) => {
-  const type = isObject(value) ? value["type"] : undefined;
+  const type = isRecord(value) ? value["type"] : undefined;
   return typeof type === "string" && Object.hasOwn(blocks, type) && blocks[type]?.(value) === true;
 };
 
@@ -82,7 +82,7 @@ const fieldsOf: { readonly [Role in BuiltMessage["role"]]: Fields } = {
 
 /** Returns the first invalid or unknown field of a message; `undefined` if the message is valid. */
 export function messageFault(message: unknown): string | undefined {
-  if (!isObject(message)) return "message";
+  if (!isRecord(message)) return "message";
   const { role } = message;
   if (typeof role !== "string" || !Object.hasOwn(fieldsOf, role)) return "role";
   const fields = fieldsOf[role as BuiltMessage["role"]];

@@ -1,6 +1,6 @@
 import type { BuiltMessage, Meta } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextSource } from "./document.ts";
-import { isObject } from "./measure.ts";
 import { type NativeEvent, nativeEventOf } from "./native-event.ts";
 
 /** Data of the root entry of a session file that was written from a context. */
@@ -43,10 +43,10 @@ const fieldChecks: { readonly [Field in keyof Required<ItemFields>]: (value: unk
   toolName: isString,
   isError: (value) => typeof value === "boolean",
   eventType: isString,
-  meta: isObject,
-  model: (value) => isObject(value) && isString(value["api"]) && isString(value["provider"]) && isString(value["id"]),
+  meta: isRecord,
+  model: (value) => isRecord(value) && isString(value["api"]) && isString(value["provider"]) && isString(value["id"]),
   stopReason: isString,
-  usage: isObject,
+  usage: isRecord,
   details: (value) => value !== undefined,
 };
 
@@ -140,24 +140,24 @@ function isWholeTime(timestamp: number): boolean {
 
 /** Reads the untrusted `data` of a root entry. Returns `undefined` if it is not one; drops invalid fields. */
 export function readContextRoot(data: unknown): ContextRoot | undefined {
-  if (!isObject(data) || data["version"] !== 1) return undefined;
+  if (!isRecord(data) || data["version"] !== 1) return undefined;
   const { hash, source, nodeId, instructions, system, entries } = data;
   if (!isString(hash) || !/^[0-9a-f]{64}$/.test(hash)) return undefined;
-  const read = isObject(entries) ? Object.entries(entries) : [];
+  const read = isRecord(entries) ? Object.entries(entries) : [];
   return {
     version: 1,
     hash,
-    ...(isObject(source) && isString(source["kind"]) ? { source: source as ContextSource } : {}),
+    ...(isRecord(source) && isString(source["kind"]) ? { source: source as ContextSource } : {}),
     ...(isString(nodeId) ? { nodeId } : {}),
     ...(isString(instructions) && instructions !== "" ? { instructions } : {}),
     ...(Array.isArray(system) ? { system: system.flatMap(readSystem) } : {}),
-    entries: Object.fromEntries(read.flatMap(([id, extra]) => (isObject(extra) ? [[id, readExtra(extra)]] : []))),
+    entries: Object.fromEntries(read.flatMap(([id, extra]) => (isRecord(extra) ? [[id, readExtra(extra)]] : []))),
   };
 }
 
 function readExtra({ fields, absent }: Meta): EntryExtra {
   return {
-    ...(isObject(fields) ? { fields: readFields(fields) } : {}),
+    ...(isRecord(fields) ? { fields: readFields(fields) } : {}),
     ...(Array.isArray(absent) ? { absent: absent.filter((name) => absentNames.has(name)) } : {}),
   };
 }
@@ -170,13 +170,13 @@ function readFields(fields: Meta): ItemFields {
 }
 
 function readSystem(value: unknown): readonly SystemExtra[] {
-  if (!isObject(value) || !isObject(value["item"])) return [];
+  if (!isRecord(value) || !isRecord(value["item"])) return [];
   const { before, item } = value as { readonly before: unknown; readonly item: Meta };
   if (before !== null && !isString(before)) return [];
   const { content } = item;
   if (!Array.isArray(content)) return [];
   const texts = content.flatMap((part) =>
-    isObject(part) && part["type"] === "text" && isString(part["text"])
+    isRecord(part) && part["type"] === "text" && isString(part["text"])
       ? [{ type: "text" as const, text: part["text"] }]
       : [],
   );

@@ -1,11 +1,11 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { BuiltMessage } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { buildEvent } from "./build.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem } from "./document.ts";
 import { estimateMessage, estimateTokens } from "./estimate.ts";
 import { grouped } from "./faults.ts";
 import { type Counted, capResults, type Entry, total } from "./fit-entries.ts";
-import { isObject } from "./measure.ts";
 
 export interface FitOptions {
   /** In tokens; `null`: everything fits. */
@@ -82,7 +82,7 @@ const messageKit: Kit<BuiltMessage> = {
   answers: (message) => (message.role === "toolResult" ? message.toolCallId : undefined),
   noticed: (message) => {
     if (message.role !== "custom" || message.customType !== CONTEXT_EVENT_TYPE) return undefined;
-    return isObject(message.details) ? droppedOf(message.details["eventType"], message.details["meta"]) : undefined;
+    return isRecord(message.details) ? droppedOf(message.details["eventType"], message.details["meta"]) : undefined;
   },
   notice: buildEvent,
 };
@@ -193,7 +193,7 @@ function noticeFor<T>({ messages, tokens }: Dropped, timestamp: number, kit: Kit
 }
 
 function droppedOf(eventType: unknown, meta: unknown): Dropped | undefined {
-  if (eventType !== TRIMMED_EVENT_TYPE || !isObject(meta)) return undefined;
+  if (eventType !== TRIMMED_EVENT_TYPE || !isRecord(meta)) return undefined;
   const { messages, tokens } = meta;
   const isSound = Number.isSafeInteger(messages) && Number.isSafeInteger(tokens);
   return isSound ? { messages: messages as number, tokens: tokens as number } : undefined;

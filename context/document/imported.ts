@@ -1,8 +1,8 @@
 import { CONTEXT_ROOT_TYPE } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { type ContextRoot, type EntryExtra, readContextRoot } from "./context-root.ts";
 import type { ContextItem, ContextSource } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject } from "./measure.ts";
 import { keptObject, MAX_DATA_DEPTH, soundData } from "./native-values.ts";
 import type { SessionTree } from "./session-tree.ts";
 
@@ -62,7 +62,7 @@ export function readImported({ entries, parents }: SessionTree, note: NoteExport
 
 function originOf(source: ContextSource | undefined, note: NoteExport): ContextSource | undefined {
   const before = source?.["origin"];
-  const origin = isObject(before) && typeof before["kind"] === "string" ? before : source;
+  const origin = isRecord(before) && typeof before["kind"] === "string" ? before : source;
   return keptObject(origin, note) as ContextSource | undefined;
 }
 

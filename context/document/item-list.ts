@@ -1,5 +1,6 @@
 import type { ContextLimits } from "../../protocol/context-limits.ts";
 import type { Meta } from "../../protocol/link-context.ts";
+import { defined } from "../../protocol/objects.ts";
 import type { ContextCall, ContextItem, ContextNode, ModelName, NoteRepair } from "./document.ts";
 import { contextTooLarge, subject } from "./faults.ts";
 import { setField } from "./measure.ts";
@@ -107,7 +108,7 @@ export class ItemList {
     if (this.#group !== undefined && isOneMessage(this.#group.node.model, node.model)) {
       this.#group.calls.push(call);
       const { usage, details, stopReason } = node;
-      const more = { ...callMeta(node), ...present({ usage, details, stopReason }) };
+      const more = { ...callMeta(node), ...defined({ usage, details, stopReason }) };
       if (Object.keys(more).length > 0) this.#group.others.push({ id: call.id, ...more });
     } else {
       this.#closeGroup();
@@ -161,10 +162,6 @@ function callId({ toolCallId, id }: ContextNode): string {
 /** Calls inside a node. */
 function callsOf({ role, toolCalls = [] }: ContextNode): readonly ContextCall[] {
   return role === "assistant" ? toolCalls : [];
-}
-
-function present(fields: Meta): Meta {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** `meta` of a call's node. Its content is a rendering of the call that no model wrote. */

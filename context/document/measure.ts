@@ -1,10 +1,6 @@
 /** A JSON object with unchecked fields. */
 export type Loose = Readonly<Record<string, unknown>>;
 
-export function isObject(value: unknown): value is Loose {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Measurements of a value. */
 export interface Measured {
   /** UTF-8 bytes as JSON without white space, not counting escapes in texts. */

@@ -1,8 +1,9 @@
 import type { ImagePart, Meta, TextPart } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextCall, ContextPart } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
 import { grouped } from "./faults.ts";
-import { isObject, type Loose } from "./measure.ts";
+import type { Loose } from "./measure.ts";
 import { keptObject, MAX_BLOCK_DEPTH } from "./native-values.ts";
 import { decodedBytes } from "./read-parts.ts";
 import { type UnsignedCalls, unsignedBlock } from "./signed-items.ts";
@@ -92,7 +93,7 @@ function blocksOf(content: unknown, note: NoteExport): readonly Loose[] {
     return [];
   }
   return content.filter((block) => {
-    if (isObject(block)) return true;
+    if (isRecord(block)) return true;
     note("unreadable_content");
     return false;
   });
@@ -106,12 +107,12 @@ function soundBlock(raw: Loose, note: NoteExport): Meta | undefined {
   const { arguments: given, ...others } = raw;
   const rest = keptObject(others, note, MAX_BLOCK_DEPTH);
   const sound = keptObject(given, note);
-  if (sound === undefined && !isObject(given)) note("unsound_data");
+  if (sound === undefined && !isRecord(given)) note("unsound_data");
   return { ...(rest ?? { type: "toolCall", id: raw["id"], name: raw["name"] }), arguments: sound ?? {} };
 }
 
 function callOf({ type, id, name, arguments: given }: Meta): ContextCall | undefined {
-  if (type !== "toolCall" || typeof id !== "string" || typeof name !== "string" || !isObject(given)) return undefined;
+  if (type !== "toolCall" || typeof id !== "string" || typeof name !== "string" || !isRecord(given)) return undefined;
   return { id, name, arguments: given };
 }
 

@@ -1,8 +1,9 @@
 import { CARRIER_TYPE, DELIVERY_MARK } from "../../protocol/link.ts";
 import type { Meta } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject, type Loose } from "./measure.ts";
+import type { Loose } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { nativeEventTypes } from "./native-event.ts";
 import { systemText } from "./native-system.ts";
@@ -35,12 +36,12 @@ export const STATE_EVENT_PREFIX = "pi.entry:";
 export function isCarrier({ type, raw }: SessionEntry): boolean {
   const message = type === "message" ? raw["message"] : raw;
   return (
-    isObject(message) && message["customType"] === CARRIER_TYPE && (type === "custom_message" || type === "message")
+    isRecord(message) && message["customType"] === CARRIER_TYPE && (type === "custom_message" || type === "message")
   );
 }
 
 export function isSystem({ type, raw }: SessionEntry): boolean {
-  return type === "message" && isObject(raw["message"]) && raw["message"]["role"] === "system";
+  return type === "message" && isRecord(raw["message"]) && raw["message"]["role"] === "system";
 }
 
 /** Converts an entry to an item. `meta.native` holds data without a field in the format. */
@@ -48,7 +49,7 @@ export function convertEntry(entry: SessionEntry, conversion: Conversion): Conte
   const { raw, timestamp } = entry;
   switch (entry.type) {
     case "message":
-      return isObject(raw["message"])
+      return isRecord(raw["message"])
         ? convertMessage(entry, raw["message"], conversion)
         : stateEvent(entry, conversion);
     case "compaction":
@@ -173,10 +174,10 @@ function summaryFields({ details, fromHook }: Loose, { note }: Conversion): Meta
 function customMessage(raw: Loose, timestamp: number, { options, note }: Conversion): ContextItem {
   const { customType, display } = raw;
   const content = partsOf(raw["content"], options, note);
-  const { [DELIVERY_MARK]: mark, ...unmarked } = isObject(raw["details"]) ? raw["details"] : {};
+  const { [DELIVERY_MARK]: mark, ...unmarked } = isRecord(raw["details"]) ? raw["details"] : {};
   if (mark !== undefined) note("delivery_mark");
   const given = mark === undefined ? raw["details"] : Object.keys(unmarked).length > 0 ? unmarked : undefined;
-  if (customType === CONTEXT_EVENT_TYPE && isObject(given)) {
+  if (customType === CONTEXT_EVENT_TYPE && isRecord(given)) {
     // Its own `meta` is one level deeper.
     const fields = keptObject(given, note, MAX_FIELD_DEPTH + 1);
     if (fields !== undefined) return documentEvent(content, fields, timestamp);
@@ -204,7 +205,7 @@ function documentEvent(content: ContextItem["content"], { eventType, meta }: Loo
       : content,
     timestamp,
     ...(typeof eventType === "string" ? { eventType } : {}),
-    ...(isObject(meta) ? { meta } : {}),
+    ...(isRecord(meta) ? { meta } : {}),
   };
 }
 
@@ -222,7 +223,7 @@ function stateEvent(entry: SessionEntry, { options, note, nodeIdOf }: Conversion
 
 /** Returns the replacement of an edit, without excluded content. */
 function replacementOf({ replacement }: Loose, options: ContentOptions, note: NoteExport): Meta {
-  if (!isObject(replacement)) return { replacement: null };
+  if (!isRecord(replacement)) return { replacement: null };
   const { content } = replacement;
   if (!Array.isArray(content)) return { replacement: { content: isText(content) ? content : [] } };
   const wanted = content.flatMap((block): readonly unknown[] => {

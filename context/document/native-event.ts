@@ -1,7 +1,7 @@
 import { CARRIER_TYPE } from "../../protocol/link.ts";
 import type { Meta, TextPart } from "../../protocol/link-context.ts";
+import { defined, isRecord } from "../../protocol/objects.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem } from "./document.ts";
-import { isObject } from "./measure.ts";
 
 /**
  * pi's own message that an event represents, from `meta.native` of an export. The text is the event's content. Other
@@ -50,7 +50,7 @@ const ownTypes: ReadonlySet<string> = new Set([CARRIER_TYPE, CONTEXT_EVENT_TYPE]
 /** Returns pi's own message for an event; `undefined` for an ordinary event or an invalid `meta.native`. */
 export function nativeEventOf(item: ContextItem): NativeEvent | undefined {
   const native = item.meta?.["native"];
-  if (item.role !== "event" || !isObject(native)) return undefined;
+  if (item.role !== "event" || !isRecord(native)) return undefined;
   switch (item.eventType) {
     case nativeEventTypes.compaction:
       return compaction(item, native);
@@ -77,12 +77,12 @@ export function plainText(item: ContextItem): string | undefined {
 
 function compaction(item: ContextItem, { type, tokensBefore, details, fromHook }: Meta): NativeEvent | undefined {
   if (type !== "compaction" || !isCount(tokensBefore) || !plainText(item)) return undefined;
-  return { type, tokensBefore, ...given({ details }), ...flag({ fromHook }) };
+  return { type, tokensBefore, ...defined({ details }), ...flag({ fromHook }) };
 }
 
 function branchSummary(item: ContextItem, { type, fromId, details, fromHook }: Meta): NativeEvent | undefined {
   if (type !== "branch_summary" || typeof fromId !== "string" || !plainText(item)) return undefined;
-  return { type, fromId, ...given({ details }), ...flag({ fromHook }) };
+  return { type, fromId, ...defined({ details }), ...flag({ fromHook }) };
 }
 
 function bashExecution(item: ContextItem, native: Meta): NativeEvent | undefined {
@@ -111,15 +111,11 @@ function customMessage(item: ContextItem, { type, customType, display, details }
     item.eventType === `${nativeEventTypes.custom_message}${customType}` &&
     !ownTypes.has(customType) &&
     item.content.some((part) => part.type === "image" || (part.type === "text" && part.text !== ""));
-  return isSound ? { type, customType, display: display !== false, ...given({ details }) } : undefined;
+  return isSound ? { type, customType, display: display !== false, ...defined({ details }) } : undefined;
 }
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
-}
-
-function given<T extends Meta>(fields: T): Partial<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 function flag(fields: Meta): Readonly<Record<string, boolean>> {

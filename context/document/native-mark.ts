@@ -1,5 +1,5 @@
 import type { Meta } from "../../protocol/link-context.ts";
-import { isObject } from "./measure.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 /**
  * Returns `meta.native`, the data of an exported pi entry without a field in the format; `type` is the entry's type. In
@@ -7,5 +7,5 @@ import { isObject } from "./measure.ts";
  */
 export function nativeOf({ meta }: { readonly meta?: Meta | undefined }): Meta | undefined {
   const native = meta?.["native"];
-  return isObject(native) && typeof native["type"] === "string" ? native : undefined;
+  return isRecord(native) && typeof native["type"] === "string" ? native : undefined;
 }

@@ -1,10 +1,11 @@
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextItem } from "./document.ts";
-import { isObject, type Loose } from "./measure.ts";
+import type { Loose } from "./measure.ts";
 import type { SessionEntry } from "./session-tree.ts";
 
 /** Text of a system message for a model that does not support changes. */
 export function systemText({ content, sections }: Loose): string {
-  const named = isObject(sections) ? Object.values(sections) : [];
+  const named = isRecord(sections) ? Object.values(sections) : [];
   return [...contentTexts(content), ...named].filter((text) => typeof text === "string" && text !== "").join("\n\n");
 }
 
@@ -19,10 +20,10 @@ export function foldSystem(path: readonly SessionEntry[]): readonly ContextItem[
   );
   for (const { type, raw, timestamp: time } of path.slice(start)) {
     const message = type === "message" ? raw["message"] : type === "compaction" ? raw["systemMessage"] : undefined;
-    if (!isObject(message) || message["role"] !== "system") continue;
+    if (!isRecord(message) || message["role"] !== "system") continue;
     timestamp ??= time;
     texts.push(...contentTexts(message["content"]));
-    for (const [name, text] of Object.entries(isObject(message["sections"]) ? message["sections"] : {})) {
+    for (const [name, text] of Object.entries(isRecord(message["sections"]) ? message["sections"] : {})) {
       sections.set(name, text);
     }
   }
@@ -33,7 +34,7 @@ export function foldSystem(path: readonly SessionEntry[]): readonly ContextItem[
 
 function contentTexts(content: unknown): readonly string[] {
   const blocks = Array.isArray(content)
-    ? content.map((block) => (isObject(block) ? block["text"] : undefined))
+    ? content.map((block) => (isRecord(block) ? block["text"] : undefined))
     : [content];
   return blocks.filter((text): text is string => typeof text === "string" && text !== "");
 }

@@ -1,6 +1,6 @@
 import type { Meta } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject } from "./measure.ts";
 
 /**
  * Maximum nesting of foreign data in an entry, and in a document. This one applies to a call's arguments, to a field of
@@ -34,8 +34,8 @@ export function keptData(value: unknown, note: NoteExport, maxDepth = MAX_DATA_D
 
 /** {@link keptData} for an object; `undefined` for anything else. */
 export function keptObject(value: unknown, note: NoteExport, maxDepth = MAX_DATA_DEPTH): Meta | undefined {
-  const sound = isObject(value) ? keptData(value, note, maxDepth) : undefined;
-  return isObject(sound) ? sound : undefined;
+  const sound = isRecord(value) ? keptData(value, note, maxDepth) : undefined;
+  return isRecord(sound) ? sound : undefined;
 }
 
 /** Visits each value once, level by level, so that depth does not use the stack. */

@@ -1,7 +1,7 @@
 import type { Meta } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextItem, ContextPart, ContextTarget } from "./document.ts";
 import { isAcceptedName, speaksResponses } from "./ids.ts";
-import { isObject } from "./measure.ts";
 import type { ContentRules } from "./repair-content.ts";
 
 // Checks content that claims to be the target's own. pi sends it back unchanged. For OpenAI Responses pi parses each
@@ -97,7 +97,7 @@ function idOfPart(part: ContextPart): unknown {
 
 function reasoningId(signature: unknown): unknown {
   const item = typeof signature === "string" ? parsed(signature) : undefined;
-  return isObject(item) ? item["id"] : undefined;
+  return isRecord(item) ? item["id"] : undefined;
 }
 
 /** Anthropic refuses a message that ends with reasoning. pi sends reasoning without a signature as text. */
@@ -122,12 +122,12 @@ function noteUnsigned({ note, name }: ContentRules): void {
 
 function isReasoningItem(signature: string): boolean {
   const item = parsed(signature);
-  if (!isObject(item) || item["type"] !== "reasoning" || !Array.isArray(item["summary"])) return false;
+  if (!isRecord(item) || item["type"] !== "reasoning" || !Array.isArray(item["summary"])) return false;
   return typeof item["id"] === "string" && isAcceptedName(item["id"]) && item["summary"].every(isSummaryText);
 }
 
 function isSummaryText(part: unknown): boolean {
-  return isObject(part) && part["type"] === "summary_text" && typeof part["text"] === "string";
+  return isRecord(part) && part["type"] === "summary_text" && typeof part["text"] === "string";
 }
 
 /** pi stores the id of the message's item there, plain or in JSON, and shortens long ones. */
@@ -139,7 +139,7 @@ function isMessageName(signature: string): boolean {
 
 function messageId(signature: string): unknown {
   const item = signature.startsWith("{") ? parsed(signature) : { v: 1, id: signature };
-  return isObject(item) && item["v"] === 1 ? item["id"] : undefined;
+  return isRecord(item) && item["v"] === 1 ? item["id"] : undefined;
 }
 
 function parsed(text: string): unknown {

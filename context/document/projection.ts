@@ -1,7 +1,7 @@
 import type { Meta } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextItem } from "./document.ts";
 import type { ExportNote, NoteExport } from "./export-notes.ts";
-import { isObject } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { STATE_EVENT_PREFIX } from "./native-entry.ts";
 import { nativeEventTypes } from "./native-event.ts";
@@ -106,7 +106,7 @@ const everything: ContentOptions = { includeImages: true, includeReasoning: true
 function edited(item: ContextItem, edits: ReadonlyMap<string, unknown>, note: NoteExport): readonly ContextItem[] {
   if (item.nodeId === undefined || !edits.has(item.nodeId)) return [item];
   const replacement = edits.get(item.nodeId);
-  if (!isObject(replacement)) {
+  if (!isRecord(replacement)) {
     note("edited_out");
     return [];
   }

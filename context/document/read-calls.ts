@@ -1,6 +1,7 @@
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextArguments, ContextCall } from "./document.ts";
 import { contextInvalid } from "./faults.ts";
-import { isDeeperThan, isObject, type Loose } from "./measure.ts";
+import { isDeeperThan, type Loose } from "./measure.ts";
 import type { Place } from "./place.ts";
 
 /** Accepted field names of a call's arguments, by priority. */
@@ -16,7 +17,7 @@ export function firstOf(raw: Loose, names: readonly string[]): { readonly field:
 /** Reads the arguments of a call: an object, by default empty. */
 export function readArguments(value: unknown, place: Place): ContextArguments {
   if (value === undefined) return {};
-  if (!isObject(value)) {
+  if (!isRecord(value)) {
     const words = `${place.name} has a call whose arguments are not an object.`;
     throw contextInvalid("bad_arguments", words, place.nodeId);
   }
@@ -50,13 +51,13 @@ export function readCalls(value: unknown, place: Place): readonly ContextCall[] 
 }
 
 function readCall(raw: unknown, place: Place): ContextCall | undefined {
-  if (!isObject(raw)) {
+  if (!isRecord(raw)) {
     place.misfit("a tool call", raw);
     return undefined;
   }
   const id = readName(raw, ["id", "toolCallId"], place);
   const inner = raw["function"];
-  if (isObject(inner)) {
+  if (isRecord(inner)) {
     const given = inner["arguments"];
     return {
       id,

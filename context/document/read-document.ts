@@ -1,4 +1,5 @@
 import type { ContextLimits } from "../../protocol/context-limits.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import {
   CONTEXT_FORMAT,
   CONTEXT_VERSION,
@@ -8,10 +9,10 @@ import {
   type ContextSource,
 } from "./document.ts";
 import { contextInvalid, contextTooLarge, quoted, subject } from "./faults.ts";
-import { checkTexts } from "./long-texts.ts";
-import { isObject, type Loose, measure, utf8Bytes } from "./measure.ts";
+import { type Loose, measure, utf8Bytes } from "./measure.ts";
 import { Place, type Reading } from "./place.ts";
 import { callAsItem, type EntryFlaws, type ReadEntry, readEntry } from "./read-entry.ts";
+import { decodedBytes } from "./read-parts.ts";
 import { ShapeFindings } from "./shape.ts";
 
 /** Nesting levels above the arguments of a call: the document, the nodes, a node, its calls, a call. */
@@ -31,7 +32,7 @@ export function flawsOf(document: ContextDocument): Flaws | undefined {
 
 /** Returns a parsed document unchanged, and parses anything else. */
 export function asRead(value: unknown, limits: ContextLimits): ContextDocument {
-  return isObject(value) && flawsOfRead.has(value as object as ContextDocument)
+  return isRecord(value) && flawsOfRead.has(value as object as ContextDocument)
     ? (value as object as ContextDocument)
     : readDocument(value, limits);
 }
@@ -45,7 +46,7 @@ export function asRead(value: unknown, limits: ContextLimits): ContextDocument {
  */
 export function readDocument(value: unknown, limits: ContextLimits): ContextDocument {
   const findings = new ShapeFindings();
-  if (!isObject(value)) {
+  if (!isRecord(value)) {
     findings.add(base, "an object", value);
     findings.settle();
     throw new TypeError("unreachable");
@@ -87,7 +88,7 @@ function checkAllTexts({ nodes, items = [] }: Lists, where: Reading): void {
   const [field, idField] = nodes === undefined ? ["items", "nodeId"] : ["nodes", "id"];
   for (let index = 0; index < list.length; index += 1) {
     const entry = list[index];
-    if (!isObject(entry)) continue;
+    if (!isRecord(entry)) continue;
     const id = entry[idField];
     const nodeId = typeof id === "string" && id.length <= longestId ? id : undefined;
     checkTexts(entry, new Place(where, [...base, field, index], index, nodeId));
@@ -135,7 +136,7 @@ function readNodes(
   for (let index = 0; index < list.length; index += 1) {
     const raw = list[index];
     const path = [...base, "nodes", index];
-    if (!isObject(raw)) {
+    if (!isRecord(raw)) {
       where.findings.add(path, "a node", raw);
       continue;
     }
@@ -185,7 +186,7 @@ function readItems(
   for (let index = 0; index < list.length; index += 1) {
     const raw = list[index];
     const path = [...base, "items", index];
-    if (!isObject(raw)) {
+    if (!isRecord(raw)) {
       where.findings.add(path, "an item", raw);
       continue;
     }
@@ -209,7 +210,7 @@ function noteFlaws(entry: object, { flaws }: ReadEntry, all: Map<object, EntryFl
 function readSource(value: unknown, findings: ShapeFindings): ContextSource | undefined {
   if (value === undefined || value === null) return undefined;
   const path = [...base, "source"];
-  if (!isObject(value)) {
+  if (!isRecord(value)) {
     findings.add(path, "an object", value);
     return undefined;
   }
@@ -220,4 +221,28 @@ function readSource(value: unknown, findings: ShapeFindings): ContextSource | un
     findings.add([...path, "exportedAt"], "a number", exportedAt);
   }
   return { ...value, kind } as ContextSource;
+}
+
+/**
+ * Checks the length of every text in an entry, including arguments, blocks, signatures, details and meta. Only image
+ * data may be longer. Throws `context_too_large`.
+ */
+function checkTexts(entry: object, place: Place): void {
+  const limit = place.limits.maxBlockBytes;
+  const open: unknown[] = [entry];
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value === "string") {
+      const count = value.length * 3 <= limit ? 0 : utf8Bytes(value);
+      if (count > limit)
+        throw place.exceeded("A text of", { unit: "bytes", count, limit, key: "context.maxBlockBytes" });
+    } else if (Array.isArray(value)) for (const element of value) open.push(element);
+    else if (isRecord(value))
+      for (const key of Object.keys(value)) if (!isImage(value, key, place)) open.push(value[key]);
+  }
+}
+
+/** Whether a field is image data within the size limit. */
+function isImage({ type, data }: Readonly<Record<string, unknown>>, key: string, { limits }: Place): boolean {
+  return key === "data" && type === "image" && typeof data === "string" && decodedBytes(data) <= limits.maxImageBytes;
 }

@@ -1,7 +1,8 @@
 import type { Meta } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextItem, ContextNode, ModelName } from "./document.ts";
 import { contextInvalid } from "./faults.ts";
-import { isObject, type Loose, setField } from "./measure.ts";
+import { type Loose, setField } from "./measure.ts";
 import type { Place } from "./place.ts";
 import { argumentNames, checkCallCount, firstOf, readArguments, readCalls } from "./read-calls.ts";
 import { type ReadParts, readParts } from "./read-parts.ts";
@@ -102,7 +103,7 @@ function readBlocks(reader: FieldReader): readonly Meta[] | undefined {
   const blocks = reader.take("blocks");
   if (blocks === undefined || blocks === null) return undefined;
   const place = reader.at("blocks");
-  if (!Array.isArray(blocks) || !blocks.every(isObject)) {
+  if (!Array.isArray(blocks) || !blocks.every(isRecord)) {
     place.misfit("an array of objects", blocks);
     return undefined;
   }
@@ -194,7 +195,7 @@ class FieldReader {
   object(name: string): Loose | undefined {
     const value = this.take(name);
     if (value === undefined || value === null) return undefined;
-    if (isObject(value)) return value;
+    if (isRecord(value)) return value;
     this.#misfit(name, "an object", value);
     return undefined;
   }

@@ -1,7 +1,8 @@
 import type { ImagePart } from "../../protocol/link-context.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextPart } from "./document.ts";
 import { contextInvalid } from "./faults.ts";
-import { isObject, type Loose, utf8Bytes } from "./measure.ts";
+import { type Loose, utf8Bytes } from "./measure.ts";
 import type { Place } from "./place.ts";
 
 export interface ReadParts {
@@ -41,7 +42,7 @@ function textParts(text: string, place: Place): readonly ContextPart[] {
 }
 
 function readBlock(block: unknown, place: Place): ContextPart | undefined {
-  if (!isObject(block)) {
+  if (!isRecord(block)) {
     place.misfit("a block", block);
     return undefined;
   }

@@ -1,6 +1,7 @@
+import { isRecord } from "../../protocol/objects.ts";
 import type { ContextItem, ContextPart, ContextTarget, RepairCode } from "./document.ts";
 import { grouped } from "./faults.ts";
-import { isObject, setField } from "./measure.ts";
+import { setField } from "./measure.ts";
 import { decodedBytes } from "./read-parts.ts";
 
 /** Image types that the services accept. */
@@ -82,7 +83,7 @@ function repairedValue(value: unknown, levels: number): unknown {
   if (typeof value === "string") return value.toWellFormed();
   if (typeof value !== "object" || value === null || levels === 0) return value;
   if (Array.isArray(value)) return value.map((element) => repairedValue(element, levels - 1));
-  if (!isObject(value)) return value;
+  if (!isRecord(value)) return value;
   const whole: Record<string, unknown> = {};
   const tried = new Map<string, number>();
   for (const key of Object.keys(value)) {

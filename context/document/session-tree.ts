@@ -1,6 +1,7 @@
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject, type Loose } from "./measure.ts";
+import type { Loose } from "./measure.ts";
 import { isTime } from "./read-entry.ts";
 
 /** An entry of a pi session. Only these fields are validated. */
@@ -72,14 +73,14 @@ function readAll(
   values: readonly unknown[],
   note: NoteExport,
 ): { readonly read: readonly ReadEntry[]; readonly header: Loose | undefined } {
-  const header = values.find((value) => isObject(value) && value["type"] === "session") as Loose | undefined;
+  const header = values.find((value) => isRecord(value) && value["type"] === "session") as Loose | undefined;
   const isChain = header !== undefined && isFirstVersion(header["version"]);
   const read: ReadEntry[] = [];
   let before = 0;
   for (const [index, value] of values.entries()) {
-    if (isObject(value) && value["type"] === "session") continue;
-    const raw = isChain && isObject(value) ? withIds(value, index) : value;
-    const entry = isObject(raw) ? entryOf(raw, before + 1) : undefined;
+    if (isRecord(value) && value["type"] === "session") continue;
+    const raw = isChain && isRecord(value) ? withIds(value, index) : value;
+    const entry = isRecord(raw) ? entryOf(raw, before + 1) : undefined;
     if (entry === undefined) {
       note("unreadable_entry");
       continue;

@@ -1,5 +1,5 @@
 import type { Meta } from "../../protocol/link-context.ts";
-import { isObject } from "./measure.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 /** Whether pi can send a block of an assistant's content. */
 export function isSoundBlock(block: Meta): boolean {
@@ -8,7 +8,7 @@ export function isSoundBlock(block: Meta): boolean {
   if (type === "thinking") return isText(block, "thinking") && mayBeText(block, "thinkingSignature");
   if (type !== "toolCall") return false;
   return (
-    isText(block, "id") && isText(block, "name") && isObject(block["arguments"]) && mayBeText(block, "thoughtSignature")
+    isText(block, "id") && isText(block, "name") && isRecord(block["arguments"]) && mayBeText(block, "thoughtSignature")
   );
 }
 

@@ -1,4 +1,5 @@
-import { isObject, type SessionEntry } from "../../extension/pi-types.ts";
+import type { SessionEntry } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import { isBlockId } from "./block-id.ts";
 import { BLOCKS_MARK, type BlockOperation, type BlockRecord, type BlocksRecord, type Segment } from "./record.ts";
@@ -41,9 +42,9 @@ export function blockNewsOf(data: unknown): BlockNews | undefined {
 /** The block numbers that an entry uses, valid blocks or not, so that no number is assigned twice. */
 export function blockNumbersIn(entry: SessionEntry): readonly number[] {
   const data = entry.type === "custom" && entry.customType === BLOCKS_MARK ? entry.data : detailsOf(entry);
-  if (!isObject(data) || !Array.isArray(data["blocks"])) return [];
+  if (!isRecord(data) || !Array.isArray(data["blocks"])) return [];
   return data["blocks"].slice(0, maxBlocks).flatMap((block: unknown) => {
-    const id = isObject(block) ? block["id"] : undefined;
+    const id = isRecord(block) ? block["id"] : undefined;
     return isBlockId(id) ? [Number(id.slice(1))] : [];
   });
 }
@@ -54,7 +55,7 @@ function detailsOf(entry: SessionEntry): unknown {
 }
 
 function operationOf(data: unknown): BlockNews | undefined {
-  if (!isObject(data) || data["v"] !== 1) return undefined;
+  if (!isRecord(data) || data["v"] !== 1) return undefined;
   const { operation, block } = data;
   if ((operation !== "decompress" && operation !== "recompress") || !isBlockId(block)) return undefined;
   return { kind: "operation", v: 1, operation, block };
@@ -62,7 +63,7 @@ function operationOf(data: unknown): BlockNews | undefined {
 
 /** All blocks of the record, or `undefined` if one is invalid. */
 function madeIn(data: unknown): Extract<BlockNews, { kind: "blocks" }> | undefined {
-  if (!isObject(data) || data["v"] !== 1) return undefined;
+  if (!isRecord(data) || data["v"] !== 1) return undefined;
   const { topic, blocks } = data;
   if (!isText(topic, maxTopic) || !isList(blocks, maxBlocks) || blocks.length === 0) return undefined;
   const sound = blocks.map(blockOf);
@@ -71,7 +72,7 @@ function madeIn(data: unknown): Extract<BlockNews, { kind: "blocks" }> | undefin
 }
 
 function blockOf(value: unknown): BlockRecord | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { id, firstEntryId, lastEntryId, entryIds, children, body, kept = [], tokensBefore, tokensAfter } = value;
   if (!isBlockId(id) || !isText(firstEntryId, maxName) || !isText(lastEntryId, maxName)) return undefined;
   if (!isList(entryIds, maxEntryIds) || !entryIds.every((entryId) => isText(entryId, maxName))) return undefined;
@@ -99,14 +100,14 @@ function blockOf(value: unknown): BlockRecord | undefined {
 }
 
 function segmentOf(value: unknown): Segment | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { text, block } = value;
   if (typeof text === "string") return { text };
   return isBlockId(block) ? { block } : undefined;
 }
 
 function keptOf(value: unknown): { readonly title: string; readonly text: string } | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { title, text } = value;
   return typeof title === "string" && typeof text === "string" ? { title, text } : undefined;
 }

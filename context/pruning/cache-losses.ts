@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Kept } from "../../extension/memory.ts";
-import { isObject } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { EntryFold } from "../folds.ts";
 import type { AuditMemory } from "../parts/cache/auditor.ts";
 import type { CacheLedger } from "../parts/cache/cache-ledger.ts";
@@ -34,7 +34,7 @@ export function createCacheLosses(
     (sum, entry) => {
       if (entry.type !== "custom" || entry.customType !== LOSSES_MARK || sum.size >= maxLives) return;
       const { data } = entry;
-      if (!isObject(data) || data["v"] !== 1 || typeof data["life"] !== "string" || data["life"].length > 64) return;
+      if (!isRecord(data) || data["v"] !== 1 || typeof data["life"] !== "string" || data["life"].length > 64) return;
       const { misses, tokens, usd } = data;
       sum.set(data["life"], { misses: Math.floor(amount(misses)), tokens: amount(tokens), usd: amount(usd) });
     },

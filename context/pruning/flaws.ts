@@ -1,4 +1,5 @@
-import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 /** Reasons why services refuse a list of messages; each reads after the word "has". */
 export type Flaw = "a result without its call" | "an empty answer" | "no message of the user in front";
@@ -54,14 +55,14 @@ export function flawsInPayload(messages: readonly unknown[]): ReadonlySet<Flaw> 
   const calls = new Set<string>();
   let isFirst = true;
   for (const message of messages) {
-    if (!isObject(message)) continue;
+    if (!isRecord(message)) continue;
     const { role } = message;
     if (role === "system" || role === "developer") continue;
     if (isFirst && typeof role === "string" && role !== "user") found.add("no message of the user in front");
     isFirst = false;
     if ((role === "assistant" || role === "model") && isEmpty(message)) found.add("an empty answer");
     for (const part of [message, ...listOf(message["content"]), ...listOf(message["parts"])]) {
-      if (!isObject(part)) continue;
+      if (!isRecord(part)) continue;
       for (const id of callsOf(part)) calls.add(id);
       const answered = answeredBy(part);
       if (answered !== undefined && !calls.has(answered)) found.add("a result without its call");
@@ -80,11 +81,11 @@ function isEmpty(message: Fields): boolean {
 function callsOf(part: Fields): string[] {
   const { type, toolUse, functionCall } = part;
   const listed = [...listOf(part["tool_calls"]), ...listOf(part["toolCalls"])];
-  const ids = listed.map((call) => (isObject(call) ? call["id"] : undefined));
+  const ids = listed.map((call) => (isRecord(call) ? call["id"] : undefined));
   if (type === "tool_use") ids.push(part["id"]);
   if (type === "function_call" || type === "custom_tool_call") ids.push(part["call_id"]);
-  if (isObject(toolUse)) ids.push(toolUse["toolUseId"]);
-  if (isObject(functionCall)) ids.push(functionCall["id"] ?? functionCall["name"]);
+  if (isRecord(toolUse)) ids.push(toolUse["toolUseId"]);
+  if (isRecord(functionCall)) ids.push(functionCall["id"] ?? functionCall["name"]);
   return ids.filter((id) => typeof id === "string");
 }
 
@@ -95,8 +96,8 @@ function answeredBy(part: Fields): string | undefined {
   if (type === "tool_result") id = part["tool_use_id"];
   else if (type === "function_call_output" || type === "custom_tool_call_output") id = part["call_id"];
   else if (role === "tool") id = part["tool_call_id"] ?? part["toolCallId"];
-  else if (isObject(toolResult)) id = toolResult["toolUseId"];
-  else if (isObject(functionResponse)) id = functionResponse["id"] ?? functionResponse["name"];
+  else if (isRecord(toolResult)) id = toolResult["toolUseId"];
+  else if (isRecord(functionResponse)) id = functionResponse["id"] ?? functionResponse["name"];
   return typeof id === "string" ? id : undefined;
 }
 

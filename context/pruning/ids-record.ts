@@ -1,4 +1,5 @@
-import { isObject, type SessionEntry } from "../../extension/pi-types.ts";
+import type { SessionEntry } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { IDS_MARK } from "./record.ts";
 
 export const maxMessageNumber = 999_999_999;
@@ -28,7 +29,7 @@ export function idsData(ids: ReadonlyMap<string, number>): object {
  */
 export function idsIn(entry: SessionEntry): readonly (readonly [entryId: string, number: number])[] | undefined {
   if (entry.type !== "custom" || entry.customType !== IDS_MARK) return undefined;
-  if (!isObject(entry.data) || entry.data["v"] !== 1 || !isObject(entry.data["ids"])) return undefined;
+  if (!isRecord(entry.data) || entry.data["v"] !== 1 || !isRecord(entry.data["ids"])) return undefined;
   return Object.entries(entry.data["ids"])
     .slice(0, maxIds)
     .flatMap(([entryId, id]) => {

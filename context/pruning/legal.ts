@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { idsOfTags } from "../../extension/message-tag.ts";
-import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { asksForOneToken, viewOf } from "../parts/cache/payload.ts";
 import { type Flaw, flawsIn, flawsInPayload } from "./flaws.ts";
 import type { PruningServices } from "./pruning-services.ts";
@@ -156,5 +157,5 @@ function remove(value: unknown, missing: Set<string>, isWhole: boolean, depth: n
   if (typeof value === "string") for (const id of idsOfTags(value, isWhole)) missing.delete(id);
   else if (depth >= maxDepth) return;
   else if (Array.isArray(value)) for (const inner of value) remove(inner, missing, isWhole, depth + 1);
-  else if (isObject(value)) for (const name of holders) remove(value[name], missing, isWhole, depth + 1);
+  else if (isRecord(value)) for (const name of holders) remove(value[name], missing, isWhole, depth + 1);
 }

@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { isObject, type SessionEntry } from "../../extension/pi-types.ts";
+import type { SessionEntry } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningMode } from "../../protocol/pruning/report.ts";
 import { BranchFold } from "../folds.ts";
@@ -67,7 +68,7 @@ function data(mode: PruningMode): object {
 }
 
 function modeIn(entry: SessionEntry): PruningMode | undefined {
-  if (entry.type !== "custom" || entry.customType !== MODE_MARK || !isObject(entry.data)) return undefined;
+  if (entry.type !== "custom" || entry.customType !== MODE_MARK || !isRecord(entry.data)) return undefined;
   const { v, mode } = entry.data;
   return v === 1 && (mode === "manual" || mode === "automatic") ? mode : undefined;
 }

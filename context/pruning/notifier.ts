@@ -1,6 +1,7 @@
 import type { HostPort } from "../../extension/engine-port.ts";
 import type { PruningConfig } from "../../protocol/pruning/config.ts";
 import type { PruningChanged } from "../../protocol/pruning/notices.ts";
+import type { PruningServices } from "./pruning-services.ts";
 
 const part = "pruning";
 const maxNamed = 20;
@@ -82,4 +83,27 @@ function other(name: string, data: object, level: "minimal" | "detailed"): strin
   if (name === "pruning/degraded" && "message" in data) return `Context: ${String(data.message)}`;
   if (name !== "pruning/nudged" || level !== "detailed" || !("kind" in data) || !("tokens" in data)) return undefined;
   return `Context: the model was reminded (${String(data.kind)}) at ${String(data.tokens)} tokens.`;
+}
+
+type Host = Pick<PruningServices, "pipeline" | "pruning" | "off" | "usage" | "blocks" | "mode" | "debug">;
+
+/** Logs a line for each request if `pruning.debug` is on. */
+export function addRequestLog(host: Host): void {
+  host.pipeline.use(
+    "context_with_system",
+    "offer",
+    (messages, ctx) => {
+      if (!host.pruning().debug) return;
+      const off = host.off(ctx);
+      const { active } = host.blocks.on(ctx);
+      host.debug("pruning", {
+        request: messages.length,
+        ...(off === undefined ? {} : { off }),
+        mode: host.mode.of(ctx),
+        blocks: active.length,
+        usage: host.usage(ctx) ?? null,
+      });
+    },
+    "pruning-log",
+  );
 }

@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { mayHoldTag, withoutTags } from "../../extension/message-tag.ts";
-import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { RECALL_TOOL } from "../../protocol/optimisation/config.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import { blockNumberOf } from "./block-id.ts";
@@ -112,7 +113,7 @@ export function strippedArguments(
     return made.some(([, inner], at) => inner !== entries[at]?.[1]) ? Object.fromEntries(made) : value;
   };
   const made = without(given, 0, false);
-  return { made: isObject(made) ? made : given };
+  return { made: isRecord(made) ? made : given };
 }
 
 function withArguments(call: Call, isIssued: IsIssued): Call {

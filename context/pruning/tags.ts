@@ -1,7 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { taggedId, tagOf } from "../../extension/message-tag.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
-import { commandText } from "./command-text.ts";
 import type { GivenMessageIds } from "./ids.ts";
 import type { PruningServices } from "./pruning-services.ts";
 import { hasId } from "./spoken.ts";
@@ -99,4 +98,15 @@ function isCommand(message: AgentMessage): message is Extract<AgentMessage, { ro
 
 function spoken(message: Extract<AgentMessage, { role: "bashExecution" }>): AgentMessage {
   return { role: "user", content: [{ type: "text", text: commandText(message) }], timestamp: message.timestamp };
+}
+
+type Command = Extract<AgentMessage, { role: "bashExecution" }>;
+
+/** The text that pi sends for a command of the user, word for word, so that requests do not differ. */
+export function commandText({ command, output, cancelled, exitCode, truncated, fullOutputPath }: Command): string {
+  const shown = output === "" ? "(no output)" : `\`\`\`\n${output}\n\`\`\``;
+  const isFailed = exitCode !== undefined && exitCode !== null && exitCode !== 0;
+  const end = cancelled ? "\n\n(command cancelled)" : isFailed ? `\n\nCommand exited with code ${exitCode}` : "";
+  const rest = truncated && fullOutputPath ? `\n\n[Output truncated. Full output: ${fullOutputPath}]` : "";
+  return `Ran \`${command}\`\n${shown}${end}${rest}`;
 }

@@ -1,4 +1,5 @@
-import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { BlockTree } from "./pruning-services.ts";
 
@@ -54,13 +55,13 @@ export class TrimmedCalls {
 
 /** Keeps the shape that the model wrote, if it is recognizable. */
 function trimmed(given: unknown, ids: readonly string[]): ToolCall["arguments"] {
-  const { topic, ranges }: Readonly<Record<string, unknown>> = isObject(given) ? given : {};
+  const { topic, ranges }: Readonly<Record<string, unknown>> = isRecord(given) ? given : {};
   const written: readonly unknown[] = Array.isArray(ranges) && ranges.length === ids.length ? ranges : [];
   return {
     ...(typeof topic === "string" ? { topic } : {}),
     ranges: ids.map((id, at) => {
       const range = written[at];
-      const { startId, endId }: Readonly<Record<string, unknown>> = isObject(range) ? range : {};
+      const { startId, endId }: Readonly<Record<string, unknown>> = isRecord(range) ? range : {};
       return {
         ...(typeof startId === "string" ? { startId } : {}),
         ...(typeof endId === "string" ? { endId } : {}),

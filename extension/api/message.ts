@@ -3,9 +3,9 @@ import type { Content } from "../../protocol/content.ts";
 import type { DeliverAs } from "../../protocol/delivery.ts";
 import { CARRIER_TYPE, type HeldPush } from "../../protocol/link.ts";
 import { nonFiniteIn } from "../../protocol/non-finite.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { pushError } from "../link/inward-frame.ts";
-import { isObject } from "../pi-types.ts";
 import { DeliveryInputError, SessionReplacedError, TooManyDeliveriesError, type WrongInput } from "./errors.ts";
 
 /** A custom message for the model, as pi's `sendMessage` takes it. */
@@ -43,8 +43,8 @@ const maxBytes = 8 * 1024 * 1024;
 
 /** Converts a message to a push, with a fingerprint that detects a reused id. Throws {@link DeliveryInputError}. */
 export function pushOf(message: DeliveryMessage, options: DeliverOptions): { push: HeldPush; fingerprint: string } {
-  if (!isObject(message)) throw new DeliveryInputError("content", "The message is not an object.");
-  if (!isObject(options)) throw new DeliveryInputError("option", "The options are not an object.");
+  if (!isRecord(message)) throw new DeliveryInputError("content", "The message is not an object.");
+  if (!isRecord(options)) throw new DeliveryInputError("option", "The options are not an object.");
   const { customType, content, display = true, details } = message;
   const { deliverAs = "steer", triggerTurn = true, deliveryId = randomUUID(), onAbort = "park" } = options;
   if (!isDeliveryId(deliveryId)) {
@@ -91,7 +91,7 @@ function checkContent(content: unknown): void {
 
 /** Blocks other than text count as content here; `pushError` validates them. */
 function textOf(block: unknown): string | undefined {
-  return isObject(block) && block["type"] === "text" && typeof block["text"] === "string" ? block["text"] : undefined;
+  return isRecord(block) && block["type"] === "text" && typeof block["text"] === "string" ? block["text"] : undefined;
 }
 
 function jsonOf(push: object): string {

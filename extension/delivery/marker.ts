@@ -1,5 +1,5 @@
 import { DELIVERY_MARK, type HeldPush } from "../../protocol/link.ts";
-import { isObject } from "../pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 const deliveryId = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 
@@ -18,10 +18,10 @@ export function markedDetails(push: Pick<HeldPush, "deliveryId" | "details">): R
 
 /** Returns the delivery id of a custom message or entry, `undefined` for anything else or a malformed mark. */
 export function deliveryIdOf(message: unknown): string | undefined {
-  if (!isObject(message)) return undefined;
+  if (!isRecord(message)) return undefined;
   if (message["role"] !== "custom" && message["type"] !== "custom_message") return undefined;
   const details = message["details"];
-  const mark = isObject(details) ? details[DELIVERY_MARK] : undefined;
-  const id = isObject(mark) ? mark["deliveryId"] : undefined;
+  const mark = isRecord(details) ? details[DELIVERY_MARK] : undefined;
+  const id = isRecord(mark) ? mark["deliveryId"] : undefined;
   return isDeliveryId(id) ? id : undefined;
 }

@@ -1,6 +1,6 @@
 import type { PayloadCheck } from "../../protocol/delivery.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { withoutLastTag } from "../message-tag.ts";
-import { isObject } from "../pi-types.ts";
 import { deliveryIdOf } from "./marker.ts";
 
 /** A push expected in a request, with its content. */
@@ -52,7 +52,7 @@ function isSent(pushed: MessageText, listed: readonly MessageText[], sent: reado
 
 /** Roles that pi sends as user messages with their content as it is. */
 function isUserSide(message: unknown): boolean {
-  return isObject(message) && (message["role"] === "user" || message["role"] === "custom" || "summary" in message);
+  return isRecord(message) && (message["role"] === "user" || message["role"] === "custom" || "summary" in message);
 }
 
 /**
@@ -67,7 +67,7 @@ function userMessagesOf(payload: unknown): readonly unknown[] {
 function findUserMessages(value: unknown, depth: number): readonly unknown[] | undefined {
   if (depth > maxDepth || typeof value !== "object" || value === null) return undefined;
   if (Array.isArray(value)) {
-    const messages = value.filter((element) => isObject(element) && typeof element["role"] === "string");
+    const messages = value.filter((element) => isRecord(element) && typeof element["role"] === "string");
     return messages.length > 0 ? messages.filter((message) => message["role"] === "user") : undefined;
   }
   for (const inner of Object.values(value)) {
@@ -78,13 +78,13 @@ function findUserMessages(value: unknown, depth: number): readonly unknown[] | u
 }
 
 function messageTextOf(message: unknown): MessageText {
-  if (!isObject(message)) return new MessageText([], []);
+  if (!isRecord(message)) return new MessageText([], []);
   const content = message["content"] ?? message["parts"] ?? message["summary"];
   if (typeof content === "string") return new MessageText([withoutLastTag(content)], []);
   const texts: string[] = [];
   const images: string[] = [];
   for (const block of Array.isArray(content) ? content : []) {
-    if (!isObject(block)) continue;
+    if (!isRecord(block)) continue;
     const { text } = block;
     if (typeof text === "string") texts.push(withoutLastTag(text));
     else if (!isToolResult(block)) images.push(...imagesIn(block, 0));
@@ -101,7 +101,7 @@ function imagesIn(value: unknown, depth: number): string[] {
   if (depth > maxDepth) return [];
   if (value instanceof Uint8Array)
     return [Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64")];
-  if (!isObject(value)) return [];
+  if (!isRecord(value)) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
     if (typeof inner !== "string") return imagesIn(inner, depth + 1);
     if (name === "data") return [inner];

@@ -1,5 +1,5 @@
 import { HELPER_CONFIG_ENV, type HelperConfig, type PartsConfig, type StartEnvironment } from "../../protocol/link.ts";
-import { isObject } from "../pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { takeOwnedFile } from "./owned-file.ts";
 import { partsError } from "./parts-config.ts";
 
@@ -33,7 +33,7 @@ export function endStartEnvironment(env: NodeJS.ProcessEnv, startEnvironment: St
 }
 
 function helperConfig(value: unknown): HelperConfig {
-  if (!isObject(value)) throw new Error("The helper's configuration is not an object.");
+  if (!isRecord(value)) throw new Error("The helper's configuration is not an object.");
   const { link, statusKey, contextWithinMs, isOnlyAsked, customUi, parts, startEnvironment } = value;
   if (typeof link !== "number") throw new Error("The helper's configuration has no link version.");
   if (typeof statusKey !== "string" || statusKey === "")
@@ -58,6 +58,6 @@ function helperConfig(value: unknown): HelperConfig {
 
 function isStartEnvironment(value: unknown): value is StartEnvironment {
   const isEntry = (entry: unknown): boolean =>
-    isObject(entry) && typeof entry["value"] === "string" && ["string", "undefined"].includes(typeof entry["before"]);
-  return isObject(value) && Object.values(value).every(isEntry);
+    isRecord(entry) && typeof entry["value"] === "string" && ["string", "undefined"].includes(typeof entry["before"]);
+  return isRecord(value) && Object.values(value).every(isEntry);
 }

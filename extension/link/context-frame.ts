@@ -1,5 +1,5 @@
 import type { BuiltMessage, HelperContext } from "../../protocol/link-context.ts";
-import { isObject } from "../pi-types.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -11,7 +11,7 @@ const policies: ReadonlySet<unknown> = new Set<HelperContext["afterCompaction"]>
  * Returns why a context is invalid. pi must be able to send each message, because an invalid one fails every request.
  */
 export function contextError(context: unknown): string | undefined {
-  if (!isObject(context)) return "A context frame needs a context.";
+  if (!isRecord(context)) return "A context frame needs a context.";
   const { hash, messages, instructions, budget, afterCompaction } = context;
   if (typeof hash !== "string" || !sha256.test(hash)) return "The context needs its hash.";
   if (instructions !== undefined && typeof instructions !== "string") return "The context has invalid instructions.";
@@ -24,7 +24,7 @@ export function contextError(context: unknown): string | undefined {
 
 /** Whether pi can send a message. Checks only the fields that pi needs. */
 function isMessage(message: unknown): message is BuiltMessage {
-  if (!isObject(message) || !isNumber(message["timestamp"])) return false;
+  if (!isRecord(message) || !isNumber(message["timestamp"])) return false;
   const { role } = message;
   return typeof role === "string" && Object.hasOwn(roles, role) && roles[role as BuiltMessage["role"]](message);
 }
@@ -35,7 +35,7 @@ const roles: Readonly<Record<BuiltMessage["role"], (message: Fields) => boolean>
     Array.isArray(content) &&
     content.every(isAssistantBlock) &&
     [api, provider, model].every(isString) &&
-    isObject(usage) &&
+    isRecord(usage) &&
     (stopReason === "stop" || stopReason === "toolUse"),
   toolResult: ({ toolCallId, toolName, content, isError }) =>
     isString(toolCallId) && isString(toolName) && areParts(content) && typeof isError === "boolean",
@@ -56,7 +56,7 @@ function areParts(content: unknown): boolean {
 }
 
 function isPart(part: unknown): boolean {
-  if (!isObject(part)) return false;
+  if (!isRecord(part)) return false;
   const { type, text, data, mimeType } = part;
   if (type === "text") return isString(text);
   return type === "image" && isString(data) && isString(mimeType) && imageType.test(mimeType);
@@ -64,14 +64,14 @@ function isPart(part: unknown): boolean {
 
 /** pi's own blocks: text, thinking and calls, with any additional fields. */
 function isAssistantBlock(block: unknown): boolean {
-  if (!isObject(block)) return false;
+  if (!isRecord(block)) return false;
   switch (block["type"]) {
     case "text":
       return isString(block["text"]);
     case "thinking":
       return isString(block["thinking"]);
     case "toolCall":
-      return isString(block["id"]) && isString(block["name"]) && isObject(block["arguments"]);
+      return isString(block["id"]) && isString(block["name"]) && isRecord(block["arguments"]);
     default:
       return false;
   }

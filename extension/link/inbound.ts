@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type {
   CarryReply,
+  EntriesReply,
   HeldPush,
   HoldReply,
   InwardFrame,
@@ -12,7 +13,6 @@ import type { HelperContext } from "../../protocol/link-context.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import type { DialogAnnouncer } from "../dialog-announcer.ts";
 import { messageOf } from "../pi-types.ts";
-import { entriesAfter } from "./entries.ts";
 import { FrameError, parseInwardFrame, pushError } from "./inward-frame.ts";
 import { readLargeFrame } from "./large-frame.ts";
 import type { Outbound } from "./outbound.ts";
@@ -129,4 +129,24 @@ export class Inbound {
     else this.#outbound.send({ kind: "reply", rid, ok: false, error: messageOf(thrown).slice(0, 1_024) });
     if (!(thrown instanceof FrameError)) this.#outbound.fault("inbound", thrown);
   }
+}
+
+/** Number of newest entries reported. */
+const maxIds = 10_000;
+
+/** Returns the ids of this pi's entries after the given one, in order, and the leaf of its branch. */
+function entriesAfter(
+  session: Pick<ExtensionContext["sessionManager"], "getEntries" | "getLeafId">,
+  since: string | undefined,
+): EntriesReply {
+  const entries = session.getEntries();
+  const at = since === undefined ? -1 : entries.findLastIndex(({ id }) => id === since);
+  const leafId = session.getLeafId();
+  return {
+    ids: entries
+      .slice(at + 1)
+      .slice(-maxIds)
+      .map(({ id }) => id),
+    ...(typeof leafId === "string" ? { leafId } : {}),
+  };
 }

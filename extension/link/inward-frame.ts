@@ -1,9 +1,9 @@
 import { isAbsolute } from "node:path";
 import type { Content } from "../../protocol/content.ts";
 import { CARRIER_TYPE, type HeldPush, type InwardFrame } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { providerLevels } from "../../protocol/provider-level.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
-import { isObject } from "../pi-types.ts";
 import { contextError } from "./context-frame.ts";
 import { partsError } from "./parts-config.ts";
 
@@ -35,7 +35,7 @@ export function parseInwardFrame(text: string): InwardFrame {
   } catch {
     throw new FrameError("The frame is not valid JSON.");
   }
-  if (!isObject(value)) throw new FrameError("The frame is not an object.");
+  if (!isRecord(value)) throw new FrameError("The frame is not an object.");
   const { rid, kind, session } = value;
   if (!isName(rid, maxIdLength)) throw new FrameError("The frame has no rid.");
   if (session !== undefined && !isName(session, maxIdLength))
@@ -105,13 +105,13 @@ const onAbort: ReadonlySet<unknown> = new Set<HeldPush["onAbort"]>(["park", "dro
 
 /** Returns why a push is invalid. */
 export function pushError(push: unknown): string | undefined {
-  if (!isObject(push)) return "The push is not an object.";
+  if (!isRecord(push)) return "The push is not an object.";
   if (!isDeliveryId(push["deliveryId"])) return "The push has no deliveryId.";
   const wrong = (field: string): string => `The push ${String(push["deliveryId"])} has an invalid ${field}.`;
   if (!isName(push["customType"], maxNameLength) || push["customType"] === CARRIER_TYPE) return wrong("customType");
   if (!isContent(push["content"])) return wrong("content");
   if (typeof push["display"] !== "boolean") return wrong("display");
-  if (push["details"] !== undefined && !isObject(push["details"])) return wrong("details");
+  if (push["details"] !== undefined && !isRecord(push["details"])) return wrong("details");
   if (!deliverAs.has(push["deliverAs"])) return wrong("deliverAs");
   if (typeof push["triggerTurn"] !== "boolean") return wrong("triggerTurn");
   if (push["parked"] !== undefined && typeof push["parked"] !== "boolean") return wrong("parked");
@@ -124,7 +124,7 @@ function isContent(content: unknown): content is Content {
 }
 
 function isBlock(block: unknown): boolean {
-  if (!isObject(block)) return false;
+  if (!isRecord(block)) return false;
   const { type, text, data, mimeType } = block;
   if (type === "text") return typeof text === "string" && text !== "";
   return (

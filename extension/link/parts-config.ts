@@ -1,23 +1,23 @@
 import { isAbsolute } from "node:path";
+import { isRecord } from "../../protocol/objects.ts";
 import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../protocol/pruning/config.ts";
-import { isObject } from "../pi-types.ts";
 
 /**
  * Returns why a configuration of parts is invalid. The daemon has checked the values; this checks that each part and
  * option exists, because another version could lack one.
  */
 export function partsError(parts: unknown): string | undefined {
-  if (!isObject(parts)) return "The parts are not an object.";
+  if (!isRecord(parts)) return "The parts are not an object.";
   const { optimisation, pruning, spillDirectory, labels } = parts;
   if (typeof spillDirectory !== "string" || !isAbsolute(spillDirectory) || spillDirectory.includes("\0"))
     return "The parts need an absolute spillDirectory.";
-  if (!isObject(labels) || !Object.values(labels).every((label) => typeof label === "string"))
+  if (!isRecord(labels) || !Object.values(labels).every((label) => typeof label === "string"))
     return "The parts have invalid labels.";
-  if (!isObject(optimisation)) return "The parts have no optimisation.";
+  if (!isRecord(optimisation)) return "The parts have no optimisation.";
   for (const [part, options] of Object.entries(defaultOptimisation)) {
     const given = optimisation[part];
-    if (!isObject(given)) return `The optimisation has no ${part}.`;
+    if (!isRecord(given)) return `The optimisation has no ${part}.`;
     const missing = Object.keys(options).find((option) => !Object.hasOwn(given, option));
     if (missing !== undefined) return `The optimisation's ${part} has no ${missing}.`;
   }
@@ -26,7 +26,7 @@ export function partsError(parts: unknown): string | undefined {
 
 /** Checks that all nested keys exist. The daemon has checked the values. */
 function pruningError(pruning: unknown): string | undefined {
-  if (!isObject(pruning)) return "The pruning is not an object.";
+  if (!isRecord(pruning)) return "The pruning is not an object.";
   const missing = missingKey(defaultPruning, pruning);
   return missing === undefined ? undefined : `The pruning has no ${missing}.`;
 }
@@ -34,9 +34,9 @@ function pruningError(pruning: unknown): string | undefined {
 function missingKey(known: object, given: Readonly<Record<string, unknown>>): string | undefined {
   for (const [key, value] of Object.entries(known)) {
     if (!Object.hasOwn(given, key)) return key;
-    if (!isObject(value)) continue;
+    if (!isRecord(value)) continue;
     const inner = given[key];
-    if (!isObject(inner)) return key;
+    if (!isRecord(inner)) return key;
     const missing = missingKey(value, inner);
     if (missing !== undefined) return `${key}.${missing}`;
   }

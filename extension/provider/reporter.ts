@@ -1,9 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { InwardFrame } from "../../protocol/link.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";
 import type { Finding } from "../delivery/verdict.ts";
 import type { OutwardBody } from "../link/outbound.ts";
-import { type AgentMessage, isObject, messageOf } from "../pi-types.ts";
+import { type AgentMessage, messageOf } from "../pi-types.ts";
 import { BodyFiles, type BodyTarget, factsOf } from "./bodies.ts";
 import type { PayloadFacts, ProviderRequest, TellExtensions } from "./bus-events.ts";
 import { type ShownHeaders, shownHeaders } from "./headers.ts";
@@ -179,8 +180,8 @@ export class RequestReporter {
 }
 
 function asksForOneToken(payload: unknown): boolean {
-  if (!isObject(payload)) return false;
+  if (!isRecord(payload)) return false;
   const { config } = payload;
   const limits = [payload["max_tokens"], payload["max_completion_tokens"], payload["max_output_tokens"]];
-  return limits.includes(1) || (isObject(config) && config["maxOutputTokens"] === 1);
+  return limits.includes(1) || (isRecord(config) && config["maxOutputTokens"] === 1);
 }

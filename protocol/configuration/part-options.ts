@@ -1,11 +1,20 @@
-import { checkedOptimisation } from "../optimisation/check.ts";
 import type { OptimisationConfig } from "../optimisation/config.ts";
-import type { GivenTools } from "../optimisation/contradictions.ts";
-import type { OptimisationOptions } from "../optimisation/options.ts";
-import { checkedPruning } from "../pruning/check.ts";
+import {
+  absentTools,
+  contradictionsIn,
+  contradictionsOf,
+  type GivenTools,
+  lackingRecall,
+} from "../optimisation/contradictions.ts";
+import { OptimisationOptions, optimisationWords } from "../optimisation/options.ts";
+import { mergeOptimisation, resolveOptimisation } from "../optimisation/resolve.ts";
 import type { PruningConfig } from "../pruning/config.ts";
+import { pruningContradictions } from "../pruning/contradictions.ts";
 import type { PruningOptions } from "../pruning/options.ts";
-import type { Mistake } from "./mistakes.ts";
+import { mergePruning, resolvePruning } from "../pruning/resolve.ts";
+import { pruningMistakes } from "../pruning/words.ts";
+import { type Mistake, schemaMistakes } from "./mistakes.ts";
+import { tooLarge } from "./whole.ts";
 
 /** One layer's options of the parts inside a session's pi. */
 export interface PartOptions {
@@ -54,4 +63,60 @@ export function checkedParts(
 
 function isEmpty(options: object): boolean {
   return Object.keys(options).length === 0;
+}
+
+/** The merged configuration of all layers, and its mistakes. */
+interface CheckedOptimisation {
+  /** The merged layers. */
+  readonly merged: OptimisationOptions;
+  readonly config: OptimisationConfig;
+  readonly mistakes: readonly Mistake[];
+}
+
+/**
+ * Merges layers that each match the schema, and makes the checks that schemas cannot make: contradictory options, and
+ * tables that have become too large. `own` is the layer that names tools of this session.
+ */
+export function checkedOptimisation(
+  layers: readonly (OptimisationOptions | undefined)[],
+  tools: GivenTools = {},
+  own?: OptimisationOptions,
+): CheckedOptimisation {
+  const merged = mergeOptimisation(...layers);
+  const config = resolveOptimisation(merged);
+  const mistakes = [
+    ...schemaMistakes(OptimisationOptions, config, ["optimisation"], optimisationWords),
+    ...layers.flatMap((layer) => (layer === undefined ? [] : contradictionsIn(layer))),
+    ...contradictionsOf(config),
+    ...(own === undefined ? [] : absentTools(own, tools)),
+    ...lackingRecall(config, tools),
+    ...tooLarge(["optimisation"], config),
+  ];
+  return { merged, config, mistakes };
+}
+
+/** The merged configuration of all layers, and its mistakes. */
+interface CheckedPruning {
+  /** The merged layers. */
+  readonly merged: PruningOptions;
+  readonly config: PruningConfig;
+  readonly mistakes: readonly Mistake[];
+}
+
+/**
+ * Merges layers that each match the schema, and makes the checks that schemas cannot make: contradictory limits,
+ * including the threshold of compaction, and tables that have become too large.
+ */
+function checkedPruning(
+  layers: readonly (PruningOptions | undefined)[],
+  compaction: OptimisationConfig["compaction"],
+): CheckedPruning {
+  const merged = mergePruning(...layers);
+  const config = resolvePruning(merged);
+  const mistakes = [
+    ...pruningMistakes(config),
+    ...pruningContradictions(config, compaction),
+    ...tooLarge(["pruning"], config),
+  ];
+  return { merged, config, mistakes };
 }

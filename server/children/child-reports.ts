@@ -10,7 +10,6 @@ import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Journal } from "../log/journal.ts";
 import type { ProviderWatch } from "../log/provider-watch.ts";
-import { SettlingGate } from "../log/settling-gate.ts";
 import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
@@ -209,4 +208,30 @@ export class ChildReports {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
+}
+
+/**
+ * Delays the helper's frames from its `settled` until pi's own `agent_settled`, a moment later. Otherwise clients
+ * could hear of a parked push while the session still refuses prompts. The order of frames does not change.
+ */
+class SettlingGate {
+  readonly #take: (frame: OutwardFrame) => void;
+  #kept: OutwardFrame[] | undefined;
+
+  constructor(take: (frame: OutwardFrame) => void) {
+    this.#take = take;
+  }
+
+  pass(frame: OutwardFrame, isRunning: boolean): void {
+    if (frame.kind === "settled" && isRunning) this.#kept ??= [];
+    if (this.#kept === undefined) this.#take(frame);
+    else this.#kept.push(frame);
+  }
+
+  /** pi has settled or ended. */
+  open(): void {
+    const kept = this.#kept ?? [];
+    this.#kept = undefined;
+    for (const frame of kept) this.#take(frame);
+  }
 }

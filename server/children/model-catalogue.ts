@@ -1,9 +1,11 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/methods.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { PiModel } from "../../protocol/pi-data.ts";
-import { storedLogins } from "../pi/logins.ts";
 import { inputsOf } from "../pi/pi-inputs.ts";
+import { agentDirectoryOf } from "../pi/session-file.ts";
 
 export interface ModelCatalogueOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -89,4 +91,22 @@ export async function modelList(data: unknown, env: NodeJS.ProcessEnv): Promise<
     login: logins.get(id) ?? ("other" as const),
   }));
   return { models, providers, asOf: Date.now() };
+}
+
+/** The kind of credentials that pi has stored for each provider, never the credentials themselves. */
+async function storedLogins(env: NodeJS.ProcessEnv): Promise<ReadonlyMap<string, "oauth" | "api_key">> {
+  const text = await readFile(join(agentDirectoryOf(env), "auth.json"), "utf8").catch(() => "{}");
+  let stored: unknown;
+  try {
+    stored = JSON.parse(text);
+  } catch {
+    // pi reports its errors; without it there are no stored logins.
+  }
+  const entries = Object.entries(isRecord(stored) ? stored : {});
+  return new Map(
+    entries.flatMap(([provider, login]) => {
+      const type = isRecord(login) ? login["type"] : undefined;
+      return type === "oauth" || type === "api_key" ? [[provider, type] as const] : [];
+    }),
+  );
 }

@@ -1,4 +1,5 @@
 import { dirname, resolve } from "node:path";
+import { type ContextLimits, defaultContextLimits } from "../../protocol/context-limits.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import { StartError } from "../lib/start-error.ts";
 import { readFile, usualPath } from "./file.ts";
@@ -82,4 +83,25 @@ function checked(value: unknown, place: string, schema: object, validator: Valid
   if (finding === undefined) return value;
   const where = finding.path === "" ? place : `${place} (${finding.path})`;
   throw new StartError("config_invalid", `${where} ${finding.message}, but is ${JSON.stringify(value)}.`);
+}
+
+type Given = Pick<Values, Extract<keyof Values, `context.${string}`>>;
+
+/** The configuration of contexts. */
+export function contextConfiguration(values: Given): {
+  readonly readRoots: readonly string[];
+  readonly ackTimeoutMs: number;
+  readonly limits: ContextLimits;
+} {
+  return {
+    readRoots: values["context.readRoots"],
+    ackTimeoutMs: values["context.ackTimeoutMs"],
+    limits: {
+      ...defaultContextLimits,
+      maxDocumentBytes: values["context.maxDocumentBytes"],
+      maxNodes: values["context.maxNodes"],
+      maxItems: values["context.maxItems"],
+      maxBlockBytes: values["context.maxBlockBytes"],
+    },
+  };
 }

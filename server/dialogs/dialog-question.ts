@@ -1,5 +1,7 @@
-import type { Dialog, DialogMethod } from "../../protocol/dialog.ts";
-import type { PiEvent } from "../pi/records.ts";
+import type { Dialog, DialogAnswer, DialogMethod } from "../../protocol/dialog.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/objects.ts";
+import type { PiCommand, PiEvent } from "../pi/records.ts";
 
 /** An extension's question, in the fields that clients see. */
 export type Question = Pick<
@@ -27,9 +29,9 @@ export function questionOf(event: PiEvent): AskedQuestion | undefined {
     // An extension may pass any value; pi does not validate it.
     title: text(event["title"]) ?? "",
     ...(method === "select" ? { options: texts(event["options"]) } : {}),
-    ...(method === "confirm" ? given("message", text(event["message"])) : {}),
-    ...(method === "input" ? given("placeholder", text(event["placeholder"])) : {}),
-    ...(method === "editor" ? given("prefill", text(event["prefill"])) : {}),
+    ...(method === "confirm" ? defined({ message: text(event["message"]) }) : {}),
+    ...(method === "input" ? defined({ placeholder: text(event["placeholder"]) }) : {}),
+    ...(method === "editor" ? defined({ prefill: text(event["prefill"]) }) : {}),
   };
   const timeoutMs = typeof timeout === "number" && timeout !== 0 ? timeout : undefined;
   return { question, timeoutMs, bytes: Buffer.byteLength(JSON.stringify(question)) };
@@ -47,6 +49,30 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((part) => typeof part === "string") : [];
 }
 
-function given<K extends string>(name: K, value: string | undefined): { readonly [P in K]?: string } {
-  return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: string };
+/** Throws `invalid_params` for an answer that does not fit the question. pi itself accepts anything (measured). */
+export function checkAnswer(question: Question, answer: DialogAnswer, maxAnswerBytes: number): void {
+  if ("cancelled" in answer) return;
+  const { method, options = [] } = question;
+  if (method === "confirm") {
+    if (!("confirmed" in answer)) throw wrong("/answer", "must have confirmed, or be cancelled");
+    return;
+  }
+  if (!("value" in answer)) throw wrong("/answer", "must have a value, or be cancelled");
+  if (method === "select" && !options.includes(answer.value)) {
+    throw wrong("/answer/value", `must be one of the dialog's ${options.length} options, character by character`);
+  }
+  if (Buffer.byteLength(answer.value) > maxAnswerBytes) {
+    throw wrong("/answer/value", `must have at most ${maxAnswerBytes} bytes`);
+  }
+}
+
+/** An answer in pi's format. */
+export function replyTo({ requestId: id }: Question, answer: DialogAnswer): PiCommand {
+  return { type: "extension_ui_response", id, ...answer };
+}
+
+function wrong(path: string, message: string): WireError {
+  return new WireError("invalid_params", `The answer does not fit the dialog, which stays open: ${path} ${message}.`, {
+    findings: [{ path, message }],
+  });
 }

@@ -13,9 +13,8 @@ import { WireError } from "../../protocol/errors.ts";
 import type { MonotonicClock } from "../lib/monotonic-clock.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
-import { checkAnswer, replyTo } from "./dialog-answer.ts";
 import { openFor, reservedFor, unattendedFor } from "./dialog-policy.ts";
-import { type AskedQuestion, questionOf } from "./dialog-question.ts";
+import { type AskedQuestion, checkAnswer, questionOf, replyTo } from "./dialog-question.ts";
 import type { DialogOwner, DialogRegistry } from "./dialog-registry.ts";
 
 /** A pi that reads its stdin while it lives. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { type JsonLimits, parseJson } from "../rpc/parse.ts";
 
 export type Params = Record<string, unknown>;
@@ -18,7 +19,7 @@ function propertiesOf({ params }: MethodRow): Readonly<Record<string, PropertySc
 export function fromBody(body: Buffer | undefined, limits: JsonLimits): Params {
   if (body === undefined || body.length === 0) return {};
   const value = parseJson(body, limits);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Params;
+  if (isRecord(value)) return value;
   throw new WireError("invalid_params", "The body is not a JSON object.", {
     findings: [{ path: "", message: "must be an object" }],
   });

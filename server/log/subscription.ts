@@ -1,4 +1,5 @@
 import type { Gap } from "../../protocol/event.ts";
+import { defined } from "../../protocol/objects.ts";
 import { type Frame, gapFrame } from "../frames/frame.ts";
 import { mergeDeltas } from "../frames/merge-deltas.ts";
 import { EventFilter, type Wanted } from "./event-filter.ts";
@@ -75,8 +76,7 @@ export class Subscription {
   /** Changes the filter from here on. An absent field stays unchanged. */
   wish(wishes: Wishes): void {
     this.flush();
-    const given = Object.entries(wishes).filter(([, value]) => value !== undefined);
-    this.#wishes = { ...this.#wishes, ...Object.fromEntries(given) };
+    this.#wishes = { ...this.#wishes, ...defined(wishes) };
     this.#filter = new EventFilter(this.#wishes);
   }
 

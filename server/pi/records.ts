@@ -21,37 +21,6 @@ export interface PiEvent {
 }
 
 /**
- * The beginnings of high-rate records. They are forwarded as the bytes that pi wrote, without parsing; pi writes
- * `type` first in each of them.
- */
-const highRateHeads = ["message_update", "tool_execution_update", "bash_execution_update"].map((type) =>
-  Buffer.from(`{"type":"${type}"`, "latin1"),
-);
-
-/** The beginnings of records that may be long, and of which the daemon needs no field. */
-const unreadHeads = ["message_start", "turn_end", "tool_execution_start", "tool_execution_end"].map((type) =>
-  Buffer.from(`{"type":"${type}"`, "latin1"),
-);
-
-/**
- * Whether a record is a high-rate one, from its first bytes and its last. Creates no string, because it runs for each
- * record.
- */
-export function isHighRate(record: Buffer): boolean {
-  return record[record.length - 1] === 0x7d && highRateHeads.some((head) => beginsWith(record, head));
-}
-
-/** Like {@link isHighRate}, for the other records that need not be parsed. */
-export function isUnread(record: Buffer): boolean {
-  return record[record.length - 1] === 0x7d && unreadHeads.some((head) => beginsWith(record, head));
-}
-
-function beginsWith(record: Buffer, head: Buffer): boolean {
-  for (let i = 0; i < head.length; i += 1) if (record[i] !== head[i]) return false;
-  return true;
-}
-
-/**
  * Required fields of pi's commands. Without one pi throws inside (its answer has a raw TypeError, measured), so the
  * daemon checks first.
  */

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { isRecord } from "../../protocol/objects.ts";
-import { isHighRate, isUnread, type PiEvent, type PiResponse } from "./records.ts";
+import type { PiEvent, PiResponse } from "./records.ts";
 import { isOneObject, parseBounded } from "./structure.ts";
 
 /** A record that could not be forwarded unchanged. */
@@ -30,6 +30,19 @@ export interface RouterSinks {
 }
 
 const excerptBytes = 120;
+
+/**
+ * The beginnings of high-rate records. They are forwarded as the bytes that pi wrote, without parsing; pi writes
+ * `type` first in each of them.
+ */
+const highRateHeads = ["message_update", "tool_execution_update", "bash_execution_update"].map((type) =>
+  Buffer.from(`{"type":"${type}"`, "latin1"),
+);
+
+/** The beginnings of records that may be long, and of which the daemon needs no field. */
+const unreadHeads = ["message_start", "turn_end", "tool_execution_start", "tool_execution_end"].map((type) =>
+  Buffer.from(`{"type":"${type}"`, "latin1"),
+);
 
 /** Examines each record of pi once and passes it to its receiver. */
 export class Router {
@@ -93,4 +106,22 @@ export class Router {
   #report(kind: RecordDiagnostic["kind"], record: Buffer): void {
     this.#sinks.diagnostic({ kind, bytes: record.length, excerpt: record.subarray(0, excerptBytes).toString("utf8") });
   }
+}
+
+/**
+ * Whether a record is a high-rate one, from its first bytes and its last. Creates no string, because it runs for each
+ * record.
+ */
+function isHighRate(record: Buffer): boolean {
+  return record[record.length - 1] === 0x7d && highRateHeads.some((head) => beginsWith(record, head));
+}
+
+/** Like {@link isHighRate}, for the other records that need not be parsed. */
+function isUnread(record: Buffer): boolean {
+  return record[record.length - 1] === 0x7d && unreadHeads.some((head) => beginsWith(record, head));
+}
+
+function beginsWith(record: Buffer, head: Buffer): boolean {
+  for (let i = 0; i < head.length; i += 1) if (record[i] !== head[i]) return false;
+  return true;
 }

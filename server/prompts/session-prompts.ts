@@ -1,17 +1,16 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { limits } from "../configuration/limits.ts";
 import { attributionOf } from "../core/attribution.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import { Receipts } from "../delivery/session-receipts.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import { checkSettled } from "../log/settled-check.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
-import { assistantEnd } from "./run-outcome.ts";
-import { type RunStarter, Runs } from "./runs.ts";
+import { assistantEnd, type RunStarter, Runs } from "./runs.ts";
 
 export interface SessionPromptsOptions {
   readonly store: PromptStore;
@@ -130,4 +129,22 @@ export class SessionPrompts {
 
 function onlyOne([first, ...others]: readonly (By | undefined)[]): By | undefined {
   return others.every((by) => by?.clientId === first?.clientId) ? first : undefined;
+}
+
+/**
+ * Checks an `agent_settled` event, because pi can send it in the middle of a run: on 0.87.1 a run that an extension
+ * starts while a prompt is being prepared competes with it, and the loser reports `agent_settled` (measured). The
+ * sign is that pi's agent has started and not ended; pi's state, read after the event, then decides. Without doubt,
+ * `onSettled` is called immediately.
+ */
+function checkSettled(child: Child, isActive: boolean, onSettled: () => void): void {
+  if (!isActive) {
+    onSettled();
+    return;
+  }
+  const onResponse = ({ data }: { readonly data?: unknown }): void => {
+    if (!(isRecord(data) && data["isStreaming"] === true)) onSettled();
+  };
+  // A child that ends before it answers also ends the run.
+  child.send({ type: "get_state" }, { onResponse }).catch(() => {});
 }

@@ -1,6 +1,8 @@
 import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
-import { requireCacheAudit, requirePruned } from "../context/required-parts.ts";
+import { resolveOptimisation } from "../../protocol/optimisation/resolve.ts";
+import { resolvePruning } from "../../protocol/pruning/resolve.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { DialogRegistry } from "../dialogs/dialog-registry.ts";
 import type { Registry } from "../session/registry.ts";
@@ -95,4 +97,26 @@ export function requirePart(registry: Pick<Registry, "find">): Policy {
       return next(params, call);
     };
   };
+}
+
+// Refusals that follow from a session's configuration, so that no pi is started.
+
+/** Throws `pruning_disabled`. */
+function requirePruned(stored: Session["stored"]): void {
+  const { enabled, childSessions } = resolvePruning(stored.options.pruning ?? {});
+  if (!enabled) {
+    const how = 'pruning/configure with {"enabled": true} turns it on';
+    throw new WireError("pruning_disabled", `Pruning is off for this session; ${how}.`, { reason: "disabled" });
+  }
+  if (stored.delegatedBy === undefined || childSessions) return;
+  const why = "it works on behalf of another one, and pruning.childSessions is false";
+  throw new WireError("pruning_disabled", `Pruning is off for this session: ${why}.`, { reason: "child_session" });
+}
+
+/** Throws `unsupported_by_pi`. */
+function requireCacheAudit({ options }: Session["stored"]): void {
+  const { cache } = resolveOptimisation(options.optimisation ?? {});
+  if (!cache.enabled || !cache.audit) {
+    throw new WireError("unsupported_by_pi", 'The part "cache" is off in this session.');
+  }
 }

@@ -2,7 +2,7 @@ import type { LogEntry } from "../../../provider/log.ts";
 import { type AnswerReply, answer, call, type Reply, type ToolCall, type Usage } from "../../../provider/reply.ts";
 import { Random } from "../../../test/soak/random.ts";
 import { Compressor, type CompressPolicy } from "../pruning/compressor.ts";
-import { PrefixWatch } from "../pruning/prefix-watch.ts";
+import { PrefixWatch } from "../pruning/payload.ts";
 import type { Trace, TraceCall, TraceTurn } from "./trace.ts";
 import { prose } from "./words.ts";
 

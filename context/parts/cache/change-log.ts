@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** Changes remembered until a request shows them. */
 const maxRemembered = 10_000;
@@ -33,11 +33,11 @@ export class ChangeLog {
 
   /** Whether a message of a payload contains only passing text. */
   isPassingMessage(message: unknown): boolean {
-    if (this.#passing.size === 0 || !isObject(message) || message["role"] !== "user") return false;
+    if (this.#passing.size === 0 || !isRecord(message) || message["role"] !== "user") return false;
     const { content } = message;
     if (typeof content === "string") return this.#passing.has(content);
     if (!Array.isArray(content) || content.length === 0) return false;
-    return content.every((block) => isObject(block) && this.#passing.has(String(block["text"])));
+    return content.every((block) => isRecord(block) && this.#passing.has(String(block["text"])));
   }
 
   /** A request has shown all pending changes. */

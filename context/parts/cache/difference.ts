@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { isDeferred, MARK, type PayloadView, toolName } from "./payload.ts";
 
 /** The first place where a request is not an extension of the previous one. */
@@ -39,7 +39,7 @@ function toolDifference(before: readonly unknown[], now: readonly unknown[]): "s
 
 /** Whether the last message only grew at its end, because call results are appended to one message. */
 function hasGrown(before: unknown, now: unknown): boolean {
-  if (!isObject(before) || !isObject(now) || before["role"] !== now["role"]) return false;
+  if (!isRecord(before) || !isRecord(now) || before["role"] !== now["role"]) return false;
   const [old, fresh] = [before, now].map((message) => blocksOf(message["content"] ?? message["parts"]));
   if (old === undefined || fresh === undefined) return false;
   if (old.length === 0 || old.length >= fresh.length) return false;

@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { countMarks, isMarkedBlock, MARK, maxNesting } from "./payload.ts";
 import { withoutMark } from "./sort-tools.ts";
 
@@ -13,7 +13,7 @@ type Message = Readonly<Record<string, unknown>>;
  * whether a message at the end is such text. Returns the same payload if no mark has to move.
  */
 export function withSoundMarks(payload: unknown, isPassing: (message: unknown) => boolean): unknown {
-  if (!isObject(payload) || !Array.isArray(payload["messages"])) return payload;
+  if (!isRecord(payload) || !Array.isArray(payload["messages"])) return payload;
   const { messages } = payload;
   if (partsOf(payload).every((part) => countMarks(part) === 0)) return payload;
   const durable = withDurableMark(messages, isPassing);
@@ -57,25 +57,25 @@ function withDurableMark(messages: readonly unknown[], isPassing: (message: unkn
 }
 
 function markOf(message: unknown): unknown {
-  const content = isObject(message) ? message["content"] : undefined;
+  const content = isRecord(message) ? message["content"] : undefined;
   const marked = listOf(content).findLast(isMarkedBlock) as Message | undefined;
   return marked?.[MARK];
 }
 
 /** `undefined`: nothing in it can carry a mark. */
 function withMark(message: unknown, mark: unknown): unknown {
-  if (!isObject(message)) return undefined;
+  if (!isRecord(message)) return undefined;
   const { content } = message;
   if (typeof content === "string") {
     return content === "" ? undefined : { ...message, content: [{ type: "text", text: content, [MARK]: mark }] };
   }
   const blocks = listOf(content);
-  const at = blocks.findLastIndex((block) => isObject(block) && markable.has(block["type"]));
+  const at = blocks.findLastIndex((block) => isRecord(block) && markable.has(block["type"]));
   return at === -1 ? undefined : { ...message, content: blocks.with(at, { ...(blocks[at] as object), [MARK]: mark }) };
 }
 
 function withoutMarks(message: unknown): unknown {
-  if (!isObject(message) || !Array.isArray(message["content"])) return message;
+  if (!isRecord(message) || !Array.isArray(message["content"])) return message;
   return { ...message, content: message["content"].map(withoutMark) };
 }
 
@@ -83,7 +83,7 @@ function withoutMarks(message: unknown): unknown {
 function withoutFirstMarks(items: readonly unknown[], count: number): readonly unknown[] {
   let left = count;
   const taken = (item: unknown, depth: number): unknown => {
-    if (left <= 0 || !isObject(item) || depth >= maxNesting) return item;
+    if (left <= 0 || !isRecord(item) || depth >= maxNesting) return item;
     let next: Message = item;
     if (Array.isArray(item["content"])) {
       const content = item["content"].map((block) => taken(block, depth + 1));

@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,7 +30,7 @@ const settingNames = [
 
 /** `undefined`: the payload of an unknown API. */
 export function viewOf(payload: unknown): PayloadView | undefined {
-  if (!isObject(payload)) return undefined;
+  if (!isRecord(payload)) return undefined;
   const { messages, input, contents, config } = payload;
   if (Array.isArray(messages)) {
     const { system } = payload;
@@ -41,7 +41,7 @@ export function viewOf(payload: unknown): PayloadView | undefined {
     const [head, rest] = split(input);
     return view(listOf(payload["tools"]), [payload["instructions"], ...head], rest, settingsOf(payload));
   }
-  if (Array.isArray(contents) && isObject(config)) {
+  if (Array.isArray(contents) && isRecord(config)) {
     const { systemInstruction, toolConfig, thinkingConfig } = config;
     return view(googleTools(config), [systemInstruction], contents, { toolConfig, thinkingConfig });
   }
@@ -68,11 +68,11 @@ export function countMarks(blocks: readonly unknown[], depth = 0): number {
 }
 
 function marksIn(holder: unknown, depth = 1): number {
-  return isObject(holder) && Array.isArray(holder["content"]) ? countMarks(holder["content"], depth) : 0;
+  return isRecord(holder) && Array.isArray(holder["content"]) ? countMarks(holder["content"], depth) : 0;
 }
 
 export function isMarkedBlock(block: unknown): boolean {
-  return isObject(block) && block[MARK] !== undefined && block[MARK] !== null;
+  return isRecord(block) && block[MARK] !== undefined && block[MARK] !== null;
 }
 
 /** Splits leading system messages from the conversation. */
@@ -83,7 +83,7 @@ function split(messages: readonly unknown[]): readonly [readonly unknown[], read
 }
 
 function isPrompt(message: unknown): boolean {
-  return isObject(message) && (message["role"] === "system" || message["role"] === "developer");
+  return isRecord(message) && (message["role"] === "system" || message["role"] === "developer");
 }
 
 function settingsOf(payload: Fields): Fields {
@@ -94,7 +94,7 @@ function settingsOf(payload: Fields): Fields {
 
 function googleTools({ tools }: Fields): readonly unknown[] {
   return listOf(tools).flatMap((tool) =>
-    isObject(tool) && Array.isArray(tool["functionDeclarations"]) ? tool["functionDeclarations"] : [tool],
+    isRecord(tool) && Array.isArray(tool["functionDeclarations"]) ? tool["functionDeclarations"] : [tool],
   );
 }
 
@@ -104,21 +104,21 @@ function listOf(value: unknown): readonly unknown[] {
 
 /** The name of a tool in a payload. */
 export function toolName(tool: unknown): string | undefined {
-  if (!isObject(tool)) return undefined;
+  if (!isRecord(tool)) return undefined;
   const { name, function: inner } = tool;
   if (typeof name === "string") return name;
-  return isObject(inner) && typeof inner["name"] === "string" ? inner["name"] : undefined;
+  return isRecord(inner) && typeof inner["name"] === "string" ? inner["name"] : undefined;
 }
 
 /** Whether the service shows the tool to the model only on demand, so that it is not part of the cached prefix. */
 export function isDeferred(tool: unknown): boolean {
-  return isObject(tool) && tool["defer_loading"] === true;
+  return isRecord(tool) && tool["defer_loading"] === true;
 }
 
 /** Whether a request asks for a single token, as pi's keep-warm requests do. */
 export function asksForOneToken(payload: unknown): boolean {
-  if (!isObject(payload)) return false;
+  if (!isRecord(payload)) return false;
   const { config } = payload;
   const limits = [payload["max_tokens"], payload["max_completion_tokens"], payload["max_output_tokens"]];
-  return limits.includes(1) || (isObject(config) && config["maxOutputTokens"] === 1);
+  return limits.includes(1) || (isRecord(config) && config["maxOutputTokens"] === 1);
 }

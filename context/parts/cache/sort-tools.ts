@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { isDeferred, isMarkedBlock, MARK, toolName } from "./payload.ts";
 
 /**
@@ -6,20 +6,20 @@ import { isDeferred, isMarkedBlock, MARK, toolName } from "./payload.ts";
  * does not matter. Returns the same payload if it is already sorted.
  */
 export function withSortedTools(payload: unknown): unknown {
-  if (!isObject(payload)) return payload;
+  if (!isRecord(payload)) return payload;
   const { tools, config } = payload;
   if (Array.isArray(tools)) {
     const sorted = sortedTools(tools);
     return sorted === tools ? payload : { ...payload, tools: sorted };
   }
-  if (!isObject(config) || !Array.isArray(config["tools"])) return payload;
+  if (!isRecord(config) || !Array.isArray(config["tools"])) return payload;
   const google = config["tools"].map(withSortedDeclarations);
   const isMoved = google.some((tool, at) => tool !== (config["tools"] as unknown[])[at]);
   return isMoved ? { ...payload, config: { ...config, tools: google } } : payload;
 }
 
 function withSortedDeclarations(tool: unknown): unknown {
-  if (!isObject(tool) || !Array.isArray(tool["functionDeclarations"])) return tool;
+  if (!isRecord(tool) || !Array.isArray(tool["functionDeclarations"])) return tool;
   const { functionDeclarations } = tool;
   const sorted = sortedTools(functionDeclarations);
   return sorted === functionDeclarations ? tool : { ...tool, functionDeclarations: sorted };
@@ -47,7 +47,7 @@ function withMarkLast(sorted: readonly unknown[]): readonly unknown[] {
 }
 
 export function withoutMark(block: unknown): unknown {
-  if (!isObject(block)) return block;
+  if (!isRecord(block)) return block;
   const { [MARK]: _mark, ...rest } = block;
   return rest;
 }

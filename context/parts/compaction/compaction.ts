@@ -10,12 +10,12 @@ import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
 import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
+import { fileStart } from "../../small-file.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { PartStatus, Reporter } from "../optimisation/part-states.ts";
 import type { CompactionAdvice } from "./advice.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
-import { promptIn } from "./prompt-file.ts";
 import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
 
 const part = "compaction";
@@ -27,6 +27,8 @@ const leastSummary = 256;
 const aroundSummary = 48;
 /** Above this share of the window, pi's own compaction is never canceled. */
 const fullShare = 0.95;
+/** Bytes of a prompt; the rest of the file is ignored. */
+const maxPromptBytes = 64 * 1_024;
 
 export interface CompactionNeeds {
   readonly config: () => OptimisationConfig["compaction"];
@@ -224,6 +226,13 @@ class Compaction {
       return undefined;
     }
   }
+}
+
+/** Reads a prompt file. Throws if it is empty, unreadable or not a regular file; never blocks on a pipe. */
+export function promptIn(path: string): string {
+  const text = fileStart(path, maxPromptBytes).toString("utf8").trim();
+  if (text === "") throw new Error(`${path} is empty.`);
+  return text;
 }
 
 /** Entries that record a failed attempt, which delays the next one, and its cost. */

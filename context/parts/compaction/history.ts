@@ -1,5 +1,6 @@
 import { fromLeaf } from "../../../extension/branch-view.ts";
-import { isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
+import type { SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** `customType` of the entries that record failed compactions. */
 export const COMPACTION_ENTRY = "pi-rpcd.compaction";
@@ -65,8 +66,8 @@ export function historyOf(session: SessionReader): CompactionHistory {
 
 /** Validates the details, because other extensions and people can write such entries. */
 function detailsOf(details: unknown): CompactionDetails | undefined {
-  const own = isObject(details) ? details["pi-rpcd"] : undefined;
-  if (!isObject(own) || own["v"] !== 1) return undefined;
+  const own = isRecord(details) ? details["pi-rpcd"] : undefined;
+  if (!isRecord(own) || own["v"] !== 1) return undefined;
   const { tokensBefore, tokensAfter, threshold, window } = own;
   const all = [tokensBefore, tokensAfter, threshold, window];
   if (!all.every((value) => typeof value === "number" && Number.isFinite(value) && value >= 0)) return undefined;
@@ -75,6 +76,6 @@ function detailsOf(details: unknown): CompactionDetails | undefined {
 
 function isFailedTry(entry: SessionEntry): boolean {
   return (
-    entry.type === "custom" && entry.customType === COMPACTION_ENTRY && isObject(entry.data) && entry.data["v"] === 1
+    entry.type === "custom" && entry.customType === COMPACTION_ENTRY && isRecord(entry.data) && entry.data["v"] === 1
   );
 }

@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { type AgentMessage, isObject, messageOf } from "../../../extension/pi-types.ts";
+import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
 import { unlessAborted } from "../../../extension/unless-aborted.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { transcriptOf } from "./transcript.ts";
 
 type Model = NonNullable<ExtensionContext["model"]>;
@@ -85,7 +86,7 @@ function requestText({ model, messages, maxTokens, prompt, wish, tokensOf }: Sum
 }
 
 function outcomeOf(message: Extract<AgentMessage, { role: "assistant" }>): Summary {
-  const usage = isObject(message.usage) ? message.usage : undefined;
+  const usage = isRecord(message.usage) ? message.usage : undefined;
   if (message.stopReason !== "stop") {
     return { failed: message.errorMessage ?? `The summary ended with "${message.stopReason}".`, usage };
   }

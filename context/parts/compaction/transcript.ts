@@ -1,4 +1,5 @@
-import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** A context as one text to summarize; a model does not continue a conversation that is quoted as text. */
 export function transcriptOf(messages: readonly AgentMessage[], resultChars: number): string {
@@ -38,7 +39,7 @@ function linesOf(message: AgentMessage, resultChars: number, toolNames: Map<unkn
 function assistantLines(content: unknown, toolNames: Map<unknown, string>): readonly string[] {
   if (!Array.isArray(content)) return [`[Assistant] ${textOf(content)}`];
   return content.flatMap((block: unknown) => {
-    if (!isObject(block)) return [];
+    if (!isRecord(block)) return [];
     if (block["type"] === "text") return [`[Assistant] ${String(block["text"])}`];
     if (block["type"] !== "toolCall") return [];
     toolNames.set(block["id"], String(block["name"]));
@@ -51,7 +52,7 @@ function textOf(content: unknown): string {
   if (!Array.isArray(content)) return "";
   return content
     .map((block: unknown) => {
-      if (!isObject(block)) return "";
+      if (!isRecord(block)) return "";
       return block["type"] === "text" ? String(block["text"]) : `(${String(block["type"])})`;
     })
     .join("\n");

@@ -1,5 +1,6 @@
 import { fromLeaf } from "../../../extension/branch-view.ts";
-import { type AgentMessage, isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
+import type { AgentMessage, SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** A response on the branch that reports the tokens of its request. */
 export interface Reported {
@@ -28,7 +29,7 @@ const noStop: ReadonlySet<unknown> = new Set(["error", "aborted", "pending"]);
 export function reportOf(message: AgentMessage): Omit<Reported, "entryId"> | undefined {
   if (message.role !== "assistant" || noStop.has(message.stopReason)) return undefined;
   const usage: unknown = message.usage;
-  if (!isObject(usage)) return undefined;
+  if (!isRecord(usage)) return undefined;
   const input = tokens(usage["input"]) + tokens(usage["cacheRead"]) + tokens(usage["cacheWrite"]);
   if (input <= 0) return undefined;
   const hasReasoning = !Array.isArray(message.content) || message.content.some((block: unknown) => isReasoning(block));
@@ -110,7 +111,7 @@ function withContent(entry: SessionEntry, content: unknown): AgentMessage | unde
 }
 
 function isReasoning(block: unknown): boolean {
-  return isObject(block) && block["type"] !== "text" && block["type"] !== "toolCall";
+  return isRecord(block) && block["type"] !== "text" && block["type"] !== "toolCall";
 }
 
 function tokens(value: unknown): number {

@@ -1,6 +1,7 @@
 import { hash as digestOf } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { countText, textClasses } from "../../document/text-classes.ts";
 
 /**
@@ -167,7 +168,7 @@ class Parts {
       this.#text(content);
       return;
     }
-    for (const block of content) if (isObject(block)) this.#block(block);
+    for (const block of content) if (isRecord(block)) this.#block(block);
   }
 
   #block(block: Readonly<Record<string, unknown>>): void {
@@ -192,7 +193,7 @@ class Parts {
   }
 
   #system({ sections, toolsAdded }: Readonly<Record<string, unknown>>): void {
-    if (isObject(sections)) for (const text of Object.values(sections)) this.#text(text);
+    if (isRecord(sections)) for (const text of Object.values(sections)) this.#text(text);
     // The tools of the first request are in its tool list.
     if (Array.isArray(toolsAdded) && toolsAdded.length > 0) this.#text(asJson(toolsAdded));
   }

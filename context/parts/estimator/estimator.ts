@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
-import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { PartStatus, Reporter } from "../optimisation/part-states.ts";
 import { reportOf, reportsOf, tailOf } from "./branch.ts";
@@ -354,8 +355,8 @@ function withoutSystem(messages: readonly AgentMessage[]): readonly AgentMessage
 
 /** The length of the tools' JSON in a payload of any of the services' dialects. */
 function lengthOfTools(payload: unknown): number {
-  if (!isObject(payload)) return 0;
-  const tools = payload["tools"] ?? (isObject(payload["config"]) ? payload["config"]["tools"] : undefined);
+  if (!isRecord(payload)) return 0;
+  const tools = payload["tools"] ?? (isRecord(payload["config"]) ? payload["config"]["tools"] : undefined);
   if (!Array.isArray(tools)) return 0;
   try {
     return JSON.stringify(tools).length;

@@ -1,4 +1,5 @@
-import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** Sent fields of messages other than their content. */
 const sentFields: Readonly<Partial<Record<AgentMessage["role"], readonly string[]>>> = {
@@ -52,7 +53,7 @@ function isSameContent(a: unknown, b: unknown): boolean {
   if (a.length !== b.length) return false;
   for (let at = 0; at < a.length; at += 1) {
     const [one, other]: readonly [unknown, unknown] = [a[at], b[at]];
-    if (isObject(one) && isObject(other) && one["type"] === "text" && other["type"] === "text") {
+    if (isRecord(one) && isRecord(other) && one["type"] === "text" && other["type"] === "text") {
       if (one["text"] !== other["text"]) return false;
     } else if (!isSame(one, other, 0)) return false;
   }

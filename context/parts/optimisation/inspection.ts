@@ -3,8 +3,9 @@ import type { HostPort } from "../../../extension/engine-port.ts";
 import type { Result } from "../../../protocol/methods.ts";
 import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
+import { Counter } from "../estimator/counts.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
-import { unlearntEstimator } from "../estimator/unlearnt.ts";
+import { dot, Factors } from "../estimator/factors.ts";
 import { heldMessages } from "../structured/held-context.ts";
 import { configOf, type PartName } from "./part-states.ts";
 
@@ -85,4 +86,20 @@ export function activeTools({ pi }: Pick<HostPort, "pi">): string {
   const active = new Set(pi.getActiveTools());
   const tools = pi.getAllTools().filter(({ name }) => active.has(name));
   return tools.map(({ name, description, parameters }) => JSON.stringify({ name, description, parameters })).join("\n");
+}
+
+const remembered = 256;
+
+/** An estimator with the factors of an unknown model, for inspection without a running part. */
+function unlearntEstimator(): Pick<TokenEstimator, "text" | "message"> {
+  const counter = new Counter(remembered);
+  const factors = new Factors(() => 1).of("");
+  const { imageTokens } = defaultOptimisation.estimator;
+  return {
+    text: (text) => Math.ceil(dot(counter.text(text), factors)),
+    message: (given) => {
+      const { counts, images } = counter.message(given);
+      return Math.ceil(dot(counts, factors) + images * imageTokens);
+    },
+  };
 }

@@ -4,7 +4,6 @@ import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { PartStatus } from "../optimisation/part-states.ts";
-import { canBeMadeOf } from "./belief.ts";
 import { withChangedSection } from "./head-section.ts";
 import {
   CONTEXT_FILES_SECTION,
@@ -15,7 +14,7 @@ import {
   renderContextFiles,
 } from "./project-context.ts";
 import { hashOf, maxSectionChars, type PromptRecord } from "./record.ts";
-import { type Shortened, shortenContextFiles } from "./shorten.ts";
+import { canBeMadeOf, type Shortened, shortenContextFiles } from "./shorten.ts";
 import type { PromptStart, StartConfig } from "./start.ts";
 
 /** Remembered sources: a session has one, and one more for each change of its files. */

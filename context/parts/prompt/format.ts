@@ -4,9 +4,7 @@ import type { OptimisationConfig } from "../../../protocol/optimisation/config.t
 import { promptText } from "../cache/sections.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { PartStatus } from "../optimisation/part-states.ts";
-import { markdownSection } from "./markdown-sections.ts";
 import { type PromptForm, PromptForms } from "./prompt-form.ts";
-import { sortedSection } from "./sorted-sections.ts";
 import { type WrapperReport, wrapperReport } from "./wrapper-report.ts";
 
 const part = "format";
@@ -88,3 +86,40 @@ function figuresOf({ wrappers, total }: WrapperReport, { sections }: PromptForm)
     ),
   };
 }
+
+/**
+ * Sorts the items of a section that lists tools, because pi writes them in the order of registration. `undefined`:
+ * nothing to sort, or an unknown form.
+ */
+export function sortedSection(name: string, text: string): string | undefined {
+  if (name !== "tools" && name !== "rules") return undefined;
+  const [open, close] = [`<${name}>\n`, `\n</${name}>`];
+  if (!text.startsWith(open) || !text.endsWith(close)) return undefined;
+  const content = text.slice(open.length, -close.length);
+  // A paragraph follows the list of tools.
+  const end = name === "tools" ? content.indexOf("\n\n") : -1;
+  const list = end === -1 ? content : content.slice(0, end);
+  if (!list.startsWith("- ")) return undefined;
+  // An item can span several lines.
+  const items = list.split(/\n(?=- )/);
+  const sorted = items.toSorted();
+  if (sorted.every((item, at) => item === items[at])) return undefined;
+  return `${open}${sorted.join("\n")}${end === -1 ? "" : content.slice(end)}${close}`;
+}
+
+/**
+ * Returns a flat section under a heading instead of in a tag. `undefined`: the section is not flat and stays unchanged.
+ * Skills, borders of context files and summaries are not flat, because their tags delimit foreign text.
+ */
+export function markdownSection(name: string, text: string): string | undefined {
+  const [open, close] = [`<${name}>\n`, `\n</${name}>`];
+  if (!text.startsWith(open) || !text.endsWith(close) || text.length < open.length + close.length) return undefined;
+  const content = text.slice(open.length, -close.length);
+  if (tag.test(content) || heading.test(content)) return undefined;
+  return `## ${name}\n${content}`;
+}
+
+/** A line that begins with a tag. The pattern stays within a line, because prompts can have many empty lines. */
+const tag = /^[^\S\n\r\u2028\u2029]*<\/?[A-Za-z][A-Za-z0-9_-]*[\s>]/m;
+/** A heading of the same or a higher level; text after it would not belong to the section. */
+const heading = /^#{1,2} |^(?:=+|-+)\s*$/m;

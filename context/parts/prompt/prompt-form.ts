@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 
 type FormConfig = () => Pick<OptimisationConfig, "cache" | "format">;
@@ -66,7 +66,7 @@ function isPlain({ isSorted, sections }: PromptForm): boolean {
 /** Returns the first valid form in the file; later ones must not change cached text. The file is untrusted. */
 function keptForm(session: Pick<ExtensionContext["sessionManager"], "getEntries">): PromptForm | undefined {
   for (const entry of session.getEntries()) {
-    if (entry.type !== "custom" || entry.customType !== FORM_TYPE || !isObject(entry.data)) continue;
+    if (entry.type !== "custom" || entry.customType !== FORM_TYPE || !isRecord(entry.data)) continue;
     const { v, isSorted, sections } = entry.data;
     if (v !== 1 || typeof isSorted !== "boolean" || (sections !== "xml" && sections !== "markdown")) continue;
     return { isSorted, sections };

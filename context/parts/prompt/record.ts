@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** `customType` of the entry with the decisions about the prompt. */
 export const PROMPT_ENTRY_TYPE = "pi-rpcd.prompt";
@@ -90,9 +90,9 @@ type Decision = readonly [section: string, hash: string, text: Decided];
 
 /** Validates the entry, because session files are untrusted. Ignores texts that are not a section of this name. */
 function decisionsIn(data: unknown): Decision[] {
-  if (!isObject(data) || data["v"] !== 1 || !isObject(data["sections"])) return [];
+  if (!isRecord(data) || data["v"] !== 1 || !isRecord(data["sections"])) return [];
   return Object.entries(data["sections"]).flatMap(([section, decision]): Decision[] => {
-    if (!isObject(decision)) return [];
+    if (!isRecord(decision)) return [];
     const { sourceHash, text } = decision;
     if (typeof sourceHash !== "string" || !/^[0-9a-f]{64}$/.test(sourceHash)) return [];
     if (text === null) return [[section, sourceHash, text]];

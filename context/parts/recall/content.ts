@@ -1,5 +1,6 @@
 import type { AgentToolResult } from "@earendil-works/pi-coding-agent";
-import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** The original of removed content. */
 export interface Recalled {
@@ -26,7 +27,7 @@ export function fromBlocks(content: unknown): Recalled {
   const texts: string[] = [];
   const images: ImageBlock[] = [];
   for (const block of blocks) {
-    if (!isObject(block)) continue;
+    if (!isRecord(block)) continue;
     const { type, text, data, mimeType } = block;
     if (type === "text" && typeof text === "string") texts.push(text);
     if (type === "image" && typeof data === "string" && typeof mimeType === "string")

@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { countLines } from "./pages.ts";
 
 /** The placeholder of a removed output. */
@@ -31,7 +31,7 @@ const tellingArguments = ["path", "file_path", "command", "pattern", "query", "u
 
 /** Summarizes a call's arguments on one line. */
 export function digestOf(args: unknown): string {
-  if (!isObject(args)) return "";
+  if (!isRecord(args)) return "";
   const telling = tellingArguments.map((name) => args[name]).find((value) => typeof value === "string" && value !== "");
   const whole = typeof telling === "string" ? telling : Object.keys(args).length === 0 ? "" : asJson(args);
   const line = whole

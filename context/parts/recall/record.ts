@@ -1,4 +1,5 @@
-import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** `customType` of the entries, and key in a tool result's `details`, that record removed content. */
 export const RECALL_MARK = "pi-rpcd.recall";
@@ -80,19 +81,19 @@ export function recordedIn(entry: SessionEntry): Recorded | undefined {
   if (entry.type === "custom" && entry.customType === RECALL_MARK) return batch(entry.data);
   if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;
   const { details } = entry.message;
-  if (!isObject(details) || !Object.hasOwn(details, RECALL_MARK)) return undefined;
+  if (!isRecord(details) || !Object.hasOwn(details, RECALL_MARK)) return undefined;
   const mark = details[RECALL_MARK];
-  const record = isObject(mark) && mark["v"] === 1 ? recordOf(mark) : undefined;
+  const record = isRecord(mark) && mark["v"] === 1 ? recordOf(mark) : undefined;
   // The details of a result belong to the tool. Ours only name a spilled text, so a forged one reveals nothing else.
   return record?.place.kind === "spill" ? { records: [record] } : undefined;
 }
 
 function batch(data: unknown): Recorded | undefined {
-  if (!isObject(data) || data["v"] !== 1) return undefined;
+  if (!isRecord(data) || data["v"] !== 1) return undefined;
   const { part, records, cost } = data;
   if (!Array.isArray(records) || !isName(part)) return undefined;
-  const sound = records.slice(0, maxRecords).flatMap((one: unknown) => (isObject(one) ? (recordOf(one) ?? []) : []));
-  if (!isObject(cost)) return { records: sound };
+  const sound = records.slice(0, maxRecords).flatMap((one: unknown) => (isRecord(one) ? (recordOf(one) ?? []) : []));
+  if (!isRecord(cost)) return { records: sound };
   const { tokens, usd } = cost;
   return { records: sound, batch: { part, cost: { tokens: amount(tokens), usd: amount(usd) } } };
 }

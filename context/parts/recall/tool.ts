@@ -1,6 +1,6 @@
 import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { TSchema } from "typebox";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import type { Recalled } from "./content.ts";
 import { pageOf } from "./pages.ts";
@@ -36,7 +36,7 @@ export function recallTool(recaller: Recaller): ToolDefinition {
 }
 
 async function answer(params: unknown, recaller: Recaller, ctx: ExtensionContext): Promise<AgentToolResult<undefined>> {
-  const given: Readonly<Record<string, unknown>> = isObject(params) ? params : {};
+  const given: Readonly<Record<string, unknown>> = isRecord(params) ? params : {};
   const asked = typeof given["id"] === "string" ? given["id"].trim().slice(0, maxShownId).toWellFormed() : "";
   const number = numberOf(asked);
   const id = number === undefined ? asked : recallIdOf(number);

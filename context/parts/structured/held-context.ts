@@ -1,10 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Kept, Memory } from "../../../extension/memory.ts";
-import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
 import { KEPT_CONTEXT } from "../../../extension/session-context.ts";
 import { withoutCarriers } from "../../../extension/stages/carrier.ts";
 import { DELIVERY_MARK } from "../../../protocol/link.ts";
 import type { BuiltMessage, HelperContext } from "../../../protocol/link-context.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** A context that this process keeps for its conversation. */
 export interface HeldContext extends HelperContext {
@@ -44,7 +45,7 @@ export function heldContext(
 }
 
 function withoutMark(message: BuiltMessage): BuiltMessage {
-  if (message.role !== "custom" || !isObject(message.details) || !Object.hasOwn(message.details, DELIVERY_MARK)) {
+  if (message.role !== "custom" || !isRecord(message.details) || !Object.hasOwn(message.details, DELIVERY_MARK)) {
     return message;
   }
   const { [DELIVERY_MARK]: _, ...details } = message.details;

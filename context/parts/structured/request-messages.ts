@@ -1,5 +1,6 @@
-import { type AgentMessage, isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import { type BuiltMessage, CONTEXT_ROOT_TYPE } from "../../../protocol/link-context.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { INSTRUCTIONS_SECTION } from "../../document/document.ts";
 
 /** Inserts a past between the leading system messages and the conversation. */
@@ -45,6 +46,6 @@ export function withInstructions(messages: readonly AgentMessage[], section: str
 export function rootInstructions(entries: readonly SessionEntry[]): string | undefined {
   const root = entries[0];
   if (root?.type !== "custom" || root.customType !== CONTEXT_ROOT_TYPE || root.parentId !== null) return undefined;
-  const instructions = isObject(root.data) && root.data["version"] === 1 ? root.data["instructions"] : undefined;
+  const instructions = isRecord(root.data) && root.data["version"] === 1 ? root.data["instructions"] : undefined;
   return typeof instructions === "string" && instructions !== "" ? instructions : undefined;
 }

@@ -1,6 +1,7 @@
 import type { ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../../extension/engine-port.ts";
-import { isObject, messageOf } from "../../../extension/pi-types.ts";
+import { messageOf } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import {
   defaultOptimisation,
   type OptimisationConfig,
@@ -100,7 +101,7 @@ function cap(
     return undefined;
   }
   const merged = event.details ?? {};
-  if (!isObject(merged) || Object.hasOwn(merged, RECALL_MARK)) return undefined;
+  if (!isRecord(merged) || Object.hasOwn(merged, RECALL_MARK)) return undefined;
   const log = logOf(event, text);
   const whole = log?.whole;
   const bytes = log?.bytes ?? Buffer.from(text.toWellFormed());
@@ -180,7 +181,7 @@ function logOf(
   text: string,
 ): { readonly bytes: Buffer; readonly whole: string } | undefined {
   if (toolName !== "bash" && toolName !== "powershell") return undefined;
-  const named = isObject(details) ? details["fullOutputPath"] : undefined;
+  const named = isRecord(details) ? details["fullOutputPath"] : undefined;
   const said = isError ? /Full output: ([^\]\n]{1,4096})\]\s[^[\]]{0,128}$/u.exec(text.slice(-4_400))?.[1] : undefined;
   const path = typeof named === "string" ? named : said;
   const noted = text.lastIndexOf("\n\n[Showing ");
@@ -196,7 +197,7 @@ function logOf(
 /** pi's tools keep a copy of their result in the details, which would be stored as well. */
 function withoutCopy(details: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { truncation } = details;
-  if (!isObject(truncation) || typeof truncation["content"] !== "string") return details;
+  if (!isRecord(truncation) || typeof truncation["content"] !== "string") return details;
   return { ...details, truncation: { ...truncation, content: "" } };
 }
 
@@ -207,7 +208,7 @@ function isNested(event: ToolResultEvent): boolean {
 
 /** The tool that made the result: `execute_tool` names the tool that it has run. */
 export function executedTool({ toolName, details }: { readonly toolName: string; readonly details?: unknown }): string {
-  if (toolName !== "execute_tool" || !isObject(details)) return toolName;
+  if (toolName !== "execute_tool" || !isRecord(details)) return toolName;
   const { tool } = details;
   return typeof tool === "string" ? tool : toolName;
 }

@@ -1,5 +1,5 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { allTools, isKept, isOurs } from "./catalogue.ts";
 
 /** `customType` of the entry that records whether the three tools are on and which tools were deactivated. */
@@ -18,7 +18,7 @@ export interface StoredTools {
 export function storedTools({ sessionManager }: Pick<ExtensionContext, "sessionManager">): StoredTools | undefined {
   let stored: StoredTools | undefined;
   for (const entry of sessionManager.getEntries()) {
-    if (entry.type !== "custom" || entry.customType !== TOOLS_ENTRY || !isObject(entry.data)) continue;
+    if (entry.type !== "custom" || entry.customType !== TOOLS_ENTRY || !isRecord(entry.data)) continue;
     const { v, on, taken, given } = entry.data;
     if (v !== 1 || typeof on !== "boolean") continue;
     stored = on ? { taken: namesIn(taken), given: namesIn(given) } : undefined;

@@ -1,5 +1,5 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { DYNAMIC_TOOLS, RECALL_TOOL, SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
 import type { PiTool } from "./pi-tools.ts";
 import type { SearchableTool } from "./tool-index.ts";
@@ -48,11 +48,11 @@ export function searchable({ name, description, parameters, namespace }: PiTool)
 
 /** Collects names and descriptions from an untrusted schema. */
 function collectWords(schema: unknown, words: string[], left: { nodes: number }, depth: number): void {
-  if (!isObject(schema) || depth > maxDepth || left.nodes <= 0) return;
+  if (!isRecord(schema) || depth > maxDepth || left.nodes <= 0) return;
   left.nodes -= 1;
   if (typeof schema["description"] === "string") words.push(schema["description"].slice(0, 500));
   const { properties } = schema;
-  if (isObject(properties)) {
+  if (isRecord(properties)) {
     for (const [name, property] of Object.entries(properties)) {
       if (left.nodes <= 0) return;
       words.push(name.slice(0, 128));

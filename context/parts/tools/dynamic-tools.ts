@@ -7,8 +7,7 @@ import type { PartStatus } from "../optimisation/part-states.ts";
 import { ActiveSet, type StoredTools, storedTools, TOOLS_ENTRY } from "./active-set.ts";
 import { allTools, isKept, isOurs, reachableTools } from "./catalogue.ts";
 import { hasExposures, type Loadout, type PiTool } from "./pi-tools.ts";
-import { builtInSynonyms, type Synonyms } from "./synonyms.ts";
-import { readSynonyms } from "./synonyms-file.ts";
+import { builtInSynonyms, readSynonyms, type Synonyms } from "./synonyms.ts";
 import { threeTools } from "./three-tools.ts";
 import { type Activation, ToolSearch } from "./tool-search.ts";
 

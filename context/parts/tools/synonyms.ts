@@ -1,3 +1,6 @@
+import { resolve } from "node:path";
+import { messageOf } from "../../../extension/pi-types.ts";
+import { smallFile } from "../../small-file.ts";
 import { wordsOf } from "./words.ts";
 
 /** Synonyms by word. */
@@ -6,7 +9,8 @@ export interface Synonyms {
   of(stem: string): readonly string[];
 }
 
-/** Limits of a file: words, and synonyms of one word. */
+/** Limits of a file: bytes, words, and synonyms of one word. */
+const maxBytes = 1_024 * 1_024;
 const maxWords = 5_000;
 const maxOthers = 64;
 
@@ -113,6 +117,17 @@ function builtIn(): SynonymTable {
   const table = new SynonymTable();
   for (const line of groups.trim().split("\n")) table.addGroup(wordsOf(line));
   return table;
+}
+
+/** Returns the built-in synonyms and those of a file; only the built-in ones if the file is unreadable. */
+export function readSynonyms(path: string | null, cwd: string, failed: (reason: string) => void): Synonyms {
+  if (path === null) return builtInSynonyms;
+  try {
+    return synonymsWith(smallFile(resolve(cwd, path), maxBytes).toString("utf8"));
+  } catch (thrown) {
+    failed(`dynamicTools.synonyms was not read. ${messageOf(thrown)}`.slice(0, 1_000).toWellFormed());
+    return builtInSynonyms;
+  }
 }
 
 /**

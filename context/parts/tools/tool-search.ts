@@ -1,8 +1,7 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import { isOurs, reachableTools, searchable } from "./catalogue.ts";
-import { nearestNames } from "./nearest.ts";
 import { ParamsCheck } from "./params-check.ts";
 import { hasExposures, type PiTool, type ToolContext, type ToolResult } from "./pi-tools.ts";
 import type { Synonyms } from "./synonyms.ts";
@@ -177,11 +176,11 @@ function groupsOf(tools: readonly PiTool[]): string {
 
 /** Parameter names, optional ones with `?`; often enough for a call. */
 function signatureOf(parameters: unknown): string {
-  if (!isObject(parameters) || !isObject(parameters["properties"])) return "";
+  if (!isRecord(parameters) || !isRecord(parameters["properties"])) return "";
   const required = Array.isArray(parameters["required"]) ? parameters["required"] : [];
   const names = Object.entries(parameters["properties"]).map(([name, schema]) => {
     const type =
-      isObject(schema) && typeof schema["type"] === "string" && schema["type"] !== "string"
+      isRecord(schema) && typeof schema["type"] === "string" && schema["type"] !== "string"
         ? `: ${schema["type"]}`
         : "";
     return `${name}${required.includes(name) ? "" : "?"}${type}`;
@@ -208,4 +207,32 @@ function textsOf({ content }: ToolResult): string {
 
 function text(said: string, details: Readonly<Record<string, unknown>>): ToolResult {
   return { content: [{ type: "text", text: said }], details };
+}
+
+const maxLength = 128;
+
+/** Returns the most similar names, nearest first. */
+export function nearestNames(name: string, names: readonly string[], count = 3): string[] {
+  const wanted = name.slice(0, maxLength).toLowerCase();
+  const scored = names.map((other) => ({ other, away: distance(wanted, other.slice(0, maxLength).toLowerCase()) }));
+  return scored
+    .sort((one, next) => one.away - next.away || (one.other < next.other ? -1 : 1))
+    .slice(0, count)
+    .map(({ other }) => other);
+}
+
+/** Edit distance as a share of the longer name; smaller if one name contains the other. */
+function distance(one: string, other: string): number {
+  const longer = Math.max(one.length, other.length, 1);
+  const isPart = one.length > 2 && (other.includes(one) || one.includes(other));
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const changed = (row[j - 1] ?? 0) + Number(one[i - 1] !== other[j - 1]);
+      next.push(Math.min(changed, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return ((row[other.length] ?? longer) / longer) * (isPart ? 0.5 : 1);
 }

@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
-import type { PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
+import type { PruningExport, PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import type { Candidate } from "../compress/candidates.ts";
 import type { Block, BlockTree, PruningServices } from "../pruning-services.ts";
@@ -45,7 +45,7 @@ export function inspectionOf(
 }
 
 /** The state of a block in the report. */
-export function stateOf({ state }: Block) {
+function stateOf({ state }: Block) {
   return {
     state: state.kind,
     ...(state.kind === "consumed" ? { parent: state.parent } : {}),
@@ -141,4 +141,40 @@ function blocksOf(host: InspectionNeeds, tree: BlockTree, ctx: ExtensionContext)
 
 function rounded<T extends { readonly tokens: number }>(one: T): T {
   return { ...one, tokens: Math.round(one.tokens) };
+}
+
+const maxExportedBlocks = 10_000;
+const maxExportedChildren = 1_000;
+
+/** The answer to `pruning/export`. */
+export function exportOf(
+  { blocks, ids }: Pick<PruningServices, "blocks" | "ids">,
+  mode: PruningMode,
+  ctx: ExtensionContext,
+): PruningExport {
+  const { sessionManager } = ctx;
+  const tree = blocks.on(ctx);
+  const named = sessionManager.getBranch().flatMap(({ id: entryId }) => {
+    const id = ids.idOf(entryId, ctx);
+    return id === undefined ? [] : [[id, entryId] as const];
+  });
+  return {
+    v: 1,
+    sessionId: sessionManager.getSessionId(),
+    mode,
+    blocks: tree.all.slice(-maxExportedBlocks).map((block) => ({
+      id: block.id,
+      topic: block.topic.slice(0, 80).toWellFormed(),
+      ...stateOf(block),
+      entryId: block.entryId,
+      firstEntryId: block.firstEntryId,
+      lastEntryId: block.lastEntryId,
+      entryIds: [...block.entryIds],
+      children: block.children.slice(0, maxExportedChildren),
+      text: blocks.textOf(block, tree),
+      tokensBefore: Math.round(block.tokensBefore),
+      tokensAfter: Math.round(block.tokensAfter),
+    })),
+    ids: Object.fromEntries(named),
+  };
 }

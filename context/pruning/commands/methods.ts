@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { AskRefused } from "../../../extension/engine-port.ts";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import type { PruningNotifier } from "../notifier.ts";
 import type { PruningServices } from "../pruning-services.ts";
 import { addPruningCommand } from "./dcp-command.ts";
@@ -16,7 +16,7 @@ export function addPruningMethods(
 ): void {
   const answer = (about: string, answerer: (params: Params, ctx: ExtensionContext) => unknown): void => {
     host.answer(`pruning/${about}`, (params, ctx) => {
-      const given = isObject(params) ? params : {};
+      const given = isRecord(params) ? params : {};
       const answered = answerer(given, ctx);
       host.debug("pruning", { asked: about });
       return answered;

@@ -13,8 +13,7 @@ import type { Compressor } from "../compress/compressor.ts";
 import type { Block, Mode, PruningServices } from "../pruning-services.ts";
 import type { ManualPrune } from "../strategies/strategies.ts";
 import { PRUNING_OFF } from "../switch.ts";
-import { exportOf } from "./export.ts";
-import { bordersOf } from "./inspection.ts";
+import { bordersOf, exportOf } from "./inspection.ts";
 import type { OpenChanges } from "./open-changes.ts";
 import { compressed, type UserCompression } from "./user-compression.ts";
 

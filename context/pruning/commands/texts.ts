@@ -1,3 +1,4 @@
+import { percent, usd } from "../../../protocol/number-text.ts";
 import type {
   PruningChange,
   PruningExport,
@@ -30,7 +31,7 @@ export function contextText(inspected: PruningInspection): string {
     ...(off === undefined ? [] : [`The next request is not pruned: ${off}`]),
     window === null
       ? "The window is unknown."
-      : `${window.used} of ${window.tokens} tokens (${percent(window.used, window.tokens)}); reminders from ${window.min}, the limit is ${window.max}.`,
+      : `${window.used} of ${window.tokens} tokens (${shareText(window.used, window.tokens)}); reminders from ${window.min}, the limit is ${window.max}.`,
     Object.entries(byKind)
       .map(([kind, tokens]) => `${kind} ${tokens}`)
       .join(", "),
@@ -57,8 +58,8 @@ export function statsText(stats: PruningStats): string {
     `Removed in all: ${removed.count} times, ${removed.tokens} tokens.`,
     ...Object.entries(strategies).map(([name, { count, tokens }]) => `${name}: ${count} times, ${tokens} tokens`),
     ...list("Blocks", blocks.toReversed(), ({ id, topic, tokens }) => `${id} ${topic}: ${tokens} tokens`),
-    `The cache was lost ${cache.misses} times: ${cache.tokens} tokens${usd(cache.usd)}.`,
-    `Net: ${net.tokens} tokens${usd(net.usd)}.`,
+    `The cache was lost ${cache.misses} times: ${cache.tokens} tokens${costText(cache.usd)}.`,
+    `Net: ${net.tokens} tokens${costText(net.usd)}.`,
     `Each request has ${standing.system} tokens of the prompt's section and ${standing.tool} of the tool for it.`,
     `Calls of compress: ${calls.succeeded} done, ${calls.failed} refused. Ids that the model wrote: ${echoes}.`,
   ].join("\n");
@@ -92,10 +93,10 @@ function range(startId: string | undefined, endId: string | undefined): string {
   return startId === endId ? `${startId}, ` : `${startId}–${endId}, `;
 }
 
-function percent(part: number, whole: number): string {
-  return whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–";
+function shareText(part: number, whole: number): string {
+  return whole > 0 ? percent(part / whole) : "–";
 }
 
-function usd(value: number | null): string {
-  return value === null ? "" : `, $${value.toFixed(4)}`;
+function costText(amount: number | null): string {
+  return amount === null ? "" : `, ${usd(amount)}`;
 }

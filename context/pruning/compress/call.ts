@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { emptyField, missingField, mostFindings, tooLong, tooMany, wrongField } from "./messages.ts";
 
 /** A range of the transcript by the ids of its borders as written, and the summary that replaces it. */
@@ -31,7 +31,7 @@ type Read = { readonly call: CompressCall } | { readonly findings: Findings };
  */
 export function readCall(args: unknown): Read {
   const findings: string[] = [];
-  const given = isObject(args) ? args : {};
+  const given = isRecord(args) ? args : {};
   const topic = text(given["topic"], "topic", "topic", mostTopic, findings);
   const ranges = rangesIn(given["ranges"], findings);
   if (topic === undefined || ranges === undefined || findings.length > 0) {
@@ -58,7 +58,7 @@ function rangesIn(given: unknown, findings: string[]): RangeCall[] | undefined {
 
 function listOf(given: unknown): readonly unknown[] | undefined {
   if (Array.isArray(given)) return given;
-  return isObject(given) ? [given] : undefined;
+  return isRecord(given) ? [given] : undefined;
 }
 
 function parsed(json: string): unknown {
@@ -72,7 +72,7 @@ function parsed(json: string): unknown {
 
 function rangeIn(given: unknown, at: number, findings: string[]): RangeCall | undefined {
   const name = `ranges[${at}]`;
-  if (!isObject(given)) {
+  if (!isRecord(given)) {
     findings.push(wrongField(name, "a range"));
     return undefined;
   }

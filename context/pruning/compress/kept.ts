@@ -1,4 +1,5 @@
-import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { fromBlocks } from "../../parts/recall/content.ts";
 import type { Kept } from "./resolve.ts";
 import type { Place } from "./view.ts";
@@ -53,7 +54,7 @@ function keptIn(message: AgentMessage, calls: ReadonlyMap<string, unknown>, { us
 
 /** The path or command of a call. */
 function subjectOf(args: unknown): string {
-  if (!isObject(args)) return "";
+  if (!isRecord(args)) return "";
   const subject = [args["path"], args["file_path"], args["command"]].find((value) => typeof value === "string");
   return typeof subject === "string" ? ` ${subject.slice(0, 100).replaceAll(/\s+/gu, " ")}` : "";
 }

@@ -1,3 +1,5 @@
+import { percent } from "../../../protocol/number-text.ts";
+
 // Messages to the model about a refused compression. Each states one problem in one line.
 
 /** Reported findings of one call. */
@@ -49,7 +51,7 @@ export const beingDelivered = (id: string): string => `${id} is still being deli
 export function protectedTail(span: string, isOne: boolean, turns: number, max: number | undefined): string {
   const [belong, stay] = isOne ? ["belongs", "stays"] : ["belong", "stay"];
   const where = turns === 1 ? "the current turn" : `the ${turns} most recent turns`;
-  const until = max === undefined ? "" : ` while usage is below ${percent(max)}`;
+  const until = max === undefined ? "" : ` while usage is below ${percent(max, 1)}`;
   return `${span} ${belong} to ${where} and ${stay} raw${until}.`;
 }
 
@@ -61,8 +63,4 @@ export const foreignPlaceholder = (id: string, span: string): string =>
 export const tooSmall = (span: string, tokens: number, minimum: number): string =>
   `${span} is about ${tokens} tokens; the minimum is ${minimum}.`;
 export const noSaving = (summary: number, range: number, minSavings: number): string =>
-  `The summary (${summary} tokens) is not smaller than ${percent(1 - minSavings)} of the range (${range}).`;
-
-export function percent(share: number): string {
-  return `${Math.round(share * 1_000) / 10} %`;
-}
+  `The summary (${summary} tokens) is not smaller than ${percent(1 - minSavings, 1)} of the range (${range}).`;

@@ -1,14 +1,16 @@
 import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { TSchema } from "typebox";
+import { percent } from "../../../protocol/number-text.ts";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import type { NewerFields } from "../../parts/tools/pi-tools.ts";
-import type { PruningServices } from "../pruning-services.ts";
+import type { PruningServices, Usage } from "../pruning-services.ts";
 import type { BlocksRecord } from "../record.ts";
 import { PRUNING_OFF } from "../switch.ts";
 import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
+import type { Candidate } from "./candidates.ts";
 import type { Asker, Compressed, Compressor } from "./compressor.ts";
-import { breakerMessage, deniedMessage, notAllowedMessage } from "./messages.ts";
-import { madeText, refusedText } from "./result-text.ts";
+import { breakerMessage, deniedMessage, mostCandidates, notAllowedMessage, nothingToCompress } from "./messages.ts";
+import type { StoredBlocks } from "./stored-blocks.ts";
 
 /** How long the user has to allow a call. */
 const askedMs = 60_000;
@@ -36,7 +38,7 @@ const parameters = {
   required: ["topic", "ranges"],
 } as unknown as TSchema;
 
-export interface CompressTool {
+interface CompressTool {
   readonly host: Pick<PruningServices, "context" | "pruning" | "off" | "breaker" | "usage">;
   readonly compressor: Compressor;
   /** Receives the blocks of a successful call. */
@@ -129,4 +131,78 @@ async function ask(
   if (!hasUI || !(await ui.confirm("Compress this part of the context?", question, options))) {
     throw new Error(notAllowedMessage);
   }
+}
+
+/** The result text of a successful call: each block, each widened range, and the window usage. */
+function madeText({ record, ranges }: Extract<Compressed, { kind: "made" }>, before: Usage | undefined): string {
+  const lines = record.blocks.map(({ id, tokensBefore, tokensAfter }, at) => {
+    const range = ranges[at];
+    const repaired = range?.isRepaired === true ? ["Its placeholders were put right."] : [];
+    const said = [...(range?.widened ?? []), ...repaired].map((sentence) => ` ${sentence}`).join("");
+    return `${id} stands for ${range?.label ?? ""}: about ${tokensBefore} tokens before, ${tokensAfter} now.${said}`;
+  });
+  const freed = record.blocks.reduce((sum, block) => sum + block.tokensBefore - block.tokensAfter, 0);
+  return [...lines, ...(before === undefined ? [] : [usageText(before, freed)])].join("\n");
+}
+
+function usageText({ tokens, window }: Usage, freed: number): string {
+  const left = Math.max(0, Math.round(tokens - freed));
+  return `The context is now about ${left} of ${window} tokens (${percent(left / window)}).`;
+}
+
+/** The error text of a refused call: all problems, and the ranges that can be compressed. */
+function refusedText(problems: readonly string[], candidates: readonly Candidate[]): string {
+  const ranges = candidates
+    .slice(0, mostCandidates)
+    .map(({ startId, endId, tokens }) => `${startId}–${endId} (about ${tokens} tokens)`);
+  const last = ranges.length === 0 ? nothingToCompress : `Ranges that can be compressed: ${ranges.join(", ")}.`;
+  return [...problems, last].join("\n");
+}
+
+const part = "compress";
+
+/**
+ * Registers the compress tool when pruning is on, unless another extension has a tool of that name: pi uses the first
+ * one, and ours would hide it.
+ */
+export function addCompress(
+  { on, onSession }: Pick<PruningServices, "on" | "onSession">,
+  {
+    pi,
+    pruning,
+    prompts,
+    conflict,
+    notify,
+  }: Pick<PruningServices, "pi" | "pruning" | "prompts" | "conflict" | "notify">,
+  { stored, compressor, host }: Pick<CompressTool, "compressor" | "host"> & { readonly stored: StoredBlocks },
+): void {
+  let state: "none" | "ours" | "theirs" = "none";
+  let isKnown = false;
+  const wrongPlaceholders = {
+    isKnown: (): boolean => isKnown,
+    seen: (): void => {
+      isKnown = true;
+    },
+  };
+  const provide = (): void => {
+    if (state === "ours" || !pruning().enabled) return;
+    const isTaken = pi.getAllTools().some(({ name }) => name === COMPRESS_TOOL);
+    if (isTaken && state === "theirs") return;
+    state = isTaken ? "theirs" : "ours";
+    if (isTaken) {
+      const why = `Another extension has a tool named ${COMPRESS_TOOL}.`;
+      conflict(why);
+      notify("pruning/degraded", { reason: "tool_conflict", message: why });
+      return;
+    }
+    conflict(undefined);
+    const made: CompressTool["made"] = (callId, compressed) => stored.made(callId, compressed);
+    pi.registerTool(compressTool({ host, compressor, made, wrongPlaceholders, description: prompts.text("compress") }));
+  };
+  onSession(provide, part);
+  on(part, "before_agent_start", provide);
+  on(part, "agent_start", provide);
+  on(part, "agent_settled", () => {
+    isKnown = false;
+  });
 }

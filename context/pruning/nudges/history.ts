@@ -1,7 +1,11 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
-import type { PruningConfig } from "../../../protocol/pruning/config.ts";
+import { isRecord } from "../../../protocol/objects.ts";
+import { COMPRESS_TOOL, type PruningConfig } from "../../../protocol/pruning/config.ts";
 import { BranchFold } from "../../folds.ts";
-import { type Outcome, outcomeOf } from "./attempt.ts";
+import { deniedMessage, nothingToCompress } from "../compress/messages.ts";
+import { WAITS_FOR_USER } from "../mode.ts";
+import { PRUNING_OFF } from "../switch.ts";
 import { type Nudge, type NudgeKind, nudgeIn } from "./record.ts";
 
 /** Reminders of the branch and their effect. `requests` counts answered requests. */
@@ -164,4 +168,51 @@ function ignoredWith(ignored: number, kind: NudgeKind): number {
   if (kind === "limit-soft") return ignored + 1;
   // The usage was below the limit in between.
   return kind === "limit-strong" ? ignored : 0;
+}
+
+/**
+ * The outcome of a compress call. `nothing`: failed, and nothing can be compressed. `held`: blocked, not the model's
+ * fault.
+ */
+type Outcome = "stored" | "failed" | "nothing" | "held";
+
+const held: ReadonlySet<string> = new Set([WAITS_FOR_USER, PRUNING_OFF, deniedMessage]);
+/** Contains the number of failures. */
+const paused = /^Compression is paused after [0-9]{1,9} failures; continue with the task\.$/u;
+/** Searched length of a result. UTF-16 units. */
+const most = 4_096;
+
+/** `undefined`: not the result of a compress call. */
+function outcomeOf(entry: SessionEntry): Outcome | undefined {
+  if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;
+  const { toolName, isError, content } = entry.message;
+  if (toolName !== COMPRESS_TOOL) return undefined;
+  if (isError !== true) return "stored";
+  const text = Array.isArray(content) ? content.map(textOf).join("\n").slice(0, most) : "";
+  // Compare whole lines, because a message can quote the model's arguments.
+  const lines = text.split("\n");
+  if (lines.some((line) => held.has(line) || paused.test(line))) return "held";
+  return lines.includes(nothingToCompress) ? "nothing" : "failed";
+}
+
+function textOf(block: unknown): string {
+  return isRecord(block) && typeof block["text"] === "string" ? block["text"].slice(0, most) : "";
+}
+
+/** Pauses compressions and reminders after too many consecutive failures. */
+interface Breaker {
+  readonly histories: NudgeHistories;
+  /** The number of failures while compressions are paused. `undefined`: not paused. */
+  readonly breaker: (ctx: ExtensionContext) => number | undefined;
+}
+
+export function createBreaker(pruning: () => PruningConfig): Breaker {
+  const histories = new NudgeHistories();
+  return {
+    histories,
+    breaker: ({ sessionManager }) => {
+      const { brokenAt, failures } = histories.on(sessionManager, pruning().nudges);
+      return brokenAt === undefined ? undefined : failures;
+    },
+  };
 }

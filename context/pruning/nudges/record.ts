@@ -1,4 +1,5 @@
-import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 /** `customType` of the entries that record reminders. */
 export const NUDGE_MARK = "pi-rpcd.nudge";
@@ -19,7 +20,7 @@ export function nudgeData({ kind, at }: Nudge): object {
 
 /** Validates the entry, because session files are untrusted. */
 export function nudgeIn(entry: SessionEntry): Nudge | undefined {
-  if (entry.type !== "custom" || entry.customType !== NUDGE_MARK || !isObject(entry.data)) return undefined;
+  if (entry.type !== "custom" || entry.customType !== NUDGE_MARK || !isRecord(entry.data)) return undefined;
   const { v, kind, at } = entry.data;
   const known = nudgeKinds.find((one) => one === kind);
   return v === 1 && known !== undefined && typeof at === "string" ? { kind: known, at } : undefined;

@@ -1,3 +1,4 @@
+import { count, percent } from "../../../protocol/number-text.ts";
 import { filledPrompt, type PromptName } from "../../../protocol/pruning/prompts.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import type { Block, Usage } from "../pruning-services.ts";
@@ -36,7 +37,7 @@ const mostTopic = 80;
 export function nudgeText(kind: NudgeKind, { usage, blocks, candidates }: NudgeFacts, prompts: Prompts): string {
   const { share, tokens, window, max } = usage;
   const text = filledPrompt(prompts.text(promptOf[kind]), {
-    usage: `${percent(share)} (${number(tokens)} of ${number(window)} tokens)`,
+    usage: `${percent(share)} (${count(tokens)} of ${count(window)} tokens)`,
     max: percent(max),
     blocks: blocksText(blocks),
     candidates: candidates.slice(0, mostCandidates).map(candidateText).join("; ") || "none known",
@@ -51,7 +52,7 @@ function blocksText(blocks: NudgeFacts["blocks"]): string {
 }
 
 function candidateText({ startId, endId, tokens }: NudgeCandidate): string {
-  return `${startId}–${endId} (about ${number(tokens)} tokens)`;
+  return `${startId}–${endId} (about ${count(tokens)} tokens)`;
 }
 
 /** The model wrote the topic, which must not close the reminder's tag. */
@@ -61,12 +62,4 @@ function oneLine(topic: string): string {
     .replaceAll(/[\s<>]+/gu, " ")
     .trim()
     .toWellFormed();
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
-}
-
-function number(tokens: number): string {
-  return Math.round(tokens).toLocaleString("en-US");
 }

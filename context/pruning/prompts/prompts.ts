@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { messageOf } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { checkPrompt, maxPromptBytes, type PromptName, promptFiles } from "../../../protocol/pruning/prompts.ts";
+import { smallFile } from "../../small-file.ts";
 import * as files from "./built-in.ts";
-import { fileText } from "./file-text.ts";
 
 const builtIn: Readonly<Record<PromptName, string>> = { ...files };
 
@@ -55,12 +56,12 @@ function withoutNumbers(text: string): string {
 function loaded(directory: string, name: PromptName, degraded: PromptSources["degraded"]): string {
   const file = promptFiles[name];
   try {
-    const text = fileText(join(directory, file), maxPromptBytes);
-    if (text === undefined) return builtInPrompt(name);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(smallFile(join(directory, file), maxPromptBytes));
     const finding = checkPrompt(name, text)[0];
     if (finding === undefined) return withoutNumbers(text);
     degraded(`${file}:${finding.line}: ${finding.message} The built-in text is used.`);
   } catch (thrown) {
+    if (isRecord(thrown) && thrown["code"] === "ENOENT") return builtInPrompt(name);
     degraded(`${file} cannot be read, so the built-in text is used: ${messageOf(thrown)}`);
   }
   return builtInPrompt(name);

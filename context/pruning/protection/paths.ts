@@ -1,5 +1,5 @@
 import { basename, relative, resolve } from "node:path";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 
 const single = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
 const several = ["paths", "files", "file_paths"];
@@ -9,7 +9,7 @@ const maxLength = 4_096;
 
 /** The paths in a call's arguments, as written. */
 export function pathsIn(args: unknown): string[] {
-  if (!isObject(args)) return [];
+  if (!isRecord(args)) return [];
   const found: string[] = [];
   const take = (value: unknown): void => {
     if (typeof value === "string" && value !== "" && value.length <= maxLength && found.length < maxPaths)

@@ -1,6 +1,7 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../../extension/branch-view.ts";
-import { type AgentMessage, isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { EntryFold } from "../../folds.ts";
 import type { PruningServices } from "../pruning-services.ts";
 import type { Replacement } from "./batch.ts";
@@ -95,9 +96,9 @@ export class PendingEdits {
 function takeEdits(all: Recorded[], entry: SessionEntry): void {
   if (entry.type !== "custom" || entry.customType !== EDITS_MARK) return;
   const { data } = entry;
-  if (!isObject(data) || data["v"] !== 1 || !Array.isArray(data["edits"])) return;
+  if (!isRecord(data) || data["v"] !== 1 || !Array.isArray(data["edits"])) return;
   for (const edit of data["edits"].slice(0, maxEdits) as unknown[]) {
-    if (!isObject(edit) || typeof edit["targetId"] !== "string" || !Array.isArray(edit["content"])) continue;
+    if (!isRecord(edit) || typeof edit["targetId"] !== "string" || !Array.isArray(edit["content"])) continue;
     all.push({ heldBy: entry.id, targetId: edit["targetId"], content: edit["content"] as Content });
   }
 }
@@ -118,15 +119,15 @@ function isFor(entry: SessionEntry | undefined, content: Content): boolean {
     content.length === message.content.length &&
     message.content.every((block, at) => {
       const made = content[at];
-      if (!isObject(made) || made["type"] !== block.type) return false;
+      if (!isRecord(made) || made["type"] !== block.type) return false;
       if (block.type !== "toolCall") return JSON.stringify(made) === JSON.stringify(block);
-      return made["id"] === block.id && made["name"] === block.name && isObject(made["arguments"]);
+      return made["id"] === block.id && made["name"] === block.name && isRecord(made["arguments"]);
     })
   );
 }
 
 function isShown(block: unknown): boolean {
-  if (!isObject(block)) return false;
+  if (!isRecord(block)) return false;
   if (block["type"] === "text") return typeof block["text"] === "string";
   return block["type"] === "image" && typeof block["data"] === "string" && typeof block["mimeType"] === "string";
 }

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import type { Recalled } from "../../parts/recall/content.ts";
 import { numberOf, recallIdOf } from "../../parts/recall/record.ts";
 import type { RecallRegistry } from "../../parts/recall/registry.ts";
@@ -34,7 +34,7 @@ export async function prunedArguments(
   const texts = entry.message.content.flatMap((block, at) => {
     if (block.type !== "toolCall") return [];
     const made: unknown = Array.isArray(shown) ? shown[at] : undefined;
-    const now = isObject(made) ? made["arguments"] : undefined;
+    const now = isRecord(made) ? made["arguments"] : undefined;
     return longTexts(block.arguments, { now, isEdited, mark, name: block.name }, 0);
   });
   const [only, ...others] = texts;
@@ -58,9 +58,9 @@ function longTexts(value: unknown, current: Shown, depth: number): LongText[] {
     return value.length > maxArgument && isGone ? [{ name, text: value }] : [];
   }
   if (depth >= maxDepth) return [];
-  if (!Array.isArray(value) && !isObject(value)) return [];
+  if (!Array.isArray(value) && !isRecord(value)) return [];
   return Object.entries(value).flatMap(([key, one]) => {
-    const there = isObject(now) || Array.isArray(now) ? (now as Readonly<Record<string, unknown>>)[key] : undefined;
+    const there = isRecord(now) || Array.isArray(now) ? (now as Readonly<Record<string, unknown>>)[key] : undefined;
     return longTexts(one, { now: there, isEdited, mark, name: `${name}.${key}` }, depth + 1);
   });
 }

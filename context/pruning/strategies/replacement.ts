@@ -1,4 +1,4 @@
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { fromBlocks } from "../../parts/recall/content.ts";
 import { placeholderOf, sizeOf } from "../../parts/recall/placeholder.ts";
 import { cutText } from "../../parts/tool-results/cut.ts";
@@ -56,7 +56,7 @@ function shortened<T>(value: T, naming: Naming, depth: number): T {
   if (typeof value === "string") return (value.length <= maxArgument ? value : markOf(value, naming)) as T;
   if (depth >= maxDepth) return value;
   if (Array.isArray(value)) return value.map((one) => shortened(one, naming, depth + 1)) as T;
-  if (!isObject(value)) return value;
+  if (!isRecord(value)) return value;
   const made = Object.entries(value).map(([name, one]) => [name, shortened(one, { ...naming, name }, depth + 1)]);
   return Object.fromEntries(made) as T;
 }
@@ -70,5 +70,5 @@ export function hasLongText(value: unknown, depth = 0): boolean {
   if (typeof value === "string") return value.length > maxArgument;
   if (depth >= maxDepth) return false;
   if (Array.isArray(value)) return value.some((one) => hasLongText(one, depth + 1));
-  return isObject(value) && Object.values(value).some((one) => hasLongText(one, depth + 1));
+  return isRecord(value) && Object.values(value).some((one) => hasLongText(one, depth + 1));
 }

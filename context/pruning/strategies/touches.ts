@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { isObject } from "../../../extension/pi-types.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import { pathsIn, wholePath } from "../protection/paths.ts";
 import type { Call, Calls } from "./calls.ts";
 
@@ -98,7 +98,7 @@ export class Touches {
 
 function commandOf({ block }: Call): string | undefined {
   const args: unknown = block.arguments;
-  if (!isObject(args)) return undefined;
+  if (!isRecord(args)) return undefined;
   return commandArguments.map((name) => args[name]).find((value): value is string => typeof value === "string");
 }
 

@@ -1,8 +1,7 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { Validator } from "../../../protocol/validation.ts";
-import { changesSession, checkCommand } from "../../children/client-command.ts";
-import { checkFields } from "../../children/command-fields.ts";
+import { changesSession, checkCommand, checkFields } from "../../children/client-command.ts";
 import { objectOf, type PiCommand } from "../../children/pi-calls.ts";
 import { entryTree } from "../../custody/entry-tree.ts";
 import { labelsIn } from "../../custody/stored-branch.ts";

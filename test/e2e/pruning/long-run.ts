@@ -1,7 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { closedRange } from "../../../bench/lib/pruning/range.ts";
-import { visibleIn } from "../../../bench/lib/pruning/visible.ts";
+import { closedRange, visibleIn } from "../../../bench/lib/pruning/compressor.ts";
 import { code, prose } from "../../../bench/lib/traces/words.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { answer, call, hang, type Reply } from "../../../provider/reply.ts";

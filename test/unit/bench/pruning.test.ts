@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
-import { commonMessages, messagesOf, withoutCompressing, withoutReminder } from "../../../bench/lib/pruning/payload.ts";
-import { PrefixWatch } from "../../../bench/lib/pruning/prefix-watch.ts";
-import { closedRange } from "../../../bench/lib/pruning/range.ts";
-import { untagged, visibleIn } from "../../../bench/lib/pruning/visible.ts";
+import { closedRange, untagged, visibleIn } from "../../../bench/lib/pruning/compressor.ts";
+import {
+  commonMessages,
+  messagesOf,
+  PrefixWatch,
+  withoutCompressing,
+  withoutReminder,
+} from "../../../bench/lib/pruning/payload.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import type { RequestMessage } from "../../../provider/messages.ts";
 

@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { methods } from "../../../protocol/methods.ts";
 import { commandRoute, piCommands } from "../../../protocol/pi-commands.ts";
 import { createValidator } from "../../../protocol/validation.ts";
-import { checkCommand } from "../../../server/children/client-command.ts";
-import { checkFields } from "../../../server/children/command-fields.ts";
+import { checkCommand, checkFields } from "../../../server/children/client-command.ts";
 
 const validator = createValidator();
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { inWords, schemaMistakes } from "../../../protocol/configuration/mistakes.ts";
 import { nearest } from "../../../protocol/configuration/nearest.ts";
+import { checkedOptimisation } from "../../../protocol/configuration/part-options.ts";
 import { MAX_CONFIGURATION_BYTES } from "../../../protocol/configuration/whole.ts";
-import { checkedOptimisation } from "../../../protocol/optimisation/check.ts";
 import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { GivenTools } from "../../../protocol/optimisation/contradictions.ts";
 import { OptimisationOptions, optimisationWords } from "../../../protocol/optimisation/options.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { inWords } from "../../../protocol/configuration/mistakes.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
-import { toolsOfPolicies, unknownTools } from "../../../protocol/optimisation/unknown-tools.ts";
+import { toolsOfPolicies, unknownTools } from "../../../server/context/policy-tools.ts";
 
 const known = ["read", "bash", "edit", "write", "grep", "find", "ls"];
 const wordsOf = (layer: OptimisationOptions, merged = layer) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { UnfinishedMessage } from "../../../server/edge/unfinished-message.ts";
+import { UnfinishedMessage } from "../../../server/edge/inbound.ts";
 import { isUsable, openWebSocket, startEdge } from "../../helpers/edge.ts";
 import type { RawSocket } from "./raw-socket.ts";
 import { closeOf, frame, opcodes, rawWebSocket } from "./raw-web-socket.ts";

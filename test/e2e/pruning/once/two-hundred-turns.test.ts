@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { untagged } from "../../../../bench/lib/pruning/compressor.ts";
 import { commonMessages, headOf, messagesOf, withoutCompressing } from "../../../../bench/lib/pruning/payload.ts";
-import { untagged } from "../../../../bench/lib/pruning/visible.ts";
 import type { SessionHandle } from "../../../../client/index.ts";
 import type { LogEntry } from "../../../../provider/log.ts";
 import { type KillableStage, startKillableStage } from "../../../helpers/killable-stage.ts";

@@ -1,9 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { PrefixWatch } from "../../../../bench/lib/pruning/prefix-watch.ts";
-import { closedRange } from "../../../../bench/lib/pruning/range.ts";
-import { visibleIn } from "../../../../bench/lib/pruning/visible.ts";
+import { closedRange, visibleIn } from "../../../../bench/lib/pruning/compressor.ts";
+import { PrefixWatch } from "../../../../bench/lib/pruning/payload.ts";
 import { code } from "../../../../bench/lib/traces/words.ts";
 import type { LogEntry } from "../../../../provider/log.ts";
 import { type AnswerReply, answer, call, type Reply } from "../../../../provider/reply.ts";

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { FoldOfSession } from "../../../../context/cost/fold-of-session.ts";
 import { COST_MARK_TYPE, markData } from "../../../../context/cost/marks.ts";
+import { FoldOfSession } from "../../../../context/cost/tracker.ts";
 
 const entriesOf = (...labels: readonly string[]) =>
   labels.map((label) => ({

@@ -1,6 +1,6 @@
 import type { CacheRule } from "../../../../context/parts/cache/cache-rule.ts";
 import { ChangeLog } from "../../../../context/parts/cache/change-log.ts";
-import { createBreaker } from "../../../../context/pruning/nudges/breaker.ts";
+import { createBreaker } from "../../../../context/pruning/nudges/history.ts";
 import { addNudges } from "../../../../context/pruning/nudges/nudges.ts";
 import type { NudgeKind } from "../../../../context/pruning/nudges/record.ts";
 import { createPrompts } from "../../../../context/pruning/prompts/prompts.ts";

@@ -1,6 +1,6 @@
 import { convertToLlm } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { commandText } from "../../../../context/pruning/command-text.ts";
+import { commandText } from "../../../../context/pruning/tags.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 
 type Command = Extract<AgentMessage, { role: "bashExecution" }>;

@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { promptIn } from "../../../../../context/parts/compaction/prompt-file.ts";
+import { promptIn } from "../../../../../context/parts/compaction/compaction.ts";
 
 function directory(): string {
   const made = mkdtempSync(join(tmpdir(), "prompt-"));

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canBeMadeOf } from "../../../../../context/parts/prompt/belief.ts";
 import { renderContextFiles } from "../../../../../context/parts/prompt/project-context.ts";
-import { shortenContextFiles } from "../../../../../context/parts/prompt/shorten.ts";
+import { canBeMadeOf, shortenContextFiles } from "../../../../../context/parts/prompt/shorten.ts";
 
 const line = fc.constantFrom(
   "# One",

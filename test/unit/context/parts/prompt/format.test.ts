@@ -1,8 +1,6 @@
 import { expect, test } from "vitest";
 import { estimateText } from "../../../../../context/document/estimate.ts";
-import { withForm } from "../../../../../context/parts/prompt/format.ts";
-import { markdownSection } from "../../../../../context/parts/prompt/markdown-sections.ts";
-import { sortedSection } from "../../../../../context/parts/prompt/sorted-sections.ts";
+import { markdownSection, sortedSection, withForm } from "../../../../../context/parts/prompt/format.ts";
 import { wrapperReport } from "../../../../../context/parts/prompt/wrapper-report.ts";
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
 

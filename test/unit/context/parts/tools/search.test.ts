@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { searchable } from "../../../../../context/parts/tools/catalogue.ts";
-import { nearestNames } from "../../../../../context/parts/tools/nearest.ts";
 import { builtInSynonyms, type Synonyms, synonymsWith } from "../../../../../context/parts/tools/synonyms.ts";
 import { ToolIndex } from "../../../../../context/parts/tools/tool-index.ts";
+import { nearestNames } from "../../../../../context/parts/tools/tool-search.ts";
 import { wordsOf } from "../../../../../context/parts/tools/words.ts";
 import { toolCatalogue } from "../../../../fixtures/tool-catalogue.ts";
 import { furtherTasks, toolTasks } from "../../../../fixtures/tool-tasks.ts";
