@@ -24,15 +24,15 @@ function fifo(directory: string, name: string): string {
 }
 
 const pendingOf = (told: Told): readonly PendingItem[] => told.params["pending"] as readonly PendingItem[];
-/** pi tells of a message that it is given while idle, and of the entry that it makes of one between two turns. */
+/** pi reports a message that it gets while idle, and the entry that it makes of one between two turns. */
 const sentIn = (told: Told): { readonly customType?: string; readonly details?: unknown } | undefined => {
   const event = told.params["event"] as Readonly<Record<string, never>> | undefined;
   return event?.["type"] === "message_start" ? event["message"] : event?.["entry"];
 };
 
-/** `idle`: the agent has nothing to do when the job ends. `busy`: it is in another tool call. */
+/** `idle`: the agent is idle when the job ends. `busy`: it is in another tool call. */
 test.for(["idle", "busy"] as const)(
-  "a slow tool goes to the background, and its pending entry ends with the delivery of its result, the agent being %s",
+  "a slow tool moves to the background, and its pending entry ends when its result is delivered (agent: %s)",
   async (agent) => {
     vi.stubEnv("SLOW_TOOL_THRESHOLD_MS", String(thresholdMs));
     const headers = new Gate();
@@ -51,7 +51,7 @@ test.for(["idle", "busy"] as const)(
     const toolStart = await told.event("tool_execution_start");
     expect(await readFile(started ?? "", "utf8")).toBe("yes\n");
 
-    // 2. It has not ended when the threshold is over: the model gets a placeholder, and goes on.
+    // 2. The tool still runs at the threshold: the model gets a placeholder, and continues.
     const toolEnd = await told.event("tool_execution_end");
     const { background } = (toolEnd.params["event"] as { result: { details: Record<string, never> } }).result
       .details as unknown as { background: { jobId: string; startedAt: number; isInBackground: boolean } };
@@ -61,7 +61,7 @@ test.for(["idle", "busy"] as const)(
       : told.event("tool_execution_start", ({ toolName }) => toolName === "bash"));
     expect(stage.provider.requests[1]?.countText(background.jobId, { roles: ["tool"] })).toBe(1);
 
-    // 3. The pending entry starts with the promotion, and not before.
+    // 3. The pending entry starts with the promotion, not before.
     const [shown] = told.named("pending/updated");
     const [entry] = shown === undefined ? [] : pendingOf(shown);
     expect(entry).toMatchObject({ state: "running", label: `slow_command (${background.jobId})` });
@@ -82,7 +82,7 @@ test.for(["idle", "busy"] as const)(
       },
     });
 
-    // 5. A request to the provider contains it, once, behind whole pairs of tool calls and results.
+    // 5. A request to the provider contains it once, after complete pairs of tool calls and results.
     await headers.reached;
     const request = stage.provider.requests[2];
     expect(request?.countText(result, { roles: ["user"] })).toBe(1);
@@ -101,7 +101,7 @@ test.for(["idle", "busy"] as const)(
     const response = await told.event("message_end", (event) => JSON.stringify(event).includes("Green, then."));
     expect(response.params.seq).toBeGreaterThan(ended.params.seq);
 
-    // 8. Nothing else has happened: one run for each time that something was to be done, and no request too many.
+    // 8. Nothing else has happened: one run for each reason, and no superfluous request.
     await told.until(() => told.all.filter((each) => isSettled(each)).length === (agent === "idle" ? 2 : 1));
     expect(stage.provider.requests).toHaveLength(3);
     const orders = [toolStart, shown, toolEnd, sent, ended, response].map((each) => each?.params.seq ?? 0);
@@ -109,7 +109,7 @@ test.for(["idle", "busy"] as const)(
   },
 );
 
-test("a pi that is killed takes its jobs along, and the daemon says that nothing is pending any more", async () => {
+test("a pi that is killed ends its jobs, and the daemon reports that nothing is pending any more", async () => {
   vi.stubEnv("SLOW_TOOL_THRESHOLD_MS", "1");
   await using stage = await startStage({ agent: { settings: { extensions: [example] } } });
   const started = fifo(stage.root, "started");
@@ -124,7 +124,7 @@ test("a pi that is killed takes its jobs along, and the daemon says that nothing
   expect(told.named("pending/updated").map((each) => pendingOf(each).length)).toEqual([1]);
   process.kill((await session.get()).pid ?? Number.NaN, "SIGKILL");
   await told.until((each) => each.name === "pending/updated" && pendingOf(each).length === 0);
-  // The daemon, which ends what a killed pi leaves, is in this very process: it must not be blocked.
+  // The daemon, which ends leftovers of a killed pi, runs in this process: it must not be blocked.
   await promisify(execFile)("tail", [`--pid=${job}`, "-f", "/dev/null"]);
 });
 

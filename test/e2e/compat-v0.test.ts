@@ -13,7 +13,7 @@ interface Answer {
   readonly error?: { readonly code: number; readonly data: { readonly name: string } };
 }
 
-/** A client of the other hosts' dialect. */
+/** A client that speaks the other hosts' dialect. */
 class CompatClient implements AsyncDisposable {
   readonly events: { readonly type: string }[] = [];
   readonly others: unknown[] = [];
@@ -73,14 +73,14 @@ class CompatClient implements AsyncDisposable {
   }
 }
 
-test("the other hosts' dialect prompts, streams, tells the state and the models, and cancels what runs", async () => {
+test("the other hosts' dialect prompts, streams, reports the state and the models, and cancels runs", async () => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [answer("First."), answer("Sec", hold(gate), "ond.")] } });
   const session = await stage.session();
   const { file } = stage.daemon;
   await using client = await CompatClient.open(file, session.id);
   await using other = await CompatClient.open(file, session.id);
-  // The other hears what the first one begins, once it is subscribed.
+  // The other client receives the events of the first one's run once it is subscribed.
   expect((await other.call("get_state")).result).toMatchObject({ messages: [], model: { id: "model-1" } });
 
   expect((await client.call("prompt", { message: "one" })).result).toEqual({ output: "First.", success: true });
@@ -115,7 +115,7 @@ test("the other hosts' dialect prompts, streams, tells the state and the models,
   expect((await client.call("prompt", { message: "four" })).error?.data.name).toBe("session_not_found");
 });
 
-test("a session that there is not is named at the first call, and a path without one takes no upgrade", async () => {
+test("an unknown session is reported at the first call, and a path without a session id refuses the upgrade", async () => {
   await using stage = await startStage();
   const { file } = stage.daemon;
   await using client = await CompatClient.open(file, "no-such-session");

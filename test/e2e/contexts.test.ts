@@ -13,7 +13,7 @@ import { type Stage, startStage } from "../helpers/stage.ts";
 
 const runsAtOnce = join(import.meta.dirname, "..", "fixtures", "extension", "runs-at-once.ts");
 
-/** A tree whose tool nodes hang beside the path, with two calls at once, instructions and an event. */
+/** A tree with tool nodes off the path, two calls at once, instructions and an event. */
 const document = {
   format: "pi-rpcd/context",
   version: 1,
@@ -61,7 +61,7 @@ async function prompted(stage: Stage, sessionId: string, text: string): Promise<
   return request as LogEntry;
 }
 
-/** What the model reads, without its prompt. */
+/** The messages that the model gets, without its prompt. */
 function conversation(request: LogEntry): unknown[] {
   return request.messages
     .filter(({ role }) => role !== "system")
@@ -90,7 +90,7 @@ const apis: Readonly<Record<ScriptedName, string>> = {
 };
 const names = Object.keys(apis) as readonly ScriptedName[];
 
-test("every API is given the same past, whether it lies in the session's file or is added to each request", async () => {
+test("every API gets the same past, whether it is in the session's file or is added to each request", async () => {
   await using stage = await startStage();
   for (const name of names) {
     const model = `${name}/model-1`;
@@ -120,10 +120,10 @@ test("every API is given the same past, whether it lies in the session's file or
   }
 });
 
-test("a session goes on with its context: in another pi, in a fork, in a copy, and in an export", async () => {
+test("a session continues with its context: in another pi, in a fork, in a copy, and in an export", async () => {
   await using stage = await startStage();
   const { client } = stage;
-  // No model is named: pi's own is asked for before anything is built.
+  // No model is named: pi is asked for its own before anything is built.
   const made = await create(stage, { context: whole, name: "a past" });
   const { sessionId } = made;
   expect(made).toMatchObject({ model: { provider: "scripted", id: "model-1" }, name: "a past" });
@@ -164,7 +164,7 @@ test("a session goes on with its context: in another pi, in a fork, in a copy, a
   expect(inFork.countText("Answer in rhymes.")).toBe(1);
 });
 
-test("a child that waited for a session takes one with a context", async () => {
+test("a warm child adopts a session with a context", async () => {
   await using stage = await startStage();
   const model = "scripted/model-1";
   for (let i = 0; i < 3; i += 1) {
@@ -174,7 +174,7 @@ test("a child that waited for a session takes one with a context", async () => {
   }
 });
 
-test("an ephemeral session whose pi dies gets its context again, and session/updated says what was lost", async () => {
+test("an ephemeral session whose pi dies gets its context again, and session/updated reports the loss", async () => {
   await using stage = await startStage();
   const { sessionId, pid } = await create(stage, { context: whole, ephemeral: true });
   await prompted(stage, sessionId, "One.");
@@ -228,7 +228,7 @@ test("a pi that is asked for its model makes no request, though an extension sta
   expect(stage.provider.requests).toHaveLength(1);
 });
 
-test("a session that starts without its context reports it to subscribers and in pi", async () => {
+test("a session that starts without its context reports this to subscribers and in pi", async () => {
   await using stage = await startStage();
   const { sessionId, contextError } = await create(stage, {
     context: { document: { ...document, leafId: "n99" }, onError: "warn" },
@@ -272,7 +272,7 @@ test("during a run a session is exported up to its last complete entry, ephemera
   }
 });
 
-test("after a compaction an export and a copy of an ephemeral session have the context that the model still has", async () => {
+test("after a compaction an export and a copy of an ephemeral session contain the compacted context", async () => {
   await using stage = await startStage();
   const turns = Array.from({ length: 8 }, (_, i) => [
     { role: "user", content: `Before ${i}: ${"word ".repeat(200)}`, timestamp: 2 * i },

@@ -18,7 +18,7 @@ const signed =
     (told.params["by"] as { clientId?: string } | undefined)?.clientId === client.id &&
     fits(told.params);
 
-test("two clients on one session: all is signed, and one of them can have it alone", async () => {
+test("with two clients on one session everything is attributed, and one of them can take exclusive control", async () => {
   const gate = new Gate();
   const script = [answer("one"), behind(hold(gate), answer("late")), answer("pushed")];
   await using stage = await startStage({ provider: { script } });

@@ -8,7 +8,7 @@ import { type Stage, startStage } from "../helpers/stage.ts";
 
 const extension = join(import.meta.dirname, "..", "fixtures", "extension", "session-commands.ts");
 
-test("pi knows every flag that a session's options are made into", () => {
+test("pi knows every flag that a session's options are translated to", () => {
   const help = execFileSync(process.execPath, [piUnderTest().cli, "--help"], { encoding: "utf8" });
   const path = "/x";
   const paths = [path];
@@ -33,11 +33,11 @@ test("pi knows every flag that a session's options are made into", () => {
   expect(flags.filter((flag) => !new RegExp(`^\\s+${flag}[ ,]`, "m").test(help))).toEqual([]);
 });
 
-/** Files that options name, in a place of their own. */
+/** Files that options name, in a directory of their own. */
 function materialsIn({ root, agentDir: { path: agentDir } }: Stage) {
   const skill = join(root, "skills", "sing");
   const template = join(root, "templates", "greet.md");
-  // One that pi looks for sessions in: else they cannot be opened again.
+  // A directory that pi searches for sessions; otherwise they cannot be opened again.
   const sessionDir = join(agentDir, "sessions", "chosen");
   for (const directory of [skill, dirname(template), sessionDir]) mkdirSync(directory, { recursive: true });
   writeFileSync(join(skill, "SKILL.md"), "---\nname: sing\ndescription: How to sing.\n---\nLoudly.\n");
@@ -87,14 +87,14 @@ test("a session and each later child have its creation options, also after closi
   await heldTo(stage, session.id);
   await opened.close();
   await stage.restart();
-  // The answer to a close that has got lost is no reason to lose the session.
+  // If the answer to a close is lost, the session must not be lost.
   const again = stage.client.session(session.id);
   await stage.client.openSession({ sessionId: session.id });
   const [, reopened] = await Promise.all([again.close(), stage.client.openSession({ sessionId: session.id })]);
   expect(reopened.info?.state).toBe("idle");
   await heldTo(stage, session.id);
   await again.close();
-  // Nothing of the texts stays behind.
+  // No file of the texts remains.
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });
 

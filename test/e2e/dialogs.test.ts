@@ -10,10 +10,10 @@ import { type Watcher, watch } from "../helpers/watcher.ts";
 const extension = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
 const agent = { settings: { extensions: [extension] } };
-// So long that nothing but what the tests do opens a question to others.
+// Long enough that only the tests' own actions open a question to others.
 const shared = shareStage({ agent, config: JSON.stringify({ dialogDelayMs: 86_400_000 }) });
 
-/** One where the extension asks while pi starts. */
+/** A stage whose extension asks while pi starts. */
 function stageAsking(atStart: object): Promise<Stage> {
   return startStage({ agent, env: () => ({ ASK_AT_START: JSON.stringify(atStart) }) });
 }
@@ -36,13 +36,13 @@ async function opened(watcher: Watcher, title: string): Promise<Dialog> {
 
 const ask = (session: SessionHandle, ...questions: object[]) => session.prompt(`/ask ${JSON.stringify(questions)}`);
 
-test("an extension's questions are answered by clients, each once, in a run and without one", async () => {
+test("clients answer an extension's questions, each once, in a run and without one", async () => {
   await using stage = await shared.use();
   const { client, provider, cwd } = stage;
   const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
   await using watcher = await watch(stage.daemon.file, session.id);
 
-  // Several at once, of every kind, by a handler.
+  // Several at once, of every kind, answered by a handler.
   const answers: Readonly<Record<string, DialogAnswer>> = {
     Which: { value: "b\u2028" },
     Sure: { confirmed: true },
@@ -83,14 +83,14 @@ test("an extension's questions are answered by clients, each once, in a run and 
   ]);
   responder.stop();
 
-  // Before a tool call, by two clients: the first valid answer counts, and the model hears of it.
+  // Before a tool call, with two clients: the first valid answer counts, and the model gets it.
   provider.add(answer("I do.", call("bash", { command: "echo ask-first" })), answer("It was run."));
   const run = session.promptAndWait("Go.");
   const gate = await opened(watcher, "Run it?");
   expect((await session.get()).pendingDialogs).toMatchObject([{ dialogId: gate.dialogId, title: "Run it?" }]);
   expect(gate.runId).toBe((await session.get()).runId);
   await expect(session.respond(gate.dialogId, { value: "yes" })).rejects.toMatchObject({ kind: "invalid_params" });
-  // A push waits with the run, and says so.
+  // A push waits with the run, and its state says so.
   const push = session.push({ customType: "n", content: "The build is green." });
   const waits = await watcher.until(
     ({ method, params }) => method === "delivery/updated" && params.delivery.reason !== undefined,
@@ -108,11 +108,11 @@ test("an extension's questions are answered by clients, each once, in a run and 
   await session.prompt("Go again.");
   await watcher.until(({ params }) => params.dialog?.message === "echo ask-first twice");
   expect((await session.abort()).aborted).toBe(true);
-  // An answer comes after what was told before, on one connection.
+  // On one connection, an answer arrives after everything sent before it.
   await watcher.call("daemon/info", {});
   expect(endings(watcher).at(-1)).toBe("cancelled by abort");
 
-  // Nor does one where an extension asks before pi takes a prompt, which keeps everybody else waiting.
+  // Neither does one while an extension asks before pi accepts a prompt, which blocks all other calls.
   provider.add(answer("Taken."));
   const held = session.prompt("hold this");
   await opened(watcher, "Take the prompt?");
@@ -121,7 +121,7 @@ test("an extension's questions are answered by clients, each once, in a run and 
   await watcher.call("daemon/info", {});
   expect(endings(watcher).at(-1)).toBe("cancelled by abort");
 
-  // pi's own timeout, and an extension's signal, which nobody is told of: the dialog stays until its deadline.
+  // pi's own timeout, and an extension's signal, which pi does not report: the dialog stays until its deadline.
   await ask(session, { method: "confirm", title: "In time", timeout: 900 });
   await watcher.until(isNotify("[false]"));
   await watcher.call("daemon/info", {});
@@ -131,7 +131,7 @@ test("an extension's questions are answered by clients, each once, in a run and 
   await watcher.until(isNotify("[null]"));
   await session.respond(given.dialogId, { value: "nobody reads it" });
 
-  // The child dies with a question open.
+  // The child dies while a question is open.
   const lost = ask(session, { method: "confirm", title: "Lost" }).catch((error: { kind: string }) => error.kind);
   await opened(watcher, "Lost");
   process.kill((await session.get()).pid as number, "SIGKILL");
@@ -141,7 +141,7 @@ test("an extension's questions are answered by clients, each once, in a run and 
   expect(await session.dialogs()).toEqual([]);
 });
 
-test("without a responder the extension continues with its default and learns why", async () => {
+test("without a responder the extension continues with its default and gets the reason", async () => {
   await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id);
@@ -151,7 +151,7 @@ test("without a responder the extension continues with its default and learns wh
   expect(watcher.heard.filter(({ method }) => method === "dialog/opened")).toEqual([]);
 });
 
-test("a client that dies holding a question finds it again under its id, and its handler is asked", async () => {
+test("a client that dies while a question is open finds it again under its id, and its handler is called", async () => {
   await using stage = await shared.use();
   const session = await stage.session();
   const first = await watch(stage.daemon.file, session.id, { dialogs: true });
@@ -168,7 +168,7 @@ test("a client that dies holding a question finds it again under its id, and its
   responder.stop();
 });
 
-test("a question belongs first to the client whose prompt led to it; others' answers wait until it leaves", async () => {
+test("the client whose prompt led to a question answers it first; other clients' answers wait until it leaves", async () => {
   await using stage = await shared.use();
   const { stateDir, provider } = stage;
   await using ada = await connect({ stateDir, name: "Ada", validateResults: true });
@@ -179,7 +179,7 @@ test("a question belongs first to the client whose prompt led to it; others' ans
   const owner = { clientId: ada.id, name: "Ada" };
   const command = "echo ask-first";
 
-  // Bob's answers are automatic, and come before Ada has decided.
+  // Bob's answers are automatic, and arrive before Ada decides.
   const bobs: Dialog[] = [];
   const responder = session.onDialog((dialog) => {
     bobs.push(dialog);
@@ -216,7 +216,7 @@ test("a question belongs first to the client whose prompt led to it; others' ans
   expect(await run).toBe("After prompted.");
   await session.waitForIdle();
 
-  // So does one that a push has led to, and one of a command, which starts no run.
+  // The same holds for a question that a push led to, and for one of a command, which starts no run.
   for (const how of ["pushed", "commanded"]) {
     decide = Promise.withResolvers<DialogAnswer>();
     if (how === "pushed") asking(how, "call-2");
@@ -233,7 +233,7 @@ test("a question belongs first to the client whose prompt led to it; others' ans
     await session.waitForIdle();
   }
 
-  // In a session with a controller the controller alone answers, at once.
+  // In a session with a controller only the controller answers, immediately.
   decide = Promise.withResolvers<DialogAnswer>();
   asking("controlled", "call-3");
   await ada.session(his.id).prompt("And go.");
@@ -246,7 +246,7 @@ test("a question belongs first to the client whose prompt led to it; others' ans
   await session.releaseControl();
   await session.waitForIdle();
 
-  // When she has gone, all may answer at once, and are told.
+  // After she has left, all may answer immediately, and are notified.
   asking("left", "call-4");
   await ada.session(his.id).prompt("Go again.");
   const left = await opens("left");
@@ -285,7 +285,7 @@ test("an owner that identifies itself after subscribing is recognised, and keeps
   expect((await respond(second, hers)).error).toBeUndefined();
   expect(bob.heard.filter(({ method }) => method === "dialog/updated")).toEqual([]);
 
-  // During her run another client's command asks: it may be either's question, so it is nobody's first.
+  // During her run another client's command asks: the question could come from either, so neither has priority.
   const gate = new Gate();
   stage.provider.add(behind(hold(gate), answer("Done.")));
   await second.call("session/prompt", { sessionId, text: "Go." });
@@ -298,7 +298,7 @@ test("an owner that identifies itself after subscribing is recognised, and keeps
   await session.waitForIdle();
 });
 
-test("extensions are told on pi.events of a question that no client can answer, before they have its default", async () => {
+test("extensions are told on pi.events of a question that no client can answer, before they get its default", async () => {
   await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id);
@@ -326,7 +326,7 @@ test("ctx.ui.custom() resolves with undefined or rejects by name, as the session
   ] as const) {
     await using watcher = await watch(stage.daemon.file, session.id);
     const told = { method: "custom", reason: "custom_ui_unsupported" };
-    // Also behind a reload, which makes the helper's modules anew.
+    // Also after a reload, which creates the helper's modules again.
     for (const times of [1, 2]) {
       await session.prompt("/draw");
       await watcher.until(() => watcher.heard.filter(isNotify(`drawn: ${JSON.stringify(got)}`)).length === times);
@@ -339,19 +339,19 @@ test("ctx.ui.custom() resolves with undefined or rejects by name, as the session
   }
 });
 
-test("a question during pi's start, which no client can answer, ends the start by name", async () => {
+test("a question during pi's start that no client can answer makes the start fail with its name", async () => {
   await using stage = await stageAsking({});
   const error = await stage.session().catch((refusal: unknown) => refusal);
   expect(error).toMatchObject({ kind: "startup_dialog", data: { title: "May I start?" } });
 });
 
-test("a question with a timeout while pi starts is waited out", async () => {
+test("a question with a timeout during pi's start delays the start until the timeout", async () => {
   await using stage = await stageAsking({ timeout: 1_500 });
   const session = await stage.session();
   expect((await session.get()).state).toBe("idle");
 });
 
-test("a question that no start waits for is asked as soon as pi reads", async () => {
+test("a question that does not block pi's start is reported as soon as pi reads", async () => {
   await using stage = await stageAsking({ detached: true });
   const session = await stage.client.createSession({
     cwd: stage.cwd,

@@ -5,7 +5,7 @@ import { startStage } from "../helpers/stage.ts";
 
 type Entry = Readonly<Record<string, unknown>>;
 
-test("a session's tree is pi's own, and is also given where pi cannot write it", async () => {
+test("a session's tree is pi's own, and is available also when pi cannot write it", async () => {
   await using stage = await startStage();
   const made = await stage.session();
   const directory = dirname((await made.get()).file);

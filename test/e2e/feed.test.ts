@@ -23,7 +23,7 @@ async function follow(client: Client) {
   const [events, fold] = [[] as DaemonEvent[], new FeedFold(start.cursor)];
   return {
     ...{ stream, start, events, fold },
-    /** Reads on up to the first event that fits. */
+    /** Reads on until the first event that fits. */
     until: async (fits: Fits): Promise<DaemonEvent> => {
       for (;;) {
         const { value } = await stream.next();
@@ -54,7 +54,7 @@ test("a client that follows the feed learns what happened in all sessions, also 
   ).toEqual([...["delivery answered", "delivery delivered", "run settled", "session created", "session created"]]);
   expect(stream).toMatchObject({ lastSeq: events.at(-1)?.seq, epoch: start.epoch });
 
-  // Killed in the middle of a run, with a question open.
+  // Killed during a run, with an open question.
   await session.prompt("wait");
   await stage.provider.waitForRequest(({ n }) => n === 2);
   const asked = session
@@ -77,7 +77,7 @@ test("a client that follows the feed learns what happened in all sessions, also 
   expect(fold.state).toEqual(stateOf({ sessions, deliveries, dialogs }));
   expect(fold.mistakes).toEqual([]);
 
-  // The same numbers over the other transport, from where a browser was.
+  // The same numbers over the other transport, from a browser's last position.
   const { socketPath, token } = JSON.parse(readFileSync(join(stage.stateDir, "daemon.json"), "utf8")) as DaemonFile;
   const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" };
   const path = `/v1/events?after=${start.cursor}&epoch=${start.epoch}`;

@@ -17,7 +17,7 @@ async function settled(session: SessionHandle, action: () => Promise<unknown>): 
   for await (const { event } of events) if (isAgentSettled(event)) return;
 }
 
-test("a session that hibernates and wakes is the same to its clients: transcript, pushes, cursor", async () => {
+test("a session that hibernates and wakes looks the same to its clients: transcript, pushes, cursor", async () => {
   await using stage = await startStage();
   const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", idleAfterMs: 1 });
   await using witness = new Witness(session.id);
@@ -32,7 +32,7 @@ test("a session that hibernates and wakes is the same to its clients: transcript
   expect(stage.provider.requests.at(-1)?.countText("remember 4711", { roles: ["user"] })).toBe(1);
   await expect.poll(() => state(session), { timeout: 10_000 }).toBe("hibernated");
 
-  // So does a prompt, and what was held for one goes with it.
+  // A prompt wakes it too, and carries the push that was held for a prompt.
   await witness.leave();
   await settled(session, () => session.followUp("and now?"));
   expect((await waiting.answered).state).toBe("answered");
@@ -48,7 +48,7 @@ test("a session that hibernates and wakes is the same to its clients: transcript
   expect(generation).toBeGreaterThanOrEqual(3);
 });
 
-test("prompts that come at the very moment of hibernation run, each once", async () => {
+test("prompts that arrive at the moment of hibernation run, each once", async () => {
   await using stage = await startStage();
   const session = await stage.session();
   const hibernate = (): Promise<unknown> =>
@@ -57,7 +57,7 @@ test("prompts that come at the very moment of hibernation run, each once", async
   for (let round = 1; round <= 8; round += 1) {
     await settled(session, async () => {
       const asleep = hibernate();
-      // Sometimes the child is being ended already, sometimes pi is still being asked.
+      // Sometimes the child is already ending, sometimes pi is still being asked.
       for (let turn = 0; turn < round; turn += 1) await stage.client.call("daemon/info", {});
       await Promise.all([asleep, session.prompt(`round ${round}`)]);
     });
@@ -67,7 +67,7 @@ test("prompts that come at the very moment of hibernation run, each once", async
   expect((await session.get()).lostPrompts).toEqual([]);
 });
 
-test("a session whose pi works or has something in the background does not hibernate; by force its run ends", async () => {
+test("a session whose pi works or has background work does not hibernate; forced hibernation ends its run", async () => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("late"))] } });
   const session = await stage.session();
@@ -96,16 +96,16 @@ test("after a kill -9 of the daemon the next one ends every process of its child
   const command = `setsid sleep ${naps} & sleep ${naps}`;
   void stage.client.call("session/bash", { sessionId: session.id, command }).catch(() => {});
   await expect.poll(() => asleep().length, { timeout: 10_000 }).toBe(5);
-  // A pi that is stopped does not even read the end of its stdin.
+  // A suspended pi does not even read the end of its stdin.
   process.kill(pid as number, "SIGSTOP");
   await stage.restart();
   expect(asleep()).toEqual([]);
   expect(await state(stage.client.session(session.id))).toBe("hibernated");
 });
 
-test("a program that lists sessions stays notified over lost connections", async () => {
+test("a program that lists sessions stays notified across lost connections", async () => {
   await using stage = await startStage();
-  // What happens at once is told once, with the state that it has come to.
+  // Changes at the same moment are reported once, with the resulting state.
   const changed: string[] = [];
   const states: unknown[] = [];
   const leave = await stage.client.onSessionChanged(({ change, session }) => {

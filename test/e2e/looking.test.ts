@@ -8,7 +8,7 @@ import { fallAsleep } from "../helpers/asleep.ts";
 import { startForeignPi } from "../helpers/foreign-pi.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
-/** The questions of the method table that start no pi, by where their answers come from. */
+/** The reading methods of the table that start no pi, grouped by the source of their answers. */
 const questions = (from: "file" | "cached") =>
   (Object.keys(methods) as MethodName[]).filter((method) => (methods[method] as MethodRow).asleep === from);
 const fromFile = questions("file");
@@ -33,7 +33,7 @@ async function refusals({ client }: Stage, sessionId: string, asked: readonly Me
   return await Promise.all(answers);
 }
 
-/** The answers as pi's own, where all of them say that they are not. */
+/** The answers as pi gives them; each must be marked as cached. */
 function uncached(answers: Answers): Answers {
   const bare = Object.entries(answers).map(([method, result]) => {
     const { cached, cachedAt, outdated, ...rest } = result as { cached?: true; cachedAt?: number; outdated?: true };
@@ -51,7 +51,7 @@ async function stateOf(session: SessionHandle): Promise<readonly unknown[]> {
 const outdated = (answers: Answers) =>
   Object.entries(answers).flatMap(([method, answer]) => ("outdated" in answer ? method : []));
 
-test("questions about a hibernated session are answered as its pi would, and start none", async () => {
+test("reading methods answer for a hibernated session as its pi would, and start none", async () => {
   await using stage = await startStage({ agent: { settings: { compaction: { keepRecentTokens: 100 } } } });
   const { client, cwd, provider } = stage;
   const session = await client.createSession({
@@ -61,7 +61,8 @@ test("questions about a hibernated session are answered as its pi would, and sta
     pruning: { enabled: true },
   });
   const { id } = session;
-  // Entries of many kinds: a call with its result, a push, a label, a branch that was left, a failed request, a compaction.
+  // Entries of many kinds: a call with its result, a push, a label, an abandoned branch, a failed request, a
+  // compaction.
   provider.add(answer(call("bash", { command: "echo out" })), answer("first"));
   await session.promptAndWait("one");
   const { entries } = await client.call("session/getEntries", { sessionId: id });
@@ -90,13 +91,13 @@ test("questions about a hibernated session are answered as its pi would, and sta
   expect(await stateOf(session)).toEqual(["hibernated", 1]);
   expect(asleep).toEqual(awake);
 
-  // A daemon that begins later knows the same.
+  // A later daemon gives the same answers.
   await stage.restart();
   const later = stage.client.session(id);
   expect(uncached(await look(stage, id, [...fromFile, ...fromPi]))).toEqual(awake);
   expect(await stateOf(later)).toEqual(["hibernated", 1]);
 
-  // Where the file may be another, it has the same, but for what only pi knows.
+  // When the file may have changed, the answers are the same except for facts that only pi has.
   const { file } = await later.get();
   utimesSync(file, new Date(), new Date());
   const read = uncached(await look(stage, id, fromFile));
@@ -109,7 +110,7 @@ test("questions about a hibernated session are answered as its pi would, and sta
   expect(awake["session/getState"]).toMatchObject(known);
   expect(model).toEqual({ provider: "scripted", id: "model-1" });
 
-  // What a terminal pi appends is in the answers.
+  // Entries appended by a terminal pi appear in the answers.
   await using terminal = await startForeignPi(stage, file);
   provider.add(answer("from the terminal"));
   await terminal.prompt("six");
@@ -123,7 +124,7 @@ test("questions about a hibernated session are answered as its pi would, and sta
   expect(await stateOf(later)).toEqual(["idle", 2, expect.any(Number)]);
 });
 
-test("no question starts a pi, whatever has become of the last one", async () => {
+test("no reading method starts a pi, however the last one ended", async () => {
   await using stage = await startStage();
   const options = {
     model: "scripted/model-1",
@@ -139,12 +140,12 @@ test("no question starts a pi, whatever has become of the last one", async () =>
     await expect.poll(async () => (await crashed.get()).state).toBe("crashed");
   };
 
-  // A crash: what pi has answered to clients is known.
+  // After a crash the answers that pi gave to clients are known.
   await crash(session);
   expect(uncached(await look(stage, sessionId, [...fromFile, ...fromPi]))).toMatchObject(awake);
   expect(await stateOf(session)).toEqual(["crashed", 1]);
 
-  // A daemon that ends asks its idle pi.
+  // A daemon that ends asks its idle pi first.
   await session.promptAndWait("two");
   const { messages: forkPoints } = await stage.client.call("session/getForkMessages", { sessionId });
   const more = await look(stage, sessionId, [...fromFile, ...fromPi]);
@@ -153,7 +154,7 @@ test("no question starts a pi, whatever has become of the last one", async () =>
   expect(uncached(await look(stage, sessionId, [...fromFile, ...fromPi]))).toEqual(more);
   expect(await stateOf(later)).toEqual(["hibernated", 2]);
 
-  // Another program's write outdates what pi said, and is in what the file says.
+  // Another program's write makes pi's answers outdated; answers then come from the file.
   {
     await using terminal = await startForeignPi(stage, (await later.get()).file);
     await terminal.prompt("three");
@@ -171,13 +172,13 @@ test("no question starts a pi, whatever has become of the last one", async () =>
   expect(await refusals(stage, fork.id, fromFile)).toEqual(fromFile.map(() => "answered"));
   expect(await stateOf(fork)).toEqual(["crashed", generation]);
 
-  // A configuration that turns a part off refuses its questions, also without a pi.
+  // A configuration that disables a part refuses its reading methods, also without a pi.
   await stage.client.call("pruning/configure", { sessionId, pruning: { enabled: false } });
   expect(await refusals(stage, sessionId, ["pruning/inspect", "pruning/stats"])).toEqual([
     ["pruning_disabled", "disabled"],
     ["pruning_disabled", "disabled"],
   ]);
-  // A file that the daemon cannot read in pi's place, and one that is gone.
+  // A file that the daemon cannot read instead of pi, and a missing one.
   const { file } = await later.get();
   writeFileSync(file, readFileSync(file, "utf8").replace('"version":3', '"version":2'));
   const lastKnown: readonly string[] = ["session/getState", "session/getStats"];

@@ -32,7 +32,7 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
     expect(request?.countText("wake up", { roles: ["user"] })).toBe(1);
   });
 
-  test("is delivered with the evidence of the very request that carries it, and answered", async () => {
+  test("is delivered with evidence from the very request that carries it, and answered", async () => {
     await using stage = await shared.use({
       script: [answer("I run it.", call("bash", { command: "sleep 1" })), answer("Lint has failed, then.")],
     });
@@ -81,7 +81,7 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
     expect(stage.provider.requests.map((request) => request.countText("again", { roles: ["user"] }))).toEqual([1, 1]);
   });
 
-  test("is parked, with a notification, when the provider finally refuses; a later run carries it", async () => {
+  test("is parked, with a notification, when the provider refuses for good; a later run carries it", async () => {
     await using stage = await shared.use({ script: [status(400), answer("Both.")] });
     const session = await stage.session(api);
     const delivery = session.push({ customType: "note", content: "carried later" });

@@ -9,7 +9,7 @@ import { piUnderTest } from "../helpers/pi-versions.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { watch } from "../helpers/watcher.ts";
 
-/** The commands that pi's own documents have. */
+/** The commands in pi's own documents. */
 function documentedCommands(): string[] {
   const path = join(dirname(piUnderTest().cli), "..", "..", "docs", "rpc-commands.md");
   const [reference = ""] = readFileSync(path, "utf8").split("\n## Model object");
@@ -17,7 +17,7 @@ function documentedCommands(): string[] {
 }
 
 describe("the table of pi's commands", () => {
-  test("has every command that pi's documents have, each with a method that there is", () => {
+  test("has every command of pi's documents, each with an existing method", () => {
     const documented = documentedCommands();
     expect(documented.length).toBeGreaterThan(20);
     expect(documented.filter((name) => !Object.hasOwn(piCommands, name))).toEqual([]);
@@ -27,7 +27,7 @@ describe("the table of pi's commands", () => {
 });
 
 describe("pi's commands by their methods", () => {
-  test("answer as pi does, and leave the user's shared settings as they are, but for the four that say so", async () => {
+  test("answer as pi does, and leave the user's shared settings alone, except the four that say so", async () => {
     await using stage = await startStage();
     const settingsFile = join(stage.agentDir.path, "settings.json");
     const settings = (): string => readFileSync(settingsFile, "utf8");
@@ -110,7 +110,7 @@ describe("pi's commands by their methods", () => {
   });
 });
 
-/** They stream, end with their exit code, and are ended by whoever has begun them. */
+/** They stream, end with their exit code, and are ended by the caller that started them. */
 async function shellCommands({ client, daemon }: Stage, sessionId: string): Promise<void> {
   await using watcher = await watch(daemon.file, sessionId);
   const output = async (id: string): Promise<unknown> =>
@@ -135,7 +135,7 @@ async function shellCommands({ client, daemon }: Stage, sessionId: string): Prom
   expect(await third).toMatchObject({ cancelled: true });
 }
 
-/** The same from a session's pi and from one that is started for it; known answers are given again until pi's files change. */
+/** The same from a session's pi and from one started for the question; answers are cached until pi's files change. */
 async function modelLists({ client, agentDir }: Stage, sessionId: string): Promise<void> {
   const first = await client.call("model/list", {});
   expect(first.models.map(({ provider, id }) => `${provider}/${id}`).toSorted()).toEqual(agentDir.models.toSorted());

@@ -42,7 +42,7 @@ async function compileInto(temporary: string, root: string, extension: string): 
   await exited;
 }
 
-/** Adds a payload to each file that jiti would execute, and gives the files to another user where the system lets it. */
+/** Adds a payload to each file that jiti would execute, and changes its owner if the system allows it. */
 function plant(directory: string, payload: string): readonly string[] {
   const names = readdirSync(directory);
   for (const path of names.map((name) => join(directory, name))) {
@@ -83,7 +83,7 @@ test("a pi executes nothing that others can write, also after a reload; its tool
   await session.prompt(`/where ${where}`);
   expect(readFileSync(where, "utf8")).toBe(temporary);
 
-  // What the environment was at the start stays readable for every process of this user.
+  // Every process of this user can read the initial environment.
   const { output } = await session.bash("cat /proc/$PPID/environ 2>/dev/null | tr '\\0' '\\n'");
   expect(output).not.toContain(stage.stateDir);
 
@@ -94,12 +94,12 @@ test("a pi executes nothing that others can write, also after a reload; its tool
   expect(readdirSync(join(temporary, "jiti")).sort()).toEqual([...planted].sort());
 });
 
-test("a pi that our Node does not run opens no inspector at SIGUSR1, also while it starts", async () => {
+test("a pi that runs on another Node opens no inspector at SIGUSR1, also while it starts", async () => {
   const root = mkdtempSync(join(tmpdir(), "wrapped-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const pi = join(root, "pi");
   writeFileSync(pi, `#!/bin/sh\nexec '${process.execPath}' '${piUnderTest().cli}' "$@"\n`, { mode: 0o700 });
-  // Extensions of the session are loaded before the helper, which listens to the signal.
+  // The session's extensions are loaded before the helper, which handles the signal.
   const early = join(root, "early.ts");
   writeFileSync(early, 'process.kill(process.pid, "SIGUSR1");\nexport default () => {};\n');
   await using stage = await startStage({ pi });

@@ -14,7 +14,7 @@ function held(): { gate: Gate; reply: Reply } {
   return { gate, reply: behind(hold(gate), answer("late")) };
 }
 
-/** What was told of prompts and runs, in a word each. */
+/** The notifications about prompts and runs, in a word each. */
 function story({ all }: Notifications): string[] {
   return all.flatMap(({ name, params }) => {
     if (name === "prompt/updated") {
@@ -78,7 +78,7 @@ async function written(session: SessionHandle): Promise<readonly unknown[]> {
   return entries.flatMap(({ message }) => (message?.role === "user" ? message.content.map(({ text }) => text) : []));
 }
 
-test("on real pi, a queued prompt that is cleared as its run ends is withdrawn or inserted, as the session file says", async () => {
+test("on real pi, a queued prompt that is cleared as its run ends is withdrawn or inserted, as the session file shows", async () => {
   const gates = Array.from({ length: 16 }, () => new Gate());
   await using stage = await startStage({
     provider: { script: gates.map((gate) => behind(hold(gate), answer("done"))) },

@@ -36,10 +36,10 @@ async function queueOf(session: SessionHandle): Promise<readonly string[]> {
 /** When pi is killed: before or after a command is written to it, or with its answer. */
 type Moment = "before" | "written" | "answered";
 
-/** What a command is answered instead, if anything. */
+/** Replaces the answer to a command, if it returns one. */
 type Change = (command: PiCommand, send: () => Promise<PiResponse>) => Promise<PiResponse> | undefined;
 
-/** Has commands answered otherwise during a test. */
+/** Replaces the answers to commands during a test. */
 function change(act: Change): void {
   const { send } = Commands.prototype;
   const spy = vi.spyOn(Commands.prototype, "send").mockImplementation(function (this: Commands, command, options) {
@@ -56,7 +56,7 @@ const gives =
   ({ message }: PiCommand): boolean =>
     message === text;
 
-/** A run that a gate holds, with four prompts in pi's queue. */
+/** A run that waits at a gate, with four prompts in pi's queue. */
 async function queued(
   { session: begun }: Pick<Stage, "session">,
   gate: Gate,
@@ -81,7 +81,7 @@ const cases: readonly { name: string; moment: Moment; fits: (command: PiCommand)
   { name: "when it was given some back", fits: gives("three"), moment: "answered", isKept: true },
 ];
 
-test.each(cases)("a pi that is killed $name loses no prompt silently, and none is doubled", async (killed) => {
+test.each(cases)("a pi that is killed $name loses no prompt silently, and duplicates none", async (killed) => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("never"))] } });
   const { client } = stage;
@@ -114,7 +114,7 @@ test.each(cases)("a pi that is killed $name loses no prompt silently, and none i
   expect(await statesOf(client, ids)).toEqual(ends);
 });
 
-/** Lets the run end between the emptying of its queue and what follows. */
+/** Lets the run end between the clearing of its queue and the next command. */
 function endingAfterClear(session: SessionHandle, gate: Gate): Change {
   return (command, send) => {
     if (!isClear(command)) return undefined;
@@ -126,7 +126,7 @@ function endingAfterClear(session: SessionHandle, gate: Gate): Change {
   };
 }
 
-test("prompts that are given back when their run has ended start another, as they would have gone on in that one", async () => {
+test("prompts that are returned to the queue after their run ended start another run", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
   const { session, ids } = await queued(stage, gate);
@@ -136,11 +136,11 @@ test("prompts that are given back when their run has ended start another, as the
   expect((await written(session)).slice(-4)).toEqual(["begin", "one", "three", "four"]);
 });
 
-test("prompts that are given back when their run was aborted stay queued", async () => {
+test("prompts that are returned to the queue after their run was aborted stay queued", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
   const { session, ids } = await queued(stage, gate);
-  // As with a tool that ignores the abort: the run goes on to its end.
+  // Like a tool that ignores the abort: the run continues to its end.
   const ending = endingAfterClear(session, gate);
   change((command, send) => (command.type === "abort" ? Promise.resolve(refusal) : ending(command, send)));
   await expect(session.abort()).rejects.toMatchObject({ kind: "refused_by_pi" });
@@ -149,7 +149,7 @@ test("prompts that are given back when their run was aborted stay queued", async
   expect((await session.clearQueue()).steering).toEqual(["one", "three"]);
 });
 
-test("a prompt that pi refuses when it is given back is lost, and said to be", async () => {
+test("a prompt that pi refuses when it is returned is lost, and reported as lost", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
   const { session, ids } = await queued(stage, gate);
@@ -161,7 +161,7 @@ test("a prompt that pi refuses when it is given back is lost, and said to be", a
   expect((await written(session)).slice(-3)).toEqual(["begin", "one", "four"]);
 });
 
-test("a queued prompt that pi has expanded from a template is still known when it was given back", async () => {
+test("a queued prompt that pi expanded from a template is still recognised after it was returned", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
   const session = await stage.session();

@@ -33,7 +33,7 @@ test("after a reload inside pi, held pushes are still held and further ones are 
   await held.accepted;
   expect((await session.prompt("/test-reload")).disposition).toBe("handled");
   await session.push({ customType: "n", content: "behind the reload" }).answered;
-  // The answer comes a moment before pi has settled.
+  // The answer arrives shortly before pi has settled.
   await expect.poll(async () => (await session.get()).state).toBe("idle");
   await session.promptAndWait("and now the prompt");
   expect((await held.answered).state).toBe("answered");
@@ -42,7 +42,7 @@ test("after a reload inside pi, held pushes are still held and further ones are 
     expect(last?.countText(text, { roles: ["user"] })).toBe(1);
 });
 
-test("when an extension replaces the session inside pi, the new one is a session of its own, which has the pi", async () => {
+test("when an extension replaces the session inside pi, the new one becomes a separate session, which has the pi", async () => {
   await using stage = await startStage();
   const session = await sessionWithCommands(stage);
   await session.promptAndWait("a first prompt");
@@ -61,7 +61,7 @@ test("when an extension replaces the session inside pi, the new one is a session
   expect((await next.get()).file).toContain(next.id);
   await next.push({ customType: "n", content: "for the new one" }).answered;
   expect(stage.provider.requests.some((request) => request.hasText("for the old session"))).toBe(false);
-  // The old one goes on in a pi of its own.
+  // The old session continues in its own pi.
   await session.promptAndWait("and now the old one");
   expect((await held.answered).state).toBe("answered");
   const last = stage.provider.requests.at(-1);
@@ -90,7 +90,7 @@ test("a push that arrives while an extension replaces the session stays in its o
   await replacing;
   const { params } = await told.until(({ name }) => name === "session/replaced");
   const next = await stage.client.session(String(params["to"])).get();
-  // A push may have a run of its own meanwhile.
+  // A push may have its own run in the meantime.
   const isPrompted = () =>
     session.promptAndWait("go on").then(
       () => true,

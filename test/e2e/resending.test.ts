@@ -6,11 +6,11 @@ import { Gate } from "../../provider/gate.ts";
 import { answer, behind, hold, status } from "../../provider/reply.ts";
 import { type StageOfTest, shareStage } from "../helpers/shared-stage.ts";
 
-/** So that a short conversation can be compacted: until then it makes no difference. */
+/** Makes it possible to compact a short conversation; otherwise it has no effect. */
 const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 };
 const shared = shareStage({ agent: { settings: { compaction } } });
 
-/** A push that stands in the transcript and whose request was refused. */
+/** A push that is in the transcript and whose request was refused. */
 async function parked(session: SessionHandle, content: string): Promise<DeliveryHandle> {
   const push = session.push({ customType: "n", content });
   await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "parked" } });
@@ -41,7 +41,7 @@ test("a parked push that is sent again many times at once makes one request", as
   expect(await entries(session, carrierText)).toBe(1);
 });
 
-test("a parked push that is sent again right before an abort is parked again, or was answered", async () => {
+test("a parked push that is sent again right before an abort is parked again or answered", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [status(400), behind(hold(gate), answer("Never."))] });
   const session = await stage.session();

@@ -30,7 +30,7 @@ async function settled(session: SessionHandle, action: () => Promise<unknown>): 
 }
 
 describe("prompts on real pi", () => {
-  test("of which two are written at once: one runs, the other is refused by name", async () => {
+  test("written at once: one runs, the other is refused by name", async () => {
     const { gate, reply } = held();
     await using stage = await shared.use({ script: [reply] });
     const session = await stage.session();
@@ -82,12 +82,12 @@ describe("prompts on real pi", () => {
       const { pid } = await session.get();
       const text = `precious ${round}`;
       const prompt = session.prompt(text).catch(() => {});
-      // Without waiting, or as soon as pi has taken it.
+      // Without waiting, or as soon as pi has accepted it.
       if (round % 2 === 1) await prompt;
       process.kill(pid as number, "SIGKILL");
       await prompt;
       await settled(session, async () => {
-        // Waking it waits for what the crash has left.
+        // Waking it waits for the reports about the crash.
         await session.command({ type: "get_state" }).catch(() => {});
         await session.prompt("again", { ifRunning: "steer" });
         await session.abort();
@@ -139,7 +139,7 @@ describe("a session on real pi", () => {
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
   });
 
-  test("carries pi's other commands as they are, without the helper's own, and refuses those that must not pass it by", async () => {
+  test("forwards pi's other commands unchanged, without the helper's own, and refuses those that must not bypass it", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     expect(await session.command({ type: "get_state" })).toMatchObject({ sessionId: session.id, isStreaming: false });
@@ -189,7 +189,7 @@ describe("a session on real pi", () => {
   });
 });
 
-describe("what cannot be is refused by name", () => {
+describe("an impossible call is refused by name", () => {
   const create = (stage: Stage, params: object) => kindOf(stage.client.createSession({ cwd: stage.cwd, ...params }));
 
   test("when a session is created: its directory, its model, its params", async () => {
@@ -208,8 +208,8 @@ describe("what cannot be is refused by name", () => {
 
   test.each([
     ["throws while it loads", "throw new Error('the helper is broken');", /the helper is broken/],
-    ["is not there", undefined, /./],
-    ["loads and says nothing", "export default function () {}", /did not load/],
+    ["is missing", undefined, /./],
+    ["loads and reports nothing", "export default function () {}", /did not load/],
   ])("when the helper %s: link_failed, with what pi said", async (_what, source, words) => {
     const directory = mkdtempSync(join(tmpdir(), "helper-"));
     onTestFinished(() => rmSync(directory, { recursive: true }));

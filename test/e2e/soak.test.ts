@@ -21,7 +21,7 @@ function expectEach(reports: readonly Report[], atLeast: number): void {
   }
 }
 
-test("no receipt is wrong, and no push is lost or doubled, in rounds of every fault", {
+test("no receipt is wrong, and no push is lost or duplicated, in rounds of every fault", {
   timeout: 1_800_000,
 }, async () => {
   const random = await soakWith(Date.now() % 1_000_000_000, isThorough() ? 6 : 4);

@@ -31,7 +31,7 @@ async function entryOf(session: SessionHandle, role: string, text: string): Prom
   return found?.id ?? "none";
 }
 
-test("a session goes on from another entry of its tree: told to all, kept by the file, and priced", async () => {
+test("a session continues from another entry of its tree: reported to all, kept by the file, and with its price", async () => {
   await using stage = await shared.use();
   const { provider, stateDir } = stage;
   const session = await stage.freshSession();
@@ -52,7 +52,7 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   const second = await entryOf(session, "assistant", "Second reply.");
   const by = { clientId: bob.id, name: "Bob" };
 
-  // Away from the second answer, also for a pi that is started afterwards.
+  // Away from the second answer, also for a pi that is started later.
   const moved = await his.navigate(first);
   expect(moved).toEqual({ outcome: "moved", leafId: expect.any(String) });
   await watcher.until(({ method }) => method === "session/navigated");
@@ -63,11 +63,11 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   expect(lastRequest()).toContain("First reply.");
   expect(lastRequest()).not.toContain("Second");
 
-  // Before a user's message, whose text comes back.
+  // To before a user's message, whose text is returned.
   const third = await entryOf(session, "user", "Third question.");
   expect(await his.navigate(third)).toMatchObject({ outcome: "moved", text: "Third question." });
 
-  // A push on a branch that is left waits there, and is carried when the branch is gone on with.
+  // A push on an abandoned branch waits there, and is carried when that branch is continued.
   const push = session.push({ customType: "note", content: "Noted here.", triggerTurn: false });
   await push.inserted;
   await his.setLabel(first, "the start");
@@ -88,7 +88,7 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   expect(lastRequest()).toContain("Noted here.");
   await push.delivered;
 
-  // With a summary of what is left, which costs.
+  // With a summary of the abandoned branch, which costs.
   const before = (await watcher.call("cost/report", { sessionId: session.id })).result as Report;
   provider.add(answer("What was left."));
   const summed = await his.navigate(second, { summarize: true });
@@ -101,7 +101,7 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   expect(before.bySource["branch_summary"]).toBeUndefined();
   expect(after.bySource["branch_summary"]?.totalTokens).toBeGreaterThan(0);
 
-  // An abort ends the summary, and nothing has moved.
+  // An abort ends the summary, and the position is unchanged.
   const summing = new Gate();
   provider.add(behind(hold(summing), answer("Never.")));
   const aborted = his.navigate(first, { summarize: true });
@@ -109,7 +109,7 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   await session.abort();
   expect(await aborted).toMatchObject({ outcome: "cancelled" });
 
-  // Refused by name: during a run, by an extension, for an entry that is not there.
+  // Refused by name: during a run, by an extension, for a missing entry.
   const gate = new Gate();
   provider.add(behind(hold(gate), answer("Sixth reply.")));
   const run = session.promptAndWait("Sixth question.");
@@ -143,7 +143,7 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   await expect(his.setLabel("no-such-entry", "x")).rejects.toMatchObject({ kind: "entry_not_found" });
 });
 
-test("a move ends before a message that is the leaf, and an abort or another program's entries come in between", async () => {
+test("a move to before the leaf message completes, even if an abort or another program's entries intervene", async () => {
   await using stage = await shared.use();
   const { provider } = stage;
   const session = await stage.freshSession();
@@ -167,7 +167,7 @@ test("a move ends before a message that is the leaf, and an abort or another pro
   expect(await session.labels()).toMatchObject([{ entryId: reply, label }]);
   expect(await session.navigate(reply)).toMatchObject({ outcome: "unchanged" });
 
-  // An abort right after the call ends it, however far it has come.
+  // An abort right after the call ends it at any stage.
   const root = await entryOf(session, "user", "The question.");
   const summing = new Gate();
   provider.add(behind(hold(summing), answer("Never.")));
@@ -176,7 +176,7 @@ test("a move ends before a message that is the leaf, and an abort or another pro
   expect(await aborted).toMatchObject({ outcome: "cancelled" });
   summing.open();
 
-  // A label is written after what another program has written, which stays on the branch.
+  // A label is written after another program's entries, which stay on the branch.
   const { file } = await session.get();
   const theirs = {
     type: "custom",
@@ -188,10 +188,10 @@ test("a move ends before a message that is the leaf, and an abort or another pro
   await session.setLabel(reply, "short");
   expect(told("session/foreignWrite")).toMatchObject([{ action: "reloaded", write: { entries: 1 } }]);
   expect((await entries(session)).at(-1)).toMatchObject({ type: "label", parentId: "deadbeef" });
-  // Told once each, also after the start of another pi.
+  // Reported once each, also after the start of another pi.
   expect(told("session/labelled").map((params) => params["label"])).toEqual([label.slice(0, 200), "short"]);
 
-  // Where pi has moved and is killed, what it has written is not taken for another program's.
+  // If pi moved and is killed, its entries are not taken for another program's.
   await session.navigate(root);
   await session.navigate(reply);
   process.kill((await session.get()).pid as number, "SIGKILL");

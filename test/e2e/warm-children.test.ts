@@ -27,7 +27,7 @@ function startWarmStage(): Promise<Stage> {
   return startStage({ env: () => ({ PI_RPCD_WARM_CHILDREN: "1" }) });
 }
 
-test("a session that takes a warm child is as one that starts its own, and so is one that wakes", async () => {
+test("a session that adopts a warm child behaves like one that starts its own, also when it wakes", async () => {
   await using stage = await startWarmStage();
   const cold = await stage.session();
   await stage.session();
@@ -60,7 +60,7 @@ test("a session that takes a warm child is as one that starts its own, and so is
   expect(stage.provider.requests.at(-1)?.countText("by the way", { roles: ["user"] })).toBe(1);
 });
 
-test("where an extension forbids pi to switch its session, a child is started as ever", async () => {
+test("when an extension forbids pi to switch its session, a child is started in the usual way", async () => {
   const forbidding = `export default (pi) => { pi.on("session_before_switch", () => ({ cancel: true })); };`;
   await using stage = await startWarmStage();
   const extensions = join(stage.agentDir.env["PI_CODING_AGENT_DIR"] ?? "", "extensions");

@@ -6,7 +6,7 @@ import { answer, behind, hold, status } from "../../provider/reply.ts";
 import { type StageOfTest, shareStage } from "../helpers/shared-stage.ts";
 import { startStage } from "../helpers/stage.ts";
 
-/** So that a short conversation can be compacted: until then it makes no difference. */
+/** Makes it possible to compact a short conversation; otherwise it has no effect. */
 const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 };
 const shared = shareStage({ agent: { settings: { compaction } } });
 
@@ -20,7 +20,7 @@ async function entries(session: SessionHandle, deliveryId: string): Promise<numb
   return lines.filter((line) => line.includes('"custom_message"') && line.includes(`"${deliveryId}"`)).length;
 }
 
-/** A run that stands behind a gate at its first request. */
+/** A run whose first request waits at a gate. */
 async function heldRun(stage: StageOfTest, gate: Gate): Promise<{ session: SessionHandle; run: Promise<unknown> }> {
   const session = await stage.session();
   const run = session.runUntilSettled("begin");
@@ -47,7 +47,7 @@ describe("a push that is cancelled", () => {
     await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "cancelled" } });
   });
 
-  test("too late says in which state it was", async () => {
+  test("too late reports its current state", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "already there" });
@@ -85,7 +85,7 @@ describe("a push that is cancelled", () => {
     expect(await entries(session, two.id)).toBe(1);
   });
 
-  test("raced by its own insertion is one or the other, never both", async () => {
+  test("that races with its insertion is cancelled or inserted, never both", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     const outcomes: string[] = [];
@@ -97,13 +97,13 @@ describe("a push that is cancelled", () => {
       outcomes.push(delivery.state);
     }
     for (const state of outcomes) expect(["cancelled", "inserted"]).toContain(state);
-    // What was inserted goes with it, and others may have the session.
+    // The inserted push is removed with it; other tests may have the session.
     await session.promptAndWait("go on");
   });
 });
 
 describe("a push that expires", () => {
-  test("while it is held is given up by name", async () => {
+  test("while it is held is cancelled by name", async () => {
     const gate = new Gate();
     await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
     const { session, run } = await heldRun(stage, gate);
@@ -114,7 +114,7 @@ describe("a push that expires", () => {
     expect(await entries(session, push.id)).toBe(0);
   });
 
-  test("while the daemon is down is given up by the next one", async () => {
+  test("while the daemon is down is dropped by the next one", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "stale", deliverAs: "nextTurn", expiresAfterMs: 300 });
@@ -178,11 +178,11 @@ test("an abort reports its effects on pushes", async () => {
     { deliveryId: next.id, state: "held" },
   ]);
   gate.open();
-  // What is left goes with it, and others may have the session.
+  // The rest is removed with it; other tests may have the session.
   await session.promptAndWait("go on");
 });
 
-test("a push that an abort has left keeps its place before later ones of its kind, and starts no run by itself", async () => {
+test("a push that was left by an abort keeps its place before later ones of its kind, and starts no run by itself", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), answer("Never."))] });
   const { session, run } = await heldRun(stage, gate);
@@ -202,7 +202,7 @@ test("a push that an abort has left keeps its place before later ones of its kin
   expect(text.indexOf("first of two")).toBeGreaterThan(0);
 });
 
-test("a push whose requests have failed too often for its history is still known to be in the transcript", async () => {
+test("a push with too many failed requests for its history is still known to be in the transcript", async () => {
   const script = Array.from({ length: 36 }, () => status(400));
   await using stage = await shared.use({ script });
   const session = await stage.freshSession();
@@ -217,7 +217,7 @@ test("a push whose requests have failed too often for its history is still known
   expect(deliveries).toMatchObject([{ deliveryId: push.id, state: "unknown", reason: { code: "session_closed" } }]);
 });
 
-test("a compaction says which pushes it has cut off before any request carried them, and keeps the others", async () => {
+test("a compaction reports the pushes that it removed before any request carried them, and keeps the others", async () => {
   await using stage = await shared.use();
   const session = await stage.freshSession();
   for (const text of ["one", "two"]) await session.promptAndWait(`${text} ${"A long story. ".repeat(100)}`);
@@ -260,7 +260,7 @@ describe("a parked push that is sent again", () => {
     expect(await entries(session, push.id)).toBe(1);
   });
 
-  test("after an abort left it held is inserted and delivered", async () => {
+  test("that an abort left held is inserted and delivered", async () => {
     const gate = new Gate();
     await using stage = await shared.use({ script: [behind(hold(gate), answer("Never.")), answer("Now.")] });
     const { session, run } = await heldRun(stage, gate);

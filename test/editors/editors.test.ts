@@ -16,7 +16,7 @@ const connect = [
   "content-length",
 ];
 
-/** What the user of an editor saw, a step a line. */
+/** What the user of an editor saw, one step per line. */
 type Step = Readonly<Record<string, unknown>>;
 
 const editors: readonly (readonly [name: string, program: string, args: readonly string[]])[] = [

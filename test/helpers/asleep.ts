@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Client } from "../../client/index.ts";
 import type { WireError } from "../../protocol/errors.ts";
 
-/** Has a session hibernate that has settled: the daemon may be asking its pi something of its own yet. */
+/** Makes a settled session hibernate. The daemon may still be asking its pi something. */
 export async function fallAsleep(client: Client, sessionId: string): Promise<void> {
   const hibernated = (): Promise<string> =>
     client.call("session/hibernate", { sessionId }).then(

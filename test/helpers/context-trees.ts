@@ -1,11 +1,11 @@
 import type { ContextItem, ContextTarget } from "../../context/document/document.ts";
 import { Random } from "../soak/random.ts";
 
-// Documents made at random: conversations as trees, with every flaw that trees from elsewhere have. The same seed always
+// Random documents: conversations as trees, with every flaw that trees of other programs have. The same seed always
 // gives the same document.
 
 export interface MadeTree {
-  /** As parsed JSON: nobody has read it yet. */
+  /** As parsed JSON that was not validated yet. */
   readonly document: {
     readonly format: string;
     readonly version: number;
@@ -18,7 +18,7 @@ export interface MadeTree {
 }
 
 export interface TreeOptions {
-  /** How often something is wrong, from 0 to 1. Default 0.08. */
+  /** The probability of a flaw, from 0 to 1. Default 0.08. */
   readonly flaws?: number;
   /** The target; by default one of four, at random. */
   readonly target?: ContextTarget;
@@ -52,12 +52,12 @@ const words = [
 ] as const;
 const goodWords = words.slice(0, 7);
 
-/** A tree of a conversation, with what agents write: parallel calls, abandoned answers, events, results in any order. */
+/** A tree of a conversation as agents write it: parallel calls, abandoned answers, events, results in any order. */
 export function makeTree(seed: number, options: TreeOptions = {}): MadeTree {
   return new TreeMaker(new Random(seed), options).make();
 }
 
-/** Results that stand for the calls of others, by their marks. */
+/** Results that belong to the calls of others, by their marks. */
 export function swapped(items: readonly ContextItem[]): string[] {
   const calls = new Map(
     items.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => [call.id, call.arguments] as const)),
@@ -75,7 +75,7 @@ class TreeMaker {
   readonly #turns: number;
   readonly #target: ContextTarget;
   readonly #nodes: RawNode[] = [];
-  /** Nodes in no order; their times are then all different. */
+  /** Nodes in random order; their times are then all different. */
   readonly #isShuffled: boolean;
   #time = 1_700_000_000_000;
   #calls = 0;
@@ -106,7 +106,7 @@ class TreeMaker {
     return this.#random.chance(this.#flaws);
   }
 
-  /** A user's message, calls with their results, and the answer. Gives the last node of the path. */
+  /** A user's message, calls with their results, and the answer. Returns the last node of the path. */
   #turn(parent: string | null): string {
     const random = this.#random;
     const user = this.#node(parent, { role: "user", content: this.#content(true) });
@@ -132,7 +132,7 @@ class TreeMaker {
     return this.#random.chance(0.5) ? this.#tools(user) : user;
   }
 
-  /** Parallel calls and their results below a node, as a chain or as siblings. Gives the last of the chain. */
+  /** Parallel calls and their results below a node, as a chain or as siblings. Returns the last of the chain. */
   #tools(parent: string): string {
     const random = this.#random;
     const isChain = random.chance(0.5);
@@ -156,7 +156,7 @@ class TreeMaker {
     return isChain ? tip : parent;
   }
 
-  /** `isBelow`: the parent says already which call it is for. */
+  /** `isBelow`: the parent already identifies the call. */
   #result(parent: string, id: string, name: string, isBelow = false): string {
     const random = this.#random;
     const whole = this.#content();
@@ -169,7 +169,7 @@ class TreeMaker {
     });
   }
 
-  /** An assistant with calls in the message, and the results behind it. */
+  /** An assistant with calls in the message, followed by the results. */
   #nativeStep(parent: string): string {
     const random = this.#random;
     const isOwn = random.chance(0.5);
@@ -199,7 +199,7 @@ class TreeMaker {
     return tip;
   }
 
-  /** Calls without ids, and results that name their tools alone. Which result is for which call is told by marks. */
+  /** Calls without ids, and results that only name their tools. Marks tell which result belongs to which call. */
   #namelessStep(parent: string): string {
     const random = this.#random;
     const names = random.shuffled(["bash", "read", "edit"]).slice(0, random.integer(1, 3));
@@ -214,7 +214,7 @@ class TreeMaker {
     return tip;
   }
 
-  /** As pi has them, with what their service has signed: of OpenAI Responses the items, each with an id of its own. */
+  /** As pi stores them, with the service's signatures: items of OpenAI Responses, each with an id of its own. */
   #blocks(said: readonly Readonly<Record<string, unknown>>[]): readonly Readonly<Record<string, unknown>>[] {
     const signed = said.map((block) =>
       block["type"] === "text" && this.#random.chance(0.7)
@@ -229,7 +229,7 @@ class TreeMaker {
     return this.#fails() ? [...signed, thinking] : [thinking, ...signed];
   }
 
-  /** As pi notes it: the service's own, of chat completions the field that the reasoning goes in. */
+  /** As pi stores it: the service's own; for chat completions the name of the reasoning field. */
   #signature(text: string): string {
     const { api } = this.#target;
     if (api === "openai-completions") return "reasoning_content";
@@ -237,7 +237,7 @@ class TreeMaker {
     return JSON.stringify({ type: "reasoning", id: this.#itemId("rs"), summary: [{ type: "summary_text", text }] });
   }
 
-  /** Now and then one that is there already. */
+  /** Sometimes an existing one. */
   #itemId(kind: string): string {
     if (!this.#fails()) this.#items += 1;
     return `${kind}_${this.#items}`;
@@ -302,7 +302,7 @@ class TreeMaker {
     const id = `call_${this.#calls}`;
     if (isOwn) return this.#target.api === "openai-responses" ? `${id}|${this.#itemId("fc")}` : id;
     if (!this.#fails()) return id;
-    // Alike up to where some cut them, and but for what some take off the end.
+    // Equal up to where some services cut them, and except for what others take off the end.
     const alike = [`${"y".repeat(40)}${id}`, `${"x".repeat(450)}${id}`, `${id}_`, "_"];
     return random.pick([`${id}|fc_${last}`, `${id} x`, `${id}${"y".repeat(450)}`, "", "__proto__", `é${id}`, ...alike]);
   }

@@ -18,7 +18,7 @@ import type { Core } from "./core.ts";
 import { fakeCore } from "./edge.ts";
 import { mainGrant } from "./tokens.ts";
 
-/** Calls to a core's sessions, deliveries and dialogs through every policy, each connection with its own client. */
+/** Calls to a core's sessions, deliveries and dialogs through every policy; each connection has its own client. */
 export function dispatcherOf({ registry, tracker, dialogs }: Core): (clientId?: string, grant?: Grant) => Conversation {
   const validator = createValidator();
   const log = pino({ level: "silent" });

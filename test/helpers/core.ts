@@ -29,7 +29,7 @@ import type { StoredSession } from "../../server/store/stored-session.ts";
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
-/** The daemon's core without its edge, on a fake pi: what sessions and deliveries do by themselves. */
+/** The daemon's core without its edge, on a fake pi: how sessions and deliveries behave by themselves. */
 export interface Core extends AsyncDisposable {
   readonly root: string;
   readonly cwd: string;
@@ -38,25 +38,25 @@ export interface Core extends AsyncDisposable {
   readonly tracker: DeliveryTracker;
   readonly dialogs: DialogRegistry;
   readonly feed: Feed;
-  /** Whether the store has a row of a session, also of one that is being created. */
+  /** Whether the store has a row of a session, including one that is being created. */
   stored(sessionId: string): boolean;
   /** Sets how children that start from now on misbehave. */
   behave(...behaviours: readonly string[]): void;
-  /** Puts a session into the store that no daemon has made; the next {@link restart} finds it. */
+  /** Puts a session into the store that no daemon created; the next {@link restart} finds it. */
   store(session: StoredSession): Promise<void>;
-  /** As a daemon that was killed: its children die, and another begins on the same store. */
+  /** Like a killed daemon: its children die, and another starts on the same store. */
   restart(): Promise<void>;
-  /** The same, of one that had no time to hear of its children's end. */
+  /** The same for a daemon that had no time to notice its children's end. */
   kill(): Promise<void>;
 }
 
-/** A subscriber that keeps every notification. */
+/** A subscriber that records every notification. */
 export interface Recorder {
   readonly id: string;
   readonly gone: AbortSignal;
   send(frame: Frame): void;
   readonly heard: readonly Heard[];
-  /** The first notification that fits, heard already or later. */
+  /** The first notification that fits, past or future. */
   until(fits: (heard: Heard) => boolean): Promise<Heard>;
 }
 
@@ -89,19 +89,19 @@ export function recorder(id = "recorder"): Recorder {
 }
 
 export interface CoreOptions {
-  /** How the store's database is reached. Default: as a daemon reaches it. */
+  /** How the store opens its database. Default: as a daemon does. */
   readonly connect?: Connect;
-  /** Others than those of a daemon, in which runs have no time to end by themselves. */
+  /** Other limits than a daemon's, which give runs no time to end by themselves. */
   readonly limits?: Partial<RegistryOptions["limits"]>;
-  /** How much of the feed is kept. Default: as a daemon keeps it. */
+  /** How much of the feed is kept. Default: as in a daemon. */
   readonly feed?: Partial<FeedLimits>;
   readonly contexts?: Partial<RegistryOptions["contexts"]>;
   readonly spill?: RegistryOptions["spill"];
-  /** pi's configuration directory that is the daemon's alone. */
+  /** A configuration directory of pi that belongs to the daemon. */
   readonly ownAgentDirectory?: boolean;
-  /** What the configuration has at the start of each life. Default: none. */
+  /** The configuration at the start of each life. Default: empty. */
   readonly roots?: () => readonly string[];
-  /** What the configuration says of all sessions. Default: nothing. */
+  /** The configuration for all sessions. Default: empty. */
   readonly optimisation?: OptimisationOptions;
   readonly pruning?: PruningOptions;
   readonly profiles?: Readonly<Record<string, Profile>>;
@@ -176,7 +176,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       process.kill(state.child.pid, "SIGKILL");
       await state.child.cleaned;
     }
-    // One that was killed starts no other child.
+    // A killed daemon starts no other child.
     await current.registry.shutdown();
     current.tracker.close();
     current.database.close();
@@ -209,7 +209,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
     store: (session) => new SessionStore(current.database).put(session),
     restart,
     kill: async () => {
-      // What is on disk at this moment is all that the next daemon knows.
+      // The next daemon knows only what is on disk at this moment.
       for (const suffix of ["", "-wal"]) {
         const file = join(root, `store-${life}.db${suffix}`);
         if (existsSync(file)) copyFileSync(file, join(root, `store-${life + 1}.db${suffix}`));
@@ -218,7 +218,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       await restart();
     },
     [Symbol.asyncDispose]: async () => {
-      // One that is being restarted has another life to end.
+      // A core that is being restarted must also end its next life.
       await restarting.catch(() => {});
       await current.registry.shutdown();
       current.tracker.close();

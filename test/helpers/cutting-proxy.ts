@@ -7,19 +7,19 @@ export interface Cut {
   readonly from: "client" | "daemon";
   /** From 1. */
   readonly nth: number;
-  /** How much of that chunk still arrives, from 0 to 1. */
+  /** How much of that chunk is still forwarded, from 0 to 1. */
   readonly share: number;
 }
 
-/** How a link is worse than a good one, in both directions. */
+/** Flaws of a link, in both directions. */
 export interface Weather {
-  /** Bytes are passed on in pieces of so many. */
+  /** Bytes are forwarded in pieces of this size. */
   readonly pieceBytes?: number;
-  /** How long each piece takes. */
+  /** The delay of each piece, in milliseconds. */
   readonly latencyMs?: number;
 }
 
-/** A Unix socket in front of a daemon's that resets connections where it is told to, and passes on as badly as it is told to. */
+/** A Unix socket in front of a daemon's that resets connections and degrades the link on request. */
 export class CuttingProxy implements AsyncDisposable {
   readonly socketPath: string;
   readonly #server: Server;
@@ -40,7 +40,7 @@ export class CuttingProxy implements AsyncDisposable {
     return proxy;
   }
 
-  /** Whether the cut that was last asked for has been made. */
+  /** Whether the last requested cut has happened. */
   get hasCut(): boolean {
     return this.#cut === undefined;
   }
@@ -50,12 +50,12 @@ export class CuttingProxy implements AsyncDisposable {
     this.#cut = { from, left: nth, share };
   }
 
-  /** From here on, also for connections that there are. Undefined: a good link. */
+  /** Applies from now on, also to open connections. Undefined: a good link. */
   set weather(weather: Weather | undefined) {
     this.#weather = weather;
   }
 
-  /** Nothing is passed on, and no end of a connection either, until it is told otherwise. */
+  /** Forwards nothing, not even the end of a connection, until further notice. */
   set isSilent(isSilent: boolean) {
     this.#isSilent = isSilent;
     for (const socket of this.#sockets) {
@@ -64,7 +64,7 @@ export class CuttingProxy implements AsyncDisposable {
     }
   }
 
-  /** Resets all connections that there are. */
+  /** Resets all open connections. */
   reset(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -91,7 +91,7 @@ export class CuttingProxy implements AsyncDisposable {
         if (share === undefined && this.#weather !== undefined) void this.#struggle(chunk, source, target);
         else if (share === undefined) target.write(chunk);
         else {
-          // What is written before the end arrives: the peer sees it, then a connection that breaks off.
+          // Data written before the end arrives: the peer sees it, then a broken connection.
           target.end(chunk.subarray(0, Math.floor(chunk.length * share)));
           source.destroy();
         }
@@ -101,7 +101,7 @@ export class CuttingProxy implements AsyncDisposable {
     pass("daemon", daemon, client);
   }
 
-  /** Passes a chunk on as the weather is; the next one waits for it. */
+  /** Forwards a chunk under the current flaws; the next chunk waits for it. */
   async #struggle(chunk: Buffer, source: Socket, target: Socket): Promise<void> {
     source.pause();
     for (let at = 0; at < chunk.length && !target.destroyed; ) {

@@ -5,19 +5,19 @@ import { join } from "node:path";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 
 export interface LivesOptions {
-  /** Whose `cli/main.ts` is run. */
+  /** The checkout whose `cli/main.ts` is run. */
   readonly source: string;
   readonly stateDir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  /** Hears of a daemon that ended unasked, or that did not end when it was asked to. */
+  /** Called for a daemon that ended unasked, or that did not end when it was asked to. */
   readonly onFault?: (message: string) => void;
 }
 
 const startTimeoutMs = 60_000;
 const endTimeoutMs = 40_000;
 
-/** The daemon as a process of its own, one life after the other on the same state directory. */
+/** The daemon in a separate process, one life after the other on the same state directory. */
 export class DaemonLives {
   readonly logFile: string;
   readonly #options: LivesOptions;
@@ -31,7 +31,7 @@ export class DaemonLives {
     this.logFile = join(options.stateDir, "..", "daemon.log");
   }
 
-  /** How many there have been. */
+  /** The number of lives so far. */
   get life(): number {
     return this.#life;
   }
@@ -44,12 +44,15 @@ export class DaemonLives {
     return this.#process !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
-  /** How the last life ended, if by itself or in order. */
+  /** How the last life ended, if by itself or gracefully. */
   get exitCode(): number | null | undefined {
     return this.#process?.exitCode;
   }
 
-  /** Starts the next life. `prefix` is a command that runs the daemon, such as strace. Rejects when it does not come up. */
+  /**
+   * Starts the next life. `prefix` is a command that runs the daemon, such as strace. Rejects when the daemon does not
+   * start.
+   */
   async start(prefix: readonly string[] = []): Promise<DaemonFile> {
     this.#life += 1;
     const { source, stateDir, env, cwd } = this.#options;
@@ -91,7 +94,7 @@ export class DaemonLives {
     return file;
   }
 
-  /** Ends this life and waits for its end. Nothing happens when there is none. */
+  /** Ends this life and waits for its end. Does nothing without one. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     const child = this.#process;
     if (child === undefined || !this.isAlive) return;
@@ -107,13 +110,13 @@ export class DaemonLives {
     clearTimeout(late);
   }
 
-  /** To the daemon itself: what runs it ends with it. */
+  /** To the daemon itself: its prefix command ends with it. */
   #signal(signal: NodeJS.Signals): void {
     if (this.#daemonPid === undefined) this.#process?.kill(signal);
     else if (isThere(this.#daemonPid)) process.kill(this.#daemonPid, signal);
   }
 
-  /** What the log says at the level of errors. */
+  /** The log's lines at the level error. */
   errors(): readonly Record<string, unknown>[] {
     if (!existsSync(this.logFile)) return [];
     return readFileSync(this.logFile, "utf8")

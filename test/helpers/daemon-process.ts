@@ -16,7 +16,7 @@ const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 type Child = ChildProcessByStdio<Writable, Readable, null>;
 type Lines = AsyncIterator<string>;
 
-/** A daemon on the fake pi that is a process of its own, so that its memory is nobody else's. */
+/** A daemon on the fake pi in a separate process, so that its memory can be measured. */
 export class DaemonProcess implements AsyncDisposable {
   readonly cwd: string;
   readonly file: DaemonFile;
@@ -49,7 +49,7 @@ export class DaemonProcess implements AsyncDisposable {
     return new DaemonProcess(root, child, lines, (await next(lines)) as DaemonFile);
   }
 
-  /** In bytes, once all was collected that can be. */
+  /** In bytes, after garbage collection. */
   async memory(): Promise<NodeJS.MemoryUsage> {
     this.#child.stdin.write("\n");
     return (await next(this.#lines)) as NodeJS.MemoryUsage;

@@ -14,23 +14,23 @@ export interface Said {
   readonly params: any;
 }
 
-/** The dialogs of one session, with everything around them made up. */
+/** The dialogs of one session, with fake surroundings. */
 export class DialogRoom {
   readonly clock: FakeClock = fakeClock();
   readonly said: Said[] = [];
   readonly posted: PiCommand[] = [];
-  /** As it is on disk. */
+  /** The content of the store. */
   readonly stored = new Map<string, Dialog>();
   pendingChanges = 0;
   readonly runWaits: boolean[] = [];
-  /** What the child has come to. */
+  /** The child's state. */
   childState: ChildState = { kind: "ready" };
   responders = 0;
-  /** The client whose prompt leads to what is asked. */
+  /** The client whose prompt leads to the questions. */
   owner: string | undefined;
   /** Clients that can answer. */
   clients: ReadonlySet<string> = new Set();
-  /** Of which dialogs the extensions were told, and what holds pi's answer up until they were. */
+  /** The dialogs that were reported to extensions, and what delays pi's answer until then. */
   readonly announced: DialogAnnouncement[] = [];
   announcing: Promise<void> | undefined;
   isReady = true;
@@ -48,7 +48,7 @@ export class DialogRoom {
     this.#start();
   }
 
-  /** What is open. */
+  /** The open dialogs. */
   get open(): readonly Dialog[] {
     return this.registry.page({ limit: 500 }).dialogs;
   }
@@ -96,7 +96,7 @@ export class DialogRoom {
     return `q${this.#asked + 1}`;
   }
 
-  /** An extension asks. Gives pi's id of it. */
+  /** An extension asks. Returns pi's id of the question. */
   ask(fields: Readonly<Record<string, unknown>> = {}): string {
     this.#asked += 1;
     const id = `q${this.#asked}`;
@@ -109,7 +109,7 @@ export class DialogRoom {
     return this.registry.respond(dialogId, answer, { clientId });
   }
 
-  /** The name of the error that an answer meets. */
+  /** The name of the error that an answer gets. */
   refusal(dialogId: string, answer: DialogAnswer, client?: string): string {
     try {
       this.respond(dialogId, answer, client);
@@ -124,7 +124,7 @@ export class DialogRoom {
     this.dialogs.respondersChanged();
   }
 
-  /** Timers of daemons that were killed. They do nothing. */
+  /** Timers of killed daemons. They do nothing. */
   killedTimers = 0;
 
   /** The daemon is killed, and another takes over its store. */
@@ -133,7 +133,7 @@ export class DialogRoom {
     this.clients = new Set();
     this.killedTimers = this.clock.waiting;
     this.runId = undefined;
-    // What a daemon that is dead would do later does not happen.
+    // A dead daemon's later actions do not happen.
     this.dialogs = undefined as never;
     this.#start();
     this.dialogs.recover();

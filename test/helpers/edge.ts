@@ -37,11 +37,11 @@ export interface EdgeTestOptions {
   readonly allowedOrigins?: readonly string[];
   /** Default: {@link token} alone, which allows everything. */
   readonly tokens?: TokenSource;
-  /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests or with these files. */
+  /** Also listens with TLS on a free port of 127.0.0.1, with the tests' certificate or with these files. */
   readonly tls?: boolean | (typeof tlsFiles & { readonly listen?: string });
 }
 
-/** An edge on both transports, over handlers that do next to nothing. */
+/** An edge on both transports, over handlers that do almost nothing. */
 export interface TestEdge extends AsyncDisposable {
   readonly edge: Edge;
   readonly dispatcher: Dispatcher;
@@ -50,7 +50,7 @@ export interface TestEdge extends AsyncDisposable {
   readonly port: number;
   /** 0 without TLS. */
   readonly tlsPort: number;
-  /** What was logged, a record a line. */
+  /** The log, one record per line. */
   readonly logged: readonly string[];
   /** The call of the next delivery/wait that begins. */
   nextWait(): Promise<Call>;
@@ -140,7 +140,7 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The text as JSON, if it is some. */
+  /** The text as JSON, if it is valid. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
   readonly body: any;
 }
@@ -160,7 +160,7 @@ export const json = { ...authorization, "content-type": "application/json" };
 export type Address = Pick<TestEdge, "port" | "socketPath">;
 export type Listening = Address;
 
-/** One HTTP request on a socket of its own. Resolves with whatever the edge answers. */
+/** One HTTP request on its own socket. Resolves with any answer. */
 export function http(edge: Address, question: HttpQuestion = {}): Promise<HttpAnswer> {
   const { transport = "tcp", method = "GET", path = HEALTH_PATH, headers = {}, body } = question;
   const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
@@ -188,7 +188,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Opens a WebSocket with a token. Rejects where the upgrade is refused. */
+/** Opens a WebSocket with a token. Rejects if the upgrade is refused. */
 export function openWebSocket(
   edge: Listening,
   transport: Transport = "tcp",
@@ -209,7 +209,7 @@ export interface Closed {
   readonly reason: string;
 }
 
-/** A client that keeps what it hears. */
+/** A client that records its messages. */
 export class TestWebSocket implements AsyncDisposable {
   readonly raw: WebSocket;
   readonly closed: Promise<Closed>;
@@ -234,7 +234,7 @@ export class TestWebSocket implements AsyncDisposable {
     this.raw.send(JSON.stringify(value));
   }
 
-  /** The next message, parsed; one that was heard already counts. */
+  /** The next message, parsed, past or future. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async next(): Promise<any> {
     const { promise, resolve } = Promise.withResolvers<string>();

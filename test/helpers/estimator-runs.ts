@@ -4,18 +4,18 @@ import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
 import { fakeContext, fakeHost, fakeStatus } from "../unit/context/fake-host.ts";
 import { assistant, countedBy, quarterOf, type Tokenizer, type TraceClass, tokenTrace } from "./token-traces.ts";
 
-/** Turns that teach, and whose errors are not told. */
+/** Turns for learning, whose errors are not reported. */
 const learning = 5;
 
 export interface TraceRun {
-  /** Of each request behind the first five: the estimate's distance from the count, as a share of the count. */
+  /** For each request after the first five: the distance of the estimate from the count, as a share of the count. */
   readonly errors: readonly number[];
-  /** The same of what was added since the request before. */
+  /** The same for the messages added since the request before. */
   readonly addedErrors: readonly number[];
-  /** The same with a quarter of the characters for what was added, as pi does. */
+  /** The same with a quarter of the characters for the added messages, as pi does. */
   readonly quarterErrors: readonly number[];
   readonly quarterAddedErrors: readonly number[];
-  /** Of requests, each with the count and both estimates. */
+  /** The requests, each with the count and both estimates. */
   readonly requests: readonly { readonly counted: number; readonly estimated: number; readonly quarter: number }[];
 }
 
@@ -27,7 +27,7 @@ export interface TraceOptions {
   readonly perMessage: number;
 }
 
-/** Leads an estimator through a run: it estimates each request, and is told what the service has counted. */
+/** Runs an estimator: it estimates each request, and then gets the service's count. */
 export function runTrace({ kind, seed, turns, tokenizer, perMessage }: TraceOptions): TraceRun {
   const ctx = fakeContext();
   const host = fakeHost(ctx);
@@ -66,7 +66,7 @@ export function runTrace({ kind, seed, turns, tokenizer, perMessage }: TraceOpti
   return run;
 }
 
-/** The value below which this share of them lies. */
+/** The value below which this share of the values is. */
 export function share(values: readonly number[], of: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(of * sorted.length))] ?? Number.NaN;

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
 
-/** A server-sent event as the standard has browsers read it. */
+/** A server-sent event as browsers read it according to the standard. */
 export interface SentEvent {
   readonly event: string;
   readonly id: string | undefined;
@@ -16,13 +16,13 @@ export interface EventSourceOptions {
   readonly headers?: OutgoingHttpHeaders;
 }
 
-/** A reader of server-sent events that keeps all. */
+/** A reader of server-sent events that records them all. */
 export class TestEventSource implements Disposable {
   readonly response: IncomingMessage;
   readonly events: SentEvent[] = [];
   readonly comments: string[] = [];
   retry: number | undefined;
-  /** Resolves when the response has ended, however. */
+  /** Resolves when the response has ended in any way. */
   readonly ended: Promise<void>;
   #rest = "";
   #waiting: { fits: () => boolean; resolve: () => void }[] = [];
@@ -50,17 +50,17 @@ export class TestEventSource implements Disposable {
     return promise;
   }
 
-  /** The last id that an event had: what `Last-Event-ID` is to be. */
+  /** The last event id: the value for `Last-Event-ID`. */
   get lastEventId(): string | undefined {
     return this.events.findLast(({ id }) => id !== undefined)?.id;
   }
 
-  /** The numbers of all notifications, in their order. */
+  /** The numbers of all notifications, in order. */
   get seqs(): readonly number[] {
     return this.events.filter(({ event }) => event === "message").map(({ json }) => json.params.seq ?? json.params.to);
   }
 
-  /** Resolves when something holds of what has come. */
+  /** Resolves when the received events fulfil a condition. */
   until(fits: (source: this) => boolean): Promise<void> {
     if (fits(this)) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();

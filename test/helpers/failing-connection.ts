@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Connect, connect } from "../../server/store/connection.ts";
 
-/** Where a connection fails: at a statement that begins so, or as soon as it is opened. */
+/** Where a connection fails: at a statement with this beginning, or when it is opened. */
 export type Fault =
   | "COMMIT"
   | "BEGIN"
@@ -12,14 +12,14 @@ export type Fault =
   | "SELECT * FROM feed"
   | "open";
 
-/** Connections to a real database that fail as the system would make them fail. */
+/** Connections to a real database that fail like the system would. */
 export interface FailingConnection {
   readonly connect: Connect;
-  /** How many connections were asked for. */
+  /** How many connections were opened. */
   readonly opened: number;
   /** Which connection, counted from 1, made each commit that succeeded. */
   readonly commits: readonly number[];
-  /** The next so many times. `errcode` is SQLite's; by default that of a failed sync. */
+  /** The next this many times. `errcode` is SQLite's; by default that of a failed sync. */
   fail(fault: Fault, times?: number, errcode?: number): void;
 }
 

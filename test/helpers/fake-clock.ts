@@ -1,8 +1,8 @@
 import type { MonotonicClock } from "../../server/lib/monotonic-clock.ts";
 
-/** Time that passes only when it is told to. */
+/** A clock that advances only on request. */
 export interface FakeClock extends MonotonicClock {
-  /** Lets time pass; what falls due meanwhile runs at its moment, in order. */
+  /** Advances the clock; due timers run at their time, in order. */
   advance(ms: number): void;
   /** How many timers wait. */
   readonly waiting: number;

@@ -1,18 +1,18 @@
 import type { DaemonEvent, FeedGap } from "../../protocol/feed.ts";
 
-/** What lists of the daemon say, as far as the feed has references to it. */
+/** The daemon's lists, limited to objects that the feed refers to. */
 export interface Listed {
   readonly sessions: readonly string[];
   readonly deliveries: readonly { readonly deliveryId: string; readonly state: string; readonly settledAt?: number }[];
   readonly dialogs: readonly { readonly dialogId: string; readonly sessionId: string }[];
 }
 
-/** What a client knows that does nothing but fold the feed. */
+/** The state of a client that only folds the feed. */
 export class FeedFold {
   position: number;
-  /** What the daemon has promised and not kept: an event twice, out of order, or missing without a gap. */
+  /** Violations by the daemon: an event twice, out of order, or missing without a gap. */
   readonly mistakes: string[] = [];
-  /** Whether lists have to be read again. */
+  /** Whether lists must be read again. */
   isBehind = false;
   readonly runs = new Map<string, string>();
   readonly #sessions = new Set<string>();
@@ -47,7 +47,7 @@ export class FeedFold {
     this.isBehind = true;
   }
 
-  /** Begins with what lists say. */
+  /** Starts from lists. */
   begin({ sessions, deliveries, dialogs }: Listed): void {
     for (const known of [this.#sessions, this.#deliveries, this.#dialogs]) known.clear();
     for (const id of sessions) this.#sessions.add(id);
@@ -65,7 +65,7 @@ export class FeedFold {
   }
 }
 
-/** What a fold of the whole feed should be. */
+/** The expected result of folding the whole feed. */
 export function stateOf(listed: Listed): object {
   const fold = new FeedFold(0);
   fold.begin(listed);

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { piUnderTest } from "./pi-versions.ts";
 import type { Stage } from "./stage.ts";
 
-/** A pi that nobody of ours has started: as one in a terminal, it knows nothing of leases. */
+/** A pi that was not started by us: like one in a terminal, it does not know leases. */
 export interface ForeignPi extends AsyncDisposable {
   /** Resolves when the answer is complete. */
   prompt(text: string): Promise<void>;

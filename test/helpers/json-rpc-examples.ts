@@ -1,17 +1,17 @@
 import { expect } from "vitest";
 import { deliveryId } from "./edge.ts";
 
-// What JSON-RPC 2.0 says, as one table for every transport. The handlers behind it are those of startEdge().
+// JSON-RPC 2.0 as one table for every transport. The handlers are those of startEdge().
 
 /**
- * A text, and what must come back: nothing, one answer, or a batch in any order. Few texts have a line end in them: a
+ * A text, and the expected answer: nothing, one answer, or a batch in any order. Few texts contain a line end: a
  * transport that frames by lines leaves these out.
  */
 export interface Example {
   readonly title: string;
   readonly text: string;
   readonly answer: undefined | Expected | readonly Expected[];
-  /** The status over HTTP, where it is not 200 or 204. */
+  /** The status over HTTP, if not 200 or 204. */
   readonly status?: number;
 }
 
@@ -54,7 +54,7 @@ export const specification: readonly Example[] = [
     answer: noSessions(3),
   },
   {
-    title: "a call whose members stand in another order",
+    title: "a call whose members are in another order",
     text: '{"id": 4, "params": {"cwd": "/tmp"}, "method": "session/list", "jsonrpc": "2.0"}',
     answer: noSessions(4),
   },
@@ -93,8 +93,8 @@ export const specification: readonly Example[] = [
     status: 400,
   },
   { title: "an empty batch", text: "[]", answer: invalid(), status: 400 },
-  { title: "a batch of one that is no request", text: "[1]", answer: [invalid()] },
-  { title: "a batch of three that are no requests", text: "[1,2,3]", answer: [invalid(), invalid(), invalid()] },
+  { title: "a batch of one invalid request", text: "[1]", answer: [invalid()] },
+  { title: "a batch of three invalid requests", text: "[1,2,3]", answer: [invalid(), invalid(), invalid()] },
   {
     title: "a batch of calls, notifications and others",
     text: `[${[
@@ -114,12 +114,12 @@ export const specification: readonly Example[] = [
   },
 ];
 
-/** What the specification says in words, and what it leaves open. */
+/** Rules that the specification gives in words, and cases that it leaves open. */
 export const further: readonly Example[] = [
-  { title: "a batch with one answer is a batch still", text: `[${list("1")}, ${list()}]`, answer: [noSessions("1")] },
+  { title: "a batch with one answer is still a batch", text: `[${list("1")}, ${list()}]`, answer: [noSessions("1")] },
   { title: "a call with id null", text: list(null), answer: noSessions(null) },
   {
-    title: "a call with id null that fails is no unreadable one",
+    title: "a failing call with id null differs from an unreadable one",
     text: '{"jsonrpc": "2.0", "method": "nope", "id": null}',
     answer: notFound(null),
   },
@@ -128,7 +128,7 @@ export const further: readonly Example[] = [
   { title: "a call with a negative id", text: list(-7), answer: noSessions(-7) },
   { title: "a call with a fraction as id", text: list(1.5), answer: noSessions(1.5) },
   {
-    title: "a call with an id of strange letters",
+    title: "a call with an id of unusual characters",
     text: list("\u0000\u{1f600}\u2028"),
     answer: noSessions("\u0000\u{1f600}\u2028"),
   },
@@ -136,7 +136,7 @@ export const further: readonly Example[] = [
   { title: "an id that is an array", text: list([1]), answer: invalid(), status: 400 },
   { title: "an id that is true", text: list(true), answer: invalid(), status: 400 },
   {
-    title: "an id that is no finite number could not be written back",
+    title: "an id that is not a finite number could not be written back",
     text: '{"jsonrpc": "2.0", "method": "session/list", "id": 1e999}',
     answer: invalid(),
     status: 400,
@@ -192,7 +192,7 @@ export const further: readonly Example[] = [
     answer: [noSessions(2)],
   },
   {
-    title: "what is request and response at once",
+    title: "a message that is both request and response",
     text: '{"jsonrpc": "2.0", "method": "session/list", "result": 1, "id": 8}',
     answer: invalid(8),
   },
@@ -236,7 +236,7 @@ export const further: readonly Example[] = [
   ),
 ];
 
-/** Fails unless an answer, as it was parsed, is the example's; `undefined` is none. */
+/** Fails unless a parsed answer is the example's; `undefined` stands for no answer. */
 export function expectAnswer(given: unknown, { answer }: Example): void {
   if (answer === undefined) {
     expect(given).toBeUndefined();

@@ -10,9 +10,9 @@ import type { Stage, StageOptions } from "./stage.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
 
-/** As the stage, with a daemon that is a process of its own. */
+/** Like the stage, with a daemon in a separate process. */
 export interface KillableStage extends Omit<Stage, "daemon" | "restart"> {
-  /** `kill -9` of the daemon, then another on the same state; `client` is one of the new daemon's from then on. */
+  /** `kill -9` of the daemon, then another on the same state; `client` then belongs to the new daemon. */
   restart(): Promise<void>;
 }
 

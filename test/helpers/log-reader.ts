@@ -19,11 +19,11 @@ interface Message {
 }
 
 /**
- * Follows a session over connections that it loses again and again, reads at random speed, and builds the transcript from
- * the envelopes alone. Every number has to come, or to be named, exactly once.
+ * Follows a session over connections that break repeatedly, reads at random speed, and builds the transcript from
+ * the envelopes alone. Every number must arrive, or be in a gap, exactly once.
  */
 export class LogReader {
-  /** pi's messages and entries, in the order in which they were told. */
+  /** pi's messages and entries, in the order of their envelopes. */
   readonly transcript: Json[] = [];
   readonly wrong: string[] = [];
   readonly counts = {
@@ -40,7 +40,7 @@ export class LogReader {
   readonly #random: Random;
   #cursor = 0;
   #epoch: string | undefined;
-  /** The text of the answer that streams; undefined where a part of it is covered by a gap. */
+  /** The text of the streaming answer; undefined if a gap covers a part of it. */
   #streaming: { text: string | undefined } | undefined;
 
   constructor(sessionId: string, random: Random) {
@@ -48,12 +48,12 @@ export class LogReader {
     this.#random = random;
   }
 
-  /** The last number that was dealt with. */
+  /** The last number that was handled. */
   get cursor(): number {
     return this.#cursor;
   }
 
-  /** Connects, reads for a while, and breaks the connection. Nothing is counted where no daemon answers. */
+  /** Connects, reads for a while, and breaks the connection. Does not count if no daemon answers. */
   async cutOne(daemon: DaemonFile): Promise<void> {
     const inStream = this.#random.chance(0.6);
     const toRead = inStream || this.#random.chance(0.5) ? this.#random.integer(1, 40) : Number.POSITIVE_INFINITY;
@@ -69,14 +69,14 @@ export class LogReader {
     if (this.#streaming !== undefined) this.counts.midStream += 1;
   }
 
-  /** Reads until it has come so far. */
+  /** Reads up to this number. */
   async readTo(daemon: DaemonFile, cursor: number): Promise<void> {
     const isThere = (): boolean => this.#cursor >= cursor;
     if (!isThere()) await this.#connected(daemon, 30_000, isThere);
     if (!isThere()) this.#fault(`it came to ${this.#cursor}, and not to ${cursor}`);
   }
 
-  /** Gives whether it was connected. */
+  /** Returns whether it was connected. */
   async #connected(daemon: DaemonFile, ms: number, isEnough: () => boolean): Promise<boolean> {
     const socket = new WebSocket(`${daemon.url.replace("http", "ws")}${WEBSOCKET_PATH}`, {
       headers: { authorization: `Bearer ${daemon.token}` },
@@ -187,12 +187,12 @@ export class LogReader {
   }
 }
 
-/** What pi's session file and a transcript from envelopes have in common: the messages, in order. */
+/** The common part of pi's session file and a transcript from envelopes: the messages, in order. */
 export function messagesIn(records: readonly Json[]): readonly unknown[] {
   return records.flatMap((record) => {
     const { type, message, role, customType, content, details } = record;
     if (type === "message") return [message];
-    // The time of a custom message's entry is not the message's.
+    // The time of a custom message's entry differs from the message's.
     if (type === "custom_message" || role === "custom") return [{ role: "custom", customType, content, details }];
     return type === undefined ? [record] : [];
   });

@@ -4,7 +4,7 @@ import { SeqNumbers, type SeqReserve } from "../../server/core/seq-numbers.ts";
 import { EventLog, type EventLogOptions, type LogStore } from "../../server/log/event-log.ts";
 import type { StoredSpan } from "../../server/store/events.ts";
 
-/** A store of logs in memory, whose bounds are the test's to play. */
+/** A store of logs in memory, whose limits the test controls. */
 export interface MemoryStore extends LogStore {
   readonly spans: StoredSpan[];
   /** Whether writes fail. */
@@ -43,7 +43,7 @@ export function memoryStore(): MemoryStore {
   return store;
 }
 
-/** A reservation of numbers that is on disk at once. */
+/** A reservation of numbers that is on disk immediately. */
 export function reserveFrom(reserved = 0): SeqReserve {
   return { reserved, reserve: () => Promise.resolve(), flush: () => true };
 }

@@ -4,13 +4,13 @@ import { readDaemonFile } from "../../client/index.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
 import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
 
-/** A notification as it came: `session/event` has its `event`, the others what their row says. */
+/** A notification as received: `session/event` has its `event`, the others the fields of their row. */
 export interface Told {
   readonly name: NotificationName;
   readonly params: Readonly<Record<string, unknown>> & { readonly seq: number; readonly at: number };
 }
 
-/** Everything that the daemon tells of one session, of every kind, in the order of `seq`. */
+/** All notifications of the daemon about one session, in the order of `seq`. */
 export class Notifications implements AsyncDisposable {
   readonly all: Told[] = [];
   readonly #socket: WebSocket;
@@ -36,7 +36,7 @@ export class Notifications implements AsyncDisposable {
     return notifications;
   }
 
-  /** The first that fits, of those that have come and those to come. */
+  /** The first that fits, past or future. */
   async until(fits: (told: Told) => boolean): Promise<Told> {
     const known = this.all.find(fits);
     if (known !== undefined) return known;
@@ -53,7 +53,7 @@ export class Notifications implements AsyncDisposable {
     });
   }
 
-  /** Those of a name. */
+  /** Those with a given name. */
   named(name: NotificationName): Told[] {
     return this.all.filter((told) => told.name === name);
   }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { ContextTarget } from "../../context/document/document.ts";
 
-/** A message as pi hands it to a model's adapter. */
+/** A message as pi gives it to a model's adapter. */
 export interface SeenMessage {
   readonly role: string;
   readonly [field: string]: unknown;
@@ -20,13 +20,13 @@ interface Transformer {
 
 const packages = join(import.meta.dirname, "..", "..", "node_modules", "@earendil-works");
 
-/** Where the modules of the pi that is installed lie. */
+/** Where the modules of the installed pi are. */
 export const installedPi = join(packages, "pi-coding-agent", "dist", "core");
 
 /**
- * pi's own reading of session files, against which an export is held: the code that runs in every pi, without a process.
- * What it gives is what goes to the model at the last entry, without system messages, and without what no service would
- * take: results whose call an edit or a failure has taken. Nor is there what a document has not: reasoning of other models,
+ * pi's own reading of session files, to compare an export with: the code that runs in every pi, without a process.
+ * It returns the messages for the model at the last entry, without system messages and without messages that services
+ * refuse: results whose call was removed by an edit or a failure. Documents also lack: reasoning of other models,
  * and carriers, which the helper keeps from the model.
  */
 export async function readerOfPi(
@@ -35,7 +35,7 @@ export async function readerOfPi(
 ): Promise<(entries: readonly unknown[]) => readonly unknown[]> {
   const { buildSessionContext } = await load<SessionReader>(join(modules, "session-manager.js"));
   const { convertToLlm } = await load<Converter>(join(modules, "messages.js"));
-  // The versions have the same rules for what goes to a model, in a package that only one of them comes with.
+  // Both versions have the same rules for messages to a model, in a package that only one of them includes.
   const { transformMessages } = await load<Transformer>(
     join(packages, "pi-ai", "dist", "api", "transform-messages.js"),
   );
@@ -56,7 +56,9 @@ export async function readerOfPi(
   };
 }
 
-/** The adapters of every service leave these out of an assistant's message, and the message where it has nothing else. */
+/**
+ * The adapters of every service leave these out of an assistant's message, and omit a message that has nothing else.
+ */
 function withoutBlanks(content: unknown): readonly unknown[] {
   return (content as { type: string; text?: string }[]).filter(
     ({ type, text }) => type !== "text" || text?.trim() !== "",

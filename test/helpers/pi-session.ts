@@ -1,19 +1,22 @@
 import type { ContextTarget } from "../../context/document/document.ts";
 import type { Meta } from "../../protocol/link-context.ts";
 
-/** The model that the sessions of tests were made with. */
+/** The model that the tests' sessions were made with. */
 export const sessionModel = { api: "openai-completions", provider: "scripted", model: "echo" } as const;
 
 const { api, provider, model: id } = sessionModel;
 export const sessionTarget: ContextTarget = { api, provider, id, takesImages: true };
 
-/** Writes a session of pi's entry by entry, as pi itself appends them: each behind the one before, unless it says otherwise. */
+/**
+ * Writes a session of pi entry by entry, as pi itself appends them: each after the one before, unless specified
+ * otherwise.
+ */
 export class PiSession {
   readonly entries: Meta[] = [{ type: "session", version: 3, id: "s-1", timestamp: isoTime(0), cwd: "/work" }];
   #leaf: string | null = null;
   #next = 1;
 
-  /** Appends an entry and gives its id. */
+  /** Appends an entry and returns its id. */
   append(type: string, fields: Meta = {}): string {
     const n = this.#next++;
     const id = `e${n}`;
@@ -22,7 +25,7 @@ export class PiSession {
     return id;
   }
 
-  /** Goes on behind another entry; `null`: with another root. */
+  /** Continues after another entry; `null`: with another root. */
   branch(id: string | null): void {
     this.#leaf = id;
   }
@@ -64,7 +67,7 @@ export class PiSession {
     });
   }
 
-  /** `null` leaves the target out. */
+  /** `null` omits the target. */
   edit(targetId: string, content: unknown): string {
     return this.append("context_edit", { targetId, replacement: content === null ? null : { content } });
   }

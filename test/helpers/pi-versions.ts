@@ -7,7 +7,7 @@ export interface PiUnderTest {
   readonly cli: string;
 }
 
-/** The pi that this project of the test run is about. Only for tests in integration/, e2e/ and faults/. */
+/** The pi version of this project of the test run. Only for tests in integration/, e2e/ and faults/. */
 export function piUnderTest(): PiUnderTest {
   const { PI_RPCD_TEST_PI: cli, PI_RPCD_TEST_PI_VERSION: version } = process.env;
   if (cli === undefined || version === undefined) throw new Error("this test does not belong to a project with a pi");
@@ -15,7 +15,7 @@ export function piUnderTest(): PiUnderTest {
   return { version, cli };
 }
 
-/** Whether what is long is to be done wholly with this pi: with the newest, or with each where the run is of everything. */
+/** Whether long tests run completely on this pi: on the newest, or on each if the run is of everything. */
 export function isThorough(): boolean {
   return process.env["PI_RPCD_TEST_ALL"] === "1" || piUnderTest().version === Object.keys(piVersions).at(-1);
 }

@@ -1,6 +1,6 @@
 import type { Disposition, IfRunning, PromptState, RunOutcome } from "../../protocol/prompt.ts";
 
-/** What one client does. Prompts have texts that are all different. */
+/** An action of one client. All prompts have different texts. */
 export type Move =
   | { readonly kind: "prompt"; readonly n: number; readonly ifRunning: IfRunning; readonly twice: boolean }
   | { readonly kind: "abort" | "clearQueue" | "compact" | "settle" | "crash" };
@@ -8,14 +8,14 @@ export type Move =
 /** A session to race in. */
 export interface Racecourse {
   prompt(promptId: string, text: string, ifRunning: IfRunning): Promise<Answer>;
-  /** Resolves or rejects, but in time. */
+  /** Resolves or rejects within a time limit. */
   do(kind: Exclude<Move["kind"], "prompt">): Promise<unknown>;
-  /** Lets all that is on come to its end. */
+  /** Lets all active work finish. */
   rest(): Promise<void>;
   stateOf(promptId: string): Promise<PromptState | undefined>;
   /** The users' texts in pi's session file. */
   transcript(): Promise<readonly string[]>;
-  /** The outcomes of the runs, as they were told; a number of those that began. */
+  /** The reported outcomes of the runs; a number for each run that began. */
   runs(): { readonly started: number; readonly ended: readonly RunOutcome[] };
 }
 
@@ -27,7 +27,7 @@ interface Answer {
 const textOf = (n: number): string => `the text of prompt ${n}.`;
 const idOf = (n: number): string => `prompt-${n}`;
 
-/** Errors that a call may have in a race. Anything else is a mistake. */
+/** Errors that a call may get in a race. Anything else is a fault. */
 const allowed = new Set([
   "session_busy",
   "child_exited",
@@ -37,7 +37,7 @@ const allowed = new Set([
   "deadline_exceeded",
 ]);
 
-/** Makes all moves of a row at once, row by row, and gives what is wrong behind them. */
+/** Makes all moves of a row at once, row by row, and returns the faults found afterwards. */
 export async function race(course: Racecourse, rows: readonly (readonly Move[])[]): Promise<readonly string[]> {
   const wrong: string[] = [];
   const taken = new Map<number, Answer>();
@@ -78,7 +78,7 @@ async function contradictions(
     const state = await course.stateOf(idOf(move.n));
     const count = transcript.filter((text) => text === textOf(move.n)).length;
     if (count > 1) wrong.push(`prompt ${move.n} stands ${count} times in the transcript`);
-    // One that was refused is forgotten: nobody was told that it was taken.
+    // A refused prompt is forgotten: its acceptance was never reported.
     const said = state ?? "refused";
     if ((said === "inserted") !== (count === 1))
       wrong.push(`prompt ${move.n} is ${said}, and stands there ${count} times`);

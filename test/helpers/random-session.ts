@@ -1,7 +1,7 @@
 import type { Random } from "../soak/random.ts";
 import { call, PiSession, text, thinking } from "./pi-session.ts";
 
-/** A session as pi might have written it, of `length` entries: what follows what is as in pi, and what is said is chance. */
+/** A session as pi might have written it, with `length` entries: the order is as in pi, the contents are random. */
 export function randomSession(random: Random, length: number): PiSession {
   const session = new PiSession();
   const ids: string[] = [];
@@ -26,7 +26,7 @@ export function randomSession(random: Random, length: number): PiSession {
   function withCalls(n: number): string {
     const made = Array.from({ length: random.integer(1, 3) }, () => call(`c${calls++}`, { n }));
     const end = ending();
-    // Of another model a document has the texts and then the calls.
+    // For another model a document has the texts and then the calls.
     const behind = end["model"] === undefined && random.chance(0.1) ? [text("behind")] : [];
     const id = session.assistant([...blocks(n), ...made, ...behind], end);
     open = made.map((block) => String(block["id"]));

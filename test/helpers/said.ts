@@ -3,15 +3,16 @@ import type { ContextItem } from "../../context/document/document.ts";
 import type { ApiName } from "../../provider/dialect.ts";
 import type { LogEntry } from "../../provider/log.ts";
 
-// What a request says and what a prepared context says, in one shape. It is written from what the services are, and knows
-// nothing of how messages are built of items.
+// The contents of a request and of a prepared context, in one shape. It is written from the services' rules and does
+// not
+// know how messages are built from items.
 
 /** By the API, as pi names it. */
 export type TreeService = "openai-completions" | "openai-responses" | "anthropic-messages";
 
 export interface SaidRequest {
   readonly api: ApiName;
-  /** The prompt's section of prior instructions, as often as it stands there. */
+  /** The prompt's section of prior instructions, as often as it occurs there. */
   readonly instructions: readonly string[];
   readonly messages: readonly Said[];
 }
@@ -31,14 +32,14 @@ const apis: Readonly<Record<TreeService, ApiName>> = {
   "anthropic-messages": "anthropic",
 };
 
-/** Whose neighbouring messages a service has as one. */
+/** Senders whose adjacent messages a service merges. */
 const joining: Readonly<Record<TreeService, Said["from"] | undefined>> = {
   "openai-completions": undefined,
   "openai-responses": "assistant",
   "anthropic-messages": "tool",
 };
 
-/** What the service must be sent of a context, with the prompt behind it. */
+/** What the service must get for a context followed by the prompt. */
 export function preparedRequest(prepared: PreparedContext, prompt: string, service: TreeService): SaidRequest {
   const { items, instructions } = prepared;
   const messages = items.filter(({ role }) => role !== "system").map((item) => preparedMessage(item, service));
@@ -49,7 +50,7 @@ export function preparedRequest(prepared: PreparedContext, prompt: string, servi
   };
 }
 
-/** What the service was sent. */
+/** What the service got. */
 export function sentRequest({ api, messages }: LogEntry, service: TreeService): SaidRequest {
   const head = messages.filter(({ role }) => role === "system").flatMap(({ texts }) => texts);
   const conversation = messages.flatMap(({ role, texts, thinking, toolCalls, toolResults, imageCount }) => {
@@ -84,7 +85,7 @@ function preparedMessage(item: ContextItem, service: TreeService): Said {
       });
     case "toolResult": {
       const text = texts.join("\n");
-      // pi's own words, for the services that take no empty result.
+      // pi's own words, for services that refuse an empty result.
       const shown = text === "" && service !== "anthropic-messages" ? "(no tool output)" : text;
       return said("tool", { results: [[sentId(item.toolCallId ?? "", service), shown]], images });
     }
@@ -102,7 +103,7 @@ function callsOf({ toolCalls = [] }: ContextItem, service: TreeService): Said["c
   return toolCalls.map(({ id, name, arguments: args }) => [sentId(id, service), name, args]);
 }
 
-/** pi sends Anthropic as a text what was thought without a signature. */
+/** pi sends unsigned thinking to Anthropic as text. */
 function saidIn({ content }: ContextItem, service: TreeService): readonly string[] {
   return content.flatMap((part) => {
     if (part.type === "text") return [part.text];
@@ -111,7 +112,7 @@ function saidIn({ content }: ContextItem, service: TreeService): readonly string
   });
 }
 
-/** Only what is signed can be sent back. */
+/** Only signed thinking can be sent back. */
 function thinkingOf({ content }: ContextItem, service: TreeService): readonly string[] {
   return content.flatMap((part) => {
     if (part.type !== "reasoning" || part.signature === undefined) return [];
@@ -119,7 +120,7 @@ function thinkingOf({ content }: ContextItem, service: TreeService): readonly st
   });
 }
 
-/** An id of OpenAI Responses is `call_id|item_id`; the call's is what pairs it. */
+/** An id of OpenAI Responses is `call_id|item_id`; the call id pairs them. */
 function sentId(id: string, service: TreeService): string {
   return service === "openai-responses" ? (id.split("|", 1)[0] ?? id) : id;
 }

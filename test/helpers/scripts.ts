@@ -6,21 +6,21 @@ import type { ScriptedProvider } from "../../provider/server.ts";
 export interface ScriptOptions {
   /** Replies for the next requests, one each. Default: none. */
   readonly script?: readonly Step[];
-  /** Replies to the requests that no step takes. Default: {@link echo}. */
+  /** Replies to requests without a step. Default: {@link echo}. */
   readonly otherwise?: Responder;
 }
 
-/** A provider that tests share, as one of them sees it. */
+/** A provider shared by tests, as one of them sees it. */
 export interface TestsProvider extends Pick<ScriptedProvider, "add" | "remainingSteps" | "waitForRequest"> {
-  /** Those since the test began. */
+  /** Requests since the test began. */
   readonly requests: readonly LogEntry[];
 }
 
-/** The scripts of tests that share a provider, one after the other: each has its own, and sees its own requests. */
+/** The scripts of tests that share a provider in sequence: each has its own, and sees its own requests. */
 export class Scripts {
   #script = new Script([], echo());
 
-  /** What the provider is to be started with, as `otherwise`. */
+  /** The `otherwise` with which the provider must be started. */
   readonly respond: Responder = (request) => this.#script.replyTo(request);
 
   /** The next test's turn. */
@@ -41,7 +41,7 @@ export class Scripts {
     };
   }
 
-  /** Drops what the test has left of its script, and rejects who waits at its gates. */
+  /** Drops the rest of the test's script, and rejects waits at its gates. */
   end(): void {
     this.#script.abandon(new Error("The test is over"));
     this.#script = new Script([], echo());

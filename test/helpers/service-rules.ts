@@ -1,6 +1,7 @@
 import type { ContextItem, ContextTarget } from "../../context/document/document.ts";
 
-// What the services refuse with HTTP 400, written from their documents. It knows nothing of how a context is mended.
+// Requests that the services refuse with HTTP 400, written from their documents. It does not know how a context is
+// repaired.
 
 /** One message as a service sees it: results are messages of their own, events are the user's. */
 interface Message {
@@ -10,7 +11,7 @@ interface Message {
 
 type Rules = (messages: readonly Message[], target: ContextTarget) => string[];
 
-/** Why a service would refuse the conversation; nothing where it would not. Instructions go elsewhere. */
+/** Why a service would refuse the conversation; empty if it would not. Instructions are sent separately. */
 export function refusals(items: readonly ContextItem[], target: ContextTarget): string[] {
   const messages = items.filter(({ role }) => role !== "system").map((item) => ({ from: senderOf(item), item }));
   return [ofAll, ofChatCompletions, ofResponses, ofAnthropic].flatMap((rules) => rules(messages, target));
@@ -54,7 +55,7 @@ function callFaults({ item }: Message, target: ContextTarget): string[] {
   return found;
 }
 
-/** As JSON has it: whole ones are not escaped there. */
+/** As in JSON: valid pairs are not escaped there. */
 const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 function isOfTarget({ model }: ContextItem, target: ContextTarget): boolean {
@@ -65,12 +66,14 @@ function shortModel({ api, provider, id }: { readonly api: string; readonly prov
   return [api, provider, id];
 }
 
-/** A message of the role `tool` answers a call of the assistant before it, and each call is answered right there. */
+/**
+ * A message of the role `tool` answers a call of the assistant before it, and each call is answered directly after it.
+ */
 const ofChatCompletions: Rules = (messages, target) => {
   const found: string[] = [];
   if (target.api === "openai-completions" && target.provider === "openai") {
     const ids = messages.flatMap(({ item }) => (item.toolCalls ?? []).map(({ id }) => id));
-    // What pi makes of longer ones.
+    // What pi makes of longer ids.
     const short = ids.map((id) => id.slice(0, 40));
     if (new Set(short).size !== new Set(ids).size) found.push("chat: ids are the same in their first 40 characters");
     found.push(...ids.filter((id) => id.length > 40).map((id) => `chat: id of more than 40 characters: ${id}`));
@@ -90,7 +93,7 @@ const ofChatCompletions: Rules = (messages, target) => {
   return found;
 };
 
-/** Calls and outputs are matched by `call_id` over the whole input, in which each of them is there once. */
+/** Calls and outputs are matched by `call_id` over the whole input, in which each occurs once. */
 const ofResponses: Rules = (messages, target) => {
   const isSent = target.api === "openai-responses";
   const short = (id: string): string => (isSent ? (id.split("|")[0] ?? id) : id);
@@ -113,7 +116,9 @@ const ofResponses: Rules = (messages, target) => {
   return found;
 };
 
-/** Items that have an id have it alone; reasoning leads to something. pi takes `_` off the end of another model's ids. */
+/**
+ * Items with an id have a unique one; something follows reasoning. pi removes a trailing `_` from ids of another model.
+ */
 function itemFaults(messages: readonly Message[], target: ContextTarget): string[] {
   const found: string[] = [];
   const seen = new Set<string>();
@@ -136,7 +141,7 @@ function itemFaults(messages: readonly Message[], target: ContextTarget): string
   return found;
 }
 
-/** As pi has it. */
+/** As pi stores it. */
 function blocksOf({ content, toolCalls = [] }: ContextItem): readonly Readonly<Record<string, unknown>>[] {
   return [
     ...content.map((part) =>
@@ -146,7 +151,7 @@ function blocksOf({ content, toolCalls = [] }: ContextItem): readonly Readonly<R
   ];
 }
 
-/** The ids that items of OpenAI Responses have in pi's blocks: behind `|`, and in signatures, bare or in JSON. */
+/** The ids of OpenAI Responses items in pi's blocks: after `|`, and in signatures, bare or in JSON. */
 function itemIds({ type, id, textSignature, thinkingSignature }: Readonly<Record<string, unknown>>): string[] {
   if (type === "toolCall") return String(id).split("|").slice(1);
   const signature = type === "text" ? textSignature : thinkingSignature;

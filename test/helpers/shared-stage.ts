@@ -5,34 +5,34 @@ import type { ScriptedName } from "../../provider/agent-dir.ts";
 import { type ScriptOptions, Scripts, type TestsProvider } from "./scripts.ts";
 import { type Stage, type StageOptions, startStage } from "./stage.ts";
 
-// Starting pi takes most of a test's time. Tests for which it does not matter what a session has been through share a
-// stage and its idle sessions; each has a script of its own, and sees the requests since it began.
+// Starting pi takes most of a test's time. Tests that do not depend on a session's history share a
+// stage and its idle sessions; each has its own script, and sees the requests since it began.
 
-/** How long a session may take to come to rest behind a test, in milliseconds: else it is closed. */
+/** How long a session may take to become idle after a test, in milliseconds; then it is closed. */
 const restsWithinMs = 5_000;
 
-/** A shared stage for the time of one test. */
+/** A shared stage for the duration of one test. */
 export interface StageOfTest
   extends AsyncDisposable,
     Pick<Stage, "root" | "cwd" | "stateDir" | "agentDir" | "daemon" | "client" | "restart"> {
   readonly provider: TestsProvider;
-  /** An idle session of a test that is over, of which nothing is left but its transcript; else a new one. */
+  /** An idle session of an earlier test, with nothing left but its transcript; otherwise a new one. */
   session(api?: ScriptedName): Promise<SessionHandle>;
-  /** One whose pi has just been started, and whose transcript is empty. */
+  /** A session whose pi was just started and whose transcript is empty. */
   freshSession(api?: ScriptedName): Promise<SessionHandle>;
 }
 
 export interface SharedOptions extends Omit<StageOptions, "provider"> {
-  /** Called before the first session is there. */
+  /** Called before the first session exists. */
   readonly prepare?: (stage: Stage) => void;
 }
 
 export interface SharedStage {
-  /** Gives the stage to a test; only one at a time has it. */
+  /** Lends the stage to a test; only one test at a time has it. */
   use(options?: ScriptOptions): Promise<StageOfTest>;
 }
 
-/** A stage for the tests of a file, which begins with the first that uses it. */
+/** A stage for the tests of a file, started by the first that uses it. */
 export function shareStage(options: SharedOptions = {}): SharedStage {
   const house = new House(options);
   afterAll(() => house.end());
@@ -102,7 +102,10 @@ class House {
     await stage?.[Symbol.asyncDispose]();
   }
 
-  /** Nothing of a test reaches the next one: what is not as it must be is closed, and in doubt the whole stage ends. */
+  /**
+   * Nothing of a test reaches the next one: a session in an unexpected state is closed; in doubt the whole stage is
+   * closed.
+   */
   async #leave(stage: Stage, { provider, taken }: { provider: TestsProvider; taken: readonly Room[] }): Promise<void> {
     const isUsedUp = provider.remainingSteps === 0;
     try {
@@ -122,7 +125,7 @@ function ignoreClosed(error: unknown): void {
   if ((error as { readonly kind?: unknown }).kind !== "session_not_found") throw error;
 }
 
-/** Whether a session is as a new one, but for its transcript. */
+/** Whether a session is like a new one, except for its transcript. */
 async function isAtRest(client: Client, { id, api }: Room): Promise<boolean> {
   const session = client.session(id);
   try {

@@ -8,7 +8,7 @@ import { type ProviderOptions, type ScriptedProvider, startProvider } from "../.
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
 import { piUnderTest } from "./pi-versions.ts";
 
-/** The whole, with nothing made up but the model: real pi, the scripted provider, a daemon, and a client of it. */
+/** The complete system with only the model faked: real pi, the scripted provider, a daemon, and a client. */
 export interface Stage extends AsyncDisposable {
   readonly root: string;
   readonly cwd: string;
@@ -20,8 +20,8 @@ export interface Stage extends AsyncDisposable {
   /** A session on the scripted model. */
   session(api?: ScriptedName): Promise<SessionHandle>;
   /**
-   * Ends the daemon in order and starts another on the same state; `client` is one of the new daemon's from then on.
-   * `between` is called while there is none.
+   * Ends the daemon gracefully and starts another on the same state; `client` then belongs to the new daemon.
+   * `between` is called while no daemon runs.
    */
   restart(between?: () => void): Promise<void>;
 }
@@ -29,9 +29,9 @@ export interface Stage extends AsyncDisposable {
 export interface StageOptions {
   readonly provider?: ProviderOptions;
   readonly agent?: Omit<AgentDirOptions, "provider">;
-  /** Further environment of pi. */
+  /** Additional environment variables for pi. */
   readonly env?: (provider: ScriptedProvider) => Readonly<Record<string, string>>;
-  /** The text of the daemon's configuration file. Default: there is none. */
+  /** The text of the daemon's configuration file. Default: no file. */
   readonly config?: string;
   /** Default: the package's own. */
   readonly helper?: string;

@@ -69,7 +69,7 @@ export function pushOf(deliveryId: string, content: string) {
   } as const;
 }
 
-/** Three sessions, each with so many deliveries, of which every second is settled, and a prompt. */
+/** Three sessions, each with this many deliveries, of which every second is settled, and a prompt. */
 export async function fillStore({ database, sessions }: OpenStore, deliveriesEach: number): Promise<void> {
   const deliveries = new DeliveryStore(database);
   const prompts = new PromptStore(database);
@@ -84,14 +84,14 @@ export async function fillStore({ database, sessions }: OpenStore, deliveriesEac
   }
 }
 
-/** What a daemon that was killed leaves of an open store. */
+/** The files that a killed daemon leaves of an open store. */
 export function copyStore(from: string, to: string): string {
   mkdirSync(to, { recursive: true });
   for (const name of storeFiles) if (existsSync(join(from, name))) copyFileSync(join(from, name), join(to, name));
   return to;
 }
 
-/** All that a store says, for comparison. */
+/** The whole content of a store, for comparison. */
 export function contents({ database, sessions }: OpenStore): ReadonlyMap<string, string> {
   const deliveries = new DeliveryStore(database);
   const prompts = new PromptStore(database);

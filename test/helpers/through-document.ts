@@ -8,17 +8,17 @@ import { WireError } from "../../protocol/errors.ts";
 type Entries = readonly Readonly<Record<string, unknown>>[];
 
 export interface Through {
-  /** Without a header; none where there is nothing to tell. */
+  /** Without a header; empty if there is nothing to report. */
   readonly entries: Entries;
   readonly repairs: readonly Repair[];
 }
 
-/** The session that is made of what was exported of another. */
+/** The session that is built from another's export. */
 export function throughDocument(entries: Entries, target: ContextTarget, options: ExportOptions = {}): Through {
   return imported(exportContext(entries, { includeReasoning: true, ...options }).document, target);
 }
 
-/** The session that is made of a document, as it comes out of JSON. */
+/** The session that is built from a document as parsed from JSON. */
 export function imported(document: ContextDocument, target: ContextTarget): Through {
   const given: unknown = JSON.parse(JSON.stringify(document));
   try {

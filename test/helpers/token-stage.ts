@@ -8,18 +8,18 @@ import { type HttpAnswer, http, openWebSocket, type TestWebSocket } from "./edge
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
-/** A whole daemon on a fake pi, and those who come to it with one token or another. */
+/** A whole daemon on a fake pi, and clients with different tokens. */
 export interface TokenStage extends AsyncDisposable {
   readonly root: string;
   readonly stateDir: string;
   readonly daemon: Daemon;
-  /** The daemon's own token, as the daemon began. */
+  /** The daemon's own token at its start. */
   readonly main: string;
-  /** What was logged, a record a line. */
+  /** The log, one record per line. */
   readonly logged: readonly string[];
-  /** Makes a directory, and gives its path without links. */
+  /** Creates a directory, and returns its path without links. */
   directory(name: string): string;
-  /** Makes a token, and gives its secret. */
+  /** Creates a token, and returns its secret. */
   token(params: Params<"token/create">): Promise<string>;
   /** The result of a call over HTTP, or the error's data with its name, HTTP status of a refusal included. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into results of every shape
@@ -29,9 +29,9 @@ export interface TokenStage extends AsyncDisposable {
 }
 
 export interface TokenStageOptions {
-  /** The configuration file. Default: there is none. */
+  /** The configuration file. Default: no file. */
   readonly config?: string;
-  /** What is in it, where the stage is to write it. */
+  /** Its content, if the stage must write it. */
   readonly configured?: (root: string) => object;
 }
 

@@ -8,7 +8,7 @@ import { Random } from "../soak/random.ts";
 export const traceClasses = ["prose", "code", "json", "cjk", "mixed"] as const;
 export type TraceClass = (typeof traceClasses)[number];
 
-/** What a service counts a text by. */
+/** How a service counts the tokens of a text. */
 export type Tokenizer = (text: string) => number;
 
 const root = join(import.meta.dirname, "..", "..");
@@ -31,7 +31,7 @@ const sentences = [
   "위원회는 오랜 논의 끝에 도서관 건설을 내년 봄까지 미루기로 결정했다.",
 ];
 
-/** What the texts of a class are pieces of. */
+/** The sources of the texts of each class. */
 const corpora: Readonly<Record<Exclude<TraceClass, "mixed">, (random: Random) => string>> = {
   prose: () => files("node_modules/@earendil-works/pi-coding-agent/docs/*.md").replaceAll(/^\|.*$/gm, ""),
   code: () => files("server/{session,edge,delivery}/*.ts"),
@@ -63,7 +63,7 @@ function logLines(random: Random): string {
   return lines.join("\n");
 }
 
-/** A run of one model: each turn is what comes before its request. Sizes are log-normal, the seed makes them. */
+/** A run of one model: each turn has the messages before its request. Sizes are log-normal and follow from the seed. */
 export function tokenTrace(kind: TraceClass, seed: number, turns: number): readonly (readonly AgentMessage[])[] {
   const random = new Random(seed);
   const kinds = kind === "mixed" ? (["prose", "code", "json", "cjk"] as const) : ([kind] as const);
@@ -121,7 +121,7 @@ export function assistant(content: unknown, timestamp: number, usage: object = {
   } as unknown as AgentMessage;
 }
 
-/** As a service counts: the texts by its tokenizer, and a constant for each message. */
+/** Like a service: its tokenizer counts the texts, and each message adds a constant. */
 export function countedBy(tokenizer: Tokenizer, perMessage: number): (messages: readonly AgentMessage[]) => number {
   const known = new WeakMap<AgentMessage, number>();
   const one = (message: AgentMessage): number => {
@@ -141,7 +141,7 @@ export function countedBy(tokenizer: Tokenizer, perMessage: number): (messages: 
     }, 0);
 }
 
-/** As pi estimates it: a quarter of the characters. */
+/** pi's estimate: a quarter of the characters. */
 export function quarterOf(message: AgentMessage): number {
   const { content } = message as { content: string | { text?: string; name?: string; arguments?: unknown }[] };
   if (typeof content === "string") return Math.ceil(content.length / 4);

@@ -14,12 +14,13 @@ import { type Pi, startPi } from "../integration/extension/driver.ts";
 import { makeTree } from "./context-trees.ts";
 import { preparedRequest, type SaidRequest, sentRequest, type TreeService } from "./said.ts";
 
-// Trees with flaws through a real pi: each becomes a session file, one pi is led from file to file, and gets one prompt in
-// each. The strict service must take what it is sent, and that must be what was prepared.
+// Sends trees with flaws through a real pi: each becomes a session file, one pi switches from file to file, and gets
+// one
+// prompt in each. The strict service must accept the request, which must match the prepared one.
 
 const model = { id: "model-1", takesImages: true } as const;
 
-/** The model of each service that the trees are prepared for. With the names of the services pi is as it is with them. */
+/** The model of each service that the trees are prepared for. pi behaves by the names of the services. */
 const targets: Readonly<Record<TreeService, ContextTarget>> = {
   "openai-completions": { ...model, api: "openai-completions", provider: "openai", takesImages: false },
   "openai-responses": { ...model, api: "openai-responses", provider: "scripted-responses" },
@@ -31,23 +32,23 @@ export const treeServices = Object.keys(targets) as readonly TreeService[];
 /** What was wrong with a tree's request. */
 export interface TreeFailure {
   readonly seed: number;
-  /** Why the service has refused it, or what else was amiss; empty where it is only not what was prepared. */
+  /** Why the service refused it, or another fault; empty if it only differs from the prepared one. */
   readonly faults: readonly string[];
-  /** What is only in what was prepared (`-`), and only in what was sent (`+`), message by message. */
+  /** Differences, message by message: only prepared (`-`), only sent (`+`). */
   readonly differences: readonly string[];
 }
 
 export interface TreesReport {
-  /** How many trees have gone through pi; the nodes of the others select nothing. */
+  /** How many trees went through pi; in the others the node selects nothing. */
   readonly sent: number;
-  /** How often each rule has mended something in them. */
+  /** How often each rule repaired something in them. */
   readonly repairs: Readonly<Record<string, number>>;
   readonly failures: readonly TreeFailure[];
 }
 
 const question = "And what of all this is true?";
 
-/** A pi with the helper to lead through trees, and its strict provider. */
+/** A pi with the helper that switches through trees, and its strict provider. */
 export class TreesPi implements AsyncDisposable {
   readonly #pi: Pi;
   readonly #provider: ScriptedProvider;
@@ -58,7 +59,7 @@ export class TreesPi implements AsyncDisposable {
     this.#provider = provider;
   }
 
-  /** `cli`: pi's program; by default that of the version that the test run is about. */
+  /** `cli`: pi's program; by default that of the tested version. */
   static async start(cli?: string): Promise<TreesPi> {
     const provider = await startProvider({ otherwise: () => answer("Yes."), maxLogEntries: 10, userFirst: true });
     const models = [{ id: "model-1", input: ["text", "image"], reasoning: true }];
@@ -67,7 +68,7 @@ export class TreesPi implements AsyncDisposable {
     return new TreesPi(pi, provider);
   }
 
-  /** Leads pi through the trees of these seeds. */
+  /** Switches pi through the trees of these seeds. */
   async through(service: TreeService, seeds: Iterable<number>): Promise<TreesReport> {
     const failures: TreeFailure[] = [];
     const repairs: Record<string, number> = {};
@@ -94,7 +95,7 @@ export class TreesPi implements AsyncDisposable {
     return { seed, faults, differences: differencesOf([expected], sent) };
   }
 
-  /** Has pi go on with the session that the context makes, until it is at rest. */
+  /** Makes pi continue the session that the context produces, until it is idle. */
   async #prompt(service: TreeService, prepared: PreparedContext): Promise<void> {
     const pi = this.#pi;
     const id = `tree-${this.#files++}`;
@@ -129,7 +130,7 @@ function linesOf({ api, instructions, messages }: SaidRequest): readonly string[
   return [api, ...instructions, ...messages].map((line) => JSON.stringify(line));
 }
 
-/** The context that the tree of a seed comes to; undefined where its node selects nothing. */
+/** The context of a seed's tree; undefined if its node selects nothing. */
 function preparedTree(seed: number, target: ContextTarget): PreparedContext | undefined {
   const { document, nodeId } = makeTree(seed, { target });
   try {

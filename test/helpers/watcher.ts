@@ -6,20 +6,20 @@ import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { unnumberedFrame } from "../../server/frames/frame.ts";
 import { type Heard, recorder } from "./core.ts";
 
-/** A connection of its own that keeps every notification as it comes over the wire. */
+/** A separate connection that records every notification as received. */
 export interface Watcher extends AsyncDisposable {
   /** All of them, in order. */
   readonly heard: readonly Heard[];
-  /** Those of the requests to the provider, up to now: what the daemon has sent before this call is waited for. */
+  /** Those about requests to the provider so far: waits for everything that the daemon sent before this call. */
   requests(): Promise<readonly Heard[]>;
   /** The same, in a few words each. */
   story(): Promise<string[]>;
-  /** The first that fits, heard already or later. */
+  /** The first that fits, past or future. */
   until(fits: (heard: Heard) => boolean): Promise<Heard>;
   call(method: string, params: object): Promise<{ readonly result?: unknown; readonly error?: { data: unknown } }>;
 }
 
-/** Connects and subscribes to a session, with what `session/subscribe` takes beside its id. */
+/** Connects and subscribes to a session, with further params of `session/subscribe`. */
 export async function watch(daemon: DaemonFile, sessionId: string, params: object = {}): Promise<Watcher> {
   const socket = new WebSocket(`${daemon.url.replace("http", "ws")}${WEBSOCKET_PATH}`, {
     headers: { authorization: `Bearer ${daemon.token}` },
@@ -45,7 +45,7 @@ export async function watch(daemon: DaemonFile, sessionId: string, params: objec
   };
   await call("session/subscribe", { sessionId, ...params });
   const requests = async (): Promise<Heard[]> => {
-    // An answer comes behind everything that was sent before it.
+    // An answer comes after everything that was sent before it.
     await call("daemon/info", {});
     return log.heard.filter(({ method }) => method.startsWith("provider/"));
   };

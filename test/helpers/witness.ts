@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
 
-/** What a number of a session's log stood for: a notification, or a stretch that was told as a gap. */
+/** The meaning of a number in a session's log: a notification, or a range reported as a gap. */
 interface Numbered {
   readonly method: string;
   readonly params: {
@@ -20,13 +20,13 @@ interface Numbered {
 }
 
 /**
- * Somebody who follows one session over connections that come and go, and accounts for every number of its log: each is
- * told once, in order, or lies in a gap, and stands for the same whoever asks again.
+ * Follows one session over changing connections and accounts for every number of its log: each is
+ * received once, in order, or covered by a gap, and means the same for every reader.
  */
 export class Witness implements AsyncDisposable {
-  /** Everything that was told but deltas, in order. */
+  /** Everything received except deltas, in order. */
   readonly told: Numbered[] = [];
-  /** What was wrong with the numbers. */
+  /** Faults of the numbers. */
   readonly violations: string[] = [];
   readonly gaps: { readonly from: number; readonly to: number; readonly reason: string }[] = [];
   readonly sessionId: string;
@@ -39,12 +39,12 @@ export class Witness implements AsyncDisposable {
     this.sessionId = sessionId;
   }
 
-  /** The newest number that it has, as a cursor. */
+  /** The newest number received, as a cursor. */
   get cursor(): number | undefined {
     return this.#last;
   }
 
-  /** Follows from where it was; at first from the beginning. Resolves when what was missed has come. */
+  /** Continues from its cursor; at first from the beginning. Resolves when missed events have arrived. */
   async follow(daemon: DaemonFile): Promise<void> {
     await this.leave();
     const socket = new WebSocket(`${daemon.url.replace("http", "ws")}${WEBSOCKET_PATH}`, {
@@ -78,7 +78,7 @@ export class Witness implements AsyncDisposable {
     await once(socket, "close");
   }
 
-  /** The first that fits, told already or later. */
+  /** The first that fits, past or future. */
   until(fits: (told: Numbered) => boolean): Promise<Numbered> {
     const found = this.told.find(fits);
     if (found !== undefined) return Promise.resolve(found);
@@ -87,7 +87,7 @@ export class Witness implements AsyncDisposable {
     return promise;
   }
 
-  /** The first event of pi, or of the daemon's own, of this type that fits. */
+  /** The first event of pi or the daemon of this type that fits. */
   async event(type: string, fits: (event: Readonly<Record<string, unknown>>) => boolean = () => true) {
     const told = await this.until(
       ({ params: { event } }) => event !== undefined && event["type"] === type && fits(event),
@@ -95,7 +95,7 @@ export class Witness implements AsyncDisposable {
     return told.params.event as Readonly<Record<string, unknown>>;
   }
 
-  /** The first `session/updated` that says this state, of those behind `after`. */
+  /** The first `session/updated` with this state, among those after `after`. */
   async state(kind: string, after = 0): Promise<Readonly<Record<string, unknown>>> {
     const told = await this.until(
       ({ method, params }) =>
@@ -139,7 +139,7 @@ export class Witness implements AsyncDisposable {
     if (gap?.from === undefined || gap.to === undefined) return;
     const { from, to, reason = "" } = gap;
     this.gaps.push({ from, to, reason });
-    // Where the log begins is no hole for somebody who comes for the first time.
+    // The beginning of the log is not a hole for a first-time reader.
     if (this.#last !== undefined && this.told.length > 0 && from > this.#last + 1) {
       this.violations.push(`the gap ${from}..${to} comes behind ${this.#last}`);
     }

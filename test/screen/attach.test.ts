@@ -25,14 +25,14 @@ test("attach in a terminal: a prompt, its streaming answer, tools, questions, an
   const { sessionId } = await scene.json<SessionInfo>(["new", "--dialogs", "wait"]);
   await using terminal = await Terminal.open([...program, "attach", sessionId], { cwd: scene.cwd, env: scene.env });
 
-  // Its own prompt: what is typed earlier is the terminal's to echo.
+  // Its own prompt: earlier input is echoed by the terminal.
   await terminal.shows(new RegExp(`${sessionId.slice(0, 8)}[\\s\\S]*^>\\s*$`, "m"));
   await terminal.type("How is it?");
   await terminal.press("Enter");
   await terminal.shows(/I look first\./);
   await terminal.shows(/bash.*echo from-the-tool/);
   await terminal.shows(/All is green:.*世界\./);
-  // What a model writes is text, and no orders to the terminal.
+  // A model's output is text, never terminal control sequences.
   expect(await terminal.text()).toMatch(/How is it\?[\s\S]*I look first\./);
 
   const question = { method: "select", title: "Which one?", options: ["the first", "the second"] };

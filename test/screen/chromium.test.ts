@@ -6,7 +6,7 @@ import { Browser, bundle, Site } from "./chromium.ts";
 
 const page = await bundle(join(import.meta.dirname, "page.ts"));
 
-test("a page of an allowed origin uses the client library; a page of another origin gets nowhere", async () => {
+test("a page of an allowed origin uses the client library; a page of another origin can do nothing", async () => {
   await using scene = await Scene.open({ script: [answer("Something, for a page."), answer("I have it.")] });
   const order = () => ({ url: scene.daemonFile?.url, token: scene.daemonFile?.token, cwd: scene.cwd });
   await using allowed = await Site.open(page, order);

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { rolldown } from "rolldown";
 
-/** A web server on loopback with one page, and what the page has told it. */
+/** A web server on loopback with one page, and the page's reports. */
 export class Site implements AsyncDisposable {
   readonly origin: string;
-  /** What the page posts to `/told`. */
+  /** The page's posts to `/told`. */
   readonly told: Promise<unknown>;
   readonly #server: ReturnType<typeof createServer>;
 
@@ -21,7 +21,7 @@ export class Site implements AsyncDisposable {
     this.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** `order` is what the page gets from `/order`, asked for when it asks. */
+  /** `order` returns the answer to the page's GET of `/order`. */
   static async open(script: string, order: () => unknown): Promise<Site> {
     const { promise: told, resolve } = Promise.withResolvers<unknown>();
     const pages: Readonly<Record<string, readonly [type: string, body: () => string]>> = {
@@ -55,7 +55,7 @@ export class Site implements AsyncDisposable {
   }
 }
 
-/** A headless Chromium that shows one page. It reaches nothing but loopback. */
+/** A headless Chromium that shows one page. It can only reach loopback. */
 export class Browser implements AsyncDisposable {
   readonly #child: ReturnType<typeof spawn>;
   readonly #exited: Promise<unknown>;
@@ -79,7 +79,7 @@ export class Browser implements AsyncDisposable {
         url,
       ],
       {
-        // A group of its own, which ends as a whole.
+        // A process group of its own, which ends as a whole.
         detached: true,
         env: {
           ...process.env,
@@ -88,7 +88,7 @@ export class Browser implements AsyncDisposable {
           XDG_CONFIG_HOME: this.#profile,
           XDG_CACHE_HOME: this.#profile,
         },
-        // Its end of the pipe stays open for as long as it is to live.
+        // Its end of the pipe must stay open during its life.
         stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
       },
     );
@@ -103,7 +103,7 @@ export class Browser implements AsyncDisposable {
   }
 }
 
-/** A module and all that it imports, for a page. */
+/** A module and its imports, for a page. */
 export async function bundle(file: string): Promise<string> {
   await using build = await rolldown({ input: file, platform: "browser", logLevel: "silent" });
   const { output } = await build.generate({ format: "esm" });

@@ -9,7 +9,7 @@ const program = [
   join(import.meta.dirname, "..", "..", "cli", "main.ts"),
 ];
 
-test("a daemon in the foreground of a terminal logs for people, and ends with Ctrl-C", async () => {
+test("a daemon in the foreground of a terminal prints readable logs, and ends with Ctrl-C", async () => {
   await using scene = await Scene.open();
   const args = ["start", "--foreground", "--log-level", "debug"];
   await using terminal = await Terminal.open([...program, ...args], { cwd: scene.cwd, env: scene.env });

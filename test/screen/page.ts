@@ -1,7 +1,7 @@
-// Runs in a page: the client library as a web application has it, bundled.
+// Runs in a page: the client library, bundled as for a web application.
 import { connectTo, isAgentSettled, isTextDelta } from "../../client/browser.ts";
 
-// Of a page's globals, what is used here: the project's types are those of Node.
+// The used part of a page's globals: the project's types are those of Node.
 declare const document: { readonly body: { textContent: string } };
 
 interface Order {
@@ -24,7 +24,7 @@ async function useDaemon({ url, token, cwd }: Order): Promise<object> {
   return { text: document.body.textContent, state };
 }
 
-/** What a page can do with the daemon's HTTP: nothing, not even see that it is there. */
+/** What a page can do with the daemon's HTTP: nothing, not even detect the daemon. */
 async function tryHttp({ url, token }: Order): Promise<readonly string[]> {
   const outcomes = await Promise.allSettled([
     fetch(`${url}/v1/rpc`, {

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, "..", "..");
 const asking = join(root, "test", "fixtures", "extension", "asking.ts");
 const program = [process.execPath, "--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts")];
 
-test("prompt in a terminal: questions are asked and answered in place, elsewhere, or given up with the run", async () => {
+test("prompt in a terminal: questions are answered in place or elsewhere, or dropped with the run", async () => {
   await using scene = await Scene.open({
     script: [
       answer("I would like to run it.", call("bash", { command: "echo ask-first" })),
@@ -29,7 +29,7 @@ test("prompt in a terminal: questions are asked and answered in place, elsewhere
     Terminal.open([...program, "prompt", sessionId, text], { cwd: scene.cwd, env: scene.env });
 
   {
-    // Before a tool: no first, which is no answer to anything; then yes.
+    // Before a tool: first "no", which answers nothing; then "yes".
     await using terminal = await prompting("Run it.");
     await terminal.shows(/I would like to run it\.[\s\S]*\? Run it\?\s+echo ask-first\s+y\/n\? *$/m);
     await terminal.type("perhaps");
@@ -42,7 +42,7 @@ test("prompt in a terminal: questions are asked and answered in place, elsewhere
     expect(scene.provider.requests.at(-1)?.hasText("ask-first\n")).toBe(true);
   }
   {
-    // Every kind of question, one after the other; the last is dismissed.
+    // Every kind of question, in sequence; the last is dismissed.
     const witness = scene.start(["tail", sessionId, "--json"]);
     const questions = [
       { method: "select", title: "Which one?", options: ["the first", "the second"] },
@@ -72,7 +72,7 @@ test("prompt in a terminal: questions are asked and answered in place, elsewhere
     await witness.ended;
   }
   {
-    // Somebody else is quicker.
+    // Another client answers first.
     await using terminal = await prompting("Run it again.");
     await terminal.shows(/\? Run it\?\s+echo ask-first again\s+y\/n\? *$/m);
     const { dialogs } = await scene.json<{ dialogs: Dialog[] }>(["dialogs", sessionId]);
@@ -80,7 +80,7 @@ test("prompt in a terminal: questions are asked and answered in place, elsewhere
     await terminal.shows(/\(it has ended\)[\s\S]*Somebody else has said yes\./);
     expect(await terminal.exitCode()).toBe(0);
   }
-  // Ctrl-C over a question is about the run.
+  // Ctrl-C during a question applies to the run.
   await using terminal = await prompting("Run it for the last time.");
   await terminal.shows(/\? Run it\?\s+echo ask-first at last\s+y\/n\? *$/m);
   await terminal.press("C-c");

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 
 const run = promisify(execFile);
 
-/** A terminal of 100 columns and 30 rows, by a tmux server of its own, in which one command runs. */
+/** A terminal of 100 columns and 30 rows on its own tmux server, in which one command runs. */
 export class Terminal implements AsyncDisposable {
   readonly #directory: string;
   readonly #env: NodeJS.ProcessEnv;
@@ -23,7 +23,7 @@ export class Terminal implements AsyncDisposable {
   ): Promise<Terminal> {
     const directory = mkdtempSync(join(tmpdir(), "tmux-"));
     const terminal = new Terminal(directory, { ...env, TERM: "xterm-256color", TMUX: "" });
-    // Ctrl-C is the command's; the shell stays to say how it has ended.
+    // Ctrl-C is for the command; the shell stays to report how it ended.
     const shell = ["sh", "-c", 'trap : INT; "$@"; echo "ended with $?"; exec sleep infinity', "sh"];
     await terminal.#tmux("new-session", "-d", ...["-x", "100", "-y", "30", "-c", cwd], ...shell, ...command);
     return terminal;
@@ -39,7 +39,7 @@ export class Terminal implements AsyncDisposable {
     await this.#tmux("send-keys", ...keys);
   }
 
-  /** What was shown, from the beginning on, without colours. */
+  /** All output from the beginning, without colours. */
   async text(): Promise<string> {
     return await this.#tmux("capture-pane", "-p", "-S", "-2000");
   }

@@ -7,13 +7,13 @@ import type { TestProject } from "vitest/node";
 import { codeCaches } from "../../server/pi/code-caches.ts";
 import { processesWith, type RunningProcess } from "./processes.ts";
 
-// Every process and every temporary file of a test run can be told from all others: the processes carry
-// TEST_RUN_OF_PI_RPCD, the files are below TMPDIR. What is left of either at the end fails the run.
+// Processes and temporary files of a test run are recognisable: the processes carry
+// TEST_RUN_OF_PI_RPCD, the files are below TMPDIR. Anything left at the end fails the run.
 
-/** What pi and Node leave by themselves. */
+/** Files that pi and Node leave by themselves. */
 const foreign = [/^cache$/, /^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$/];
 
-/** What has been killed may take this long to be gone. */
+/** How long killed processes may take to disappear, in milliseconds. */
 const goneWithinMs = 3_000;
 
 export default function setup({ vitest }: TestProject): () => Promise<void> {
@@ -21,15 +21,15 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "pi-rpcd-test-"));
   process.env["TEST_RUN_OF_PI_RPCD"] = run;
   process.env["TMPDIR"] = directory;
-  // A spare child for each kind of session would double what the tests start; those about it turn it on.
+  // A spare child for each kind of session would double the number of starts; tests about spare children enable them.
   process.env["PI_RPCD_WARM_CHILDREN"] = "0";
-  // The configuration of whoever runs the tests is none of theirs.
+  // The tests do not use the configuration of the user who runs them.
   process.env["XDG_CONFIG_HOME"] = join(directory, "no-configuration");
-  // What pi compiles is kept from one run to the next, unless another user could replace the checkout's directories.
+  // pi's compiled code is kept between runs, unless another user could replace the checkout's directories.
   const kept = join(import.meta.dirname, "..", "..", ".cache");
   const isKept = codeCaches({ XDG_CACHE_HOME: kept }).directory !== undefined;
   process.env["XDG_CACHE_HOME"] = isKept ? kept : join(directory, "cache");
-  // Code from a cache makes coverage less exact.
+  // Cached code makes coverage less exact.
   if (!vitest.config.coverage.enabled) {
     process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");
   }
@@ -39,7 +39,7 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
     for (const { pid } of processesWith(marker)) if (pid !== process.pid) kill(pid);
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
   };
-  // vitest tears nothing down when it is interrupted.
+  // vitest runs no teardown when it is interrupted.
   process.once("exit", sweep);
 
   return async () => {

@@ -1,10 +1,10 @@
 import type { Reporter, TestModule } from "vitest/node";
 
-/** One cell of the matrix of deliveries: what its test leaves in its `meta`. */
+/** One cell of the matrix of deliveries: the content of its test's `meta`. */
 export interface CellResult {
-  /** What the provider, a client, an extension or a signal did. */
+  /** The action of the provider, a client, an extension or a signal. */
   readonly does: string;
-  /** What the agent was doing, or where the push was. */
+  /** The agent's activity, or where the push was. */
   readonly where: string;
   readonly api: string;
   /** State and reason at the end, before anything else carries the push. */
@@ -44,7 +44,7 @@ export default class MatrixReporter implements Reporter {
   }
 }
 
-/** One end for all APIs, or each with the APIs that it is for. */
+/** One end for all APIs, or several ends with their APIs. */
 function shownEnds(ends: ReadonlyMap<string, readonly string[]> | undefined): string {
   const all = [...(ends ?? [])];
   return all.map(([end, apis]) => `${end} [${[...new Set(apis)].join(", ")}]`).join("; ");

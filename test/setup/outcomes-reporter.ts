@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestCase, TestModule, TestSpecification, Vitest } from "vitest/node";
 import type { TestOutcome } from "../../scripts/lib/test-counts.ts";
 
-/** How often a line says how far the run is, where no terminal shows it. */
+/** How often a progress line is printed without a terminal, in milliseconds. */
 const progressEveryMs = 5_000;
 
 /**
@@ -78,7 +78,7 @@ function moduleOutcomes(module: TestModule, someWereSelected: boolean): readonly
   const outcomes = [...module.children.allTests()]
     .map((test) => testOutcome(project, test))
     .filter(({ state, note }) => !(someWereSelected && state === "skipped" && note === undefined));
-  // A file that cannot be loaded, or a hook that fails, need not have a test that failed.
+  // A file that cannot be loaded, or a failing hook, may have no failed test.
   const failedOutsideTests = !module.ok() && !outcomes.some(({ state }) => state === "failed");
   return failedOutsideTests ? [...outcomes, { project, name: module.relativeModuleId, state: "failed" }] : outcomes;
 }
@@ -88,7 +88,7 @@ function testOutcome(project: string, test: TestCase): TestOutcome {
   const name = `${test.module.relativeModuleId} > ${test.fullName}`;
   if (result.state === "skipped")
     return { project, name, state: "skipped", ...(result.note !== undefined && { note: result.note }) };
-  // A test that is still pending when the run ends was not run to its end.
+  // A test that is still pending when the run ends did not finish.
   return { project, name, state: result.state === "passed" ? "passed" : "failed" };
 }
 

@@ -6,13 +6,15 @@ export interface RunningProcess {
   readonly command: string;
 }
 
-/** The living processes that were started with `marker` (NAME=value) in their environment. Linux only; else none. */
+/**
+ * The living processes that were started with `marker` (NAME=value) in their environment. Linux only; otherwise empty.
+ */
 export function processesWith(marker: string): readonly RunningProcess[] {
   if (process.platform !== "linux") return [];
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
     try {
-      // What is a zombie has an empty environment, so it counts as gone.
+      // A zombie has an empty environment, so it counts as gone.
       const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
       return environment.includes(marker) ? [describeProcess(pid)] : [];
     } catch {
@@ -23,7 +25,7 @@ export function processesWith(marker: string): readonly RunningProcess[] {
 
 function describeProcess(pid: string): RunningProcess {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The name, in parentheses, may hold anything; state and parent follow it.
+  // The name, in parentheses, may contain anything; state and parent follow it.
   const [, parent = "0"] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
   return { pid: Number(pid), parent: Number(parent), command };

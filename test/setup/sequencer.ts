@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** These take a minute or more each: none of them may be what is left when the others are done. */
+/** These take a minute or more each, so none of them should start last. */
 const longest = [
   "test/e2e/once/soak-planted.test.ts",
   "test/e2e/soak.test.ts",

@@ -21,14 +21,14 @@ export interface PushWishes {
   readonly size?: "small" | "large" | "any";
 }
 
-/** Enough for what follows at once on a busy machine; what takes longer counts as not having happened. */
+/** Enough for immediate effects on a busy machine, in milliseconds; after that an effect counts as missing. */
 const soonMs = 8_000;
 const tinyPng = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
-/** Larger than what goes to pi in a frame's own line. */
+/** Too large for pi's own line, so the frame goes through a file. */
 const largeBytes = 300 * 1024;
 const largeShare = 0.02;
 
-/** A session of the run, and what can be done to it. All its randomness is its own. */
+/** A session of the run, and the actions on it. It has its own random numbers. */
 export class Actor {
   readonly name: string;
   readonly sessionId: string;
@@ -55,7 +55,7 @@ export class Actor {
     this.world = options.world;
   }
 
-  /** The params of a new push, which the ledger then knows. */
+  /** The params of a new push, which the ledger records. */
   newPush(wishes: PushWishes = {}): Pushed {
     const { random } = this;
     this.#pushes += 1;
@@ -96,7 +96,7 @@ export class Actor {
     return pushed;
   }
 
-  /** Pushes, and repeats it by its id until the daemon has answered. */
+  /** Pushes, and repeats the call with the same id until the daemon answers. */
   async push(wishes: PushWishes = {}): Promise<Pushed> {
     const pushed = this.newPush({ size: "any", ...wishes });
     await this.bring(pushed);
@@ -127,7 +127,7 @@ export class Actor {
     }
   }
 
-  /** Pushes that want an agent: one at least. */
+  /** Pushes that want an agent: at least one. */
   async pushSome(most = 2): Promise<readonly Pushed[]> {
     const first = this.push({ deliverAs: this.random.pick(["steer", "followUp"]), triggerTurn: true });
     const others = Array.from({ length: this.random.integer(0, most - 1) }, () => this.push());
@@ -138,7 +138,7 @@ export class Actor {
     return (await this.prompted(text)).kind === "result";
   }
 
-  /** Prompts, and returns what became of the call. */
+  /** Prompts, and returns the outcome of the call. */
   async prompted(text?: string): Promise<Called<unknown>> {
     this.#prompts += 1;
     const said = text ?? `Prompt ${this.name}.${this.#prompts}.`;
@@ -159,7 +159,10 @@ export class Actor {
     return this.world.plan.add(this.model, reply);
   }
 
-  /** The request that takes a planned reply. If none does in time, the reply is withdrawn: a later request must not get it. */
+  /**
+   * The request that takes a planned reply. If none does in time, the reply is withdrawn: a later request must not get
+   * it.
+   */
   async taken(planned: Planned, withinMs = soonMs): Promise<LogEntry | undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const timer = setTimeout(() => {
@@ -173,7 +176,7 @@ export class Actor {
     }
   }
 
-  /** Brings the agent into a state in which something is to happen, until the returned function is called. */
+  /** Brings the agent into a state in which the test acts, and keeps it there until the returned function is called. */
   async enter(state: "idle" | "streaming" | "waiting" | "inTool"): Promise<() => void> {
     if (state === "idle") return () => {};
     const gate = new Gate();
@@ -198,7 +201,7 @@ export class Actor {
     return this.enter(this.random.pick(["idle", "idle", "streaming", "waiting", "inTool"]));
   }
 
-  /** Resolves with whether the promise does so soon. */
+  /** Resolves with whether the promise resolves soon. */
   async soon(promise: Promise<unknown>, withinMs = soonMs): Promise<boolean> {
     const timeout = new AbortController();
     const late = sleep(withinMs, false, { signal: timeout.signal }).catch(() => false);
@@ -213,7 +216,7 @@ export class Actor {
     return first;
   }
 
-  /** Whether a push comes to a state soon, or has been in it. */
+  /** Whether a push soon reaches a state, or has been in it. */
   async reached(pushed: Pushed, state: DeliveryState): Promise<boolean> {
     const { ledger } = this.world;
     const isIn = (): boolean => ledger.latest(pushed.id)?.history.some((at) => at.state === state) === true;
@@ -246,12 +249,14 @@ export class Actor {
     return true;
   }
 
-  /** Resolves when the child with this pid is gone, as far as the daemon has said. */
+  /** Resolves when the daemon has reported that the child with this pid is gone. */
   childGone(pid: number | undefined): Promise<boolean> {
     return this.world.ledger.until(() => this.childPid() !== pid || pid === undefined, soonMs);
   }
 
-  /** Resolves when nothing goes on by itself any more, or soon. What was planned and not taken is given up then. */
+  /**
+   * Resolves when nothing changes by itself any more, or after a time limit. Untaken planned replies are then dropped.
+   */
   async quiet(withinMs = 3_000): Promise<boolean> {
     const isQuiet = await this.world.ledger.until(() => this.isQuiet(), withinMs);
     this.world.plan.withdraw(this.model);
@@ -272,8 +277,8 @@ export class Actor {
 }
 
 /**
- * Whether a push goes on without anybody doing something. One for the next turn wakes nobody when its session's pi has
- * ended, as with a daemon that was killed: the next prompt brings both.
+ * Whether a push makes progress without further action. One for the next turn wakes no session whose pi has
+ * ended, as with a killed daemon: the next prompt brings both.
  */
 export function isMoving(
   { state, deliverAs, triggerTurn }: Delivery,

@@ -1,20 +1,21 @@
 import type { Attempt, Delivery, DeliveryState, HistoryStep } from "../../protocol/delivery.ts";
 import type { History, PushFact, RequestFact, Violation, ViolationKind } from "./history.ts";
 
-// What must hold, from the words of PROTOCOL.md and not from the daemon's code: receipts against the provider's log and
+// Invariants from the text of PROTOCOL.md, not from the daemon's code: receipts are compared with the provider's log
+// and
 // pi's session files.
 
-/** Clocks of several processes of one machine, in whole milliseconds. */
+/** The clocks of several processes of one machine, in whole milliseconds. */
 const clockSlackMs = 2;
-/** The provider may note what it received and sent a while after it did, when the machine is busy. */
+/** On a busy machine the provider may record requests and answers with a delay. */
 const noteSlackMs = 500;
-/** What a process does not report because it was killed, around the moment of its death. */
+/** A killed process does not report the events around the moment of its death. */
 const deathShadowMs = 2_000;
-/** At most so many steps and attempts are kept in a record; then the oldest are gone. */
+/** The limit of steps and attempts in a record; the oldest are dropped. */
 const fullHistory = 64;
 const fullAttempts = 32;
 
-/** After which states each state may come. A repeated state is a step of its own only for `prepared`. */
+/** The states that may precede each state. A repeated state is a step of its own only for `prepared`. */
 const mayFollow: Readonly<Record<DeliveryState, readonly DeliveryState[]>> = {
   accepted: [],
   held: ["accepted", "parked"],
@@ -32,33 +33,33 @@ const mayFollow: Readonly<Record<DeliveryState, readonly DeliveryState[]>> = {
 
 const ends: ReadonlySet<DeliveryState> = new Set(["answered", "dropped", "cancelled", "expired", "failed", "unknown"]);
 
-/** Whether a record can never change again. */
+/** Whether a record can no longer change. */
 export function isEnd({ state, reason }: Pick<Delivery, "state" | "reason">): boolean {
   return ends.has(state) || (state === "delivered" && reason !== undefined);
 }
 
-/** All that is wrong in a history; empty when nothing is. */
+/** All faults in a history. */
 export function check(history: History): readonly Violation[] {
   const byPush = groupByPush(history);
   return history.pushes.flatMap((push) => checkPush(byPush(push)));
 }
 
-/** All that is known of one push. */
+/** All facts about one push. */
 export interface Case {
   readonly push: PushFact;
   readonly final: Delivery | undefined;
   readonly sightings: History["sightings"];
   readonly claims: History["claims"];
-  /** Those with the push's text or marker in them, in the order in which they came. */
+  /** The requests that contain the push's text or marker, in the order of arrival. */
   readonly requests: readonly RequestFact[];
   readonly entries: History["entries"];
-  /** The deaths that may have cost a receipt of the push. */
+  /** The deaths that may have lost a receipt of the push. */
   readonly deaths: History["deaths"];
-  /** Whether the daemon has said, behind the push, that its store was damaged. It still may not double anything. */
+  /** Whether the daemon has reported a damaged store after the push. Nothing may be duplicated even then. */
   readonly isForgotten: boolean;
 }
 
-/** Finds all that is known of a push. */
+/** Finds all facts about a push. */
 export function groupByPush(history: History): (push: PushFact) => Case {
   const sightings = Map.groupBy(history.sightings, ({ delivery }) => delivery.deliveryId);
   const claims = Map.groupBy(history.claims, ({ deliveryId }) => deliveryId);
@@ -122,7 +123,7 @@ function doubled({ entries, requests, push }: Case, say: Say): void {
   }
 }
 
-/** One attempt as it ended, so that each is judged once. */
+/** One attempt with its end, so that each is judged once. */
 function keyed(attempt: Attempt): [string, Attempt] {
   return [`${attempt.requestId} ${attempt.outcome ?? "open"}`, attempt];
 }
@@ -138,7 +139,7 @@ function wrongSteps(history: readonly HistoryStep[]): string[] {
   return found;
 }
 
-/** Histories only grow, whoever tells them and whichever daemon does; an end stays as it is. */
+/** Histories only grow, whichever client or daemon reports them; a final state does not change. */
 function changes({ sightings, final }: Case): string[] {
   const found = new Set<string>();
   let longest: readonly HistoryStep[] = [];
@@ -177,8 +178,8 @@ function step(at: HistoryStep | undefined): string {
 }
 
 /**
- * The requests that an attempt can have been, in their order: those that carry the push and came between its making and
- * its end. The provider notes a request's arrival before it answers, so an accepted one is always among them.
+ * The possible requests of an attempt, in order: those that carry the push and arrived between its start and
+ * its end. The provider records a request's arrival before it answers, so an accepted one is always among them.
  */
 function candidatesOf(attempt: Attempt, { push, requests, final }: Case): readonly RequestFact[] {
   const next = final?.attempts.find(({ preparedAt }) => preparedAt > attempt.preparedAt);
@@ -190,7 +191,7 @@ function candidatesOf(attempt: Attempt, { push, requests, final }: Case): readon
   );
 }
 
-/** Of a delivered attempt. One without a status was given up: the provider saw an earlier attempt's request late. */
+/** Of a delivered attempt. One without a status was aborted: the provider saw an earlier attempt's request late. */
 function acceptedRequest(attempt: Attempt, known: Case): RequestFact | undefined {
   const candidates = candidatesOf(attempt, known);
   return candidates.find(({ status }) => status !== undefined) ?? candidates[0];
@@ -236,7 +237,7 @@ function isAccepted({ status, headersSentAt }: RequestFact): boolean {
   return status !== undefined && status >= 200 && status < 300 && headersSentAt !== undefined;
 }
 
-/** What the last record says of the model, against what the provider did. */
+/** The last record's claims about the model, compared with the provider's actions. */
 function wrongEnd(final: Delivery, known: Case): string[] {
   const isReached = final.state === "delivered" || final.state === "answered";
   return [...(isReached ? wrongReached(final, known) : unreported(final, known)), ...wrongRedelivered(final)];
@@ -260,7 +261,7 @@ function wrongReached(final: Delivery, known: Case): string[] {
   return found;
 }
 
-/** A whole answer that no receipt tells of. Only the death of who would have told it excuses that. */
+/** A complete answer that no receipt reports. Only the death of the reporting process excuses that. */
 function unreported(final: Delivery, { push, requests, deaths }: Case): string[] {
   return requests.flatMap(({ n, outcome, receivedAt, endedAt, carried }) => {
     if (outcome !== "answered" || (carried[push.id] ?? 0) === 0) return [];
@@ -278,7 +279,7 @@ function wrongRedelivered({ attempts, redelivered }: Delivery): string[] {
     : [];
 }
 
-/** Never both, never neither: the transcript against the record. */
+/** Never both, never neither: compares the transcript with the record. */
 function whereabouts(final: Delivery, { push, entries, requests, claims, deaths }: Case): string[] {
   const found: string[] = [];
   const saysInserted = final.history.some(({ state }) => state === "inserted");

@@ -3,7 +3,7 @@ import type { Actor } from "./actor.ts";
 import type { Pushed } from "./ledger.ts";
 import type { Operation } from "./operation.ts";
 
-/** Repeats a push by its id. Violations are noted where the daemon makes a second delivery of it. */
+/** Repeats a push by its id. A second delivery by the daemon is recorded as a violation. */
 export async function again(actor: Actor, pushed: Pushed): Promise<boolean> {
   const askedAt = Date.now();
   const peer = await actor.world.peer(actor.random);
@@ -22,7 +22,7 @@ function complain(actor: Actor, pushed: Pushed, message: string): void {
   actor.world.violations.push({ kind: "protocol", message, deliveryId: pushed.id, session: actor.name });
 }
 
-/** What clients do wrong, or have to do because they do not know. */
+/** Faults of clients, and actions that clients take when they are unsure. */
 export const clientFaults: readonly Operation[] = [
   {
     kind: "same id, same body",
@@ -36,7 +36,7 @@ export const clientFaults: readonly Operation[] = [
     kind: "same id, other body",
     run: async (actor) => {
       const pushed = await actor.push();
-      // The store may have failed just then.
+      // The store may have failed at that moment.
       if (pushed.answer !== "accepted") return false;
       const params = { ...(pushed.params as Params<"delivery/push">), content: `${pushed.text} and more` };
       const called = await actor.world.call("delivery/push", params, actor.random);

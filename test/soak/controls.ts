@@ -1,7 +1,7 @@
 import type { Actor } from "./actor.ts";
 import type { Operation } from "./operation.ts";
 
-/** Takes a push back. Returns whether the daemon says so. */
+/** Cancels a push. Returns whether the daemon confirms it. */
 export async function cancel(actor: Actor, deliveryId: string): Promise<boolean> {
   const called = await actor.world.call("delivery/cancel", { deliveryId }, actor.random);
   if (called.kind !== "result") return false;
@@ -10,7 +10,7 @@ export async function cancel(actor: Actor, deliveryId: string): Promise<boolean>
   return cancelled;
 }
 
-/** What clients and extensions do beside pushing. */
+/** Actions of clients and extensions other than pushing. */
 export const controls: readonly Operation[] = [
   {
     kind: "abort",
@@ -119,7 +119,7 @@ export const controls: readonly Operation[] = [
   },
 ];
 
-/** The sessions that have the pi of others by now. There would be too many. */
+/** Closes the sessions that have taken over another one's pi, to limit their number. */
 async function closeStrangers({ world, random }: Actor): Promise<void> {
   const listed = await world.call("session/list", {}, random);
   if (listed.kind !== "result") return;

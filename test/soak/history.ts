@@ -2,36 +2,36 @@ import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { ApiName } from "../../provider/dialect.ts";
 import type { Outcome } from "../../provider/log.ts";
 
-// What a run of the soak has seen, from three sides: the daemon's word, the provider's log, pi's session files.
+// The records of a soak run from three sides: the daemon's reports, the provider's log, pi's session files.
 
 /** What a client pushed, and how the daemon answered. */
 export interface PushFact {
   readonly id: string;
   /** The soak's own name of the session. */
   readonly session: string;
-  /** The exact text of the push's text block; begins with its marker, and no other text of the run has that. */
+  /** The exact text of the push's text block; begins with its marker, and is unique in the run. */
   readonly text: string;
-  /** The api that pi uses for the session's model. */
+  /** The API that pi uses for the session's model. */
   readonly api: SoakApi;
-  /** `unsure`: the connection ended before the answer, and it was not asked again. */
+  /** `unsure`: the connection ended before the answer, and the call was not repeated. */
   readonly answer: "accepted" | "refused" | "unsure";
 }
 
 /** `eager`: an extension's own provider, which says `start` before its request is answered. */
 export type SoakApi = ApiName | "eager";
 
-/** A record of a delivery, as some client got it. */
+/** A record of a delivery as a client received it. */
 export interface Sighting {
   readonly at: number;
-  /** When the call was sent whose answer it is; absent for a notification. */
+  /** When its call was sent; absent for a notification. */
   readonly askedAt?: number;
   readonly from: string;
-  /** Which life of the daemon said it. */
+  /** The life of the daemon that reported it. */
   readonly life: number;
   readonly delivery: Delivery;
 }
 
-/** What the result of another call said about a delivery: a cancel's, an abort's. */
+/** A statement about a delivery in the result of another call: a cancel, an abort. */
 export interface Claim {
   readonly deliveryId: string;
   readonly state: DeliveryState;
@@ -43,7 +43,7 @@ export interface RequestFact {
   readonly n: number;
   readonly session: string;
   readonly receivedAt: number;
-  /** How often each push's exact text stands there as a user's text of its own. */
+  /** How often each push's exact text occurs as a separate user text. */
   readonly carried: Readonly<Record<string, number>>;
   /** Pushes whose marker begins a text that is not the push's. */
   readonly altered: readonly string[];
@@ -68,14 +68,14 @@ export interface Death {
   /** Absent: the daemon's, which all sessions share. */
   readonly session?: string;
   /**
-   * The sessions whose file was not there yet. pi writes the file of a session that an extension has made only at its
-   * first message of a user or an assistant, and what it has in memory dies with it.
+   * The sessions whose file did not exist yet. pi writes the file of a session created by an extension only at its
+   * first message of a user or an assistant; until then its death loses everything in memory.
    */
   readonly unwritten?: readonly string[];
 }
 
 export interface History {
-  /** When the daemon has reported that its store was damaged: what it knew before may be lost or out of date. */
+  /** When the daemon has reported a damaged store: its earlier knowledge may be lost or outdated. */
   readonly damages: readonly number[];
   readonly pushes: readonly PushFact[];
   /** In the order of their arrival. */
@@ -84,15 +84,15 @@ export interface History {
   readonly requests: readonly RequestFact[];
   readonly entries: readonly EntryFact[];
   readonly deaths: readonly Death[];
-  /** The last word about each push, asked for when all had settled; undefined: the daemon does not know it. */
+  /** The final record of each push, requested after all had settled; undefined: unknown to the daemon. */
   readonly final: ReadonlyMap<string, Delivery | undefined>;
 }
 
 /**
- * - `wrong`: a receipt says what is not so. `lost`: an accepted push is neither in the transcript nor reported as not
- *   delivered, or both. `doubled`: it is there twice.
- * - `seq`: a session's numbers have a hole or are used twice. `process`: something was left running.
- * - `protocol`: the daemon broke its word in another way.
+ * - `wrong`: a receipt is false. `lost`: an accepted push is neither in the transcript nor reported as not
+ *   delivered, or both. `doubled`: it occurs twice.
+ * - `seq`: a session's numbers have a hole or are used twice. `process`: a process was left running.
+ * - `protocol`: the daemon violated the protocol in another way.
  */
 export type ViolationKind = "wrong" | "lost" | "doubled" | "seq" | "process" | "protocol";
 

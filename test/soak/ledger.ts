@@ -4,14 +4,14 @@ import type { SessionInfo } from "../../protocol/session.ts";
 import { isEnd } from "./checker.ts";
 import type { Claim, Death, PushFact, Sighting } from "./history.ts";
 
-/** A push of the soak's, before and after it was answered. */
+/** A push of the soak, with or without its answer. */
 export interface Pushed extends Omit<PushFact, "answer"> {
   answer: PushFact["answer"];
   readonly sessionId: string;
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** All that the soak's clients were told, and a way to wait for it. */
+/** Everything reported to the soak's clients, with a way to wait for reports. */
 export class Ledger {
   readonly pushes = new Map<string, Pushed>();
   readonly sightings: Sighting[] = [];
@@ -20,7 +20,7 @@ export class Ledger {
   readonly damages: number[] = [];
   readonly #latest = new Map<string, Delivery>();
   readonly #sessions = new Map<string, SessionInfo>();
-  /** Every file that a session's pi was said to have. */
+  /** Every reported file of a session's pi. */
   readonly #files = new Map<string, Set<string>>();
   readonly #forgotten = new Set<string>();
   readonly #looks = new Set<() => void>();
@@ -60,18 +60,18 @@ export class Ledger {
     });
   }
 
-  /** The daemon has said that its store was damaged: what it knows has to be asked for anew. */
+  /** The daemon has reported a damaged store: all records must be requested again. */
   damaged(): void {
     this.damages.push(Date.now());
     this.#latest.clear();
   }
 
-  /** The daemon does not know the push any more, and has said why. */
+  /** The daemon no longer knows the push, and has given the reason. */
   forgotten(id: string): void {
     this.#forgotten.add(id);
   }
 
-  /** The record with the most steps that any client got. */
+  /** The record with the most steps that any client received. */
   latest(id: string): Delivery | undefined {
     return this.#latest.get(id);
   }
@@ -84,7 +84,7 @@ export class Ledger {
     return [...(this.#files.get(sessionId) ?? [])];
   }
 
-  /** The pushes of a session that are not at their end. */
+  /** The unfinished pushes of a session. */
   open(sessionId: string): readonly Pushed[] {
     return [...this.pushes.values()].filter((push) => {
       const latest = this.#latest.get(push.id);
@@ -93,7 +93,7 @@ export class Ledger {
     });
   }
 
-  /** Resolves with true as soon as `isSo` is, with false after `timeoutMs`. */
+  /** Resolves with true as soon as `isSo` returns true, with false after `timeoutMs`. */
   async until(isSo: () => boolean, timeoutMs: number): Promise<boolean> {
     if (isSo()) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -110,7 +110,7 @@ export class Ledger {
     }
   }
 
-  /** Begins anew, with other sessions. */
+  /** Starts again with other sessions. */
   clear(): void {
     this.pushes.clear();
     this.sightings.length = 0;

@@ -18,7 +18,7 @@ import type { Operation } from "./operation.ts";
 import { processFaults } from "./process-faults.ts";
 import { storeFaults } from "./store-faults.ts";
 
-/** The provider does something to the next request of the session, in whatever state the agent is. */
+/** A reaction of the provider to the session's next request, in any state of the agent. */
 function provider(kind: string, reply: (actor: Actor) => Reply): Operation {
   return {
     kind,
@@ -88,7 +88,7 @@ const providerFaults: readonly Operation[] = [
   },
 ];
 
-/** Everything that can happen, one row each. */
+/** All operations, one row each. */
 export const operations: readonly Operation[] = [
   ...providerFaults,
   ...controls,

@@ -5,15 +5,15 @@ import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
 
-/** The connection has ended before the answer: nobody knows whether the call took effect. */
+/** The connection has ended before the answer: it is unknown whether the call took effect. */
 export class ConnectionLost extends Error {}
 
 export type OnNotification = (peer: Peer, method: string, params: Record<string, unknown>, text: string) => void;
 
-/** One connection to the daemon without any library of ours above it, so that frames are seen as they come. */
+/** One connection to the daemon without our client library, so that frames are seen unprocessed. */
 export class Peer {
   readonly name: string;
-  /** Which life of the daemon it is connected to. */
+  /** The life of the daemon that it is connected to. */
   readonly life: number;
   readonly ended: Promise<void>;
   readonly #socket: WebSocket;
@@ -41,7 +41,7 @@ export class Peer {
     socket.on("error", () => {});
   }
 
-  /** Rejects when nobody listens there. */
+  /** Rejects if nothing listens there. */
   static async open(options: {
     readonly name: string;
     readonly life: number;
@@ -78,7 +78,7 @@ export class Peer {
     return (await pending.promise) as Result<M>;
   }
 
-  /** Sends a call and cuts the connection at once, so that some of it, all of it or nothing arrives. */
+  /** Sends a call and cuts the connection immediately, so that part of it, all of it or nothing arrives. */
   async callAndCut<M extends MethodName>(method: M, params: Params<M>, afterBytes: "some" | "all"): Promise<void> {
     const sent = Promise.withResolvers<void>();
     this.#socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }), () => sent.resolve());

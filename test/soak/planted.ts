@@ -3,17 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkout } from "./world.ts";
 
-/** A mistake that is put into a copy of the sources, to see whether the soak finds it. */
+/** A fault that is put into a copy of the sources, to check that the soak finds it. */
 export interface PlantedBug {
   readonly file: string;
-  /** Stands there exactly once. */
+  /** Occurs exactly once in the source. */
   readonly text: string;
   readonly replacement: string;
 }
 
 const shipped = ["cli", "client", "context", "extension", "protocol", "provider", "server", "package.json"];
 
-/** The mistakes that the soak has to be able to find. */
+/** Faults that the soak must be able to find. */
 export const plantedBugs = {
   "any start of an answer counts as delivered": {
     file: "extension/delivery/verdict.ts",
@@ -32,11 +32,11 @@ export const plantedBugs = {
   },
 } as const satisfies Readonly<Record<string, PlantedBug>>;
 
-/** The sources with one mistake in them, to be run as they stand. */
+/** A runnable copy of the sources with one fault in it. */
 export class PatchedSource implements Disposable {
   readonly path: string;
 
-  /** Throws when the text is not there, or not once: then the mistake has to be planted anew. */
+  /** Throws if the text does not occur exactly once: then the fault must be planted in another way. */
   constructor({ file, text, replacement }: PlantedBug) {
     const source = readFileSync(join(checkout, file), "utf8");
     const found = source.split(text).length - 1;

@@ -16,7 +16,7 @@ async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
       const leave = await actor.enterAny();
       const pushing = actor.pushSome();
       await actor.pause(60);
-      // What waits for an answer gets it from the next life.
+      // Calls that wait for an answer get it from the next life.
       void pushing.finally(leave);
       return true;
     }
@@ -70,7 +70,7 @@ function childKilled(cue: ChildCue): Operation {
       if (!isThere || !actor.signalChild("SIGKILL")) return false;
       await actor.childGone(pid);
       actor.world.plan.withdraw(actor.model);
-      // Wakes the session: by itself it does so less and less often.
+      // Wakes the session: on its own it does so less and less often.
       await actor.pushSome();
       return true;
     },
@@ -94,7 +94,7 @@ function daemonEnded(signal: "SIGKILL" | "SIGTERM", cue: Cue): Operation {
   };
 }
 
-/** Counted with each end of a daemon, behind which the pushes before it are repeated. */
+/** Counted with each end of a daemon, after which the pushes before it are repeated. */
 export const repeatedAfterRestart = "same id, after a daemon's restart";
 
 const childCues: readonly ChildCue[] = [
@@ -104,10 +104,10 @@ const childCues: readonly ChildCue[] = [
   "behind prepared",
   "behind headers",
 ];
-/** What clients were told a moment before must still be so in the next life. */
+/** Facts reported shortly before must still hold in the next life. */
 const toldCues: readonly Cue[] = ["behind delivered", "behind answered", "behind cancelled"];
 
-/** What happens to the processes. */
+/** Actions on processes. */
 export const processFaults: readonly Operation[] = [
   ...childCues.map(childKilled),
   {
@@ -133,7 +133,7 @@ export const processFaults: readonly Operation[] = [
         try {
           process.kill(pid, "SIGCONT");
         } catch {
-          // It has ended meanwhile.
+          // It has ended in the meantime.
         }
         leave();
       }

@@ -6,7 +6,7 @@ import type { RequestFact } from "./history.ts";
 /** The beginning of a push's text. */
 const marker = /^\[\[([0-9A-Za-z._:-]+)\]\]/;
 
-/** What a request of a session is to be answered with, once. */
+/** A planned answer to one request of a session. */
 export class Planned {
   /** Resolves with the request that took it; never when it is withdrawn. */
   readonly taken: Promise<LogEntry>;
@@ -34,7 +34,7 @@ export class Planned {
 
 type Recorded = { -readonly [K in keyof RequestFact]: RequestFact[K] };
 
-/** Answers the model requests of all sessions, each by its own plan, and keeps of each what the checker needs. */
+/** Answers the model requests of all sessions, each by its own plan, and keeps the checker's facts about each. */
 export class ProviderPlan {
   readonly #textOf: (deliveryId: string) => string | undefined;
   readonly #plans = new Map<string, Planned[]>();
@@ -52,20 +52,20 @@ export class ProviderPlan {
     this.#provider = provider;
   }
 
-  /** Says which session a model is of, from now on. */
+  /** Assigns a model to a session, from now on. */
   assign(model: string, session: string): void {
     this.#sessions.set(model, session);
     this.#plans.set(model, []);
   }
 
-  /** The next request for this model that is no summary gets this reply. */
+  /** The next request for this model that is not for a summary gets this reply. */
   add(model: string, reply: Reply): Planned {
     const planned = new Planned(reply);
     this.#plans.get(model)?.push(planned);
     return planned;
   }
 
-  /** Drops the replies that no request has taken, or this one of them. */
+  /** Drops the replies that no request has taken, or only this one. */
   withdraw(model: string, one?: Planned): void {
     const kept = one === undefined ? [] : (this.#plans.get(model) ?? []).filter((planned) => planned !== one);
     this.#plans.set(model, kept);
@@ -78,7 +78,7 @@ export class ProviderPlan {
     return plan.shift()?.take(entry) ?? answer("Done", ".");
   }
 
-  /** Notes the requests that have come since the last time. */
+  /** Records the requests since the last time. */
   note(): void {
     const provider = this.#provider;
     if (provider === undefined) return;
@@ -115,7 +115,7 @@ export class ProviderPlan {
       receivedAt: entry.receivedAt,
       carried,
       altered,
-      // A connection that breaks while the provider writes is noted there too.
+      // A connection that breaks while the provider writes is recorded there too.
       violations: entry.violations.filter((violation) => !violation.startsWith("The provider failed")),
       status: undefined,
       headersSentAt: undefined,

@@ -38,7 +38,7 @@ export class Random {
     return shuffled;
   }
 
-  /** Another sequence, which does not depend on how many numbers are taken from this one later. */
+  /** Another sequence, independent of how many numbers are taken from this one later. */
   fork(): Random {
     return new Random(Math.floor(this.next() * 4_294_967_296));
   }

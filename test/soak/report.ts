@@ -8,26 +8,26 @@ export interface Report {
   readonly pushes: number;
   /** How often each fault has happened. */
   readonly faults: Readonly<Record<string, number>>;
-  /** Operations that did not come to happen, by their kind. */
+  /** Operations that could not be carried out, by their kind. */
   readonly missed: Readonly<Record<string, number>>;
-  /** How many pushes ended in which state. */
+  /** How many pushes ended in each state. */
   readonly ends: Readonly<Record<string, number>>;
   readonly requests: number;
   readonly frames: number;
   readonly lives: number;
-  /** What the daemon logged as errors, by message. */
+  /** The daemon's logged errors, by message. */
   readonly logged: Readonly<Record<string, number>>;
   readonly violations: readonly Failure[];
 }
 
-/** A violation with all that is known of its push. */
+/** A violation with all facts about its push. */
 export interface Failure extends Violation {
   readonly known?: string;
 }
 
 const counted: readonly ViolationKind[] = ["wrong", "lost", "doubled", "seq", "process", "protocol"];
 
-/** The run in some lines, and each failure with what is needed to look into it. */
+/** A summary of the run, and each failure with the facts needed to investigate it. */
 export function reportText(report: Report): string {
   const { seed, version, seconds, pushes, faults, missed, ends, requests, frames, lives, logged, violations } = report;
   const kinds = counted.map((kind) => `${violations.filter((found) => found.kind === kind).length} ${kind}`);
@@ -55,7 +55,7 @@ function failureText({ kind, message, deliveryId, session, known }: Failure, see
   return known === undefined ? `${head}\n` : `${head}\n${known}\n`;
 }
 
-/** All that is known of a push. */
+/** All facts about a push. */
 export function caseText({ push, final, sightings, claims, requests, entries, deaths }: Case): string {
   const lines = [
     `  pushed: ${push.answer}, ${push.text.length} characters, by ${push.api}`,

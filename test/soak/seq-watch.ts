@@ -8,11 +8,11 @@ interface Feed {
   last: number | undefined;
 }
 
-/** Checks the numbers of the sessions' logs, as each connection gets them: one up each time, and none for two things. */
+/** Checks the numbers of the sessions' logs on each connection: increasing by one, and never used twice. */
 export class SeqWatch {
   readonly violations: Violation[] = [];
   readonly #feeds = new Map<string, Feed>();
-  /** What each number of each session stood for, over all connections and all lives of the daemon. */
+  /** The meaning of each number of each session, over all connections and all lives of the daemon. */
   readonly #contents = new Map<string, Map<number, string>>();
   #frames = 0;
 
@@ -20,12 +20,12 @@ export class SeqWatch {
     return this.#frames;
   }
 
-  /** A connection is about to subscribe. What is replayed comes behind the answer. */
+  /** A connection is about to subscribe. Replayed events come after the answer. */
   subscribe(connection: string, session: string, after: number | undefined): void {
     this.#feeds.set(`${connection} ${session}`, { after, last: after });
   }
 
-  /** The answer to a subscription; what comes behind it may have been seen already. */
+  /** The answer to a subscription; later events may have been seen already. */
   subscribed(connection: string, session: string, { cursor }: { readonly cursor: number }): void {
     const feed = this.#feeds.get(`${connection} ${session}`);
     if (feed === undefined || feed.after !== undefined) return;
@@ -35,7 +35,7 @@ export class SeqWatch {
     feed.last ??= cursor;
   }
 
-  /** A gap that the daemon has named. */
+  /** A gap reported by the daemon. */
   gap(connection: string, session: string, { from, to, reason }: Gap): void {
     const feed = this.#feeds.get(`${connection} ${session}`);
     if (reason === "log_reset") {
@@ -43,7 +43,7 @@ export class SeqWatch {
     } else this.#follow(connection, session, from, to);
   }
 
-  /** A numbered notification. `text` is the frame as it came. */
+  /** A numbered notification. `text` is the unprocessed frame. */
   told(connection: string, session: string, seq: number, text: string, firstSeq = seq): void {
     this.#frames += 1;
     this.#follow(connection, session, firstSeq, seq);

@@ -16,19 +16,19 @@ export interface SoakOptions {
   readonly seed: number;
   /** pi's program and its version. */
   readonly pi: { readonly cli: string; readonly version: string };
-  /** Whose daemon and helper are run. Default: this checkout's. */
+  /** The checkout whose daemon and helper are run. Default: this one. */
   readonly source?: string;
-  /** Goes on at least so long. Default: 0. */
+  /** The minimum duration. Default: 0. */
   readonly seconds?: number;
-  /** Goes on until so many pushes were made. Default: 0. */
+  /** The minimum number of pushes. Default: 0. */
   readonly pushes?: number;
-  /** Goes on until each fault has happened so often. Default: 0. */
+  /** How often each fault must have happened at least. Default: 0. */
   readonly eachAtLeast?: number;
   /** How often each operation is in the deck of one round. Default: 2. */
   readonly copiesPerRound?: number;
-  /** Ends with the round in which something was found to be wrong. Default: true. */
+  /** Ends with the first round that finds a violation. Default: true. */
   readonly endsAtFirst?: boolean;
-  /** Faults of the file system by strace, too. Default: false. */
+  /** Also faults of the file system, by strace. Default: false. */
   readonly withFileSystemFaults?: boolean;
   /** Only the operations whose kind matches. Default: all. */
   readonly only?: RegExp;
@@ -46,10 +46,10 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
 const maxTries = 3;
 const settleMs = 30_000;
 const operationTimeoutMs = 150_000;
-/** What has been killed may take so long to be gone. */
+/** How long killed processes may take to disappear, in milliseconds. */
 const goneWithinMs = 5_000;
 
-/** Runs rounds of random operations on several sessions, and checks after each what clients were told. */
+/** Runs rounds of random operations on several sessions, and checks after each what was reported to clients. */
 export async function soak(options: SoakOptions): Promise<Report> {
   const startedAt = performance.now();
   const { seed, pi, seconds = 0, pushes = 0, eachAtLeast = 0, say = () => {} } = options;
@@ -85,7 +85,7 @@ class Run {
   readonly #operations: readonly Operation[];
   readonly #missed = new Map<string, number>();
   readonly #ends = new Map<string, number>();
-  /** What was done in the round, as it began. */
+  /** The operations of the round, in the order of their start. */
   readonly #begun: { readonly at: number; readonly session: string; readonly kind: string }[] = [];
   #pushes = 0;
   #requests = 0;
@@ -101,7 +101,7 @@ class Run {
     return this.#pushes;
   }
 
-  /** The operations of a round: all, or behind the first rounds only those that were not seen often enough. */
+  /** The operations of a round: all, or after the first rounds only those that were not seen often enough. */
   lacking(eachAtLeast: number, copies: number): readonly Operation[] {
     const rare = this.#operations.filter(({ kind }) => this.#world.tally.of(kind) < eachAtLeast);
     const chosen = rare.length === 0 ? this.#operations : rare;
@@ -133,7 +133,7 @@ class Run {
     this.#world.ledger.clear();
   }
 
-  /** Ends the daemon, and looks what is left of it. */
+  /** Ends the daemon, and checks for leftovers. */
   async end(): Promise<void> {
     const world = this.#world;
     await world.stop();
@@ -195,7 +195,7 @@ class Run {
     }
   }
 
-  /** An operation waits for nothing for long; one that does has found something. */
+  /** No operation waits for long; one that does has found a violation. */
   async #run(operation: Operation, actor: Actor): Promise<boolean> {
     this.#begun.push({ at: Date.now(), session: actor.name, kind: operation.kind });
     const giveUp = new AbortController();
@@ -208,7 +208,7 @@ class Run {
     return false;
   }
 
-  /** Lets everything come to its end: first by itself, then with prompts. Returns what did not move by itself. */
+  /** Lets everything finish: first by itself, then with prompts. Returns what did not finish by itself. */
   async #settle(actors: readonly Actor[]): Promise<readonly Violation[]> {
     const stuck: Violation[] = [];
     const settle = async (actor: Actor): Promise<void> => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Actor } from "./actor.ts";
 import type { Operation } from "./operation.ts";
 
-/** What becomes of the end of a file: its bytes, from `from` on. */
+/** Changes the end of a file: its bytes from `from` on. */
 type Damage = (bytes: Buffer, from: number) => Buffer;
 
 const damages: Readonly<Record<string, Damage>> = {
@@ -34,7 +34,7 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
     isDone = true;
   };
   let isReported = false;
-  // This life of the daemon alone reports it, so that nothing else may end it before it is asked.
+  // Only this life of the daemon reports it, so nothing may end it before it is asked.
   const ask = async (): Promise<void> => {
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const called = await world.call("daemon/info", {}, random);
@@ -46,7 +46,7 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
   };
   await world.replaceDaemon("SIGKILL", damageTail, [], ask);
   actor.world.plan.withdraw(actor.model);
-  // Without a report everything has to be as it was.
+  // Without a report everything must be as it was.
   if (!isReported) return isDone;
   world.tally.count("a damaged store reported");
   const asked = [...world.ledger.pushes.values()].map(async ({ id }) => {
@@ -56,7 +56,7 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
   return isDone;
 }
 
-/** What happens to the store's files between two lives of the daemon. */
+/** Damage to the store's files between two lives of the daemon. */
 export const storeFaults: readonly Operation[] = [
   {
     kind: "daemon kill -9, and the end of the WAL damaged",
@@ -64,14 +64,14 @@ export const storeFaults: readonly Operation[] = [
   },
 ];
 
-/** Whether strace is there and may trace. */
+/** Whether strace exists and may trace. */
 export function canTrace(): boolean {
   return spawnSync("strace", ["-qq", "-e", "trace=none", "true"]).status === 0;
 }
 
 /**
- * Syncs of the store's WAL fail in the middle of a life of the daemon: what it then refuses must not be there, what it
- * accepts must be. It needs strace.
+ * Syncs of the store's WAL fail during a life of the daemon: refused changes must be absent, accepted ones
+ * present. Needs strace.
  */
 export const fileSystemFaults: readonly Operation[] = ["ENOSPC", "EIO"].map((error) => ({
   kind: `syncs of the store fail with ${error}`,
@@ -92,7 +92,7 @@ export const fileSystemFaults: readonly Operation[] = ["ENOSPC", "EIO"].map((err
   },
 }));
 
-/** Every push is taken again: the store is back. */
+/** Every push is accepted again: the store works. */
 async function untilWritable(actor: Actor): Promise<void> {
   const deadline = performance.now() + 30_000;
   while (performance.now() < deadline) {

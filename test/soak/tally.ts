@@ -1,4 +1,4 @@
-/** How often each kind of thing has happened. */
+/** Counts by kind. */
 export class Tally {
   readonly #counts = new Map<string, number>();
 

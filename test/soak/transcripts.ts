@@ -9,7 +9,7 @@ interface Line {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** The entries of pi's session file that carry a push, on all branches. Lines that are no JSON are passed over. */
+/** The entries of pi's session file that carry a push, on all branches. Lines that are not valid JSON are skipped. */
 export function entriesOf(file: string): readonly EntryFact[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, "utf8").split("\n").flatMap(parsed);

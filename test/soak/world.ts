@@ -22,18 +22,18 @@ import { Tally } from "./tally.ts";
 export interface WorldOptions {
   /** pi's program. */
   readonly pi: string;
-  /** Whose daemon and helper are run. Default: this checkout's. */
+  /** The checkout whose daemon and helper are run. Default: this one. */
   readonly source?: string;
 }
 
-/** How a call ended that was made on behalf of the soak. */
+/** How a call of the soak ended. */
 export type Called<T> =
   | { readonly kind: "result"; readonly result: T }
   | { readonly kind: "refused"; readonly error: WireError }
   /** The connection ended first. */
   | { readonly kind: "cut" };
 
-/** What notifications have that stand in a session's log. */
+/** The params of numbered notifications of a session's log. */
 interface NumberedParams {
   readonly sessionId: string;
   readonly seq: number;
@@ -43,10 +43,10 @@ interface NumberedParams {
 export const checkout = join(import.meta.dirname, "..", "..");
 const modelCount = 8;
 const peerCount = 3;
-/** No call of the soak's waits for anything that takes so long. */
+/** A call of the soak that waits longer than this is a fault, in milliseconds. */
 const callTimeoutMs = 90_000;
 
-/** What a run happens in: the provider and the clients in this process, the daemon and pi in theirs. */
+/** The surroundings of a run: the provider and the clients in this process, the daemon and pi in their own. */
 export class World implements AsyncDisposable {
   readonly root: string;
   readonly cwd: string;
@@ -90,7 +90,7 @@ export class World implements AsyncDisposable {
       env: { ...process.env, ...env, PI_RPCD_PI: options.pi, PI_RPCD_VALIDATE: "1", [name]: value },
       onFault: (message) => {
         this.violations.push({ kind: "process", message });
-        // Without one nothing would go on.
+        // Without one the run could not continue.
         if (!this.lives.isAlive) void this.replaceDaemon("SIGKILL");
       },
     });
@@ -122,7 +122,7 @@ export class World implements AsyncDisposable {
     return world.current;
   }
 
-  /** Gets the daemon's answer from one of the connections to its present life, waiting until there is one. */
+  /** Gets the daemon's answer from one of the connections to its current life, waiting until there is one. */
   async call<M extends MethodName>(method: M, params: Params<M>, random?: Random): Promise<Called<Result<M>>> {
     return await this.callBy(await this.peer(random), method, params);
   }
@@ -148,7 +148,7 @@ export class World implements AsyncDisposable {
     return { kind: "cut" };
   }
 
-  /** A delivery as it is now; undefined when the daemon does not know it or ends. */
+  /** The current state of a delivery; undefined when the daemon does not know it or ends. */
   async get(deliveryId: string, random?: Random): Promise<Delivery | undefined> {
     const peer = await this.peer(random);
     const askedAt = Date.now();
@@ -158,7 +158,7 @@ export class World implements AsyncDisposable {
     return called.result;
   }
 
-  /** A connection to the present life of the daemon. */
+  /** A connection to the current life of the daemon. */
   async peer(random?: Random): Promise<Peer> {
     for (;;) {
       await this.#up.promise;
@@ -169,7 +169,7 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** A connection of its own, which may be cut. */
+  /** A separate connection, which may be cut. */
   async openPeer(): Promise<Peer> {
     for (;;) {
       await this.#up.promise;
@@ -181,11 +181,11 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** Has every connection told of a session. */
+  /** Subscribes every connection to a session. */
   async watch(sessionId: string): Promise<void> {
     this.#subscribed.add(sessionId);
     await Promise.all(this.#peers.map((peer) => this.#subscribe(peer, sessionId)));
-    // A daemon does not say what it finds at its start.
+    // A daemon does not report what it finds at its start.
     const called = await this.call("session/get", { sessionId });
     if (called.kind === "result") this.ledger.sawSession(called.result);
   }
@@ -200,7 +200,7 @@ export class World implements AsyncDisposable {
     this.seq.forget(sessionId);
   }
 
-  /** Ends the daemon and starts the next life. One at a time; `between` runs while there is none. */
+  /** Ends the daemon and starts the next life. One at a time; `between` runs while no daemon runs. */
   replaceDaemon(
     signal: "SIGKILL" | "SIGTERM",
     between: () => void | Promise<void> = () => {},
@@ -221,7 +221,7 @@ export class World implements AsyncDisposable {
     return done;
   }
 
-  /** Ends the daemon in order, and all connections. */
+  /** Ends the daemon gracefully, and all connections. */
   async stop(): Promise<void> {
     await this.#replacing;
     await this.lives.end("SIGTERM");
@@ -240,7 +240,7 @@ export class World implements AsyncDisposable {
     for (let n = 0; n < peerCount; n += 1) this.#peers.push(await this.#connect());
     this.#up.resolve();
     await Promise.all([...this.#subscribed].map((sessionId) => this.watch(sessionId)));
-    // What was stored and not told when the last life ended is told by nobody.
+    // Changes that were stored but not reported when the last life ended are not reported later.
     const open = [...this.#subscribed].flatMap((sessionId) => this.ledger.open(sessionId));
     await Promise.all(open.map(({ id }) => this.get(id)));
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createCallLog, lostLines } from "../../server/log.ts";
 
-test("calls are logged in a private file of their own, which the first of them makes", () => {
+test("calls are logged in a private file, which the first call creates", () => {
   const directory = mkdtempSync(join(tmpdir(), "calls-"));
   const log = createCallLog(join(directory, "daemon.log"));
   const file = join(directory, "daemon.calls.log");
@@ -15,7 +15,7 @@ test("calls are logged in a private file of their own, which the first of them m
   rmSync(directory, { recursive: true });
 });
 
-test("what a file that cannot be made has not taken is counted, and a later call finds it", () => {
+test("calls lost because the file could not be created are counted, and a later call reports them", () => {
   const directory = mkdtempSync(join(tmpdir(), "calls-"));
   const log = createCallLog(join(directory, "daemon.log"));
   const file = join(directory, "daemon.calls.log");

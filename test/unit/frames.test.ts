@@ -27,7 +27,7 @@ describe("mergeDeltas", () => {
     expect(mergeDeltas([delta(4, "a"), broken, delta(6, "b")]).map(({ seq }) => seq)).toEqual([4, 5, 6]);
   });
 
-  test("makes one envelope of a block's consecutive deltas: the newest record, with all of the text", () => {
+  test("merges a block's consecutive deltas into one envelope: the newest record, with all of the text", () => {
     const [merged, ...others] = mergeDeltas([delta(4, "Hel"), delta(5, "lo "), delta(6, "you")]);
     expect(others).toEqual([]);
     expect(merged).toMatchObject({ sessionId, seq: 6, firstSeq: 4, isDelta: true });
@@ -65,7 +65,7 @@ describe("mergeDeltas", () => {
     for (const [i, frame] of merged.entries()) expect(frame).toBe(frames[i]);
   });
 
-  test("joins the two halves of a character that were sent apart", () => {
+  test("joins the two halves of a character that were sent separately", () => {
     const [merged] = mergeDeltas([delta(1, "a\ud83d"), delta(2, "\ude00b")]);
     expect(paramsOf(merged as Frame).event.assistantMessageEvent.delta).toBe("a😀b");
   });

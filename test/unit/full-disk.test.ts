@@ -13,14 +13,14 @@ import { openStore } from "../../server/store/open-store.ts";
 
 const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC", path: "/a/file" });
 
-test("a full disk is store_failed to whoever creates a session, wherever it showed", () => {
+test("creating a session on a full disk fails with store_failed, wherever the error occurs", () => {
   for (const error of [full, unusable("/a/file", "disk_full", "cannot be leased", full)]) {
     expect(diskFull(error)).toMatchObject({ kind: "store_failed", message: expect.stringContaining("/a/file") });
   }
   expect(diskFull(new WireError("start_failed", "It ended."))).toBeUndefined();
 });
 
-test("a start on a full disk names the state directory and what to do, and other failures stay as they are", () => {
+test("a start on a full disk names the state directory and gives advice, and other failures are unchanged", () => {
   const ofSqlite = Object.assign(new Error("database or disk is full"), { errcode: 13 });
   for (const cause of [full, ofSqlite]) {
     const error = namedStartError(new StartError("store_unusable", "It cannot be opened.", { cause }), "/state");
@@ -33,7 +33,7 @@ test("a start on a full disk names the state directory and what to do, and other
   expect(namedStartError(other, "/state")).toBe(other);
 });
 
-test("a store whose number of migrations is negative is refused by name, and left as it is", () => {
+test("a store with a negative number of migrations is refused by name, and left unchanged", () => {
   const directory = mkdtempSync(join(tmpdir(), "store-"));
   try {
     const path = join(directory, "store.db");

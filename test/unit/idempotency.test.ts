@@ -48,7 +48,7 @@ test("a call with an idempotency key happens once: while it runs, afterwards and
   await expect(first({ ...params, sessionId: "other" })).rejects.toMatchObject({ kind: "conflict" });
 });
 
-test("a call that failed may be made again, and one without a key always happens", async () => {
+test("a failed call may be repeated, and one without a key always runs", async () => {
   const store = newStore();
   let calls = 0;
   const flaky = wrapped(store, async () => {
@@ -64,7 +64,7 @@ test("a call that failed may be made again, and one without a key always happens
   expect(await kindOf(flaky({ sessionId: "t", idempotencyKey: "k" }))).toBe("conflict");
 });
 
-test("a call that does not know whether it had its effect keeps its key, so that it is not made again", async () => {
+test("a call that does not know whether it had its effect keeps its key, so that it is not repeated", async () => {
   let calls = 0;
   const lost = wrapped(newStore(), async () => {
     calls += 1;
@@ -74,7 +74,7 @@ test("a call that does not know whether it had its effect keeps its key, so that
   expect(calls).toBe(1);
 });
 
-test("the key is on disk before the effect, and a daemon that ends between leaves an outcome that is not known", async () => {
+test("the key is on disk before the effect, and a daemon that ends in between leaves an unknown outcome", async () => {
   const store = newStore();
   const seen: unknown[] = [];
   const killed = wrapped(store, () => {
@@ -88,7 +88,7 @@ test("the key is on disk before the effect, and a daemon that ends between leave
   expect(await kindOf(next({ ...params, sessionId: "t" }))).toBe("conflict");
 });
 
-test("an effect that has an id is asked for by that id, and has it again at the next daemon", async () => {
+test("an effect with an id is looked up by that id, and has the same id on the next daemon", async () => {
   const store = newStore();
   const effects = new Map<string, number>();
   const isKnown: IsKnown = (id) => effects.has(id);
@@ -133,7 +133,7 @@ test("a shared call is cancelled when the last of its callers has gone, and not 
   expect(await Promise.all(calls)).toEqual(["second", "second"]);
 });
 
-/** Calls that end when their signal is aborted, each when `finish` says so. */
+/** Calls that end when their signal is aborted, each when `finish` allows it. */
 function abandonable(first: (own: Call) => Promise<{ aborted: boolean }>, isKnown?: IsKnown) {
   const made: Call[] = [];
   const act: Act = async (_params, own) => {
@@ -152,7 +152,7 @@ function abandonable(first: (own: Call) => Promise<{ aborted: boolean }>, isKnow
 
 const aborted = ({ signal }: Call) => new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 
-test("who comes when all have left a shared call waits for its end, and makes it afresh where it came to nothing", async () => {
+test("a caller that joins after all have left a shared call waits for its end, and repeats it if it had no effect", async () => {
   const end = Promise.withResolvers<void>();
   const { made, left, leave, handler } = abandonable(
     async (own) => {
@@ -175,7 +175,7 @@ test("who comes when all have left a shared call waits for its end, and makes it
   expect(made).toHaveLength(2);
 });
 
-test("who comes when all have left a shared call gets its result where it had its effect all the same", async () => {
+test("a caller that joins after all have left a shared call gets its result if it had its effect", async () => {
   const { made, left, leave, handler } = abandonable(async (own) => {
     await aborted(own);
     return { aborted: false };
@@ -185,7 +185,7 @@ test("who comes when all have left a shared call gets its result where it had it
   expect([made.length, await left]).toEqual([1, "success"]);
 });
 
-test("what was left by all and came to no answer is not made again where nobody can look whether it was done", async () => {
+test("an abandoned call without an answer is not repeated if its effect cannot be looked up", async () => {
   const { made, left, leave, handler } = abandonable(async (own) => {
     await aborted(own);
     throw own.signal.reason;
@@ -199,12 +199,12 @@ test("what was left by all and came to no answer is not made again where nobody 
 describe("every method of the table", () => {
   const keyed = rows.filter(([, { retry, key }]) => retry === "keyed" && key === undefined);
 
-  test("takes an idempotency key if its row is keyed by one, and else has no such param", () => {
+  test("takes an idempotency key if its row is keyed by one, and otherwise has no such param", () => {
     const takes = rows.filter(([, row]) => paramNames(row).includes("idempotencyKey"));
     expect(takes.map(([name]) => name)).toEqual(keyed.map(([name]) => name));
   });
 
-  test("with a key happens once, and is asked again by a later daemon as its row says", async () => {
+  test("with a key runs once, and is asked again by a later daemon as its row says", async () => {
     for (const [name, { effect }] of keyed) {
       const store = newStore();
       const ids: (string | undefined)[] = [];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLog, lostLines } from "../../server/log.ts";
 
-test("the daemon's log leaves fields out that are named as tokens", () => {
+test("the daemon's log omits fields whose names mark them as tokens", () => {
   const directory = mkdtempSync(join(tmpdir(), "log-"));
   const file = join(directory, "daemon.log");
   const log = createLog({ level: "trace", file });
@@ -15,7 +15,7 @@ test("the daemon's log leaves fields out that are named as tokens", () => {
   expect(text).toContain("said");
 });
 
-test("a log says how many lines its file has not taken", () => {
+test("a log reports how many lines could not be written to its file", () => {
   expect(existsSync("/dev/full")).toBe(process.platform === "linux");
   const log = createLog({ level: "info", file: process.platform === "linux" ? "/dev/full" : "/dev/null" });
   log.info("one");

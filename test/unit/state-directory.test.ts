@@ -30,7 +30,7 @@ function kindOf(attempt: () => unknown): string {
 }
 
 describe("StateDirectory", () => {
-  test("is private, holds a token of 256 bits in a file of its own, and keeps it", () => {
+  test("is private, holds a token of 256 bits in its own file, and keeps it", () => {
     const path = join(root, "state");
     const first = StateDirectory.acquire(path);
     const token = first.token();
@@ -49,7 +49,7 @@ describe("StateDirectory", () => {
     expect(statSync(root).mode & 0o777).toBe(0o700);
   });
 
-  test("is held by one at a time, and says by whom", () => {
+  test("is held by one daemon at a time, and names its holder", () => {
     const path = join(root, "state");
     const holder = StateDirectory.acquire(path);
     holder.announce({ pid: 4711, version: "1", protocol: 1, url: "http://127.0.0.1:1", socketPath: "s", token: "t" });
@@ -59,7 +59,7 @@ describe("StateDirectory", () => {
     StateDirectory.acquire(path).release();
   });
 
-  test("removes what a daemon that was killed has left", () => {
+  test("removes files of a killed daemon", () => {
     writeFileSync(join(root, "daemon.json"), '{"pid":1}');
     StateDirectory.acquire(root).release();
     expect(existsSync(join(root, "daemon.json"))).toBe(false);
@@ -74,7 +74,7 @@ describe("StateDirectory", () => {
     held.release();
   });
 
-  test("refuses by name a path too long for a socket, a file in its place, and a place that cannot be made", () => {
+  test("refuses by name a path too long for a socket, a file in its place, and a directory that cannot be created", () => {
     const file = join(root, "file");
     writeFileSync(file, "");
     expect(kindOf(() => StateDirectory.acquire(join(root, "x".repeat(120))))).toBe("socket_path_too_long");

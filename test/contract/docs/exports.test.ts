@@ -6,7 +6,7 @@ import { found, read, spansOf } from "./documents.ts";
 
 const [section = ""] = found(read("docs/context.md"), /^## Exports\n(.*)/gms);
 
-test("docs/context.md explains all that an export may leave out, and nothing else", () => {
+test("docs/context.md explains every possible loss of an export, and only those", () => {
   const [table = ""] = found(section, /^\| note \| means \|\n(.*?)\n\n/gms);
   const notes = table.split("\n").flatMap((row) => spansOf(row.split("|")[1] ?? ""));
   expect(new Set(notes)).toEqual(new Set(exportNotes));

@@ -24,7 +24,7 @@ const operations = Object.entries<Any>(document.paths).flatMap(([path, verbs]) =
   Object.entries<Any>(verbs).map(([verb, operation]) => ({ path, verb, operation })),
 );
 
-/** A dispatcher that answers each call with itself. */
+/** A dispatcher that returns each call as its result. */
 const echo: Dispatcher = {
   converse: (): Conversation => ({
     receive: () => Promise.resolve(undefined),
@@ -40,7 +40,7 @@ interface Asked {
   readonly body?: string;
 }
 
-/** The HTTP routes of a table on a port, over the dispatcher that answers with the call. */
+/** The HTTP routes of a table on a free port, over the dispatcher that returns each call. */
 async function appOver(rows: MethodTable) {
   const log = pino({ level: "silent" });
   const limits = defaultEdgeLimits;
@@ -68,7 +68,7 @@ describe("a row of the method table", () => {
     } as MethodTable[string],
   };
 
-  test("with a path has its route, its OpenAPI entry, and its section in the reference", async () => {
+  test("with a path has a route, an OpenAPI entry and a section in the reference", async () => {
     await using app = await appOver(rows);
     expect(await app.ask("/v1/moons/s-1/phase", { method: "GET" })).toEqual({
       method: "moon/phase",
@@ -83,7 +83,7 @@ describe("a row of the method table", () => {
   });
 
   test.each(Object.entries(table).filter(([, row]) => routeOf(row) === undefined))(
-    "%s has no path, and says why",
+    "%s has no path, and gives the reason",
     (name, { http }) => {
       expect("none" in http && http.none.length).toBeGreaterThan(10);
       expect(operations.filter(({ operation }) => operation["x-method"] === name)).toEqual([]);
@@ -105,11 +105,11 @@ describe("a row of the method table", () => {
     const fromQuery = route.ifQuery === undefined ? {} : { [route.ifQuery]: "x" };
     expect(answer).toEqual({ method: name, params: { ...fromPath, ...fromQuery } });
     expect(Object.keys((row.params as Any).properties)).toEqual(expect.arrayContaining(names));
-    // What may change something is not asked for by following a link.
+    // A GET must not change anything, because following a link sends one.
     if (route.verb === "GET") expect(isReading(row)).toBe(true);
   });
 
-  test("with a key takes it from the header Idempotency-Key, once; others refuse it", async () => {
+  test("with a key takes it from one Idempotency-Key header; other rows refuse the header", async () => {
     await using app = await appOver(table);
     const ask = (path: string, key: string, body = {}) =>
       app.ask(path, {
@@ -130,12 +130,12 @@ describe("a row of the method table", () => {
 });
 
 describe("the OpenAPI document", () => {
-  test("has the parts that the specification demands, and no others", () => {
+  test("has every part that the specification requires, and no others", () => {
     const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
     expect(ajv.validate(openApiSubset, document), JSON.stringify(ajv.errors?.slice(0, 5))).toBe(true);
   });
 
-  test("has every operation under an id of its own, with all params of its path", () => {
+  test("gives every operation a unique id and all params of its path", () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { path, operation } of operations) {
@@ -148,7 +148,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("has schemas that are JSON Schema 2020-12, each of whose references leads to one", () => {
+  test("has valid JSON Schema 2020-12 schemas whose references resolve", () => {
     const ajv = new Ajv2020({ strict: false });
     ajv.addSchema({ $id: "pi-rpcd", ...document }, "document");
     const refs = new Set(Array.from(JSON.stringify(document).matchAll(/"\$ref":"(#[^"]+)"/g), ([, ref = ""]) => ref));
@@ -171,7 +171,7 @@ describe("the OpenAPI document", () => {
     for (const schema of schemas) expect(ajv.validateSchema(schema), JSON.stringify(ajv.errors)).toBe(true);
   });
 
-  test("has an example of each body, path and result, which its schema allows", () => {
+  test("has an example of each body, path and result that matches its schema", () => {
     const ajv = new Ajv2020({ strict: false });
     ajv.addSchema({ $id: "pi-rpcd", ...document }, "document");
     const examples = (operation: Any): Any[] => [
@@ -190,14 +190,14 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("has JSON-RPC's own bodies for JSON-RPC, its errors too", () => {
+  test("uses JSON-RPC's own bodies for JSON-RPC, including errors", () => {
     const { responses } = document.paths["/v1/rpc"].post;
     expect(responses["400"].content["application/json"].schema).toEqual({ $ref: "#/components/schemas/RpcFailure" });
     expect(Object.keys(responses)).toEqual(["200", "204", "400", "default"]);
     expect(Object.keys(responses.default.content)).toEqual(["application/problem+json"]);
   });
 
-  test("names every path, of the table and fixed", () => {
+  test("lists every path, from the table and fixed", () => {
     const wanted = [...fixedRoutes, ...Object.values(table).flatMap((row) => routeOf(row) ?? [])];
     for (const { verb, path } of wanted) expect(document.paths[path]).toHaveProperty(verb.toLowerCase());
     const events = (path: string) => document.paths[`/v1/sessions/{sessionId}/events${path}`].get;
@@ -226,7 +226,7 @@ const content = {
   },
 };
 
-/** As much of OpenAPI 3.1 as the document uses, closed. */
+/** The part of OpenAPI 3.1 that the document uses, without additional properties. */
 const openApiSubset = {
   type: "object",
   required: ["openapi", "info", "paths"],

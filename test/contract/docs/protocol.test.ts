@@ -26,14 +26,14 @@ import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
 const prose = withoutGeneratedParts(protocol);
-/** The protocol, and the documents that complete it. docs/pi-notes.md is about pi, with pi's own names. */
+/** The protocol and the documents that complete it. docs/pi-notes.md is about pi and uses pi's names. */
 const whole = ["PROTOCOL.md", ...documents.filter((name) => /^docs\/(?!pi-notes)/.test(name))];
 
-test("the generated parts of PROTOCOL.md are what the code says", () => {
+test("the generated parts of PROTOCOL.md match the code", () => {
   expect(protocol === withGeneratedParts(protocol), "run: npm run schema").toBe(true);
 });
 
-test("PROTOCOL.md names the version of the protocol", () => {
+test("PROTOCOL.md states the version of the protocol", () => {
   expect(found(protocol, /^Version (\d+)\./gm)).toEqual([String(PROTOCOL_VERSION)]);
 });
 
@@ -49,11 +49,11 @@ describe("the names in the documents", () => {
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
 
-  test("every method and notification has its name in CHANGELOG.md", () => {
+  test("CHANGELOG.md names every method and notification", () => {
     expect(spansOf(read("CHANGELOG.md"))).toEqual(expect.arrayContaining([...names]));
   });
 
-  test.each(whole)("%s uses no name with underscores that is neither ours nor pi's", (document) => {
+  test.each(whole)("%s uses only names with underscores that are ours or pi's", (document) => {
     const ours = [
       ...Object.keys(errorCatalogue),
       ...Reason.properties.code.enum,
@@ -69,20 +69,20 @@ describe("the names in the documents", () => {
       COST_CHANNEL,
       "rpcd_diagnostic",
       ...["provider_request_prepared", "provider_request_delivered", "provider_request_failed"],
-      // Kinds of it.
+      // Kinds of diagnostics.
       ...SessionFileReason.enum,
       ...AsleepReason.enum,
       "cancelled_by_extension",
       ...repairCodes,
       ...["missing_parent", "above_threshold", "reasoning_dropped", "duplicate_prompt"],
-      // Words of documents.
+      // Words used in documents.
       ...["prior_instructions", "tool_call", "tool_result"],
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [
       "tool_search",
       "project_context",
-      // Types of its sessions' entries.
+      // Types of entries in pi's session files.
       ...["branch_summary", "context_edit", "custom_message", "model_change", "session_info", "thinking_level_change"],
       ...[
         "prompt",
@@ -118,13 +118,13 @@ describe("the names in the documents", () => {
     expect(named.filter((name) => ![...ours, ...ofPi].includes(name))).toEqual([]);
   });
 
-  test("daemon.json has the fields that PROTOCOL.md says", () => {
+  test("daemon.json has the fields that PROTOCOL.md lists", () => {
     const [, declared = ""] = /interface DaemonFile \{(.*?)\n\}/s.exec(read("protocol/daemon-file.ts")) ?? [];
     const [, section = ""] = /### Finding the daemon(.*?)\n### /s.exec(protocol) ?? [];
     expect(found(section, /^\| `(\w+)` \|/gm)).toEqual(found(declared, /readonly (\w+):/g));
   });
 
-  test("every code with which the daemon closes a WebSocket is in the table", () => {
+  test("the table has every code with which the daemon closes a WebSocket", () => {
     const table = found(prose, /^\| (1\d\d\d(?:, 1\d\d\d)*) \|/gm).flatMap((codes) => codes.split(", "));
     const inCode = found(read("server/edge/connection.ts"), /\b(10\d\d)\b/g);
     expect(inCode.length).toBeGreaterThan(0);
@@ -133,7 +133,7 @@ describe("the names in the documents", () => {
 });
 
 describe("the numbers in the documents", () => {
-  test.each(documents)("every quantity in the prose of %s is one of the code's", (document) => {
+  test.each(documents)("every quantity in the prose of %s matches the code", (document) => {
     const [, hours = ""] = /keepMs = (\d+) \* 60 \* 60 \* 1_000/.exec(read("server/store/idempotency.ts")) ?? [];
     const delays = retryDelaysMs.map((delay) => `${delay / 1_000} s`);
     const [, page = ""] = /maxBytes = (\d+) \* 1_024/.exec(read("context/parts/recall/tool.ts")) ?? [];
@@ -142,14 +142,14 @@ describe("the numbers in the documents", () => {
     const limits = protocolLimits.map(({ value }) => value);
     const known = [...limits, `${hours} hours`, `${page} KiB`, ...delays, costs, prompts];
     const said = found(
-      // Blocks of plain text are what a program printed.
+      // Plain text blocks are program output.
       withoutGeneratedParts(read(document)).replaceAll(/^```text\n.*?^```$/gms, ""),
       /\b(\d[\d.]* ?(?:[KMG]iB|ms|s|seconds|minutes|hours))\b/g,
     );
     expect(said.filter((value) => !known.includes(value))).toEqual([]);
   });
 
-  /** Numbers in schemas that other files decide. */
+  /** Numbers in schemas that come from other files. */
   test.each([
     ["server/delivery/delivery-state.ts", /maxAttempts = (\d+)/, Delivery.properties.attempts],
     ["server/delivery/delivery-state.ts", /maxHistory = (\d+)/, Delivery.properties.history],
@@ -182,23 +182,26 @@ describe("the frames in the documents", () => {
   const ofKind = (wanted: string): readonly Record<string, unknown>[] =>
     frames.filter(({ kind }) => kind === wanted).map(({ frame }) => frame);
 
-  test("are of a known kind each", () => {
+  test("each frame is of a known kind", () => {
     expect(new Set(frames.map(({ kind }) => kind))).toEqual(new Set(["request", "response", "error", "notification"]));
     for (const { frame } of frames) expect(frame["jsonrpc"]).toBe("2.0");
   });
 
-  test.each(ofKind("request"))("request $id, $method, has good params", ({ method, params, id }) => {
+  test.each(ofKind("request"))("request $id, $method, has valid params", ({ method, params, id }) => {
     if (typeof method !== "string" || !isMethodName(method)) throw new Error(`there is no method ${String(method)}`);
     expect(id).toBeTypeOf("number");
     expect(validator.params(method, params)).toEqual([]);
   });
 
-  test.each(frames.filter(({ kind }) => kind === "response"))("the response of $of is one", ({ of, frame }) => {
-    if (!isMethodName(of)) throw new Error(`there is no method ${of}`);
-    expect(validator.result(of, frame["result"])).toEqual([]);
-  });
+  test.each(frames.filter(({ kind }) => kind === "response"))(
+    "the response of $of matches its schema",
+    ({ of, frame }) => {
+      if (!isMethodName(of)) throw new Error(`there is no method ${of}`);
+      expect(validator.result(of, frame["result"])).toEqual([]);
+    },
+  );
 
-  test.each(ofKind("notification"))("notification $params.seq is one", ({ method, params }) => {
+  test.each(ofKind("notification"))("notification $params.seq matches its schema", ({ method, params }) => {
     expect(validator.notification(method as NotificationName, params)).toEqual([]);
   });
 

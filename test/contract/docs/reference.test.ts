@@ -13,7 +13,7 @@ const page = referencePage("1.2.3");
 const named = { ...namedTypes, ...namedObjects };
 const text = new TypeText(named);
 const ids = Array.from(page.matchAll(/ id="([^"]+)"/g), ([, id = ""]) => id);
-/** The part of the page of each method, notification and type, by its title. */
+/** The part of the page about each method, notification and type, by its title. */
 const sections = new Map(
   page
     .split(/(?=<h[23] id=")/)
@@ -21,14 +21,14 @@ const sections = new Map(
 );
 
 describe("the reference page", () => {
-  test("runs no script and loads nothing: its policy would not let it", () => {
+  test("runs no script and loads nothing, as its content policy requires", () => {
     expect(/<script|<img|<link|<iframe|@import|url\(|\son\w+=|="https?:|javascript:/i.exec(page)).toBeNull();
     const policy = "default-src 'none'; style-src 'sha256-";
     expect(page).toContain(`<meta http-equiv="Content-Security-Policy" content="${policy}`);
     expect(referenceHeaders["content-security-policy"].startsWith(policy)).toBe(true);
   });
 
-  test("has no anchor twice, and no link to one that is missing", () => {
+  test("has no duplicate anchor and no broken link", () => {
     expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
     const links = Array.from(page.matchAll(/href="#([^"]+)"/g), ([, id = ""]) => id);
     expect(links.filter((link) => !ids.includes(link))).toEqual([]);
@@ -49,7 +49,7 @@ describe("the reference page", () => {
   });
 });
 
-/** The schema of each type, and of params and results, by the title of the section. */
+/** The schema of each type, and of params and results, by the title of its section. */
 const schemas = [
   ...Object.entries(methods).flatMap(([name, { params, result }]) => [
     [name, params] as const,
@@ -59,7 +59,7 @@ const schemas = [
   ...Object.entries(named),
 ].filter(([name, schema]) => name in named || text.nameOf(schema) === undefined);
 
-/** What a schema consists of, up to types that have sections of their own. */
+/** The parts of a schema, down to types with sections of their own. */
 function partsOf(schema: JsonSchema): readonly JsonSchema[] {
   const { properties = {}, patternProperties = {}, items, anyOf = [] } = schema;
   const inner = [
@@ -71,7 +71,7 @@ function partsOf(schema: JsonSchema): readonly JsonSchema[] {
   return [schema, ...inner.filter((part) => text.nameOf(part) === undefined).flatMap(partsOf)];
 }
 
-/** What the page lacks: `wanted` says what a part of a schema demands of its section. */
+/** What the page lacks: `wanted` returns the text that a section must have for a part of a schema. */
 function missing(wanted: (part: JsonSchema) => readonly (string | RegExp)[]): readonly string[] {
   return schemas.flatMap(([name, schema]) => {
     const section = sections.get(name) ?? "";
@@ -98,7 +98,7 @@ describe("the reference page has at every depth", () => {
     expect(missing((part) => fieldsOf(part).flatMap(([, { description }]) => words(description)))).toEqual([]);
   });
 
-  test("its default, and the values that it can have", () => {
+  test("its default and its possible values", () => {
     const literal = (value: unknown): string => JSON.stringify(value).replaceAll('"', "&quot;");
     const defaults = (part: JsonSchema) =>
       fieldsOf(part).flatMap(([, field]) => ("default" in field ? [field.default] : []));

@@ -15,9 +15,9 @@ const { scripts, exports, files } = JSON.parse(read("package.json")) as {
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 };
 const folders = "protocol|client|cli|context|server|extension|provider|test|scripts|examples|bench|\\.ci";
-/** Names that look like files in a folder of ours. */
+/** Names that look like files in one of our folders. */
 const otherNames: readonly string[] = ["provider/id", ...Object.keys(notifications), ...Object.keys(methods)];
-/** A file of the projects that pi works in. */
+/** A file in a project that pi works in. */
 const projectFiles: readonly string[] = ["AGENTS.md"];
 const piDocs = join(root, "node_modules", "@earendil-works", "pi-coding-agent", "docs");
 
@@ -28,7 +28,7 @@ const rooms = [
     .map(({ name }) => `server/${name}`),
 ];
 
-test.each(rooms)("the README of %s names files that are there, in few lines", (room) => {
+test.each(rooms)("the README of %s is short and names only files that exist", (room) => {
   const markdown = read(join(room, "README.md"));
   const named = spansOf(markdown).filter((span) => /^[\w./-]+(?:\.ts|\/)$/.test(span));
   const isThere = (path: string): boolean => existsSync(join(root, room, path)) || existsSync(join(root, path));
@@ -84,17 +84,17 @@ describe.each(documents)("%s", (document) => {
     expect([...wrong, ...alone.filter((option) => !everyOption.has(option))]).toEqual([]);
   });
 
-  test("has no path of a particular machine", () => {
+  test("has no absolute path of a particular machine", () => {
     expect(found(markdown, /(?<![\w.-])((?:\/work|\/root|\/tmp|\/Users|\/home\/(?!ada\/))\b\S*)/g)).toEqual([]);
   });
 });
 
-/** The lines of a text that are not empty. */
+/** The non-empty lines of a text. */
 function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
 }
 
-/** The first line that is not in `text` after the line before it; undefined if all are there in order. */
+/** The first line that does not follow the line before it in `text`; undefined if all are there in order. */
 function firstMissing(lines: readonly string[], text: string): string | undefined {
   const others = linesOf(text);
   let from = 0;
@@ -104,7 +104,7 @@ function firstMissing(lines: readonly string[], text: string): string | undefine
   });
 }
 
-test("the commands in docs/cli.md are those of the table", () => {
+test("the commands in docs/cli.md match the table", () => {
   const document = read("docs/cli.md");
   expect(document === withCommandReference(document), "run: npm run schema").toBe(true);
   const [, section = ""] = /## Commands\n([\s\S]*?)\n## /.exec(document) ?? [];
@@ -119,7 +119,7 @@ test("the package ships the files that README.md links to, except tests", () => 
 });
 
 describe("the code in the documents", () => {
-  test("in TypeScript in README.md is that of the example, which imports the checkout's own client", () => {
+  test("in TypeScript in README.md matches the example, which imports the checkout's client", () => {
     const [block] = fencesOf(read("README.md")).filter(({ info }) => info[0] === "ts");
     const source = exports["./client"]?.default.replace("./dist/", "../").replace(/js$/, "ts") ?? "";
     const lines = linesOf(block?.text ?? "").map((line) => line.replace('"pi-rpcd/client"', `"${source}"`));
@@ -128,7 +128,7 @@ describe("the code in the documents", () => {
     expect(firstMissing(lines, read("examples/push-while-running.ts"))).toBeUndefined();
   });
 
-  test("in docs/extensions.md is that of the example, which imports the checkout's own", () => {
+  test("in docs/extensions.md matches the example, which imports the checkout's extension", () => {
     const [block] = fencesOf(read("docs/extensions.md")).filter(({ info }) => info[0] === "ts");
     const source = exports["./extension"]?.default.replace("./dist/", "../../").replace(/js$/, "ts") ?? "";
     const lines = linesOf(block?.text ?? "").map((line) => line.replace('"pi-rpcd/extension"', `"${source}"`));
@@ -136,7 +136,7 @@ describe("the code in the documents", () => {
     expect(firstMissing(lines, read("examples/extensions/tell.ts"))).toBeUndefined();
   });
 
-  test("with curl in docs/clients.md begins as the example does", () => {
+  test("with curl in docs/clients.md begins like the example", () => {
     const [block] = fencesOf(read("docs/clients.md")).filter(({ text }) => text.includes("curl"));
     const lines = linesOf(block?.text ?? "");
     expect(lines.length).toBeGreaterThan(4);

@@ -6,12 +6,12 @@ import { DaemonProcess } from "../../helpers/daemon-process.ts";
 
 interface Scene extends AsyncDisposable {
   readonly proxy: CuttingProxy;
-  /** Of the daemon's own socket. */
+  /** Connected to the daemon's own socket. */
   readonly direct: Client;
   readonly daemon: DaemonProcess;
-  /** Has the session's child write so many records. */
+  /** Has the session's child write this many records. */
   stream(records: number): Promise<void>;
-  /** Resolves when the client behind the proxy has heard all numbers, each once. */
+  /** Resolves when the client on the proxy has received all numbers, each once. */
   heardAll(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ async function startScene(limits: { readonly pingIntervalMs?: number } = {}): Pr
   const reconnect = { firstDelayMs: 1, maxDelayMs: 20 };
   const client = await connect({ socketPath: proxy.socketPath, token, reconnect });
   stack.adopt(client, async (open) => void (await open.close()));
-  // What a client hears over the daemon's own socket, and over the proxy.
+  // The events that a client receives over the daemon's own socket, and over the proxy.
   const [all, heard] = [numbers(direct, id), numbers(client, id)];
   await Promise.all([all.ready, heard.ready]);
   let streamed = 0;
@@ -50,7 +50,7 @@ async function startScene(limits: { readonly pingIntervalMs?: number } = {}): Pr
   };
 }
 
-/** The numbers of the events that a child streams, as a client hears them. */
+/** The numbers of the events that a child streams, as a client receives them. */
 function numbers(client: Client, id: string) {
   const events = client.session(id).events({ after: 0 });
   const seen: number[] = [];
@@ -78,7 +78,7 @@ test.each(weathers)("a client misses nothing on a link that %s", async (_what, w
   await scene.heardAll();
 });
 
-test("a client misses nothing on a link that hardly passes on a byte and then breaks, wherever it does", async () => {
+test("a client misses nothing on a link that breaks after a few bytes, wherever it breaks", async () => {
   await using scene = await startScene();
   for (let i = 1; i <= 5; i += 1) {
     scene.proxy.weather = { pieceBytes: 1, latencyMs: i };
@@ -90,7 +90,7 @@ test("a client misses nothing on a link that hardly passes on a byte and then br
   }
 });
 
-test("a client that comes and goes again and again misses nothing, and leaves nothing in the daemon", async () => {
+test("a client that reconnects repeatedly misses nothing, and leaves nothing in the daemon", async () => {
   await using scene = await startScene();
   const held = async (): Promise<number> => {
     const { heapUsed, external } = await scene.daemon.memory();

@@ -10,7 +10,7 @@ interface LogRecord {
   readonly tokenName?: string;
 }
 
-test("log lines about a session, its pi, a connection or a call name it", async () => {
+test("a log line about a session, its pi, a connection or a call has the id of each", async () => {
   await using stage = await startTokenStage();
   const records = () => stage.logged.map((line) => JSON.parse(line) as LogRecord);
   const token = await stage.token({ name: "ci", capabilities: ["observe", "prompt"] });

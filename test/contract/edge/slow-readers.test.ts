@@ -7,12 +7,12 @@ import { DaemonProcess } from "../../helpers/daemon-process.ts";
 
 const mib = 1024 * 1024;
 
-/** A client that notes which numbers of one session it has heard, and in which way. */
+/** A client that records which numbers of one session it received, and how. */
 class Reader implements Disposable {
   readonly socket: WebSocket;
-  /** The newest number that it has, or knows to be left out. */
+  /** The newest number that it received, or that a gap covers. */
   cursor = 0;
-  /** Deltas, by what they say; each of the fake pi's is `N;`. */
+  /** Deltas, by their text; each of the fake pi's is `N;`. */
   text = "";
   results = 0;
   merged = 0;
@@ -60,7 +60,7 @@ class Reader implements Disposable {
     for (const message of held) this.#hear(message);
   }
 
-  /** Resolves when it is so far. */
+  /** Resolves when the condition holds. */
   async until(seq: number): Promise<void> {
     while (this.cursor < seq) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -102,14 +102,14 @@ class Reader implements Disposable {
   }
 }
 
-/** About one MiB of records, each the `every`th of which is no delta. */
+/** About one MiB of records; every `every`th is not a delta. */
 const burst = (sessionId: string, every: number) => ({
   sessionId,
   command: { type: "stream", records: 1_024, bytes: 800, every },
 });
 
 describe("a client that does not read", () => {
-  test("gets merged deltas, then gaps, then 1013 and where to go on; others and the daemon's memory stay as they were", async () => {
+  test("gets merged deltas, then gaps, then code 1013 with the cursor to continue from; other clients and the daemon's memory are unaffected", async () => {
     const limits = {
       mergeDeltasAboveBytes: mib,
       dropDeltasAboveBytes: 2 * mib,
@@ -132,7 +132,7 @@ describe("a client that does not read", () => {
         await other.until(upTo + 1_024);
       }
     };
-    // What streaming costs without a slow reader: how far memory runs ahead of its collection is the machine's affair.
+    // The cost of streaming without a slow reader; it varies with the garbage collector.
     await stream(50, 64);
     await slow.subscribe(sessionId, other.cursor);
     const { results } = other;
@@ -144,7 +144,7 @@ describe("a client that does not read", () => {
 
     slow.socket.pause();
     await stream(100, 64);
-    // What the log keeps, what waits for the slow one, and what lies in pipes and sockets.
+    // The log, the slow reader's backlog, and the data in pipes and sockets.
     expect(await heldBytes()).toBeLessThan(24 * mib);
     slow.socket.resume();
     await slow.until(other.cursor);
@@ -163,14 +163,14 @@ describe("a client that does not read", () => {
     await again.subscribe(sessionId, slow.cursor);
     await stream(1, 64);
     await again.until(other.cursor);
-    // A replay is read as it drains: it is no backlog.
+    // A replay is read as it drains, so it does not count as backlog.
     expect(again.gaps.map((gap) => gap.reason)).not.toContain("slow_reader");
     expect([other.gaps, other.merged]).toEqual([[], 0]);
-    // Keeping all that it was sent would be 112 MiB on top of what is not collected yet.
+    // Keeping everything sent to it would add 112 MiB to the memory that is not collected yet.
     expect((await daemon.memory()).rss).toBeLessThan(before.rss + 128 * mib);
   });
 
-  test("is not closed for a burst of 64 MiB, if it reads", async () => {
+  test("stays connected during a burst of 64 MiB if it reads", async () => {
     await using daemon = await DaemonProcess.start();
     using reader = await Reader.open(daemon.file);
     using writer = await Reader.open(daemon.file);

@@ -9,7 +9,7 @@ import { type Example, expectAnswer, further, specification } from "../../helper
 
 const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
 
-/** `pi-rpcd connect`, as an editor starts it, in front of an edge. */
+/** `pi-rpcd connect` as an editor starts it, connected to an edge. */
 class Bridge {
   readonly #child: ChildProcess;
   readonly #framing: FramingName;
@@ -44,7 +44,7 @@ class Bridge {
     return this.#heard.shift();
   }
 
-  /** Ends what is said; resolves with the exit code and what was still to be heard. */
+  /** Ends the input; resolves with the exit code and the remaining output. */
   async end(): Promise<readonly [code: number | null, heard: readonly unknown[]]> {
     const closed = once(this.#child, "close");
     this.#child.stdin?.end();
@@ -75,13 +75,13 @@ describe.each<FramingName>(["jsonl", "content-length"])("JSON-RPC 2.0 over stdio
     await edge[Symbol.asyncDispose]();
   });
 
-  // One after the other over the same bridge, which stays usable whatever was said.
+  // The examples run in sequence over one bridge, which must stay usable after each.
   test.each(examples.filter((example) => framing !== "jsonl" || isOneLine(example)))(
     "answers to the letter: $title",
     async (example) => {
       bridge.say(example.text);
       const heard: unknown[] = [];
-      // What is not answered before the second call is never answered.
+      // An answer that does not come before the second call's never comes.
       for (const mark of ["first mark", "second mark"]) {
         bridge.say(JSON.stringify({ jsonrpc: "2.0", id: mark, method: "daemon/info" }));
         for (let message = await bridge.next(); !isOf(mark, message); message = await bridge.next())
@@ -92,7 +92,7 @@ describe.each<FramingName>(["jsonl", "content-length"])("JSON-RPC 2.0 over stdio
     },
   );
 
-  test("ends when all is answered that has an answer, and waits for nothing else", async () => {
+  test("ends when every request has its answer, and waits for nothing else", async () => {
     for (const { text } of examples.filter(isOneLine)) bridge.say(text);
     const [code, heard] = await bridge.end();
     expect(code).toBe(0);

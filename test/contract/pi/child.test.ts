@@ -30,7 +30,7 @@ interface Heard {
   readonly events: { readonly text: string; readonly event: PiEvent | undefined }[];
   readonly frames: OutwardFrame[];
   readonly diagnostics: RecordDiagnostic[];
-  /** Resolves with the first event of a type, now or later. */
+  /** Resolves with the first event of a type, past or future. */
   next(type: string): Promise<PiEvent>;
 }
 
@@ -82,7 +82,7 @@ async function failure(attempt: Promise<unknown>): Promise<WireError> {
 }
 
 describe("a child", () => {
-  test("is ready with its helper's hello heard and its model known", async () => {
+  test("is ready when its helper's hello has arrived and its model is known", async () => {
     const { child, ready, heard } = await start("");
     expect(child.state.kind).toBe("ready");
     expect(ready.model).toEqual({ provider: "fake", id: "model" });
@@ -90,7 +90,7 @@ describe("a child", () => {
     expect(heard.events).toEqual([]);
   });
 
-  test("answers commands by id, and rejects those that wait when it ends", async () => {
+  test("answers commands by id, and rejects pending ones when it ends", async () => {
     const { child } = await start("");
     expect((await child.send({ type: "echo", n: 1 })).data).toMatchObject({ type: "echo", n: 1 });
     process.kill(child.pid, "SIGSTOP");
@@ -113,7 +113,7 @@ describe("a child", () => {
     expect(error.message).toMatch(message);
   });
 
-  test("that never answers fails to start when its time is up", async () => {
+  test("that never answers fails to start after its time limit", async () => {
     const error = await failure(start("hang-at-start", { startTimeoutMs: 300, afterEofMs: 100, afterTermMs: 5_000 }));
     expect([error.kind, error.message]).toEqual([
       "start_failed",
@@ -144,7 +144,7 @@ describe("a child", () => {
     expect(heard.events.filter(({ text }) => text.includes("text_delta"))).toHaveLength(3);
   });
 
-  test("has a record over the limit skipped and reported, and lives", async () => {
+  test("skips and reports a record over the limit, and stays alive", async () => {
     const { child, heard } = await start("oversize", { maxRecordBytes: 1024 * 1024 });
     await child.send({ type: "prompt", message: "x" });
     await heard.next("agent_settled");
@@ -154,7 +154,7 @@ describe("a child", () => {
     expect(heard.diagnostics[0]?.bytes).toBeGreaterThan(70 * 1024 * 1024);
   });
 
-  test("keeps the end of a flood of stderr, and is not stalled by it", async () => {
+  test("keeps the end of a flood of stderr, and is not blocked by it", async () => {
     const { child } = await start("stderr-flood");
     await child.send({ type: "get_state" });
     expect(Buffer.byteLength(child.stderrTail)).toBeLessThanOrEqual(limits.child.maxStderrBytes);
@@ -168,7 +168,7 @@ describe("a child", () => {
     expect(eventsBefore).toBe(0);
   });
 
-  test("refuses commands when its stdin's backlog is full, and takes them when it reads again", async () => {
+  test("refuses commands while the backlog of its stdin is full, and accepts them when the child reads again", async () => {
     const { child } = await start("", { maxStdinBacklogBytes: 1024 * 1024 });
     process.kill(child.pid, "SIGSTOP");
     const big = { type: "echo", data: "x".repeat(600_000) };
@@ -179,45 +179,48 @@ describe("a child", () => {
     expect((await child.send(big)).success).toBe(true);
   });
 
-  test("ends by the end of its stdin", async () => {
+  test("ends when its stdin ends", async () => {
     const { child } = await start("");
     expect(await child.stop()).toMatchObject({ code: 0, signal: null, expected: true });
     expect(child.stop()).toBe(child.stop());
   });
 
-  test("ends by SIGTERM when it does not heed the end of stdin", async () => {
+  test("ends by SIGTERM when it ignores the end of stdin", async () => {
     const { child } = await start("ignore-eof", { afterEofMs: 100 });
     expect(await child.stop()).toMatchObject({ signal: "SIGTERM", expected: true });
   });
 
-  test("ends by SIGKILL when it heeds nothing", async () => {
+  test("ends by SIGKILL when it ignores everything else", async () => {
     const { child } = await start("ignore-eof,ignore-sigterm", { afterEofMs: 100, afterTermMs: 100 });
     expect(await child.stop()).toMatchObject({ signal: "SIGKILL", expected: true });
   });
 
   test.each(["close-stdin", "close-stdout"])(
-    "that does %j is ended, and not as one that was asked to",
+    "that does %j is ended, and its end counts as unrequested",
     async (behaviour) => {
       const { child } = await start(`${behaviour},ignore-eof`, { afterEofMs: 100 });
-      // What is written behind the prompt finds nobody who reads or answers.
+      // Nothing reads or answers records written after the prompt.
       await Promise.allSettled([child.send({ type: "prompt", message: "x" })]);
       child.post({ type: "late" });
       expect(await child.exited).toMatchObject({ expected: false });
     },
   );
 
-  test.each(["stop", "SIGKILL"])("leaves no processes after %s, not even in sessions of their own", async (how) => {
-    const { child } = await start("leave-a-process");
-    expect(await marked([child.id])).toHaveLength(2);
-    if (how === "stop") await child.stop();
-    else process.kill(child.pid, "SIGKILL");
-    await child.cleaned;
-    expect(await marked([child.id])).toEqual([]);
-    expect(exists(child.pid)).toBe(false);
-  });
+  test.each(["stop", "SIGKILL"])(
+    "leaves no processes after %s, including processes in sessions of their own",
+    async (how) => {
+      const { child } = await start("leave-a-process");
+      expect(await marked([child.id])).toHaveLength(2);
+      if (how === "stop") await child.stop();
+      else process.kill(child.pid, "SIGKILL");
+      await child.cleaned;
+      expect(await marked([child.id])).toEqual([]);
+      expect(exists(child.pid)).toBe(false);
+    },
+  );
 
   test.each(["double-fork", "double-fork-unmarked"])(
-    "that does a %j and ends before its helper's hello leaves nothing",
+    "that does a %j and ends before its helper's hello leaves nothing running",
     async (behaviour) => {
       const { message } = await failure(start(behaviour));
       const pid = Number(/left (\d+)/.exec(message)?.[1]);
@@ -227,7 +230,7 @@ describe("a child", () => {
   );
 
   test.each(["", "ignore-eof,ignore-sigterm"])(
-    "that is told to end and %j leaves nothing behind that has cleared its environment",
+    "that is told to end and %j leaves no process, even one that has cleared its environment",
     async (manners) => {
       const { child, heard } = await start(`leave-an-unmarked-process,${manners}`, {
         afterEofMs: 200,
@@ -237,18 +240,18 @@ describe("a child", () => {
       expect(await startTimeOf(pid as number)).toEqual(expect.any(String));
       await child.stop();
       await child.cleaned;
-      // One that nobody reaps keeps its number, but has ended.
+      // A zombie keeps its process id, but has ended.
       await vi.waitFor(async () => expect(await startTimeOf(pid as number)).toBeUndefined());
     },
   );
 
-  test("rejects a frame to a helper that acknowledges nothing, though pi says success", async () => {
+  test("rejects a frame to a helper that acknowledges nothing, though pi reports success", async () => {
     const { child } = await start("silent-helper");
     const error = await failure(child.link.send({ kind: "ping" }));
     expect([error.kind, error.message]).toEqual(["link_failed", expect.stringContaining("ended without a reply")]);
   });
 
-  test("carries frames both ways, large ones by a file that is gone afterwards", async () => {
+  test("carries frames both ways, and large ones by a file that is then deleted", async () => {
     const { child } = await start("");
     expect(await child.link.send({ kind: "ping" })).toEqual({ running: false, held: [] });
   });

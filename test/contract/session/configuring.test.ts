@@ -8,13 +8,13 @@ import { type Heard, recorder, startCore } from "../../helpers/core.ts";
 const never = new AbortController().signal;
 const configure = (session: Session, optimisation: OptimisationOptions) =>
   session.parts.configuring.configure(optimisation, never);
-/** What pi was told to go by. */
+/** The configuration that the helper received. */
 const told = (heard: readonly Heard[]) =>
   heard.flatMap(({ params }) =>
     params.event?.type === "frame_came" && params.event.kind === "configure" ? [params.event.parts] : [],
   );
 
-test("a session that is asleep is configured without a pi, and the next daemon knows it", async () => {
+test("configuring a hibernated session starts no pi, and the next daemon keeps the configuration", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd, optimisation: { masking: { afterTurns: 3 } } }, "s");
   await session.supervisor.hibernate(false);
@@ -31,7 +31,7 @@ test("a session that is asleep is configured without a pi, and the next daemon k
   });
 });
 
-test("a running pi is told each change immediately and once, also when everything is turned off", async () => {
+test("a running pi gets each change immediately and once, also when everything is turned off", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -48,7 +48,7 @@ test("a running pi is told each change immediately and once, also when everythin
   expect(told(heard.heard)[0]).toMatchObject({ spillDirectory: join(core.root, "spill"), labels: {} });
 });
 
-test("an invalid configuration changes nothing, and a path must be a file's", async () => {
+test("an invalid configuration changes nothing, and a path must point to a file", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd, tools: ["read"] });
@@ -77,7 +77,7 @@ test("an invalid configuration changes nothing, and a path must be a file's", as
   await expect(configure(session, {})).rejects.toMatchObject({ kind: "session_closed" });
 });
 
-test("a pi that was started with a list of tools gets no further ones: the next one has them", async () => {
+test("a pi that was started with a list of tools gets no more tools; the next one has them", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd, tools: ["read"] });
@@ -90,7 +90,7 @@ test("a pi that was started with a list of tools gets no further ones: the next 
   expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
 });
 
-test("a starting pi uses the configuration that changed meanwhile", async () => {
+test("a starting pi uses the configuration as changed during its start", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -103,7 +103,7 @@ test("a starting pi uses the configuration that changed meanwhile", async () => 
   expect(session.stored.options.optimisation).toEqual({ masking: { afterTurns: 3 } });
 });
 
-test("a fork uses its session's configuration, and a pi that comes from another session is told", async () => {
+test("a fork uses its session's configuration, and a pi taken from another session is reconfigured", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const old = await core.registry.create({ cwd: core.cwd, optimisation: { masking: { afterTurns: 3 } } }, "old");
@@ -117,7 +117,7 @@ test("a fork uses its session's configuration, and a pi that comes from another 
   expect(old.stored.options.optimisation).toEqual({ masking: { afterTurns: 3 } });
 });
 
-test("a wrong file of a trusted project costs its layer alone, and subscribers are told of file, line and key", async () => {
+test("an invalid file of a trusted project disables only its own layer, and subscribers get the file, line and key", async () => {
   await using core = await startCore();
   mkdirSync(join(core.cwd, ".pi"));
   const file = join(core.cwd, ".pi", "pi-rpcd.jsonc");
@@ -137,7 +137,7 @@ test("a wrong file of a trusted project costs its layer alone, and subscribers a
   expect(next.stored.options.optimisation).toEqual({ ...optimisation, masking: { afterTurns: 5 } });
 });
 
-test("where a session lies is noted before its running pi may put texts aside, and a run that is on holds up their removal", async () => {
+test("a session's directory is stored before its running pi may store texts, and an active run delays their removal", async () => {
   const noted: string[] = [];
   await using core = await startCore({ spill: { note: (directory) => noted.push(directory), wanted: () => {} } });
   core.behave("keep-running");

@@ -8,7 +8,7 @@ import { type Core, startCore } from "../../helpers/core.ts";
 
 const caller = { mayReadAny: true, signal: new AbortController().signal };
 
-/** What documents may cost, and who waits. */
+/** Limits for documents and for waiting calls. */
 function bounded(more: Partial<Record<keyof typeof limits.context, number>>) {
   return { limits: { context: { ...limits.context, ...more } as typeof limits.context } };
 }
@@ -17,7 +17,7 @@ function documentOf(text: string) {
   return { format: "pi-rpcd/context", version: 1, items: [{ role: "user", content: text, timestamp: 1 }] };
 }
 
-test("session files are read if there is room for them, and refused otherwise", async () => {
+test("session files are read while the byte budget allows it, and refused otherwise", async () => {
   await using core = await startCore(bounded({ maxHeldBytes: 1, maxWaiting: 2 }));
   const { contexts } = core.registry;
   const sessions = join(core.root, "agent", "sessions");
@@ -32,7 +32,7 @@ test("session files are read if there is room for them, and refused otherwise", 
     outcome.status === "fulfilled" ? "done" : outcome.reason.kind,
   );
   expect(outcomes.toSorted()).toEqual(["done", "done", "done", "overloaded"]);
-  // Whatever comes of it, the room is given back.
+  // The budget is released whatever the outcome.
   const leafId = "none";
   for (let time = 0; time < 2; time += 1) {
     await expect(contexts.export({ path, leafId }, caller)).rejects.toMatchObject({ kind: "entry_not_found" });
@@ -95,7 +95,7 @@ test.each<[string, () => void, object]>([
   expect(session.info()).toMatchObject({ state: "idle", ephemeral: "living" });
 });
 
-test("neither a session's end nor the daemon's waits for a helper that does not confirm the context", async () => {
+test("closing a session or the daemon does not wait for a helper that does not confirm the context", async () => {
   await using core = await startCore({ contexts: { ackTimeoutMs: 10 * 60_000 } });
   const session = await ephemeral(core);
   await session.supervisor.hibernate(true);
@@ -108,7 +108,7 @@ test("neither a session's end nor the daemon's waits for a helper that does not 
     await asked(1);
     await core.registry.close(session.sessionId);
     await expect(waking).rejects.toMatchObject({ kind: "session_closed" });
-    // Nor does a call that nobody waits for.
+    // Neither does a call whose caller has gone.
     const gone = new AbortController();
     const given = ephemeral(core, gone.signal);
     given.catch(() => {});

@@ -33,7 +33,7 @@ function lines(file: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Everything of a session that lies around. */
+/** All files that belong to a session. */
 function leftovers(core: Core): string[] {
   const names = readdirSync(core.root, { recursive: true, withFileTypes: true });
   return names
@@ -41,7 +41,7 @@ function leftovers(core: Core): string[] {
     .map((entry) => entry.name);
 }
 
-test("a session begins with a file that has the context: a header, the root entry, and the messages behind each other", async () => {
+test("a session with a context starts with a file that has a header, the root entry, and the messages in order", async () => {
   await using core = await startCore();
   const session = await create(core, { document });
   const [header, root, user, assistant, ...rest] = lines(session.file);
@@ -56,20 +56,20 @@ test("a session begins with a file that has the context: a header, the root entr
   expect(statSync(session.file).mode & 0o777).toBe(0o600);
   const summary = session.stored.context?.summary;
   expect(summary).toMatchObject({ mode: "session", messages: 2, pairs: 0, dropped: { messages: 0, tokens: 0 } });
-  // The model is the target's, whatever the last answer in the file names.
+  // The model is the target's, whatever model the last answer in the file names.
   expect(session.stored.options.model).toBe("fake/model");
   expect(await core.registry.contexts.inspect({ sessionId: session.sessionId }, caller)).toMatchObject({
     mode: "session",
     hash: summary?.hash,
     counts: { nodes: 2, items: 2 },
   });
-  // Closing keeps what has messages.
+  // Closing keeps a file that has messages.
   const { file, sessionId } = session;
   await core.registry.close(sessionId);
   expect(existsSync(file)).toBe(true);
 });
 
-test("a process list never shows a part of a document, however it reaches pi", async () => {
+test("a process list never shows a part of a document, however the document reaches pi", async () => {
   await using core = await startCore();
   for (const ephemeral of [false, true]) {
     const { state } = await create(core, { document }, { ephemeral });
@@ -94,9 +94,9 @@ test("a repeated call with the same id returns the existing session with its con
   expect((await create(core, { document }, {}, id)).stored.context?.summary.messages).toBe(2);
 });
 
-test("nothing is left of a creation that fails, though its file has messages", async () => {
+test("a creation that fails leaves nothing, though its file has messages", async () => {
   await using core = await startCore();
-  // The model is known from the first session on: what fails is the start of the session's own pi.
+  // The model is known since the first session, so the start of the session's own pi is what fails.
   await core.registry.close((await create(core, { document })).sessionId);
   const before = leftovers(core);
   core.behave("exit-at-start");
@@ -105,7 +105,7 @@ test("nothing is left of a creation that fails, though its file has messages", a
   expect(existsSync(join(core.root, "creating"))).toBe(false);
 });
 
-test("an ephemeral session's helper has the context before the session exists, and its file is deleted when it closes", async () => {
+test("the helper of an ephemeral session has the context before the session exists, and its file is deleted when the session closes", async () => {
   await using core = await startCore();
   const session = await create(core, { document }, { ephemeral: true });
   expect(session.info()).toMatchObject({ ephemeral: "living", state: "idle" });
@@ -120,7 +120,7 @@ test("an ephemeral session's helper has the context before the session exists, a
   expect(existsSync(kept)).toBe(false);
 });
 
-test("after a pi dies, the next one has the context, and session/updated says what was lost", async () => {
+test("after a pi dies, the next one has the context, and session/updated reports the loss", async () => {
   await using core = await startCore();
   const session = await create(core, { document }, { ephemeral: true });
   const heard = recorder();
@@ -140,7 +140,7 @@ test("after a pi dies, the next one has the context, and session/updated says wh
   expect(session.info()).toMatchObject({ generation: 2, ephemeral: "living" });
 });
 
-test("the next daemon goes on with an ephemeral session's context, and deletes those of no session", async () => {
+test("the next daemon continues with an ephemeral session's context, and deletes contexts that belong to no session", async () => {
   await using core = await startCore();
   const { sessionId } = await create(core, { document }, { ephemeral: true });
   writeFileSync(join(core.root, "contexts", "gone.context.json"), "{}");
@@ -152,7 +152,7 @@ test("the next daemon goes on with an ephemeral session's context, and deletes t
   expect(session.info()).toMatchObject({ state: "idle", generation: 2 });
 });
 
-test("a kept context that was changed is refused by its hash, and the session is closed", async () => {
+test("a stored context that was changed is refused by its hash, and the session is closed", async () => {
   await using core = await startCore();
   const session = await create(core, { document }, { ephemeral: true });
   const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
@@ -190,7 +190,7 @@ test("a large context reaches the helper in a file, which is deleted when the se
   expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
 });
 
-test("with onError warn the session begins without the context, and says why", async () => {
+test("with onError warn the session starts without the context, and reports the reason", async () => {
   await using core = await startCore();
   const session = await create(core, { document, mode: "ephemeral", onError: "warn" });
   expect(session.stored.context).toBeUndefined();
@@ -205,7 +205,7 @@ test("with onError warn the session begins without the context, and says why", a
   expect(leftovers(core).filter((name) => name.includes(".context."))).toEqual([]);
 });
 
-test("a pi that dies of its context fails the creation, or with onError warn begins without it", async () => {
+test("a context that kills pi fails the creation, or with onError warn the session starts without it", async () => {
   await using core = await startCore();
   core.behave("die-on-context");
   const before = leftovers(core);
@@ -242,7 +242,7 @@ test("no process has a part of a context in its arguments", async () => {
   expect(processes).not.toContain(secret);
 });
 
-test("the report on a session's context is right without a context, and with a torn repair record", async () => {
+test("the report on a session's context is correct without a context, and with a truncated repair record", async () => {
   await using core = await startCore();
   const { contexts } = core.registry;
   const inspect = (params: Parameters<typeof contexts.inspect>[0]) => contexts.inspect(params, caller);
@@ -261,7 +261,7 @@ test("the report on a session's context is right without a context, and with a t
   await expect(inspect({ sessionId: other.sessionId })).rejects.toThrow(/created without one, or derives from another/);
 });
 
-test("a missing file, or one that is not a session's, is not reported as retryable", async () => {
+test("a missing file, or one that is not a session's, is reported as not retryable", async () => {
   await using core = await startCore();
   const { contexts } = core.registry;
   const path = join(core.root, "no.jsonl");
@@ -332,7 +332,7 @@ test.each<[string, ContextOption, object, string, number, RegExp]>([
     422,
     /^The context needs about \d+ tokens; the budget is 1\. Use onOverflow "trim" or raise maxTokens\.$/,
   ],
-  ["what may not be mended", { document: orphan, repair: false }, {}, "context_invalid", 422, /./],
+  ["a document that may not be repaired", { document: orphan, repair: false }, {}, "context_invalid", 422, /./],
 ])("%s is refused by name", async (_case, context, more, kind, httpStatus, message) => {
   await using core = await startCore({ contexts: { limits: { ...defaultContextLimits, maxDocumentBytes: 2_000 } } });
   const failed = await create(core, context, more).then(
@@ -419,7 +419,7 @@ test.each([false, true])(
     const made = (await contexts.export({ sessionId, includeSystem: true }, caller)).document as ContextDocument;
     expect(made).toMatchObject({ format: expected.format, version: expected.version, items: expected.items });
     expect(made.source).toMatchObject({ kind: "pi-session", id: sessionId, origin: source });
-    // Where it comes from is not forgotten on the way through another session.
+    // The origin is kept when the session goes through another session.
     const other = await create(core, { document: made }, { ephemeral });
     const again = (await contexts.export({ sessionId: other.sessionId, includeSystem: true }, caller)).document;
     expect(again).toMatchObject({ source: { id: other.sessionId, origin: source }, items: expected.items });
@@ -479,7 +479,7 @@ test("the example of docs/context.md creates a session with the described contex
   expect(session.stored.context?.summary).toMatchObject({ nodes: 6, items: 6, messages: 5, pairs: 1, repairs: {} });
 });
 
-test("a prompt that is lost is lost, though the context has its very words, said in a time to come", async () => {
+test("a lost prompt is reported as lost, though the context has the same text with a future time", async () => {
   await using core = await startCore();
   core.behave("die-after-response");
   const later = Date.now() + 1_000_000_000;
@@ -492,7 +492,7 @@ test("a prompt that is lost is lost, though the context has its very words, said
   expect(params.lostPrompts).toMatchObject([{ text: "Go on." }]);
 });
 
-test("the file of a session with a context lies where the session is to have it, or the creation fails and leaves nothing", async () => {
+test("the file of a session with a context is in the session's directory, or the creation fails and leaves nothing", async () => {
   await using core = await startCore();
   const sessionDir = join(core.root, "chosen");
   mkdirSync(sessionDir);
@@ -501,7 +501,7 @@ test("the file of a session with a context lies where the session is to have it,
   expect(lines(session.file)).toHaveLength(4);
   await core.registry.close(session.sessionId);
   const before = leftovers(core);
-  // Where its file is to be written something else lies.
+  // Another file is already at the path.
   const id = "0190aaaa-0000-7000-8000-000000000002";
   const taken = Date.now();
   vi.setSystemTime(taken);

@@ -37,7 +37,7 @@ test("a session whose pi dies while idle waits for the next call, unless a subsc
   expect(lazy.info().generation).toBe(2);
 });
 
-test("a pi that does not start any more is tried again with pauses, and a prompt then says why it does not start", async () => {
+test("a pi that no longer starts is retried with pauses, and a prompt then reports why it does not start", async () => {
   await using core = await startCore();
   const session = await create(core, "keep-running");
   await prompt(session);
@@ -67,7 +67,7 @@ test("a suspended pi is reported as unresponsive, keeps its child, and recovers 
   for (let i = 0; i < 3; i += 1) await core.registry.look();
   expect(session.info()).toMatchObject({ state: "idle", unresponsive: { since: expect.any(Number) } });
   await heard.until(({ params }) => params.session?.unresponsive !== undefined);
-  // What waits for it is bounded: a pipe takes some, then the daemon refuses more.
+  // The backlog of a suspended pi is bounded: a pipe takes some, then the daemon refuses more.
   const more = Array.from({ length: 40 }, () => echo("x".repeat(10_000)).catch(({ kind }) => kind));
   expect(await Promise.race(more)).toBe("overloaded");
   await core.registry.look(performance.now() + 1_000_000);
@@ -79,7 +79,7 @@ test("a suspended pi is reported as unresponsive, keeps its child, and recovers 
   expect(session.info().unresponsive).toBeUndefined();
 });
 
-test("a run that is on when the daemon ends may come to its end within its time, and no longer", async () => {
+test("a run that is active when the daemon ends may finish within the drain time, and no later", async () => {
   await using core = await startCore({ limits: { drainMs: 300 } });
   const [quick, slow] = [await create(core, "keep-running"), await create(core, "keep-running")];
   const heard = recorder();

@@ -27,7 +27,7 @@ function directory() {
   };
 }
 
-/** What of a daemon other processes can see in its state directory. */
+/** What other processes can see of a daemon in its state directory. */
 function seen(stateDir: string): string[] {
   return ["daemon.json", "daemon.sock"].filter((name) => existsSync(join(stateDir, name)));
 }
@@ -57,7 +57,7 @@ test("an open daemon holds its directory and its sessions, and listens only when
   expect(seen(stateDir)).toEqual([]);
 });
 
-test("a daemon that cannot listen closes what it had opened", async () => {
+test("a daemon that cannot listen closes everything that it opened", async () => {
   using place = directory();
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
@@ -70,7 +70,7 @@ test("a daemon that cannot listen closes what it had opened", async () => {
   await next.drain();
 });
 
-test("a daemon that is drained while it begins to listen ends after that", async () => {
+test("a daemon that is drained while it begins to listen ends afterwards", async () => {
   using place = directory();
   const daemon = await place.open();
   const serving = daemon.serve();

@@ -12,7 +12,7 @@ interface Scene {
   readonly heard: Recorder;
 }
 
-/** A session with one who can answer, unless `dialogs` says otherwise. */
+/** A session with a client that can answer, unless `dialogs` is false. */
 async function scene(core: Core, options: { policy?: DialogPolicy; dialogs?: boolean } = {}): Promise<Scene> {
   const { policy, dialogs = true } = options;
   const session = await core.registry.create({
@@ -37,7 +37,7 @@ async function opened({ heard }: Scene): Promise<Dialog> {
   return (await heard.until(named("dialog/opened"))).params.dialog as Dialog;
 }
 
-/** What the fake pi says to have got as answers. */
+/** The answers that the fake pi reports. */
 const answersOf = ({ heard }: Scene): object[] =>
   heard.heard.filter(event("dialog_answered")).map(({ params }) => params.event.answer);
 
@@ -104,11 +104,11 @@ describe("a question of an extension", () => {
   });
 
   test.each(["hibernate", "reload", "shutdown", "close"] as const)(
-    "ends with its pi, before that is gone, when the session is to %s",
+    "ends before its pi does when the session must %s",
     async (how) => {
       await using core = await startCore();
       const on = await scene(core);
-      // A command asks without a run.
+      // A command asks without starting a run.
       void prompt(on, asking("/ask")).catch(() => {});
       const { dialogId } = await opened(on);
       const { state } = on.session;
@@ -126,7 +126,7 @@ describe("a question of an extension", () => {
     },
   );
 
-  test("of two answers one reaches pi, and the other client learns whose it was", async () => {
+  test("of two answers one reaches pi, and the other client learns who answered", async () => {
     await using core = await startCore();
     const on = await scene(core);
     await prompt(on, asking("gate"));
@@ -169,7 +169,7 @@ describe("a question of an extension", () => {
     expect(endings(on)).toEqual(["answered by client"]);
   });
 
-  test("before pi takes a prompt is answered while that prompt has the session's turn", async () => {
+  test("before pi accepts a prompt is answered while that prompt holds the session's queue", async () => {
     await using core = await startCore();
     const on = await scene(core);
     const held = prompt(on, asking("hook"));
@@ -226,7 +226,7 @@ describe("a session with an open dialog", () => {
     expect(on.session.state.kind).toBe("idle");
   });
 
-  test("is aborted also where a prompt waits for the answer", async () => {
+  test("is aborted also while a prompt waits for the answer", async () => {
     await using core = await startCore();
     const on = await scene(core);
     const held = prompt(on, asking("hook"));
@@ -236,7 +236,7 @@ describe("a session with an open dialog", () => {
     expect((await held).disposition).toBe("started");
   });
 
-  test("has its queue cleared: a prompt that waits for an answer is let go, a run's question stays", async () => {
+  test("has its queue cleared: a prompt that waits for an answer is released, a question of the run stays open", async () => {
     await using core = await startCore();
     const on = await scene(core);
     core.behave();
@@ -266,7 +266,7 @@ describe("a session with an open dialog", () => {
     expect(endings(on)).toEqual([`ended by ${by}`]);
   });
 
-  test("has none when its child has died", async () => {
+  test("has none after its child has died", async () => {
     await using core = await startCore();
     const on = await scene(core);
     await prompt(on, asking("gate"));
@@ -275,16 +275,16 @@ describe("a session with an open dialog", () => {
     await on.heard.until(named("dialog/resolved"));
     expect(endings(on)).toEqual(["ended by child_exited"]);
     expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("stale");
-    // Another child is started behind a run that was cut off.
+    // Another child is started after an interrupted run.
     await on.heard.until(({ params }) => params.session?.generation === 2 && params.session.state === "idle");
   });
 
-  test("is gone after the daemon was killed, which is reported once", async () => {
+  test("disappears when the daemon is killed, which is reported once", async () => {
     await using core = await startCore();
     const on = await scene(core, { policy: { kind: "wait" } });
     await prompt(on, asking("gate"));
     const { dialogId } = await opened(on);
-    // What was to be written before this is on disk by then.
+    // Everything written before this is on disk by then.
     await on.session.saved();
     await core.kill();
     const again = core.registry.get(on.session.sessionId);

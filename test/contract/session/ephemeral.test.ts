@@ -7,7 +7,7 @@ import { recorder, startCore } from "../../helpers/core.ts";
 const signal = new AbortController().signal;
 const push = { customType: "t", content: "text", mode: "steer" } as const;
 
-test("an ephemeral session has no file, and ends with its child: a new one is never begun in its place", async () => {
+test("an ephemeral session has no file and ends with its child; no new session replaces it", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd, ephemeral: true });
   const { sessionId } = session;
@@ -34,7 +34,7 @@ test("an ephemeral session has no file, and ends with its child: a new one is ne
   await core.registry.close(sessionId);
 });
 
-test("the next daemon says of an ephemeral session that it is lost", async () => {
+test("the next daemon reports an ephemeral session as lost", async () => {
   await using core = await startCore();
   const { sessionId } = await core.registry.create({ cwd: core.cwd, ephemeral: true, labels: { a: "b" } });
   await core.restart();
@@ -43,7 +43,7 @@ test("the next daemon says of an ephemeral session that it is lost", async () =>
   await expect(session.awake()).rejects.toMatchObject({ kind: "session_lost" });
 });
 
-test("sessions are listed by label and state, in pages that miss none", async () => {
+test("sessions are listed by label and state, in pages that skip none", async () => {
   await using core = await startCore();
   const create = async (labels: Record<string, string>) =>
     (await core.registry.create({ cwd: core.cwd, labels })).sessionId;

@@ -15,7 +15,7 @@ import { leasePath } from "../../../server/pi/lease.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 
-/** Has the session's pi say that another session is in it. Resolves when that pi is gone. */
+/** Makes the session's pi claim to hold another session. Resolves when that pi is gone. */
 async function lie(session: Session, hello: object): Promise<void> {
   const child = await session.awake();
   await child.send({ type: "lie", hello });
@@ -24,7 +24,7 @@ async function lie(session: Session, hello: object): Promise<void> {
 
 const ids = (core: Core): string[] => core.registry.all().map(({ sessionId }) => sessionId);
 
-test("a pi that says to have another session, and has not, is ended, and the other's prompts go to a pi of its own", async () => {
+test("a pi that falsely claims to hold another session is ended, and that session's prompts go to a pi of its own", async () => {
   await using core = await startCore();
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   const liar = await core.registry.create({ cwd: core.cwd }, "liar");
@@ -41,7 +41,7 @@ test("a pi that says to have another session, and has not, is ended, and the oth
   expect(["idle", "running"]).toContain(victim.state.kind);
 });
 
-test("what a pi reports in the name of a session that it has not reaches neither that session nor its pushes", async () => {
+test("reports of a pi in the name of a session that it does not hold reach neither that session nor its pushes", async () => {
   await using core = await startCore();
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   const liar = await core.registry.create({ cwd: core.cwd }, "liar");
@@ -75,7 +75,7 @@ test("what a pi reports in the name of a session that it has not reaches neither
   expect(heard.heard.filter(({ method }) => method !== "session/updated")).toEqual([]);
 });
 
-test("a session whose pi lies keeps its file, and starts no other pi on it, until nothing is left of the liar", async () => {
+test("a session whose pi lies keeps its file, and starts no other pi on it until no process of that pi is left", async () => {
   const child = { ...limits.child, afterEofMs: 500 };
   await using core = await startCore({ limits: { child } });
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
@@ -101,7 +101,7 @@ test("a session whose pi lies keeps its file, and starts no other pi on it, unti
   expect(existsSync(leasePath(session.file))).toBe(false);
 });
 
-test("no session is made of a file that is not among pi's, nor one beyond those that may be", async () => {
+test("no session is created from a file outside pi's session directories, or above the limit of sessions", async () => {
   await using core = await startCore({ limits: { maxSessions: 2 } });
   const session = await core.registry.create({ cwd: core.cwd }, "one");
   const directory = dirname(session.file);
@@ -124,7 +124,7 @@ test("no session is made of a file that is not among pi's, nor one beyond those 
   expect(readdirSync(outside)).toEqual([]);
 });
 
-test("no session is made of a file that another session has or has had, whichever path names it", async () => {
+test("no session is created from a file that another session has or had, whichever path leads to it", async () => {
   await using core = await startCore();
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   writeFileSync(victim.file, message, { flag: "a" });
@@ -149,11 +149,11 @@ test("no session is made of a file that another session has or has had, whicheve
     ["new", foreign],
     ["hard", at("hard.jsonl")],
     ["new", at("directory.jsonl")],
-    // The file is gone, and the path is still the session's.
+    // The file is gone, but the path still belongs to the session.
     ["new", unwritten.file],
     ["new", at(`around/${basename(unwritten.file)}`)],
     ["new", unwritten.file.replace("unwritten", "UNWRITTEN")],
-    // Nothing contradicts these two but pi.
+    // Only pi contradicts these two.
     ["foreign", foreign],
     ["new", at("nothing.jsonl")],
   ] as const) {
@@ -183,7 +183,7 @@ test("a session whose file was replaced by another session's starts no pi", asyn
   rmSync(session.file, { recursive: true });
 });
 
-test("of two sessions that an earlier version has stored over one file, the later one is closed", async () => {
+test("of two sessions that an earlier version stored with one file, the later one is closed", async () => {
   await using core = await startCore();
   const victim = await core.registry.create({ cwd: core.cwd }, "victim");
   writeFileSync(victim.file, message, { flag: "a" });

@@ -32,13 +32,13 @@ test("a fork takes over the pi, and later reports belong to the new session", as
   await news.until(({ params }) => params.event?.type === "agent_settled");
   expect(heard.heard.slice(before).filter(({ method }) => method === "session/event")).toEqual([]);
   expect(leases(session)).toEqual(["1_forked.jsonl.lease"]);
-  // The old one has a pi of its own as soon as it is used.
+  // The old session gets its own pi as soon as it is used.
   await old.awake();
   expect([old.info().pid === pid, old.state.kind, session.state.kind]).toEqual([false, "idle", "idle"]);
   expect(leases(session)).toHaveLength(2);
 });
 
-test("a pi that dies before it has confirmed a fork leaves the one session and no lease", async () => {
+test("a pi that dies before it confirms a fork leaves one session and no lease", async () => {
   for (const behaviour of ["die-on-fork", "die-after-fork"] as const) {
     await using core = await startCore();
     const old = await forkable(core, behaviour);
@@ -63,7 +63,7 @@ test("a fork that an extension forbids changes nothing", async () => {
   expect([old.state.kind, core.registry.all().length]).toEqual(["idle", 1]);
 });
 
-test("a fork whose file another daemon has ends the pi, and says whose it is", async () => {
+test("a fork whose file is leased by another daemon ends the pi and names the owner", async () => {
   await using core = await startCore();
   await using rival = await startCore();
   const old = await forkable(core);

@@ -39,7 +39,7 @@ test("after a daemon with a failing store, the next one reports, keeps and deliv
       await deliveries.add({ push: pushOf(id, "text"), delivery: storedDelivery(id, sessionId) });
     }
     store.close();
-    // What the list of sessions and the tail have got when the store has got nothing more.
+    // Only the list of sessions and the tail were written after the store stopped accepting writes.
     const again = storedSession("again", { cwd: root, file: join(root, "again.jsonl"), logEpoch: "second" });
     for (const line of [
       { sessionId: "closed", closed: true, logEpoch: "first" },

@@ -19,14 +19,14 @@ async function settled(session: Session): Promise<void> {
   await session.settled();
 }
 
-/** A moment at which every session has been idle for longer than it may. */
+/** A time at which every session has been idle for longer than its limit. */
 const late = () => performance.now() + 1_000_000;
 
 const occupancy = (changes: Partial<RegistryOptions["limits"]["occupancy"]>) => ({
   limits: { occupancy: { ...lifeLimits({}).occupancy, ...changes } },
 });
 
-test("an idle session's child is ended in order when its time is up, and the next prompt goes to another one", async () => {
+test("an idle session's child is ended gracefully after its time limit, and the next prompt goes to another child", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd, idleAfterMs: 600_000 });
   const heard = recorder();
@@ -56,14 +56,14 @@ test("an idle session's child is ended in order when its time is up, and the nex
   );
 });
 
-test("a session that wants its child for ever keeps it", async () => {
+test("a session that is configured to keep its child forever keeps it", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd, idleAfterMs: 0 });
   await core.registry.look(late());
   expect(session.state.kind).toBe("idle");
 });
 
-test("a session's pi is not started more often than its rate allows; pushes wait, and others start theirs", async () => {
+test("a session's pi is not started more often than its rate allows; pushes wait, and other sessions start theirs", async () => {
   await using core = await startCore({ limits: { rates: { windowMs: 600_000, maxWakes: 2 } } });
   const [session, other] = [
     await core.registry.create({ cwd: core.cwd }),
@@ -85,7 +85,7 @@ test("a session's pi is not started more often than its rate allows; pushes wait
   expect((await other.awake()).state.kind).toBe("ready");
 });
 
-test("wakes that start no pi do not count for the rate of its starts, and those of a pi that fails do", async () => {
+test("wakes that start no pi do not count towards the start rate, and failed starts do", async () => {
   await using core = await startCore({ limits: { rates: { windowMs: 600_000, maxWakes: 3 } } });
   const cwd = join(core.cwd, "project");
   mkdirSync(cwd);
@@ -110,7 +110,7 @@ test("wakes that start no pi do not count for the rate of its starts, and those 
   expect(kinds).toEqual([...Array(4).fill("cwd_invalid"), "start_failed", "awake", "overloaded"]);
 });
 
-test("a session file that never got a message goes with the child, and comes with the next", async () => {
+test("a session file that never got a message is deleted with the child and recreated for the next one", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
   await session.supervisor.hibernate(false);
@@ -119,7 +119,7 @@ test("a session file that never got a message goes with the child, and comes wit
   expect(existsSync(session.file)).toBe(true);
 });
 
-test("prompts, commands and pushes that come while the child is being ended wait for it and go to another one", async () => {
+test("prompts, commands and pushes that arrive while the child is ending wait for it and go to another one", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   core.behave("ignore-eof");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -139,7 +139,7 @@ test("prompts, commands and pushes that come while the child is being ended wait
   expect(core.tracker.get("p").state).toBe("held");
 });
 
-test("the end of a session and of its daemon wait for a child that is being ended", async () => {
+test("closing a session or its daemon waits for a child that is ending", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   core.behave("ignore-eof");
   const [one, other] = [await core.registry.create({ cwd: core.cwd }), await core.registry.create({ cwd: core.cwd })];
@@ -188,7 +188,7 @@ const keepers: readonly Keeper[] = [
 ];
 
 test.each(keepers)(
-  "a child is kept while there is reason to ($reason, $behaviour), unless it is ended by force",
+  "a child is kept while there is a reason ($reason, $behaviour), unless it is ended by force",
   async ({ reason, behaviour = "", prepare }) => {
     await using core = await startCore();
     core.behave(behaviour);
@@ -203,7 +203,7 @@ test.each(keepers)(
   },
 );
 
-test("a subscriber that wants the session awake wakes it, and lets it sleep when it goes", async () => {
+test("a subscriber that keeps the session awake wakes it, and lets it hibernate when it leaves", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
   await session.supervisor.hibernate(false);
@@ -230,7 +230,7 @@ test("a push that may wait for a prompt lets its session hibernate, and follows 
   expect(core.tracker.get("p").state).toBe("held");
 });
 
-test("where no further child may be, the one that was used longest ago ends for another", async () => {
+test("at the limit of children, the least recently used idle child ends to make room", async () => {
   await using core = await startCore(occupancy({ maxChildren: 2 }));
   const create = () => core.registry.create({ cwd: core.cwd });
   const [a, b] = [await create(), await create()];
@@ -241,7 +241,7 @@ test("where no further child may be, the one that was used longest ago ends for 
   expect([a, b, c].map(({ state }) => state.kind)).toEqual(["hibernated", "idle", "idle"]);
 });
 
-test("where all children are needed a start waits for one, and is refused by name when none gets free", async () => {
+test("when all children are busy a start waits for one, and is refused by name when none becomes free", async () => {
   const bounds = occupancy({ maxChildren: 1, placeTimeoutMs: 1 });
   await using core = await startCore(bounds);
   core.behave("keep-running");
@@ -256,7 +256,7 @@ test("where all children are needed a start waits for one, and is refused by nam
   expect([busy.state.kind, created.state.kind]).toEqual(["hibernated", "idle"]);
 });
 
-test("children that hold too much memory hibernate, those that work do not", async () => {
+test("idle children hibernate when children use too much memory; busy ones do not", async () => {
   await using core = await startCore(occupancy({ maxChildrenBytes: 1, weighEveryMs: 0 }));
   const idle = [await core.registry.create({ cwd: core.cwd }), await core.registry.create({ cwd: core.cwd })];
   core.behave("keep-running");

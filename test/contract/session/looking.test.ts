@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { startTokenStage } from "../../helpers/token-stage.ts";
 
-test("a report of a part that is off starts no pi", async () => {
+test("asking for the report of a disabled part starts no pi", async () => {
   await using stage = await startTokenStage();
   const call = (method: string, params: object) => stage.call(stage.main, method, params);
   const { sessionId } = await call("session/create", { cwd: stage.root });

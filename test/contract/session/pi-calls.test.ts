@@ -16,7 +16,7 @@ function pidOf({ state }: Session): number {
   return state.child.pid;
 }
 
-/** A session whose shell commands run until they are told to end. */
+/** A session whose shell commands run until they are ended. */
 async function withBash(core: Core) {
   const session = await core.registry.create({ cwd: core.cwd });
   const log = recorder();
@@ -26,7 +26,7 @@ async function withBash(core: Core) {
   return { session, log, begun };
 }
 
-test("shell commands run one at a time, and a caller that goes ends its own alone", async () => {
+test("shell commands run one at a time, and a caller that disconnects ends only its own", async () => {
   await using core = await startCore();
   const { session, log, begun } = await withBash(core);
   const first = new AbortController();
@@ -48,7 +48,7 @@ test("shell commands run one at a time, and a caller that goes ends its own alon
   expect(seen).toEqual(["bash:a", "bash:c"]);
 });
 
-test("shell commands that wait are bounded", async () => {
+test("the number of waiting shell commands is bounded", async () => {
   await using core = await startCore();
   const { session, begun } = await withBash(core);
   const all = Array.from({ length: 18 }, (_, at) => session.calls.bash({ command: "wait", bashId: `${at}` }, never));
@@ -67,7 +67,7 @@ test("an unanswered command ends for the client that cancels it, and for all wit
   await session.calls.send({ type: "echo" }, never);
   patience.abort(new Error("enough"));
   expect(await kindOf(cancelled)).toBe("enough");
-  // What nobody waits for any more still counts: pi has it.
+  // An abandoned command still counts, because pi is working on it.
   const hanging = Array.from({ length: 255 }, () => session.calls.send({ type: "hang" }, never));
   for (const one of hanging) one.catch(() => {});
   await Promise.resolve();
@@ -84,14 +84,14 @@ test("a compaction is refused during a run, and an answer that is too large is r
   expect(await kindOf(session.calls.send({ type: "giant" }, never))).toBe("too_large");
   await session.prompting.prompt({ text: "go on", ifRunning: "refuse" });
   expect(await kindOf(session.calls.compact(undefined, never))).toBe("session_busy");
-  // Also as a command like any other.
+  // Also when sent as a generic command.
   expect(await kindOf(session.calls.send({ type: "compact" }, never))).toBe("session_busy");
   await session.prompting.abort();
   expect(await kindOf(session.calls.send({ type: "compact", customInstructions: 1 }, never))).toBe("invalid_params");
   expect(await session.calls.compact("keep the names", never)).toEqual({});
 });
 
-test("a name that no command line could have does not keep the session from its next start", async () => {
+test("a session name that looks like a command line option does not prevent the session's next start", async () => {
   await using core = await startCore();
   core.behave("odd-names");
   const session = await core.registry.create({ cwd: core.cwd });

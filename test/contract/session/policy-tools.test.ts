@@ -19,7 +19,7 @@ const refusal = {
   },
 };
 
-test("a session whose call names a tool that its pi lacks does not come to be, and nothing is left of it", async () => {
+test("a create call that names a tool that pi lacks fails, and leaves no session", async () => {
   await using core = await startCore();
   core.behave("names-tools");
   await expect(core.registry.create({ cwd: core.cwd, optimisation: policy })).rejects.toMatchObject(refusal);
@@ -44,7 +44,7 @@ test("unknown tools in a project's file are reported as degraded, and the sessio
   expect(params).toMatchObject({ part: "toolResults", reason: words });
 });
 
-test("configuring refuses it while pi runs; what a session that sleeps is given is told when its next pi is there", async () => {
+test("a running session refuses unknown tools; a hibernated session reports them when its next pi starts", async () => {
   await using core = await startCore();
   core.behave("names-tools");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -60,7 +60,7 @@ test("configuring refuses it while pi runs; what a session that sleeps is given 
   expect(params).toMatchObject({ part: "toolResults", reason: words });
 });
 
-test("a pi that does not name its tools has nothing held against it", async () => {
+test("a pi that does not list its tools is not checked for them", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd, optimisation: policy });
   expect(session.info().state).toBe("idle");

@@ -5,7 +5,10 @@ import type { OptimisationOptions } from "../../../protocol/optimisation/options
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 
-/** Has the project of the sessions say this. The fake pi's model has no prices, and the core no directory of pi's of its own. */
+/**
+ * Writes the configuration of the sessions' project. The fake pi's model has no prices, and the core has no pi
+ * directory of its own.
+ */
 function projectSays({ cwd }: Core, optimisation: OptimisationOptions): string {
   mkdirSync(join(cwd, ".pi"), { recursive: true });
   const file = join(cwd, ".pi", "pi-rpcd.jsonc");
@@ -13,7 +16,7 @@ function projectSays({ cwd }: Core, optimisation: OptimisationOptions): string {
   return file;
 }
 
-/** Closes a session, and gives its file: one without entries goes with its session, and is put back. */
+/** Closes a session and returns its file. A file without entries is deleted with its session, so it is put back. */
 async function closed({ registry }: Core, { sessionId, stored }: Session): Promise<string> {
   const header = readFileSync(stored.file);
   await registry.close(sessionId);
@@ -24,7 +27,7 @@ async function closed({ registry }: Core, { sessionId, stored }: Session): Promi
 const route: OptimisationOptions = { compaction: { route: "settings" } };
 const budget: OptimisationOptions = { cost: { budgetUsd: 5 } };
 
-test("a project whose route of compaction the daemon cannot have keeps no session from starting", async () => {
+test("a project's compaction route that the daemon does not support does not prevent a session from starting", async () => {
   await using core = await startCore();
   const file = projectSays(core, route);
   const optimisation = { masking: { afterTurns: 3 } };
@@ -37,7 +40,7 @@ test("a project whose route of compaction the daemon cannot have keeps no sessio
   expect(params.reason).toBe(`${file} has the route "settings" of compaction, which applies to all sessions.`);
   const opened = await core.registry.files.open({ file: await closed(core, session), approve: true });
   expect(opened.stored.options).not.toHaveProperty("optimisation");
-  // A call's own is refused, and leaves no file.
+  // A route in the call itself is refused, and leaves no file.
   const files = () => readdirSync(dirname(opened.stored.file)).filter((name) => name.endsWith(".jsonl"));
   const before = files();
   await expect(core.registry.create({ cwd: core.cwd, optimisation: route })).rejects.toMatchObject({
@@ -46,7 +49,7 @@ test("a project whose route of compaction the daemon cannot have keeps no sessio
   expect(files()).toEqual(before);
 });
 
-test("a budget that is not the call's own keeps no session from starting where the model has no prices", async () => {
+test("a budget that the call does not set itself does not prevent a start when the model has no prices", async () => {
   await using core = await startCore({ optimisation: { cost: { budgetUsd: 7 } } });
   projectSays(core, budget);
   const session = await core.registry.create({ cwd: core.cwd, approve: true });

@@ -7,7 +7,7 @@ import { type Move, type Racecourse, race } from "../../helpers/prompt-races.ts"
 
 const never = new AbortController().signal;
 
-/** A session on a fake pi that takes its time for each record. */
+/** A session on a fake pi that responds with delays. */
 async function course(seed: number): Promise<Racecourse & AsyncDisposable> {
   const core = await startCore();
   core.behave("keep-running", "queue", "write", `lag-${seed}`);
@@ -72,12 +72,12 @@ const move = fc.oneof(
   },
 );
 
-/** Each prompt has a number of its own. */
+/** Adds a unique number to each prompt. */
 function numbered(rows: readonly (readonly Move[])[]): readonly (readonly Move[])[] {
   return rows.map((row, i) => row.map((each, j) => (each.kind === "prompt" ? { ...each, n: i * 10 + j } : each)));
 }
 
-test("in any interleaving of prompts, aborts, compactions and crashes every call is answered, and no prompt is lost silently or doubled", async () => {
+test("in any interleaving of prompts, aborts, compactions and crashes every call is answered, and no prompt is lost silently or duplicated", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(move, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 }),

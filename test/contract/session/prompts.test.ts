@@ -27,7 +27,7 @@ const over = (of: Session, promptId: string) => of.prompts.ledger.over(promptId,
 
 const isEnd = ({ method }: Heard) => method === "run/ended";
 
-/** What was told of prompts and runs, in a word each. */
+/** The notifications about prompts and runs, in a word each. */
 function story({ heard }: Recorder): string[] {
   return heard.flatMap(({ method, params }) => {
     if (method === "prompt/updated") {
@@ -39,7 +39,7 @@ function story({ heard }: Recorder): string[] {
   });
 }
 
-/** As pi writes it into the session file. */
+/** Writes an entry to the session file as pi does. */
 function write(to: Session, text: string, id: string = randomUUID()): string {
   const message = { role: "user", content: [{ type: "text", text }] };
   const timestamp = new Date(Date.now() + 60_000).toISOString();
@@ -48,7 +48,7 @@ function write(to: Session, text: string, id: string = randomUUID()): string {
 }
 
 describe("a prompt's receipts", () => {
-  test("tell its way from the store into the transcript, and how its run ended", async () => {
+  test("report its way from the store into the transcript, and how its run ended", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core);
     const { promptId, runId } = await prompt(created, "hello");
@@ -60,7 +60,7 @@ describe("a prompt's receipts", () => {
     expect(heard.heard.map(({ params }) => params.seq)).toEqual(heard.heard.map((_, i) => i + 1));
   });
 
-  test("say of one that a command handles that it has no run", async () => {
+  test("report that a prompt handled by a command has no run", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core);
     const { promptId } = await prompt(created, "/handled");
@@ -69,7 +69,7 @@ describe("a prompt's receipts", () => {
     expect(story(heard)).toEqual(["stored", "handled"]);
   });
 
-  test("say of one that pi refuses that its id is free again", async () => {
+  test("report that the id of a prompt that pi refused is free again", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running");
     const slow = prompt(created, "/slow");
@@ -81,7 +81,7 @@ describe("a prompt's receipts", () => {
     expect((await prompt(created, "x", { promptId: "mine" })).promptId).toBe("mine");
   });
 
-  test("name the run that took a queued prompt in", async () => {
+  test("name the run that took a queued prompt", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running", "queue");
     const first = await prompt(created, "first");
@@ -94,7 +94,7 @@ describe("a prompt's receipts", () => {
     expect(heard.heard.filter(isEnd)).toHaveLength(1);
   });
 
-  test("say of one that was taken back with the queue that it was withdrawn", async () => {
+  test("report a prompt that was taken back with the queue as withdrawn", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running", "queue");
     await prompt(created, "first");
@@ -104,7 +104,7 @@ describe("a prompt's receipts", () => {
     expect(story(heard).at(-1)).toBe("withdrawn");
   });
 
-  test("say of one that was taken back as its run ended that it was withdrawn", async () => {
+  test("report a prompt that was taken back as its run ended as withdrawn", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running", "queue", "settle-on-clear");
     await prompt(created, "first");
@@ -125,7 +125,7 @@ describe("a prompt's receipts", () => {
     expect(core.registry.findPrompt(promptId)).toMatchObject({ state: "lost", text });
   });
 
-  test("give the entry's id, of two prompts with the same text the right one", async () => {
+  test("give each of two prompts with the same text its own entry id", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running", "queue");
     await prompt(created, "first");
@@ -161,7 +161,7 @@ describe("a prompt's id", () => {
     expect(heard.heard.filter(({ params }) => params.event?.type === "agent_start")).toHaveLength(1);
   });
 
-  test("is not taken for another prompt, of this session or another", async () => {
+  test("is not accepted for another prompt, of this session or another", async () => {
     await using core = await startCore();
     const { session: created } = await session(core);
     const other = await core.registry.create({ cwd: core.cwd });
@@ -170,7 +170,7 @@ describe("a prompt's id", () => {
       prompt(created, "y", { promptId: "mine" }),
       prompt(other, "x", { promptId: "mine" }),
     ];
-    // Which session's file is looked at first is the system's choice.
+    // Which session's file is read first depends on the system.
     const kinds = await Promise.all(attempts.map(kindOf));
     expect(kinds.toSorted()).toEqual(["conflict", "conflict", "success"]);
     expect(kinds[1]).toBe("conflict");
@@ -178,7 +178,7 @@ describe("a prompt's id", () => {
     expect(await kindOf(prompt(taken, "x", { promptId: "mine" }))).toBe("conflict");
   });
 
-  test("of a lost prompt sends nothing", async () => {
+  test("sends nothing again if the prompt is lost", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "die-before-response");
     expect(await kindOf(prompt(created, "x", { promptId: "mine" }))).toBe("child_exited");
@@ -188,7 +188,7 @@ describe("a prompt's id", () => {
   });
 });
 
-test("a session that is created again under the id of an earlier call is that session, also at the next daemon", async () => {
+test("a session created again under the id of an earlier call is the same session, also after a restart of the daemon", async () => {
   await using core = await startCore();
   const params = { cwd: core.cwd };
   const first = await core.registry.create(params, "session-1");
@@ -209,7 +209,7 @@ describe("a run", () => {
     expect((await heard.until(isEnd)).params.outcome).toBe("aborted");
   });
 
-  test("whose last message is an error has failed, with pi's words", async () => {
+  test("whose last message is an error fails, with pi's error text", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "model-error");
     const { promptId } = await prompt(created, "x");
@@ -218,7 +218,7 @@ describe("a run", () => {
     expect(end).toMatchObject({ outcome: "failed", stopReason: "error", error: "overloaded", text: "half" });
   });
 
-  test("whose pi dies was interrupted, also when the daemon dies with it", async () => {
+  test("whose pi dies is interrupted, also when the daemon dies with it", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running");
     const { runId, promptId } = await prompt(created, "x");
@@ -232,7 +232,7 @@ describe("a run", () => {
     expect((await over(again, promptId)).prompt).toMatchObject({ state: "inserted", outcome: "interrupted" });
   });
 
-  test("is not over by a word of pi that it takes back", async () => {
+  test("does not end at a settled report that pi's state contradicts", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running", "bogus-settled");
     await prompt(created, "x");
@@ -244,7 +244,7 @@ describe("a run", () => {
     expect(story(heard).filter((word) => word.startsWith("end"))).toEqual(["end: aborted"]);
   });
 
-  test("is waited for no longer than asked, and the end of its session ends the wait", async () => {
+  test("is waited for no longer than requested, and the end of its session ends the wait", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
     const { promptId } = await prompt(created, "x");
@@ -286,7 +286,7 @@ describe("waiting until a session is idle", () => {
     await waiting;
   });
 
-  test("is given up by its caller, and by the session's end", async () => {
+  test("ends when its caller cancels it, and when the session ends", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
     await prompt(created, "x");
@@ -303,7 +303,7 @@ describe("waiting until a session is idle", () => {
 const cancelled = { code: "cancelled", message: "taken back" } as const;
 
 describe("a pi that does not answer", () => {
-  test("keeps neither the caller of a prompt nor that of an abort, and closing the session ends it", async () => {
+  test("blocks neither the caller of a prompt nor that of an abort, and closing the session ends it", async () => {
     await using core = await startCore();
     const { session: created } = await session(core);
     const { state } = created;
@@ -319,7 +319,7 @@ describe("a pi that does not answer", () => {
     const all = await Promise.allSettled([stuck, aborting, behind]);
     expect(all.map((each) => each.status === "rejected" && each.reason.message)).toEqual(["gone", "gone", "gone"]);
     process.kill(state.child.pid, "SIGCONT");
-    // What was given to pi has its run, and the abort comes behind it; the prompt that waited was never written.
+    // A prompt that pi already has gets its run, and the abort follows; the prompt that waited was never written.
     await over(created, "mine");
     await created.idleness.wait(20_000, never);
     expect(created.prompts.runs.started).toBe(1);

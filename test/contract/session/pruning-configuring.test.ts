@@ -12,7 +12,7 @@ import { rows, under } from "../../helpers/policies.ts";
 const never = new AbortController().signal;
 const configure = (session: Session, pruning: PruningOptions, reload = false) =>
   session.parts.configuring.prune(pruning, reload, never);
-/** What pi was told to go by. */
+/** The configuration that the helper received. */
 const told = (heard: readonly Heard[]) =>
   heard.flatMap(({ params }) =>
     params.event?.type === "frame_came" && params.event.kind === "configure" ? [params.event.parts] : [],
@@ -25,7 +25,7 @@ function writeProject({ cwd }: Core, text: string): string {
   return file;
 }
 
-test("pruning has its layers: daemon, project, profile, call, pruning/configure; a session that is asleep keeps asleep", async () => {
+test("pruning options are layered: daemon, project, profile, call, pruning/configure; a hibernated session stays hibernated", async () => {
   await using core = await startCore({
     pruning: { nudgeFrequency: 2, nudgeForce: "strong", compress: { protectedTools: ["a", "b"] } },
     profiles: { mine: { pruning: { enabled: true, iterationNudgeThreshold: 3, nudgeForce: "soft" } } },
@@ -74,7 +74,7 @@ test("layers are read again on demand: the project's current file applies below 
     ...{ nudgeDebounceTurns: 9, notification: "off" },
   });
   expect(session.stored.options.optimisation).toEqual(optimisation);
-  // Also where nothing has changed: files that it names may have.
+  // Also when nothing changed, because files that it names may have changed.
   await configure(session, {}, true);
   await heard.until(() => told(heard.heard).length === 2);
   writeProject(core, '{"pruning": {\n"maxContext": 80}}');
@@ -86,7 +86,7 @@ test("layers are read again on demand: the project's current file applies below 
   );
 });
 
-test("a pi is told of pruning that is on, and of none that is off; one with a list of tools gets compress and recall", async () => {
+test("a pi gets the options of enabled pruning and none when it is off; with a list of tools it also gets compress and recall", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -121,7 +121,7 @@ test("a delegated session is not pruned unless its configuration enables it", as
   expect([fork.stored.delegatedBy, fork.stored.ownPruning]).toEqual(["parent", { enabled: true, childSessions: true }]);
 });
 
-test("no pi is started to say that pruning is off", async () => {
+test("reporting that pruning is off starts no pi", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd }, "s");
   await session.supervisor.hibernate(false);
@@ -175,7 +175,7 @@ test("invalid options change nothing: contradictory limits, invalid prompts, com
   await expect(create).rejects.toMatchObject({ kind: "invalid_params" });
 });
 
-test("a wish of pi's user to read the configuration again is one with those that come meanwhile, and what is wrong is told in pi", async () => {
+test("concurrent requests by pi's user to reread the configuration are merged, and errors are shown in pi", async () => {
   await using core = await startCore();
   core.behave("tell-frames");
   writeProject(core, '{"pruning": {"enabled": true}}');
@@ -194,7 +194,7 @@ test("a wish of pi's user to read the configuration again is one with those that
   expect(session.stored.options.pruning).toEqual(pruning);
 });
 
-test("a directory of texts that is gone is left by a call that reads all again, and does not keep it from doing so", async () => {
+test("rereading all files skips a missing directory of texts and succeeds", async () => {
   await using core = await startCore();
   const dir = join(core.root, "prompts");
   mkdirSync(dir);

@@ -9,12 +9,12 @@ import { recorder, startCore } from "../../helpers/core.ts";
 
 const prompt = { text: "hello", ifRunning: "refuse" } as const;
 
-test("a session that is opened or created again while it is being created is the one that is being created", async () => {
+test("opening or creating a session that is being created returns that session", async () => {
   await using core = await startCore();
   const { registry } = core;
   const creating = registry.create({ cwd: core.cwd }, "one");
   const again = registry.create({ cwd: core.cwd }, "one");
-  // Its file is there before its pi is.
+  // Its file exists before its pi does.
   await expect
     .poll(() => findSessionFile("one", { ...process.env, PI_CODING_AGENT_DIR: `${core.root}/agent` }))
     .toBeDefined();
@@ -25,7 +25,7 @@ test("a session that is opened or created again while it is being created is the
   expect(registry.all()).toEqual([created]);
 });
 
-test("sessions that are being created count among those that may be there, from their first step on", async () => {
+test("sessions that are being created count towards the limit from their first step on", async () => {
   await using core = await startCore({ limits: { maxSessions: 2 } });
   const attempts = await Promise.allSettled(
     ["one", "two", "three"].map((id) => core.registry.create({ cwd: core.cwd }, id)),
@@ -50,7 +50,7 @@ test("a session that is deleted while it is being closed has no file afterwards"
   ]);
 });
 
-test("a run that begins at the last moment of a hibernating pi is reported as interrupted", async () => {
+test("a run that begins in the last moment before hibernation is reported as interrupted", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   core.behave("ignore-eof", "run-at-eof");
   const session = await core.registry.create({ cwd: core.cwd });
@@ -62,7 +62,7 @@ test("a run that begins at the last moment of a hibernating pi is reported as in
   expect(session.state.kind).toBe("hibernated");
 });
 
-test("a session whose file goes, or becomes another's, while it is opened is refused, and no file is made in its place", async () => {
+test("opening a session whose file disappears or is replaced is refused, and creates no file", async () => {
   await using core = await startCore();
   const directory = join(core.root, "agent", "sessions", "--somewhere--");
   mkdirSync(directory, { recursive: true });
@@ -75,7 +75,7 @@ test("a session whose file goes, or becomes another's, while it is opened is ref
     [() => writeFileSync(file, header("two")), "other_session", header("two")],
   ] as const) {
     writeFileSync(file, header("one"));
-    // It is asked when the file has been looked at.
+    // pi is asked after the file was checked.
     const opening = core.registry.files.open({ file }, () => {
       meanwhile();
       return true;
@@ -112,7 +112,7 @@ test("opening or creating a session again waits until it is closed", async () =>
   await Promise.all([closing, deleting]);
 });
 
-test("a closed session is opened with all that it was created with, also by a later daemon and after a failed opening", async () => {
+test("a closed session reopens with all its creation options, also by a later daemon and after a failed opening", async () => {
   await using core = await startCore({ profiles: { strict: { tools: ["read"] } } });
   const path = join(core.root, "given");
   mkdirSync(path);
@@ -141,7 +141,7 @@ test("a closed session is opened with all that it was created with, also by a la
   await expect(opened()).rejects.toMatchObject({ kind: "start_failed" });
   core.behave();
   expect(await opened()).toEqual(rights);
-  // What the caller says now goes before.
+  // Options of the new call take precedence.
   await core.registry.close("one");
   const approved = await core.registry.files.open({ sessionId: "one", approve: true, onForeignWrite: "allow" });
   expect(closedSession(approved.stored)).toEqual({

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { recorder, startCore } from "../../helpers/core.ts";
 
-test("a push in the transcript without any request wakes its session when the next daemon starts", async () => {
+test("a push that is in the transcript but in no request wakes its session when the next daemon starts", async () => {
   await using core = await startCore();
   const created = await core.registry.create({ cwd: core.cwd });
   const { sessionId } = created;

@@ -14,7 +14,7 @@ import { startCore } from "../../helpers/core.ts";
 
 const outside = { kind: "cwd_invalid", data: { name: "cwd_invalid", reason: "outside" } };
 
-test("no pi is started outside of the roots: not for a new session, a known one, or one that is opened", async () => {
+test("no pi is started outside the roots: not for a new session, a known one, or an opened one", async () => {
   const roots: string[] = [];
   await using core = await startCore({ roots: () => [...roots] });
   const other = join(core.root, "other");
@@ -32,7 +32,7 @@ test("no pi is started outside of the roots: not for a new session, a known one,
   await core.restart();
   await expect(core.registry.get(sessionId).awake()).rejects.toMatchObject(outside);
 
-  // One without entries goes with its session.
+  // A session's file without entries is deleted with the session.
   const header = readFileSync(file);
   await core.registry.close(sessionId);
   writeFileSync(file, header);
@@ -43,7 +43,7 @@ test("no pi is started outside of the roots: not for a new session, a known one,
   expect((await core.registry.files.open({ file })).sessionId).toBe(sessionId);
 });
 
-test("a pi is not started in a directory that became a link out of the roots", async () => {
+test("no pi is started in a directory that was replaced by a link out of the roots", async () => {
   const roots: string[] = [];
   await using core = await startCore({ roots: () => [...roots] });
   roots.push(core.cwd);
@@ -57,7 +57,7 @@ test("a pi is not started in a directory that became a link out of the roots", a
   await expect(core.registry.get(sessionId).awake()).rejects.toMatchObject(outside);
 });
 
-test("a hibernated session is not woken in a directory that became a link out of the roots", async () => {
+test("a hibernated session is not woken in a directory that was replaced by a link out of the roots", async () => {
   await using core = await startCore();
   const project = join(realpathSync(core.cwd), "project");
   mkdirSync(project);

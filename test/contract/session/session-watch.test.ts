@@ -27,7 +27,7 @@ test("subscribers to the list are notified of created, changed and closed sessio
   expect(changes(list).length).toBeLessThan(8);
 });
 
-test("the feed has a session from the moment in which clients know it, one that a killed daemon was creating from the next start on", async () => {
+test("the feed has a session once clients can know it; one whose creation was killed appears at the next start", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   const told = async (): Promise<readonly string[]> => {
     const reader = recorder();

@@ -47,7 +47,7 @@ describe("a session", () => {
     expect(states.slice(-2)).toEqual(["running", "idle"]);
   });
 
-  test("numbers all its notifications in one row", async () => {
+  test("numbers all its notifications in one sequence", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core);
     await prompt(created, "hello");
@@ -58,7 +58,7 @@ describe("a session", () => {
     expect(late.heard).toEqual(heard.heard.slice(3));
   });
 
-  test("refuses the second of two prompts written at once, unless it says what to do in a run", async () => {
+  test("refuses the second of two prompts written at once, unless that prompt sets ifRunning", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
     const outcomes = await Promise.all([
@@ -70,7 +70,7 @@ describe("a session", () => {
     expect(outcomes).toEqual(["success", "session_busy", "queued", "queued"]);
   });
 
-  test("aborts the prompt that was written right before the abort, before those that wait", async () => {
+  test("aborts the prompt that was written right before the abort, before the waiting prompts", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
     const first = prompt(created, "first");
@@ -78,7 +78,7 @@ describe("a session", () => {
     const aborted = created.prompting.abort();
     expect(await aborted).toBe(true);
     expect((await first).disposition).toBe("started");
-    // It came to its turn behind the abort, so it found the session idle.
+    // Its turn came after the abort, so it found the session idle.
     expect((await second).disposition).toBe("started");
   });
 
@@ -88,7 +88,7 @@ describe("a session", () => {
     expect(await created.prompting.abort()).toBe(false);
   });
 
-  test("knows what became of a prompt also where pi does not say it", async () => {
+  test("knows the outcome of a prompt even if pi does not report it", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "no-disposition", "keep-running");
     expect((await prompt(created, "/handled")).disposition).toBe("handled");
@@ -111,7 +111,7 @@ describe("a session", () => {
     expect(heard.heard.some(event("extension_ui_request"))).toBe(true);
   });
 
-  test("shows a record that could not be passed on as an event of the daemon's own", async () => {
+  test("shows a record that could not be forwarded as an event of the daemon", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "malformed");
     await prompt(created, "x");
@@ -163,7 +163,7 @@ describe("a session whose pi dies", () => {
     expect(core.registry.get(created.sessionId).info().lostPrompts).toEqual([]);
   });
 
-  test("together with its daemon still reports the prompt that was lost", async () => {
+  test("and whose daemon dies with it still reports the prompt that was lost", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "die-after-response");
     await prompt(created, "precious");
@@ -205,7 +205,7 @@ describe("a session whose pi dies", () => {
     expect(created.info()).toMatchObject({ generation: 2, pendingDeliveries: 1 });
   });
 
-  test("again and again is not woken without end", async () => {
+  test("repeatedly is not woken without end", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "die-on-hold");
     for (let i = 0; i < 5; i += 1) {
@@ -228,7 +228,7 @@ describe("a session whose pi or extensions misbehave", () => {
     expect(created.state.kind).toBe("idle");
   });
 
-  test("can be aborted, prompted and pushed while a command waits for the run that it has started", async () => {
+  test("can be aborted, prompted and pushed to while a command waits for the run that it started", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "keep-running");
     const command = prompt(created, "/slow");
@@ -241,7 +241,7 @@ describe("a session whose pi or extensions misbehave", () => {
     expect((await command).disposition).toBe("handled");
   });
 
-  test("takes prompts and pushes while pi does not answer an abort", async () => {
+  test("accepts prompts and pushes while pi does not answer an abort", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running", "ignore-abort");
     await prompt(created, "x");

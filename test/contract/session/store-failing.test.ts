@@ -36,7 +36,7 @@ test("while the store fails nothing is accepted, created or sent to pi; reads an
   connection.fail("BEGIN", 0);
 });
 
-test("changes of a push during a failure of the store reach the next daemon", async () => {
+test("changes of a push while the store fails reach the next daemon", async () => {
   const connection = failingConnection();
   await using core = await startCore({ connect: connection.connect });
   const session = await core.registry.create({ cwd: core.cwd });
@@ -68,12 +68,12 @@ test("a branch that could not be stored creates no session: no client is notifie
   connection.fail("BEGIN", forever);
   expect(await kindOf(registry.files.branchOff(session.stored, "e1"))).toBe("store_failed");
   expect(registry.all()).toEqual([session]);
-  // Neither the branch nor a lease on it.
+  // Neither the branch nor a lease on it exists.
   const left = readdirSync(dirname(session.file)).filter((name) => !name.includes(session.sessionId));
   expect(left).toEqual([]);
   connection.fail("open", 0);
   connection.fail("BEGIN", 0);
-  // Until the store is back it is as before.
+  // Until the store works again nothing has changed.
   await expect.poll(() => kindOf(registry.files.branchOff(session.stored, "e1"))).toBe("done");
   const [branched, ...others] = registry.all();
   expect([branched?.info().state, others]).toEqual(["hibernated", [session]]);

@@ -67,7 +67,7 @@ test("a pipe or a device at a session file's path never blocks a reader", async 
     rmSync(file);
     if (make === "pipe") execFileSync("mkfifo", [file]);
     else symlinkSync("/dev/zero", file);
-    // More at a time than Node has threads for files.
+    // More at once than Node has threads for files.
     const snapshots = Array.from({ length: 6 }, () => session.snapshot());
     for (const snapshot of await Promise.allSettled(snapshots)) {
       expect(snapshot).toMatchObject({ reason: { kind: "session_file_unusable", data: { reason: "not_a_file" } } });
@@ -87,7 +87,7 @@ test("a pipe or a device at a session file's path never blocks a reader", async 
   rmSync(file);
 });
 
-test("what another program has appended is not loaded where pi could not", async () => {
+test("content appended by another program is not loaded if pi could not load it", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd }, "appended");
   const entry = (id: string, parentId: string | null): string =>

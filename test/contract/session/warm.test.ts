@@ -12,10 +12,10 @@ const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 const logged: string[] = [];
 const log = pino({ level: "info" }, { write: (line) => void logged.push(line) });
 
-test("a warm pi that falls silent while it takes a session is ended, and the session gets another", async () => {
+test("a warm pi that stops responding while it adopts a session is ended, and the session gets another", async () => {
   const root = mkdtempSync(join(tmpdir(), "warm-"));
   const { startTimeoutMs } = limits.child;
-  // Of the waits that begin from then on, the first is over at once.
+  // The first wait that begins from then on ends at once.
   const patience: number[] = [];
   const child = {
     ...limits.child,

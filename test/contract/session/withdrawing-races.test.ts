@@ -26,12 +26,12 @@ async function kill({ state }: Session): Promise<void> {
   await state.child.cleaned;
 }
 
-/** The ids in the frames of a kind that the fake pi has got. */
+/** The ids in frames of one kind that the fake pi received. */
 const frames = (heard: readonly Heard[], kind: string): readonly unknown[] =>
   heard.filter(({ params }) => params.event?.type === "frame_came" && params.event.kind === kind).map(idsOf);
 const idsOf = ({ params }: Heard): unknown => params.event.ids;
 
-/** Has pi act on everything that was written to it. */
+/** Makes pi process everything that was written to it. */
 async function drained(created: Session): Promise<void> {
   const { state } = created;
   if (state.kind !== "idle" && state.kind !== "running") throw new Error(state.kind);
@@ -40,7 +40,7 @@ async function drained(created: Session): Promise<void> {
 }
 
 describe("a push that is taken back", () => {
-  test("while a start of pi is given up with the session does not keep the daemon busy", async () => {
+  test("while its start of pi is cancelled with the session does not keep the daemon busy", async () => {
     await using core = await startCore();
     const created = await session(core);
     await kill(created);
@@ -81,7 +81,7 @@ describe("a push that is taken back", () => {
     expect(states).toEqual(["accepted", "cancelled"]);
   });
 
-  test("that a helper may hold, whose reply was nonsense, is asked of the helper", async () => {
+  test("that a helper may hold, after an invalid reply, is withdrawn by asking the helper", async () => {
     await using core = await startCore();
     const created = await session(core, "nonsense-on-hold", "release-too-late");
     await accept(core, created, "p", { customType: "strange" });
@@ -90,7 +90,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe("inserted");
   });
 
-  test("from a helper that does not say what became of it is refused, and asked for once", async () => {
+  test("from a helper that does not report the outcome is refused, and asked for once", async () => {
     await using core = await startCore();
     const created = await session(core, "evade-on-release");
     const heard = recorder();
@@ -102,7 +102,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe("held");
   });
 
-  test("and is not given up after all keeps its place before those that were accepted later", async () => {
+  test("but stays after all keeps its place before later pushes", async () => {
     await using core = await startCore();
     const created = await session(core);
     await kill(created);
@@ -118,7 +118,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe("held");
   });
 
-  test("for several reasons at once has one of them", async () => {
+  test("for several reasons at once reports one of them", async () => {
     await using core = await startCore();
     const created = await session(core, "release-later");
     const heard = recorder();
@@ -136,7 +136,7 @@ describe("a push that is taken back", () => {
 });
 
 describe("a push whose time is up", () => {
-  test("while pi starts is never brought to it", async () => {
+  test("while pi starts is never delivered to it", async () => {
     await using core = await startCore();
     const created = await session(core);
     await kill(created);
@@ -152,7 +152,7 @@ describe("a push whose time is up", () => {
     expect(frames(heard.heard, "hold").flat()).not.toContain("p");
   });
 
-  test("is taken back at a later try when the helper does not answer at first", async () => {
+  test("is withdrawn by a later attempt when the helper does not answer at first", async () => {
     await using core = await startCore();
     const created = await session(core, "nonsense-on-release");
     const heard = recorder();
@@ -167,7 +167,7 @@ describe("a push whose time is up", () => {
   });
 });
 
-test("clearing the queue does not fail for a push that could not be taken back, so that no text is lost with it", async () => {
+test("clearing the queue succeeds if a push could not be withdrawn, so that no text is lost", async () => {
   await using core = await startCore();
   const created = await session(core, "nonsense-on-release");
   await accept(core, created, "p", { onClearQueue: "drop" });
@@ -196,20 +196,20 @@ test("a push that crashes its pi wakes the session at growing intervals, and nev
   expect(created.state.kind).toBe("closed");
 });
 
-test("a helper that cannot be reached for new pushes keeps those that it holds", async () => {
+test("a helper that cannot be reached for new pushes keeps the pushes that it holds", async () => {
   await using core = await startCore();
   const created = await session(core, "nonsense-on-hold");
   await accept(core, created, "held");
   await created.pushing.handOver();
   await accept(core, created, "new", { customType: "strange" });
-  // A session that is replaced inside pi makes its helper deaf for a while: nothing is given up at once.
+  // A session that is replaced inside pi leaves its helper unreachable for a while; nothing is given up immediately.
   for (let i = 0; i < 10; i += 1) await created.pushing.handOver();
   expect(core.tracker.get("new")).toMatchObject({ state: "accepted", reason: { code: "not_started" } });
   expect(core.tracker.get("held").state).toBe("held");
   expect(created.state.kind).toBe("idle");
 });
 
-test("why a push waited is forgotten once it is held, and the reason of a parked one stays", async () => {
+test("the reason why a push waited is removed once it is held; the reason of a parked push stays", async () => {
   await using core = await startCore();
   const created = await session(core);
   for (const id of ["one", "two"]) await accept(core, created, id);
@@ -217,7 +217,7 @@ test("why a push waited is forgotten once it is held, and the reason of a parked
   core.tracker.apply(created.sessionId, "two", { kind: "settled", at: 1, aborted: true, failed: false, held: true });
   const heard = recorder();
   created.subscribe(heard);
-  // It is tried again at once behind the death.
+  // It is retried directly after the death.
   core.behave("exit-at-start");
   await kill(created);
   await heard.until(({ params }) => params.delivery?.reason?.code === "not_started");

@@ -21,7 +21,7 @@ async function push(core: Core, { sessionId, pushing }: Session, deliveryId: str
   await pushing.handOver();
 }
 
-/** An entry as a pi has written it that held the push. */
+/** An entry as written by a pi that held the push. */
 function write(file: string, deliveryId: string): void {
   const entry = { type: "custom_message", id: "a", parentId: null, details: { "pi-rpcd": { deliveryId } } };
   writeFileSync(file, `${JSON.stringify(entry)}\n`, { flag: "a" });
@@ -35,10 +35,10 @@ function kill({ state }: Session): Promise<void> {
 
 describe("a push that is taken back", () => {
   test.each([
-    ["is given up by a helper that still holds it", "", "cancelled"],
-    ["is given up once it turns out that pi does not have it", "release-later", "cancelled"],
+    ["is cancelled by a helper that still holds it", "", "cancelled"],
+    ["is cancelled once it turns out that pi does not have it", "release-later", "cancelled"],
     ["is inserted when it turns out that pi has it", "release-inserted", "inserted"],
-    ["is inserted when the helper says that it stands in the transcript", "release-too-late", "inserted"],
+    ["is inserted when the helper reports it in the transcript", "release-too-late", "inserted"],
   ])("%s", async (_title, behaviour, state) => {
     await using core = await startCore();
     const created = await session(core, behaviour);
@@ -47,7 +47,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe(state);
   });
 
-  test("before any helper was given it is given up at once", async () => {
+  test("before it reached any helper is given up immediately", async () => {
     await using core = await startCore();
     const created = await session(core, "die-on-release");
     const { sessionId } = created;
@@ -58,7 +58,7 @@ describe("a push that is taken back", () => {
   });
 
   test.each([
-    ["does not have it, is given up", false, "cancelled"],
+    ["does not have it, is cancelled", false, "cancelled"],
     ["has it, is inserted", true, "inserted"],
   ])("without a child, where the session file %s", async (_title, isWritten, state) => {
     await using core = await startCore();
@@ -90,7 +90,7 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe("cancelled");
   });
 
-  test("from a pi that dies over it is decided all the same", async () => {
+  test("from a pi that dies while asked is still decided", async () => {
     await using core = await startCore();
     const created = await session(core, "die-on-release");
     await push(core, created, "p");
@@ -109,7 +109,7 @@ describe("a push that is taken back", () => {
 });
 
 describe("a push whose pi does not start", () => {
-  test("says why it waits, and is brought once pi starts again", async () => {
+  test("reports why it waits, and is delivered once pi starts again", async () => {
     await using core = await startCore();
     const created = await session(core, "");
     await kill(created);
@@ -120,12 +120,12 @@ describe("a push whose pi does not start", () => {
     const { params } = await heard.until((one) => one.params.delivery?.reason?.code === "not_started");
     expect(params.delivery).toMatchObject({ state: "accepted", reason: { message: expect.stringContaining("pi") } });
     core.behave();
-    // The next try is made by itself.
+    // The next attempt happens by itself.
     await heard.until((one) => one.params.delivery?.state === "held");
     expect(core.tracker.get("p").reason).toBeUndefined();
   });
 
-  test("for want of the helper fails after three tries", async () => {
+  test("fails after three attempts if the helper is missing", async () => {
     await using core = await startCore();
     const created = await session(core, "");
     await kill(created);

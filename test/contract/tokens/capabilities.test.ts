@@ -6,7 +6,7 @@ import { startTokenStage } from "../../helpers/token-stage.ts";
 
 const lacks = (needs: string) => ({ name: "forbidden", needs });
 
-test("what a token lacks is refused on every transport: JSON-RPC over HTTP and WebSocket, batches, REST and the other dialect", async () => {
+test("a call without the needed capability is refused on every transport: JSON-RPC over HTTP and WebSocket, batches, REST and the other dialect", async () => {
   await using stage = await startTokenStage();
   const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.directory("cwd") });
   const token = await stage.token({ name: "looker", capabilities: ["observe"] });
@@ -31,7 +31,7 @@ test("what a token lacks is refused on every transport: JSON-RPC over HTTP and W
   await using dialect = await stage.webSocket(token, `/v0/sessions/${sessionId}`);
   expect((await dialect.call("prompt", { message: "hi" })).error.data).toMatchObject(lacks("prompt"));
 
-  // Nothing of it came to pass.
+  // The refused call had no effect.
   expect(await stage.call(stage.main, "prompt/list", { sessionId })).toEqual({ prompts: [] });
   expect(await stage.call(stage.main, "delivery/list", {})).toEqual({ deliveries: [] });
   const pusher = await stage.token({ name: "pusher", capabilities: ["prompt"] });
@@ -55,7 +55,7 @@ test("no client can claim capabilities: not in a header, hello, or params, nor w
     "invalid_params",
   );
 
-  // The client that controls a session is one of another token.
+  // The client that controls a session has another token.
   await using owner = await stage.webSocket(stage.main);
   await owner.call("daemon/hello", { client: { id: "client-owner" } });
   await owner.call("session/acquireControl", { sessionId, policy: "exclusive" });
@@ -64,7 +64,7 @@ test("no client can claim capabilities: not in a header, hello, or params, nor w
   expect(renamed.error.data.name).toBe("not_controller");
 });
 
-test("options that run code come from a configured profile or an admin, and pi's bash from whom bash is allowed", async () => {
+test("options that run code come from a configured profile or an admin, and pi's bash needs the bash capability", async () => {
   const directory = mkdtempSync(join(tmpdir(), "config-"));
   const config = join(directory, "config.json");
   writeFileSync(config, JSON.stringify({ profiles: { trusted: { approve: true, env: { A: "b" } } } }));

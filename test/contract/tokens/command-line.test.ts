@@ -9,7 +9,7 @@ import { memoryOutput } from "../../unit/cli/memory-output.ts";
 const ended = { code: 4401, reason: "the token has ended" };
 const unauthorized = { status: 401, name: "unauthorized" };
 
-/** `pi-rpcd token …` beside the stage's daemon. */
+/** Runs `pi-rpcd token …` against the stage's daemon. */
 async function run({ stateDir }: TokenStage, words: readonly string[], options: object = {}, json = false) {
   const { output, stdout, stderr } = memoryOutput({ json });
   const { signal } = new AbortController();
@@ -18,7 +18,7 @@ async function run({ stateDir }: TokenStage, words: readonly string[], options: 
   return { stdout: stdout(), stderr: stderr(), document: () => JSON.parse(stdout()) };
 }
 
-test("token create, list, rotate and revoke do at a real daemon what they say, while the token is in use", async () => {
+test("token create, list, rotate and revoke work on a real daemon while the token is in use", async () => {
   await using stage = await startTokenStage();
   const cwd = stage.directory("own");
   const made = await run(stage, ["create", "ci"], { capabilities: "observe,prompt", label: "team=ci", cwd });
@@ -39,7 +39,7 @@ test("token create, list, rotate and revoke do at a real daemon what they say, w
   const names = (await run(stage, ["list"], {}, true)).document().tokens.map(({ name }: { name: string }) => name);
   expect(names).toEqual(["main", "ci"]);
 
-  // In the middle of its life: the connection ends, the session and its limits stay.
+  // During its life: the connection ends, the session and its limits stay.
   await using before = await stage.webSocket(secret);
   await before.call("session/subscribe", { sessionId });
   const rotated = (await run(stage, ["rotate", "ci"], {}, true)).document();

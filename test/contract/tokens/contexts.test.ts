@@ -16,7 +16,7 @@ const refused = {
   retryable: false,
 };
 
-/** Files inside and outside of the roots, and links from one to the other. */
+/** Files inside and outside the roots, and links between them. */
 function materialsIn(root: string) {
   const [inside, outside] = [join(root, "inside"), join(root, "outside")];
   for (const directory of [inside, outside]) mkdirSync(directory, { recursive: true });
@@ -41,7 +41,7 @@ async function locally(stage: TokenStage, token: string, method: string, params:
   return error === undefined ? result : { ...error.data, message: error.message };
 }
 
-test("a path is read below the read roots alone, and any with admin over the Unix socket", async () => {
+test("a path is read only below the read roots, and any path with admin over the Unix socket", async () => {
   await using stage = await stageWithRoots((root) => ({ context: { readRoots: [join(root, "inside")] } }));
   const files = materialsIn(stage.root);
   const inspect = { method: "context/inspect", of: (path: string) => ({ context: { path } }) };
@@ -62,7 +62,7 @@ test("a path is read below the read roots alone, and any with admin over the Uni
     const made = { cwd: stage.directory("cwd"), context: { path: files.outside } };
     expect(await stage.call(who, "session/create", made)).toEqual(refused);
   }
-  // Over the Unix socket what counts is the token.
+  // Over the Unix socket the token decides.
   expect(await locally(stage, token, inspect.method, inspect.of(files.outside))).toEqual(refused);
   for (const path of [files.outside, files.link, files.throughLink]) {
     expect(await locally(stage, stage.main, inspect.method, inspect.of(path))).toMatchObject({ mode: "session" });
@@ -73,7 +73,7 @@ test("a path is read below the read roots alone, and any with admin over the Uni
   expect(JSON.stringify(missing)).not.toContain("missing.json");
 });
 
-test("read roots lie below the roots, where those are set", async () => {
+test("read roots must lie below the roots if those are set", async () => {
   await using stage = await stageWithRoots((root) => ({
     roots: [join(root, "cwds")],
     context: { readRoots: [join(root, "inside")] },
@@ -82,7 +82,7 @@ test("read roots lie below the roots, where those are set", async () => {
   expect(await stage.call(stage.main, "context/inspect", { context: { path: files.inside } })).toEqual(refused);
 });
 
-test("a token for some sessions reads no others: neither by their ids nor by their files", async () => {
+test("a token limited to some sessions reads no others: neither by their ids nor by their files", async () => {
   await using stage = await stageWithRoots((root) => ({ context: { readRoots: [root] } }));
   const [one, other] = [stage.directory("one"), stage.directory("other")];
   const capabilities = ["observe", "prompt"] as const;
@@ -100,7 +100,7 @@ test("a token for some sessions reads no others: neither by their ids nor by the
     expect(await stage.call(limited, "context/export", { path: theirs.file })).toEqual(refused);
     expect(await stage.call(limited, "context/inspect", { context: { path: theirs.file } })).toEqual(refused);
   }
-  // Who may look at nothing is not told by a session's past either.
+  // A token that may read nothing cannot read through a session's past either.
   const blind = await stage.token({ name: "blind", capabilities: ["prompt"] });
   for (const source of [{ fromSession }, { path: theirs.file }]) {
     const created = await stage.call(blind, "session/create", { cwd: one, context: source });
@@ -110,13 +110,13 @@ test("a token for some sessions reads no others: neither by their ids nor by the
   for (const source of [{ sessionId: own.sessionId }, { path: own.file }]) {
     expect(await stage.call(token, "context/export", source)).toMatchObject({ diagnostics: { nodes: 2 } });
   }
-  // Whoever has all sessions may read pi's session files without any root.
+  // A token for all sessions may read pi's session files without any root.
   expect(await stage.call(stage.main, "context/export", { path: theirs.file })).toMatchObject({
     document: { source: { kind: "pi-session", id: theirs.sessionId } },
   });
 });
 
-test("session files outside of the roots are neither read nor opened", async () => {
+test("session files outside the roots are neither read nor opened", async () => {
   await using stage = await stageWithRoots((root) => ({ roots: [join(root, "in")], context: { readRoots: [] } }));
   const inside = stage.directory("in");
   const { file } = await stage.call(stage.main, "session/create", { cwd: inside, context: { document } });
@@ -156,7 +156,7 @@ test("the text of a document is never logged", async () => {
   expect(readFileSync(join(stage.root, "broken.json"), "utf8")).toContain("xyzzy");
 });
 
-test("a limit above the greatest that there may be keeps the daemon from starting, and names its key", async () => {
+test("a configured limit above the maximum prevents the daemon's start, and the error names its key", async () => {
   for (const [key, value] of [
     ["maxDocumentBytes", 256 * 1024 * 1024 + 1],
     ["maxNodes", 500_001],
@@ -169,7 +169,7 @@ test("a limit above the greatest that there may be keeps the daemon from startin
   }
 });
 
-test("a creation with a key happens once, context and all, and another document under it is a conflict", async () => {
+test("a creation with a key happens once, including its context; another document under the same key is a conflict", async () => {
   await using stage = await stageWithRoots(() => ({}));
   const params = { cwd: stage.directory("cwd"), context: { document }, idempotencyKey: "k" };
   const [first, second] = await Promise.all(

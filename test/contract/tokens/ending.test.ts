@@ -10,7 +10,7 @@ import { startTokenStage } from "../../helpers/token-stage.ts";
 const closed = { code: 4401, reason: "the token has ended" };
 const unauthorized = { status: 401, name: "unauthorized" };
 
-/** All that a WebSocket hears from now on. */
+/** Every message that a WebSocket receives from now on. */
 function listen({ raw }: TestWebSocket): readonly string[] {
   const heard: string[] = [];
   raw.on("message", (data) => heard.push(data.toString()));
@@ -34,7 +34,7 @@ test("a revoked token is refused from the next request on, and its WebSockets ar
   expect(await stage.call(stage.main, "token/revoke", { name: "ci" })).toMatchObject({ name: "token_not_found" });
 });
 
-test("a connection whose token is revoked in the middle of its calls gets no answer and no notification any more", async () => {
+test("a connection whose token is revoked during its calls gets no more answers or notifications", async () => {
   await using stage = await startTokenStage();
   const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.directory("cwd") });
   const push = { sessionId, customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
@@ -47,7 +47,7 @@ test("a connection whose token is revoked in the middle of its calls gets no ans
   const heard = listen(webSocket);
   webSocket.send({ jsonrpc: "2.0", id: 2, method: "delivery/wait", params: { deliveryId } });
   const overHttp = stage.call(token, "delivery/wait", { deliveryId }).catch((error: unknown) => error);
-  // Both calls are under way when this one is answered.
+  // Both calls are in progress when this one is answered.
   await expect.poll(async () => (await stage.call(stage.main, "token/list")).tokens[1].lastUsedAt).toBeTypeOf("number");
   webSocket.send({ jsonrpc: "2.0", id: 3, method: "session/get", params: { sessionId } });
   await expect.poll(() => heard.some((text) => text.includes('"id":3'))).toBe(true);
@@ -64,7 +64,7 @@ test("a connection whose token is revoked in the middle of its calls gets no ans
   expect(await overHttp).toBeInstanceOf(Error);
 });
 
-test("a stream of events ends with its token, also when another one has used its socket since", async () => {
+test("a stream of events ends with its token, also if another token has used its socket since", async () => {
   await using stage = await startTokenStage();
   const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.directory("cwd") });
   const token = await stage.token({ name: "ci", capabilities: ["observe"] });
@@ -97,14 +97,14 @@ test("a client that rotates its own token gets the new one, and is then disconne
     expect(await webSocket.closed).toEqual(closed);
     expect(await stage.call(former, "session/list")).toEqual(unauthorized);
     expect(await stage.call(result.token, "session/list")).toEqual({ sessions: [] });
-    // The same over HTTP, which has nothing to close but the socket.
+    // The same over HTTP, where only the socket can be closed.
     const again = await stage.call(result.token, "token/rotate", { name });
     expect(await stage.call(again.token, "session/list")).toEqual({ sessions: [] });
     expect(await stage.call(result.token, "session/list")).toEqual(unauthorized);
   }
 });
 
-test("the daemon's own token cannot be revoked, and its rotation is in daemon.json before it is in force", async () => {
+test("the daemon's own token cannot be revoked, and daemon.json has its new value before rotation takes effect", async () => {
   await using stage = await startTokenStage();
   expect(await stage.call(stage.main, "token/revoke", { name: "main" })).toMatchObject({ name: "forbidden" });
   await using webSocket = await stage.webSocket(stage.main);
@@ -115,7 +115,7 @@ test("the daemon's own token cannot be revoked, and its rotation is in daemon.js
   expect(readFileSync(join(stage.stateDir, "token"), "utf8").trim()).toBe(token);
 });
 
-test("a client of the library goes on with the new token by itself, whichever call it was in", async () => {
+test("a client of the library continues with the new token by itself, whichever call is in progress", async () => {
   await using stage = await startTokenStage();
   const client = await connect({ stateDir: stage.stateDir, reconnect: { firstDelayMs: 1 } });
   const connected = new Promise<void>((resolve) => {
@@ -127,7 +127,7 @@ test("a client of the library goes on with the new token by itself, whichever ca
   await client.close();
 });
 
-test("the secrets of tokens are not on disk, in lists, in the log, or with pi", async () => {
+test("token secrets appear nowhere: not on disk, in lists, in the log, or in pi", async () => {
   await using stage = await startTokenStage();
   const token = await stage.token({ name: "ci", capabilities: ["observe", "prompt"] });
   await stage.call(token, "session/list");
@@ -168,7 +168,7 @@ function readMain(stateDir: string): string {
   return JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")).token;
 }
 
-/** What the system says of a process; nothing where it has no /proc. */
+/** What the system reports about a process; empty without /proc. */
 function processFile(pid: number, name: string): string {
   if (process.platform !== "linux") return "";
   const text = readFileSync(`/proc/${pid}/${name}`, "utf8");

@@ -10,7 +10,7 @@ const capabilities = ["observe", "prompt"] as const;
 const unknownId = "01920000-0000-7000-8000-00000000dead";
 
 interface Two {
-  /** A token that knows the first session alone. */
+  /** A token that can access only the first session. */
   readonly token: string;
   readonly inside: string;
   readonly outside: string;
@@ -26,13 +26,13 @@ async function two(stage: TokenStage, by: "labels" | "cwds"): Promise<Two> {
   return { token, inside, outside };
 }
 
-/** Whatever names the id is the same for an id that nothing has. */
+/** Replaces ids, so that answers for an existing and an unknown id can be compared. */
 function masked(answer: object, ...ids: readonly string[]): unknown {
   return JSON.parse(ids.reduce((text, id) => text.replaceAll(id, "ID"), JSON.stringify(answer)));
 }
 
 test.each(["labels", "cwds"] as const)(
-  "for a token that is limited by %s a session outside answers to every method as one that is not there",
+  "for a token limited by %s, every method treats a session outside the limits as missing",
   async (by) => {
     await using stage = await startTokenStage();
     const { token, inside, outside } = await two(stage, by);
@@ -81,7 +81,7 @@ test.each(["labels", "cwds"] as const)(
   },
 );
 
-test("every method says the same of something outside a token's limits and of something that is not there, on every transport", async () => {
+test("every method gives the same answer for something outside a token's limits and for something that does not exist, on every transport", async () => {
   await using stage = await startTokenStage();
   const { token, outside } = await two(stage, "cwds");
   const push = { customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
@@ -95,7 +95,7 @@ test("every method says the same of something outside a token's limits and of so
     const method = name as MethodName;
     for (const [param, id] of Object.entries(subjects)) {
       if (!Object.hasOwn((params as { properties?: object }).properties ?? {}, param)) continue;
-      // With different choices of what is optional: what a method checks first differs.
+      // With different optional params, because they change what a method checks first.
       for (const sample of fc.sample(goodParams(method), { seed: 1, numRuns: 3 })) {
         const given = (subject: string) => ({ ...sample, [param]: subject });
         for (const [transport, call] of [
@@ -112,7 +112,7 @@ test("every method says the same of something outside a token's limits and of so
   expect(said).toEqual(expected);
 });
 
-test("lists and counts hold nothing from outside a token's limits, and their pages go on", async () => {
+test("lists and counts contain nothing outside a token's limits, and their pages continue", async () => {
   await using stage = await startTokenStage();
   const { token, inside, outside } = await two(stage, "labels");
   const push = { customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
@@ -150,7 +150,7 @@ test("subscribers to the list are notified only of sessions within their token's
   }
 });
 
-test("a session is created with its token's labels, in its token's directories, and nowhere else", async () => {
+test("a session is created with its token's labels and in its token's directories, and nowhere else", async () => {
   await using stage = await startTokenStage();
   const [here, there] = [stage.directory("here"), stage.directory("there")];
   symlinkSync(there, join(here, "out"));
@@ -161,7 +161,7 @@ test("a session is created with its token's labels, in its token's directories, 
   const create = (cwd: string, labels?: object) =>
     stage.call(token, "session/create", { cwd, ...(labels && { labels }) });
   const refused = (limit: string) => ({ name: "forbidden", limit });
-  // Links lead where they lead, in the token and in the call.
+  // Links are resolved in the token and in the call.
   expect(await create(join(here, "out"))).toMatchObject(refused("cwd"));
   expect(await create(there)).toMatchObject(refused("cwd"));
   expect(await create(join(there, "none"))).toMatchObject(refused("cwd"));
@@ -175,7 +175,7 @@ test("a session is created with its token's labels, in its token's directories, 
   expect((await stage.call(stage.main, "session/list")).sessions).toHaveLength(1);
 });
 
-test("a token that is limited by directories has pi read no prompt template of others, by no name for it", async () => {
+test("a token limited to directories cannot make pi read prompt templates of other directories, by any name", async () => {
   await using stage = await startTokenStage();
   const [here, there] = [stage.directory("here"), stage.directory("there")];
   const token = await stage.token({ name: "ci", capabilities: [...capabilities], cwds: [here] });

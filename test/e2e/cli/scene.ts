@@ -72,7 +72,7 @@ export class Running {
     this.#child.stdin?.write(text);
   }
 
-  /** Resolves when its output so far matches; rejects if it ends without. */
+  /** Resolves when its output so far matches; rejects if it ends first. */
   async said(pattern: RegExp): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = (): void => {
@@ -92,7 +92,9 @@ export class Running {
   }
 }
 
-/** The command line as a user has it: real processes, the pi under test, a scripted model, a state directory of its own. */
+/**
+ * The command line as a user has it: real processes, the pi under test, a scripted model and its own state directory.
+ */
 export class Scene implements AsyncDisposable {
   readonly root: string;
   readonly cwd: string;
@@ -122,7 +124,7 @@ export class Scene implements AsyncDisposable {
     });
   }
 
-  /** Starts a command and gives it as it runs. */
+  /** Starts a command and returns it while it runs. */
   start(args: readonly string[], options: RunOptions = {}): Running {
     const running = new Running(args, { cwd: this.cwd, ...options, env: { ...this.env, ...options.env } });
     this.#running.add(running);
@@ -135,7 +137,7 @@ export class Scene implements AsyncDisposable {
     return this.start(args, options).ended;
   }
 
-  /** Runs a command with `--json` that has to succeed, and gives its last document. */
+  /** Runs a command with `--json` that must succeed, and returns the last document. */
   async json<T = Readonly<Record<string, unknown>>>(args: readonly string[], options: RunOptions = {}): Promise<T> {
     const { code, stdout, stderr } = await this.run([...args, "--json"], options);
     if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}: ${stderr}`);
@@ -150,7 +152,7 @@ export class Scene implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const running of this.#running) running.kill("SIGKILL");
     await Promise.all([...this.#running].map(({ ended }) => ended));
-    // Where no daemon has been there is none to be stopped.
+    // If no daemon ran there is nothing to stop.
     const stopped = existsSync(this.stateDir) ? await this.run(["stop"]) : undefined;
     await this.provider.close();
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });

@@ -19,7 +19,7 @@ function entriesOf(file: string): Entry[] {
   return lines.map((line) => JSON.parse(line) as Entry);
 }
 
-/** Entries that others follow twice. */
+/** Entries with two successors. */
 function forks(file: string): number {
   const parents = entriesOf(file).map(({ parentId }) => parentId);
   return parents.length - new Set(parents).size;
@@ -38,7 +38,7 @@ async function idle(session: SessionHandle): Promise<void> {
   await expect.poll(async () => (await session.get()).state).toBe("idle");
 }
 
-test("what a terminal pi writes while a session is idle is loaded before the next run, and told", async () => {
+test("entries that a terminal pi writes while a session is idle are loaded before the next run, and reported", async () => {
   await using stage = await startStage();
   const session = await stage.session();
   await using told = await Notifications.of(stage.stateDir, session.id);
@@ -101,7 +101,7 @@ test("a terminal pi that writes during a run is noticed when the run has settled
   await idle(session);
   await using told = await Notifications.of(stage.stateDir, session.id);
   await using terminal = await startForeignPi(stage, await fileOf(session));
-  // Both have the same transcript, and both go on from it.
+  // Both have the same transcript, and both continue from it.
   const own = session.promptAndWait("two");
   await gate.reached;
   await terminal.prompt("from the terminal");
@@ -112,7 +112,7 @@ test("a terminal pi that writes during a run is noticed when the run has settled
   expect(forks(await fileOf(session))).toBe(1);
 });
 
-test("foreign writes to a hibernated session's file are reported when it wakes, and a lease is held only then", async () => {
+test("foreign writes to a hibernated session's file are reported when it wakes, and a lease is held only while it is awake", async () => {
   await using stage = await startStage();
   const session = await stage.session();
   await session.promptAndWait("one");

@@ -11,7 +11,7 @@ export default function (pi) {
 }
 `;
 
-test("a pi goes on with a session of its own directory alone, which keeps its own labels, or none", async () => {
+test("a pi may only switch to a session of its own directory, which keeps its own labels", async () => {
   await using stage = await startStage();
   const extension = join(stage.root, "switcher.ts");
   writeFileSync(extension, switcher);
@@ -51,12 +51,12 @@ test("a pi goes on with a session of its own directory alone, which keeps its ow
   await from.prompt(`/switch ${file}`);
   await expect.poll(known).toContain(allowed.id);
   expect((await client.session(allowed.id).get()).labels).toBeUndefined();
-  // What comes of a session has its labels.
+  // Sessions that descend from a session have its labels.
   const clone = await from.clone();
   expect((await clone.get()).labels).toEqual({ team: "a" });
 });
 
-/** Learns the link's key from the helper's own hello, and sends another one with it. */
+/** Learns the link's key from the helper's own hello, and sends another hello with it. */
 const forger = `
 export default function (pi) {
   let key, hello, send;
@@ -96,7 +96,7 @@ test("an extension that claims another session's file, or a session that is not 
   const stop = await client.onSessionChanged((changed) => void told.add(changed.sessionId));
   const forged: readonly (readonly [sessionId: string, sessionFile: string])[] = [
     ["forged", file],
-    // Its own id and file: pi alone can say that it has another session.
+    // Its own id and file: only pi can contradict this.
     [closed.sessionId, closed.file],
   ];
   for (const [sessionId, sessionFile] of forged) {

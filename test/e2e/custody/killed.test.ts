@@ -5,7 +5,7 @@ import { leasePath } from "../../../server/pi/lease.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 
-test("the next daemon takes over what a killed one had, and deletes the files that never got a message", async () => {
+test("the next daemon takes over the sessions of a killed one, and deletes files that never got a message", async () => {
   await using stage = await startKillableStage();
   const [full, empty] = [await stage.session(), await stage.session()];
   await full.promptAndWait("one");

@@ -31,7 +31,7 @@ function carried(stage: Stage, ...texts: readonly string[]): (number | undefined
   return texts.map((text) => last?.countText(text, { roles: ["user"] }));
 }
 
-test("fork and clone make sessions that take over the pi; what belonged to the old one stays with it", async () => {
+test("fork and clone create sessions that take over the pi; everything of the old session stays with it", async () => {
   await using stage = await startStage();
   const session = await stage.session();
   for (const text of ["one", "two", "three"]) {
@@ -66,7 +66,7 @@ test("fork and clone make sessions that take over the pi; what belonged to the o
   await clone.promptAndWait("in the clone");
   expect(carried(stage, "two", "in the fork", "in the clone")).toEqual([1, 1, 1]);
   await idle(clone);
-  // Before the first message there is nothing: the new session has a file all the same.
+  // Before the first message the transcript is empty, but the new session has a file.
   const [first] = await userMessages(clone);
   const { session: empty } = await clone.fork(first?.entryId ?? "");
   expect(headerOf((await empty.get()).file)["id"]).toBe(empty.id);
@@ -89,7 +89,7 @@ export default function (pi) {
 }
 `;
 
-test("a fork that cannot be made changes nothing", async () => {
+test("a fork that is refused changes nothing", async () => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [answer("One."), answer(hold(gate), "Two.")] } });
   const passing = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ephemeral: true });
@@ -121,7 +121,7 @@ test("a fork that cannot be made changes nothing", async () => {
   expect(await stage.client.listSessions()).toHaveLength(1);
 });
 
-test("with `fork` a session's own branch goes on in a session of its own when another has written", async () => {
+test("with `fork` a session's own branch continues in a new session after another program has written", async () => {
   await using stage = await startStage();
   const session = await stage.client.createSession({
     cwd: stage.cwd,
@@ -143,7 +143,7 @@ test("with `fork` a session's own branch goes on in a session of its own when an
   expect(carried(stage, "one", "from the terminal", "two", "three")).toEqual([1, 1, 0, 1]);
 });
 
-test("a session that a terminal pi has made is opened by its id or its file, goes on, and is deleted only when asked", async () => {
+test("a session created by a terminal pi is opened by its id or its file, continues, and is deleted only when asked", async () => {
   await using stage = await startStage();
   const made = await stage.session();
   await made.promptAndWait("one");

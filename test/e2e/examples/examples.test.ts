@@ -10,7 +10,7 @@ import { type Stage, startStage } from "../../helpers/stage.ts";
 const examples = join(import.meta.dirname, "..", "..", "..", "examples");
 const pushed = "The nightly build is green.";
 
-/** Runs a program in the stage's directory, as a user of that stage's daemon would. */
+/** Runs a program in the stage's directory, like a user of that stage's daemon. */
 async function play(stage: Stage, file: string, args: readonly string[], cwd = stage.cwd): Promise<string> {
   mkdirSync(cwd, { recursive: true });
   const env = { ...process.env, PI_RPCD_STATE_DIR: stage.stateDir };
@@ -49,7 +49,7 @@ test("curl.sh calls the daemon over the Unix socket and over TCP, and leaves no 
   expect(await stage.client.listSessions()).toEqual([]);
 });
 
-test("answer-dialogs.ts says yes before the tool runs", async () => {
+test("answer-dialogs.ts accepts before the tool runs", async () => {
   const asking = join(examples, "..", "test", "fixtures", "extension", "asking.ts");
   await using stage = await startStage({
     agent: { settings: { extensions: [asking] } },

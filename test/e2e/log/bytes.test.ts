@@ -9,7 +9,7 @@ import { answer, call, thinking } from "../../../provider/reply.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { startStage } from "../../helpers/stage.ts";
 
-/** pi itself, which also leaves what it writes to stdout in a file. */
+/** pi itself, with a copy of its stdout in a file. */
 function teed(): { readonly pi: string; readonly records: () => string[] } {
   const directory = mkdtempSync(join(tmpdir(), "tee-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -38,13 +38,13 @@ function teed(): { readonly pi: string; readonly records: () => string[] } {
   };
 }
 
-/** Whether a record of pi's is an event for clients: no answer, and no frame of the helper's. */
+/** Whether a record of pi's is an event for clients: not a response, and not a frame of the helper. */
 function isEvent(record: string): boolean {
   const { type, method, statusKey } = JSON.parse(record) as Record<string, unknown>;
   return type !== "response" && !(method === "setStatus" && String(statusKey).startsWith("pi-rpcd"));
 }
 
-/** The events of a session as the very text that came, until `isLast`. */
+/** The events of a session as the exact text that was received, until `isLast`. */
 async function eventsOf(daemon: DaemonFile, sessionId: string, isLast: (event: string) => boolean): Promise<string[]> {
   const socket = new WebSocket(`${daemon.url.replace("http", "ws")}${WEBSOCKET_PATH}`, {
     headers: { authorization: `Bearer ${daemon.token}` },
@@ -68,7 +68,7 @@ async function eventsOf(daemon: DaemonFile, sessionId: string, isLast: (event: s
   return events;
 }
 
-test("pi's events reach every client as the bytes and in the order that pi wrote: live, replayed, and from the store", async () => {
+test("pi's events reach every client with the bytes and in the order that pi wrote: live, replayed, and from the store", async () => {
   const { pi, records } = teed();
   const odd = 'tabs\t, quotes ", \u2028 and \u2029, nulls \0, ÿ€😀, halves \\ud83d';
   const script = [

@@ -12,7 +12,7 @@ interface Subscribed {
   readonly snapshot?: { readonly messages: readonly { readonly role: string }[]; readonly leafId: string };
 }
 
-test("a snapshot is what pi says, with a child and without one, and what follows goes on from there", async () => {
+test("a snapshot matches pi's state, with a child and without one, and later events continue from it", async () => {
   const gate = new Gate();
   const script = [answer(call("bash", { command: "true" })), answer("done"), answer("half ", hold(gate), "whole")];
   await using stage = await startStage({ provider: { script } });
@@ -27,7 +27,7 @@ test("a snapshot is what pi says, with a child and without one, and what follows
   expect(first.snapshot?.messages).toEqual(messages);
   expect(first.session?.state).toBe("idle");
 
-  // In the middle of an answer: its rest follows, and its end.
+  // In the middle of an answer: its remaining deltas follow, and its end.
   const running = session.promptAndWait("more");
   await watcher.until(({ params }) => JSON.stringify(params).includes('"half '));
   const { snapshot, cursor, session: info } = await subscribe({ snapshot: true });
@@ -55,7 +55,7 @@ test("a snapshot is what pi says, with a child and without one, and what follows
   expect(rested.snapshot?.leafId).toBe(last.id);
   expect(rested.session?.state).toBe("hibernated");
 
-  // Only deltas are missing: there is no need for one.
+  // Only deltas are missing, so no snapshot is needed.
   const continued = await later.call("session/subscribe", {
     sessionId: session.id,
     snapshot: true,

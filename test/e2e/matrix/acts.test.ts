@@ -3,13 +3,13 @@ import { type ProviderAct, providerActs } from "./acts.ts";
 import { type AgentState, agentStates, compacting } from "./agents.ts";
 import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
 
-// Every act of the provider, in every state of the agent, with both APIs: one right end each.
+// Every act of the provider, in every state of the agent, with both APIs: each has one right end.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic", "scripted-google"];
 let world: World;
 
 beforeAll(async () => {
-  // The back-off is long enough for a push to come meanwhile.
+  // The back-off is long enough for a push to arrive during it.
   world = await World.open({
     settings: {
       retry: { enabled: true, maxRetries: 3, baseDelayMs: 60, maxAgentDelayMs: 60, provider: { maxRetries: 0 } },
@@ -28,7 +28,7 @@ const cases: readonly Case[] = apis.flatMap((api) =>
   agentStates.flatMap((agent) => providerActs.map((act) => ({ api, agent, act }))),
 );
 
-/** pi's adapter for Google shows no headers: the first content is the evidence, and there is no status with it. */
+/** pi's adapter for Google reports no headers: the first content is the evidence, without a status. */
 function withoutHeaders(attempt: string): string {
   return attempt.replace("headers 200", "content");
 }
@@ -74,7 +74,7 @@ async function runCell({ api, agent, act }: Case, { task }: Pick<TestContext, "t
 
 describe("the one right end of a push", () => {
   test.concurrent.for(cases)(
-    "when the agent is $agent.name and the provider does $act.name ($api)",
+    "when the agent is $agent.name and the provider does: $act.name ($api)",
     async (cell, context) => {
       await runCell(cell, context);
     },

@@ -4,15 +4,15 @@ import { answer, behind, errorEvent, hang, hold, overflow, reset, status } from 
 import type { Source } from "../../../provider/script.ts";
 import type { Cell } from "./world.ts";
 
-/** What the provider does with the requests that carry the push, and what must come of it. */
+/** How the provider answers the requests that carry the push, and the required result. */
 export interface ProviderAct {
   readonly name: string;
   readonly needsStory?: true;
-  /** Replies to the requests that carry the push, and what else happens meanwhile. */
+  /** Replies to the requests that carry the push, and other actions at the same time. */
   readonly make: () => { readonly replies: readonly Source[]; readonly act?: Act };
   readonly end: string;
   readonly attempts: readonly string[];
-  /** What must come of it right behind a compaction, where that is something else. */
+  /** The required result directly after a compaction, if it differs. */
   readonly behindCompaction?: { readonly end: string; readonly attempts: readonly string[] };
 }
 
@@ -20,7 +20,7 @@ type Act = (cell: Cell, delivery: DeliveryHandle) => Promise<void>;
 
 const got = "delivered headers 200 confirmed";
 
-/** What the provider does in the middle of an answer whose headers pi has seen. */
+/** What the provider does in the middle of an answer after pi has seen the headers. */
 function midStream(broken: ReturnType<typeof errorEvent>): ReturnType<ProviderAct["make"]> {
   const gate = new Gate();
   return {
@@ -124,7 +124,7 @@ export const providerActs: readonly ProviderAct[] = [
     make: () => ({ replies: [overflow(), answer("Good.")] }),
     end: "answered",
     attempts: ["failed 400 confirmed", got],
-    // pi finds nothing more to compact, and gives up.
+    // pi finds nothing more to compact, and stops.
     behindCompaction: { end: "parked run_failed", attempts: ["failed 400 confirmed"] },
   },
 ];

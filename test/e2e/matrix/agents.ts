@@ -5,12 +5,15 @@ import type { Cell } from "./world.ts";
 
 type Befall = (delivery: DeliveryHandle) => Promise<void>;
 
-/** What the agent is doing when the push comes. */
+/** The agent's activity when the push arrives. */
 export interface AgentState {
   readonly name: string;
-  /** How many requests the conversation has had before the one that carries the push. */
+  /** The number of the conversation's requests before the one that carries the push. */
   readonly requestsBefore: number;
-  /** Brings the agent there, pushes, does `befall` when the push is where it waits, and lets the agent go on. */
+  /**
+   * Brings the agent into this state, pushes, runs `befall` when the push waits at its place, and lets the agent
+   * continue.
+   */
   readonly reach: (cell: Cell, push: () => DeliveryHandle, befall?: Befall) => Promise<DeliveryHandle>;
 }
 
@@ -60,7 +63,7 @@ export const compacting: AgentState = {
     await cell.tellStory();
     cell.world.replies.addSummary(cell.model, behind(hold(gate), answer("A summary.")));
     const compaction = cell.session.command({ type: "compact" });
-    // What befalls the push may end the compaction.
+    // `befall` may end the compaction.
     const over = befall === undefined ? compaction : compaction.catch(() => {});
     await gate.reached;
     const delivery = push();

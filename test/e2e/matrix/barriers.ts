@@ -2,18 +2,18 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A place where something inside pi waits until the test lets it pass. */
+/** A place where code inside pi waits until the test opens it. */
 export interface Barrier {
-  /** A GET of it is answered when the barrier is opened. */
+  /** A GET of this URL is answered when the barrier is opened. */
   readonly url: string;
-  /** A bash command that waits at it. */
+  /** A bash command that waits at the barrier. */
   readonly command: string;
-  /** Resolves when somebody waits at it. */
+  /** Resolves when a request waits at it. */
   readonly reached: Promise<void>;
   open(): void;
 }
 
-/** The barriers of a test file: a server of its own on loopback. */
+/** The barriers of a test file, on an HTTP server of their own on loopback. */
 export class Barriers implements AsyncDisposable {
   readonly #server: Server;
   readonly #barriers = new Map<string, { reach: () => void; waiting: ServerResponse[]; isOpen: boolean }>();

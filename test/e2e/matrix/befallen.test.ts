@@ -4,7 +4,7 @@ import { status } from "../../../provider/reply.ts";
 import { backingOff, compacting, inTool, streaming } from "./agents.ts";
 import { type Api, type Cell, endOf, note, World } from "./world.ts";
 
-// What clients can do to a push that is under way: abort, clear, cancel, let it expire, send again.
+// What clients can do to a push in transit: abort, clear, cancel, let it expire, send again.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 let world: World;
@@ -19,11 +19,11 @@ afterAll(async () => await world[Symbol.asyncDispose]());
 
 type Params = Partial<PushParams>;
 
-/** Where the push is when something befalls it. */
+/** Where the push is when the client acts. */
 interface Place {
   readonly name: string;
   readonly params?: Params;
-  /** Brings it there with these params, does `befall`, and lets the agent go on. */
+  /** Brings the push there with these params, runs `befall`, and lets the agent continue. */
   readonly reach: (cell: Cell, params: Params, befall: (delivery: DeliveryHandle) => Promise<void>) => Promise<void>;
 }
 
@@ -90,7 +90,7 @@ interface Row {
   readonly place: Place;
   readonly params?: Params;
   readonly befall: (cell: Cell, delivery: DeliveryHandle) => Promise<void>;
-  /** Where it is when nothing goes on by itself. */
+  /** Where the push is when it stops moving by itself. */
   readonly end: string;
 }
 
@@ -98,7 +98,7 @@ const abort = async (cell: Cell): Promise<void> => void (await cell.session.abor
 const clear = async (cell: Cell): Promise<void> => {
   await cell.world.stage.client.call("session/clearQueue", { sessionId: cell.session.id });
 };
-/** The daemon lets nobody clear pi's queue behind its back. */
+/** The daemon does not let clients clear pi's queue directly. */
 const clearInPi = async (cell: Cell): Promise<void> =>
   await expect(cell.session.command({ type: "clear_queue" })).rejects.toMatchObject({ kind: "forbidden" });
 const cancel =
@@ -107,7 +107,7 @@ const cancel =
     expect(await delivery.cancel()).toBe(isInTime);
 const expire = async (_cell: Cell, delivery: DeliveryHandle): Promise<void> => {
   const { expiresAt = Number.NaN } = await delivery.get();
-  // Until its time is over, and whatever is done then has been done.
+  // Waits until the expiry and its consequences are over.
   await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(expiresAt), { timeout: 20_000, interval: 15 });
   await delivery.get();
 };
@@ -131,10 +131,10 @@ const rows: readonly Row[] = [
     { what: "abort, nextTurn", place, params: { deliverAs: "nextTurn" }, befall: abort, end: "held" },
     { what: "abort, followUp", place, params: { deliverAs: "followUp" }, befall: abort, end: "parked abort" },
   ]),
-  // The abort ends the compaction, and there is no run that it could take the push from.
+  // The abort ends the compaction; there is no run that could lose the push.
   { what: "abort", place: held(compacting), befall: abort, end: "answered" },
   { what: "abort, onAbort drop", place: held(compacting), params: { onAbort: "drop" }, befall: abort, end: "answered" },
-  // There is no run to abort.
+  // No run to abort.
   { what: "abort", place: heldForPrompt, params: { onAbort: "drop" }, befall: abort, end: "held" },
   { what: "abort", place: inserted, params: { onAbort: "drop" }, befall: abort, end: "inserted" },
   { what: "abort", place: parkedHeld, params: { onAbort: "park" }, befall: abort, end: "parked abort" },

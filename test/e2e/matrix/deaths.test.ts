@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Death, deaths } from "./deaths.ts";
 import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts";
 
-// A process dies by `kill -9` while a push is at each point of its way. Into the transcript it goes exactly once.
+// A process dies by `kill -9` while a push is at each point of its way. The push must enter the transcript exactly
+// once.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 const extensions = ["matrix-pi"];
 
-/** What carries a push that the death has left parked. */
+/** How a push that the death left parked is carried. */
 type Rescue = "a prompt" | "resend";
 
 interface Case {
@@ -22,7 +23,7 @@ interface Placed extends Case {
   readonly deliveryId: string;
 }
 
-/** The state right behind the death, as far as it comes by itself; then what carries it if it is left. */
+/** The state directly after the death, once it no longer changes by itself; then how it is carried if it is left. */
 async function afterwards({ cell, death, deliveryId, rescue }: Placed): Promise<string> {
   const delivery = cell.session.delivery(deliveryId);
   const [state] = death.end.split(" ") as [Parameters<Cell["until"]>[1]];
@@ -62,7 +63,7 @@ describe("when pi is killed, a push", () => {
   });
   afterAll(async () => await world[Symbol.asyncDispose]());
 
-  test.concurrent.for(cases)("that is $where ends right, by $rescue ($api)", async (each, { task }) => {
+  test.concurrent.for(cases)("that is $where ends correctly, by $rescue ($api)", async (each, { task }) => {
     await using cell = await world.cell(each.api);
     const { id } = await each.death.reach(cell);
     const { pid, generation } = await cell.session.get();
@@ -74,7 +75,7 @@ describe("when pi is killed, a push", () => {
 });
 
 describe("when the daemon is killed, a push", () => {
-  test.for(apis)("ends right wherever it is (%s)", async (api, { task }) => {
+  test.for(apis)("ends correctly at every point of its way (%s)", async (api, { task }) => {
     await using world = await World.open({ extensions, isKillable: true, sessions: cases.length });
     const placed = await Promise.all(
       casesOf(api).map(async (each) => {

@@ -4,15 +4,15 @@ import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
 import type { Barrier } from "./barriers.ts";
 import type { Cell } from "./world.ts";
 
-/** Where a push stands when a process dies, and what must come of it. */
+/** Where a push is when a process dies, and the required result. */
 export interface Death {
   readonly name: string;
   /** Brings the push there. */
   readonly reach: (cell: Cell) => Promise<DeliveryHandle>;
-  /** Where it is when nothing goes on by itself in the next process. */
+  /** Where it is in the next process when it stops moving by itself. */
   readonly end: string;
   readonly attempts: readonly string[];
-  /** How often the requests up to then have carried it. */
+  /** How many requests so far have carried it. */
   readonly carried: readonly number[];
   readonly entries: 0 | 1;
   /** Whether a later request says that the model may have seen it before. */
@@ -21,7 +21,7 @@ export interface Death {
 
 const got = "delivered headers 200 confirmed";
 
-/** A push that comes while the agent is in a tool call, which is never over. */
+/** A push that arrives during a tool call that never ends. */
 async function heldInTool(cell: Cell, params: Partial<PushParams> = {}): Promise<DeliveryHandle> {
   const barrier = cell.world.barrier();
   cell.add(answer("I run it.", call("bash", { command: barrier.command })));

@@ -6,8 +6,8 @@ import type { Source } from "../../../provider/script.ts";
 import { type AgentState, backingOff, compacting, idle, streaming } from "./agents.ts";
 import { attemptsOf, type Cell, endOf, note, World } from "./world.ts";
 
-// An extension's provider that says `start` before its request is answered and calls none of pi's hooks: nothing but
-// the first content of an answer says that it has the push.
+// An extension's provider that says `start` before its request is answered and calls none of pi's hooks: only the first
+// content of an answer is evidence that it has the push.
 
 let world: World;
 beforeAll(async () => {
@@ -69,8 +69,8 @@ const rows: readonly Row[] = [
     attempts: ["aborted unchecked"],
   },
   {
-    // Headers alone are heard of by nobody.
-    does: "start, hangs behind the headers, then abort",
+    // Headers alone are not reported.
+    does: "start, hangs after the headers, then abort",
     make: () => {
       const gate = new Gate();
       return {
@@ -91,7 +91,7 @@ const cases = rows.flatMap((row) => agents.map((agent) => ({ ...row, agent, wher
 
 describe("a push to a provider that says start too early", () => {
   test.concurrent.for(cases)(
-    "ends right when the agent is $where and the provider does: $does",
+    "ends correctly when the agent is $where and the provider does: $does",
     async (row, { task }) => {
       const { agent, does, make, end, attempts } = row;
       await using cell = await world.cellAnywhere("eager");

@@ -8,7 +8,7 @@ import { answer, behind, hold, status } from "../../../provider/reply.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts";
 
-// What commands of extensions do inside pi while a push is under way: another session, another branch, a reload.
+// Commands of extensions inside pi while a push is in transit: another session, another branch, a reload.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 let world: World;
@@ -53,7 +53,9 @@ const answered: Place = { name: "answered", reach: (cell) => pushed(cell, "answe
 
 interface Change {
   readonly name: string;
-  /** The command, once the push is in its place. `first` is the entry of a first prompt, `push` the push's own. */
+  /**
+   * The command to run once the push is in its place. `first` is the entry of a first prompt, `push` the push's own.
+   */
   readonly command: (ids: { readonly first: string; readonly push: string; readonly otherFile: string }) => string;
   readonly isOtherSession: boolean;
 }
@@ -84,15 +86,15 @@ const treeBefore: Change = {
 interface Row {
   readonly change: Change;
   readonly place: Place;
-  /** Behind the command. */
+  /** The state after the command. */
   readonly end: string;
-  /** Behind a prompt that follows. */
+  /** The state after a following prompt. */
   readonly last: string;
   /** Whether that prompt's request carries it. */
   readonly isCarried: boolean;
 }
 
-/** The session goes on as one that has hibernated, and its next request carries what waits for one. */
+/** The session continues like one that has hibernated, and its next request carries a waiting push. */
 const left = { last: "answered", isCarried: true };
 
 const rows: readonly Row[] = [
@@ -107,7 +109,7 @@ const rows: readonly Row[] = [
     { change, place: hanging, end: "parked abort", ...left },
     { change, place: answered, end: "answered", ...left },
   ]),
-  // The other session has the push in its past too, which is no business of the push.
+  // The other session also has the push in its past, which does not affect the push.
   { change: forkAt, place: inserted, end: "parked interrupted", ...left },
   { change: forkAt, place: refused, end: "parked run_failed", ...left },
   { change: forkAt, place: hanging, end: "parked abort", ...left },
@@ -131,7 +133,7 @@ function entryWith(file: string, text: string): string {
 
 const filesOfOthers = new Map<Api, Promise<string>>();
 
-/** The file of a session that is over, which nobody else is given. */
+/** The file of a closed session, which no other cell gets. */
 async function fileOfAnother(api: Api): Promise<string> {
   const original = filesOfOthers.get(api) ?? makeFileOfAnother(api);
   filesOfOthers.set(api, original);
@@ -170,12 +172,12 @@ describe("inside pi", () => {
     if (!change.isOtherSession) await cell.idle();
     else {
       const { params } = await told.until(({ name }) => name === "session/replaced");
-      // It has the pi, of which there would be too many.
+      // It holds the pi; otherwise there would be too many.
       await world.stage.client.session(String(params["to"])).close();
     }
     const [state] = end.split(" ") as [Parameters<Cell["until"]>[1]];
     expect(endOf(await cell.until(delivery, state))).toBe(end);
-    // One session file for life.
+    // One session file for the session's life.
     expect((await cell.session.get()).file).toBe(file);
 
     const before = cell.carried.length;
@@ -194,7 +196,7 @@ describe("inside pi", () => {
       expect(attemptsOf(now).at(-1)).toBe("delivered headers 200 confirmed");
     }
     cell.expectLawful();
-    // A push of the session as it is now is none the worse for it.
+    // A push to the current session is not affected.
     expect((await cell.push({ content: "One for the session as it is now." }).answered).state).toBe("answered");
     await cell.idle();
     cell.done();

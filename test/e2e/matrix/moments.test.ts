@@ -3,7 +3,7 @@ import type { PushParams } from "../../../client/index.ts";
 import { type AgentState, backingOff, compacting, idle, inTool, streaming } from "./agents.ts";
 import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
 
-// When each kind of push is handed over, in every state of the agent, and what carries it.
+// When each kind of push is handed over, in every state of the agent, and which request carries it.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 let world: World;
@@ -18,13 +18,13 @@ afterAll(async () => await world[Symbol.asyncDispose]());
 
 type DeliverAs = NonNullable<PushParams["deliverAs"]>;
 
-/** How often the requests of the conversation carry the push, and where the push is when nothing goes on by itself. */
+/** How many requests of the conversation carry the push, and where the push is when it stops moving by itself. */
 interface Row {
   readonly agent: AgentState;
   readonly deliverAs: DeliverAs;
   readonly triggerTurn: boolean;
   readonly end: "answered" | "inserted" | "held";
-  /** When it does not go on by itself, the prompt that carries it makes one more request. */
+  /** If it has stopped moving, the prompt that carries it makes one more request. */
   readonly requests: readonly number[];
 }
 

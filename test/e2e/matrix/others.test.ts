@@ -14,7 +14,7 @@ import { type Stage, startStage } from "../../helpers/stage.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 
-/** Gives pi extensions besides the helper: files of the fixtures, or sources by name. */
+/** Gives pi further extensions: fixture files, or sources by name. */
 function install(
   stage: Stage,
   extensions: readonly (string | { readonly name: string; readonly source: string })[],
@@ -47,27 +47,27 @@ export default function (pi) {
 `,
 };
 
-/** The provider of the extension `eager-provider`, which does what a test wants. */
+/** The provider of the extension `eager-provider`, which answers as a test requires. */
 let eager: RequestListener = (_request, response) => void response.end();
 const eagerServer = createServer((request, response) => eager(request, response));
 beforeAll(async () => {
   eagerServer.listen(0, "127.0.0.1");
   await once(eagerServer, "listening");
 });
-// Behind the stage, whose pis have connections to it.
+// Closed after the stage, whose pis have connections to it.
 afterAll(async () => {
   eagerServer.closeAllConnections();
   eagerServer.close();
   await once(eagerServer, "close");
 });
 
-/** None of the extensions does anything unless a text, a command or a model asks it to. */
+/** None of the extensions acts unless a text, a command or a model asks for it. */
 const shared = shareStage({
   env: () => ({ EAGER_URL: `http://127.0.0.1:${(eagerServer.address() as AddressInfo).port}/` }),
   prepare: (stage) => install(stage, ["eager-provider", "edit-marked", "remove-marked", navigation]),
 });
 
-/** The record once it is over or parked. */
+/** The record once it has ended or is parked. */
 async function ended(push: DeliveryHandle): Promise<Delivery> {
   return await push.wait("answered").catch(() => push.get());
 }
@@ -134,12 +134,12 @@ describe("an extension's provider that says start before its request is answered
     expect(await entries(session, delivery.deliveryId)).toBe(1);
     await session.waitForIdle();
     await session.command({ type: "set_model", provider: "scripted", modelId: "model-1" });
-    // What is parked goes with it, and others may have the session.
+    // A parked push is removed with it; other tests may have the session.
     await session.promptAndWait("go on");
     return delivery;
   }
 
-  test("is believed at the first content only", async () => {
+  test("is believed only at the first content", async () => {
     const delivery = await pushTo((_request, response) => response.end("Understood."));
     expect(delivery.state).toBe("answered");
     expect(outcomes(delivery)).toEqual([["delivered", "content", "unchecked"]]);
@@ -157,7 +157,7 @@ describe("an extension's provider that says start before its request is answered
 });
 
 describe("another extension", () => {
-  test("that takes the push out of the context has it parked by name", async () => {
+  test("that takes the push out of the context has it parked with its name", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     const delivery = await ended(session.push({ customType: "n", content: "HIDE ME" }));
@@ -216,7 +216,7 @@ describe("another extension", () => {
   });
 
   test("that removes it from the payload after the helper's check cannot be detected", async () => {
-    // pi runs an extension of the command line, which the helper is, before all others.
+    // pi runs an extension given on the command line, such as the helper, before all others.
     await using stage = await shared.use();
     const session = await stage.session();
     const delivery = await ended(session.push({ customType: "n", content: "REMOVE ME" }));
@@ -237,7 +237,7 @@ describe("a held push, when inside pi", () => {
     expect(await entries(session, push.id)).toBe(1);
   });
 
-  test.each(["/test-new", "/test-fork"])("%s puts another session in, stays with its own", async (command) => {
+  test.each(["/test-new", "/test-fork"])("%s switches to another session, stays with its own", async (command) => {
     await using stage = await shared.use();
     const session = await stage.freshSession();
     await session.promptAndWait("a first prompt");
@@ -246,7 +246,7 @@ describe("a held push, when inside pi", () => {
     const push = session.push({ customType: "n", content: "for the former", deliverAs: "nextTurn" });
     await expect.poll(async () => (await push.get()).state).toBe("held");
     await session.prompt(command);
-    // It goes on in a pi of its own; the other session has the one that it had.
+    // It continues in its own pi; the other session has its former one.
     await expect.poll(async () => (await session.get()).state).toBe("hibernated");
     // Its session exists once that pi has confirmed it.
     const others = async () =>
@@ -264,8 +264,8 @@ describe("a held push, when inside pi", () => {
   });
 });
 
-describe("what a push may not be", () => {
-  test("has its named error, and the daemon goes on", async () => {
+describe("an invalid push", () => {
+  test("has its named error, and the daemon continues", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     const { id: sessionId } = session;
@@ -309,7 +309,7 @@ describe("what a push may not be", () => {
     expect(await wait({})).toBe("answered");
   });
 
-  test("to a session whose pi has died or was put away is delivered all the same", async () => {
+  test("to a session whose pi has died or hibernates is delivered all the same", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     process.kill((await session.get()).pid as number, "SIGKILL");

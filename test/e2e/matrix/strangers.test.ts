@@ -4,7 +4,7 @@ import { answer, behind, hold, type Reply, status } from "../../../provider/repl
 import { type AgentState, idle, inTool, streaming } from "./agents.ts";
 import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
 
-// What other extensions do with a push, and requests between that are not for it: those that keep a prompt cache warm.
+// What other extensions do with a push, and unrelated requests in between, which keep a prompt cache warm.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 
@@ -25,7 +25,7 @@ describe("an extension that removes the push", () => {
       isCarried: false,
     },
     {
-      does: "behind the helper's look",
+      does: "after the helper's check",
       words: "REMOVE LATE",
       end: "parked unverified",
       attempts: ["unknown headers 200 unverified"],
@@ -33,7 +33,7 @@ describe("an extension that removes the push", () => {
       isCarried: false,
     },
     {
-      does: "behind the helper's look, once",
+      does: "after the helper's check, once",
       words: "REMOVE ONCE",
       end: "parked unverified",
       attempts: ["unknown headers 200 unverified"],
@@ -41,7 +41,7 @@ describe("an extension that removes the push", () => {
       isCarried: true,
     },
   ] as const;
-  // What is left has to be a lawful request: with Anthropic's API it must end with something of the user's side.
+  // The rest must be a valid request: with Anthropic's API it must end with a user message.
   const isLawful = (api: Api, agent: AgentState): boolean => api === "scripted" || agent === inTool;
   const cases = apis.flatMap((api) =>
     rows.flatMap((row) =>
@@ -75,7 +75,7 @@ describe("an extension that removes the push", () => {
 describe("a request that keeps the prompt cache warm", () => {
   let world: World;
   beforeAll(async () => {
-    // pi warms ten seconds before the end of the cache's life, which here is 300 ms behind each request.
+    // pi warms ten seconds before the cache expires, which here is 300 ms after each request.
     world = await World.open({
       extensions: ["always-warm"],
       settings: { cacheWarming: "idle" },
@@ -101,7 +101,7 @@ describe("a request that keeps the prompt cache warm", () => {
   const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api })));
 
   test.concurrent.for(cases)(
-    "is answered while the push's own waits, which then gets $does: no evidence comes of it ($api)",
+    "is answered while the push's own request waits, which then gets $does: gives no evidence ($api)",
     async ({ api, does, reply, end, attempts }, { task }) => {
       await using cell = await world.cell(api);
       const gate = new Gate();
@@ -112,7 +112,7 @@ describe("a request that keeps the prompt cache warm", () => {
       const warm = await provider.waitForRequest((request) => request.isWarming && request.model === cell.model);
       expect(await warm.ended).toBe("answered");
       expect(warm.countText(cell.text)).toBe(1);
-      // What the helper has heard of it has been told by now.
+      // All reports of the helper have arrived by now.
       await cell.session.command({ type: "get_state" });
       expect((await delivery.get()).state).toBe("prepared");
       gate.open();
@@ -125,7 +125,7 @@ describe("a request that keeps the prompt cache warm", () => {
     },
   );
 
-  test.concurrent.for(apis)("is under way when a push comes: no evidence comes of it (%s)", async (api, { task }) => {
+  test.concurrent.for(apis)("that is in progress when a push arrives gives no evidence (%s)", async (api, { task }) => {
     await using cell = await world.cell(api);
     const gate = new Gate();
     world.replies.addWarming(cell.model, behind(hold(gate), answer(".")));
@@ -136,8 +136,8 @@ describe("a request that keeps the prompt cache warm", () => {
     cell.add(status(529), answer("Good."));
     const delivery = cell.push();
     const now = await delivery.answered;
-    note(task, { does: "a warm request under way", where: "idle", api, end: endOf(now) });
-    // pi gives the warm request up for the newer one.
+    note(task, { does: "a warm request in progress", where: "idle", api, end: endOf(now) });
+    // pi cancels the warming request for the newer one.
     expect(await warm?.ended).toBe("closed_by_client");
     expect(attemptsOf(now)).toEqual(["failed 529 confirmed", "delivered headers 200 confirmed"]);
     expect(cell.carried).toEqual([0, 1, 1]);
@@ -146,8 +146,9 @@ describe("a request that keeps the prompt cache warm", () => {
 });
 
 describe("a request that keeps the prompt cache warm, if no extension insists on it", () => {
-  test.for(apis)("is kept away from an open attempt, and made without one (%s)", async (api, { task }) => {
-    // So much is saved by it that pi decides for it, if the answer is there by then: what is not yet answered has saved nothing.
+  test.for(apis)("is not made during an open attempt, and made without one (%s)", async (api, { task }) => {
+    // pi decides to warm because of the savings, if the answer is there by then: an unanswered request has saved
+    // nothing.
     await using world = await World.open({
       settings: { cacheWarming: "idle" },
       model: {
@@ -165,7 +166,7 @@ describe("a request that keeps the prompt cache warm, if no extension insists on
     const delivery = cell.push();
     await gate.reached;
     const before = world.stage.provider.requests.filter(isWarm).length;
-    // Another session of the same kind, whose prompt has no push in it, is warmed meanwhile.
+    // Another session of the same kind, without a push in its prompt, is warmed at the same time.
     await using other = await world.cell(api);
     await other.session.promptAndWait("Hello.");
     await world.stage.provider.waitForRequest((request) => request.isWarming && request.model === other.model);
@@ -176,7 +177,7 @@ describe("a request that keeps the prompt cache warm, if no extension insists on
     gate.open();
     const now = await delivery.answered;
     note(task, { does: "a warm request is vetoed", where: "idle", api, end: endOf(now) });
-    // The headers might have been those of a warm request, for all that the helper knows.
+    // The helper cannot exclude that the headers belong to a warming request.
     expect(attemptsOf(now)).toEqual(["delivered content confirmed"]);
   });
 });

@@ -18,17 +18,17 @@ import { type Barrier, Barriers } from "./barriers.ts";
 export type Api = "scripted" | "scripted-anthropic" | "scripted-google" | "eager";
 
 export interface WorldOptions {
-  /** Whether the daemon is a process of its own, of which `stage.restart()` is a kill. */
+  /** Whether the daemon is a separate process, which `stage.restart()` kills. */
   readonly isKillable?: boolean;
-  /** Names of fixture extensions that pi loads behind the helper. */
+  /** Names of fixture extensions that pi loads after the helper. */
   readonly extensions?: readonly string[];
-  /** Further environment of pi. */
+  /** Additional environment variables for pi. */
   readonly env?: (provider: ScriptedProvider) => Readonly<Record<string, string>>;
-  /** Settings of pi, beside those for tests. */
+  /** Settings of pi in addition to those for tests. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Fields of every model. */
   readonly model?: Omit<ScriptedModel, "id">;
-  /** How many cells can have a session of their own: each start of pi reads all their models. Default: 160. */
+  /** How many cells can have their own session: each start of pi reads all their models. Default: 160. */
   readonly sessions?: number;
 }
 
@@ -36,7 +36,7 @@ const defaultSessions = 160;
 const patience = { timeout: 30_000, interval: 15 };
 const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 
-/** The replies of each model, so that sessions side by side do not take each other's. */
+/** The replies of each model, so that concurrent sessions do not take each other's. */
 export class Replies {
   readonly #steps = new Map<string, Source[]>();
   readonly #summaries = new Map<string, Source[]>();
@@ -72,7 +72,7 @@ function isSummary(request: LogEntry): boolean {
   return first?.role === "system" && first.texts.some((text) => /summariz/i.test(text));
 }
 
-/** A stage whose sessions do not disturb each other: each has a model of its own, and with it its own script. */
+/** A stage whose sessions do not affect each other: each has its own model and thereby its own script. */
 export class World implements AsyncDisposable {
   readonly stage: Stage | KillableStage;
   readonly replies: Replies;
@@ -113,14 +113,14 @@ export class World implements AsyncDisposable {
     return new World(stage, replies, await Barriers.open());
   }
 
-  /** A cell in a session of its own. */
+  /** A cell in a new session. */
   async cell(api: Api = "scripted", options: { readonly model?: string } = {}): Promise<Cell> {
     const model = options.model ?? `model-${this.#models++}`;
     const session = await this.stage.client.createSession({ cwd: this.stage.cwd, model: `${api}/${model}` });
     return this.#cell(api, session.id, model);
   }
 
-  /** A cell in the idle session of one that is {@link Cell.done}, if there is any: starting pi takes most of the time. */
+  /** A cell in the idle session of a {@link Cell.done} cell, if there is one: starting pi takes most of the time. */
   async cellAnywhere(api: Api): Promise<Cell> {
     const free = this.#free.get(api)?.pop();
     return free === undefined ? await this.cell(api) : this.#cell(api, free.sessionId, free.model);
@@ -152,11 +152,11 @@ interface CellOptions {
   readonly release: () => void;
 }
 
-/** One push of which everything is known: what it became, and where its text was seen. */
+/** One push whose whole history is recorded: its states, and where its text was seen. */
 export class Cell implements AsyncDisposable {
   readonly world: World;
   readonly model: string;
-  /** What the push says, and nothing else does. */
+  /** The text of the push, which occurs nowhere else. */
   readonly text: string;
   readonly #sessionId: string;
   readonly #release: () => void;
@@ -174,7 +174,7 @@ export class Cell implements AsyncDisposable {
     this.#begin = world.stage.provider.requests.at(-1)?.n ?? 0;
   }
 
-  /** By the client of the present daemon. */
+  /** Through the client of the current daemon. */
   get session(): SessionHandle {
     return this.world.stage.client.session(this.#sessionId);
   }
@@ -194,7 +194,7 @@ export class Cell implements AsyncDisposable {
     );
   }
 
-  /** How many requests for a summary there were. */
+  /** The number of requests for a summary. */
   get summaries(): number {
     const { requests } = this.world.stage.provider;
     return requests.filter((request) => request.n > this.#begin && request.model === this.model && isSummary(request))
@@ -219,7 +219,7 @@ export class Cell implements AsyncDisposable {
   async until(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
     const now = await vi.waitFor(async () => {
       const found = await delivery.get();
-      // What is over never changes again.
+      // A final state never changes again.
       if (!isTerminal(found)) expect(found.state).toBeOneOf([...states]);
       return found;
     }, patience);
@@ -231,7 +231,7 @@ export class Cell implements AsyncDisposable {
     await vi.waitFor(async () => expect((await this.session.get()).state).toBe("idle"), patience);
   }
 
-  /** Waits until nothing of the delivery goes on by itself, and gives the end in a few words. */
+  /** Waits until the delivery stops changing by itself, and returns the end in a few words. */
   async rest(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
     const isAtRest = (now: Delivery): boolean =>
       isTerminal(now) || now.state === "parked" || states.includes(now.state);
@@ -239,7 +239,7 @@ export class Cell implements AsyncDisposable {
     return await delivery.get();
   }
 
-  /** What has to be done when a process has died, before the next one goes on. */
+  /** Cleanup after a process has died, before the next one continues. */
   afterDeath(act: () => void): void {
     this.#afterDeath.push(act);
   }
@@ -280,7 +280,7 @@ export class Cell implements AsyncDisposable {
     for (const { violations } of this.requests) expect(violations).toEqual([]);
   }
 
-  /** All is as it must be: another cell may have the session. */
+  /** Reports that everything is in order: another cell may have the session. */
   done(): void {
     expect(this.world.replies.left(this.model)).toBe(0);
     this.#isDone = true;

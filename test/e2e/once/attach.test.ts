@@ -33,7 +33,7 @@ test("attach shows a session live, also to late viewers, continues with a new da
     await view.said(/second half\n ── settled after .* 2 answers · .* tokens in.* ──\n/);
   expect((await prompting).code).toBe(0);
 
-  // A new daemon: what was told is known, what follows comes, and nothing twice.
+  // A new daemon: earlier events are known, new ones arrive, and none is shown twice.
   await scene.run(["stop"]);
   await early.said(/the daemon is gone/);
   expect((await scene.run(["prompt", "last", "again"])).stdout).toBe("Echo: again\n");

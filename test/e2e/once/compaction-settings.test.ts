@@ -7,7 +7,7 @@ import { startStage } from "../../helpers/stage.ts";
 
 const compaction = { thresholdPercent: 0.5, route: "settings" } as const;
 
-test("the route settings is refused where the configuration directory is the user's", async () => {
+test("the route settings is refused if the configuration directory is the user's", async () => {
   await using stage = await startStage();
   const before = readFileSync(join(stage.agentDir.path, "settings.json"), "utf8");
   const created = stage.client.call("session/create", { cwd: stage.cwd, optimisation: { compaction } });
@@ -23,7 +23,7 @@ test("the route settings is refused where the configuration directory is the use
   expect(readFileSync(join(stage.agentDir.path, "settings.json"), "utf8")).toBe(before);
 });
 
-test("in a directory of the daemon's own it has pi compact at the threshold, with one value for all sessions", async () => {
+test("in a directory of the daemon's own, pi compacts at the threshold, with one value for all sessions", async () => {
   await using provider = await startProvider();
   const models = [{ id: "model-1", contextWindow: 100_000, maxTokens: 4_096 }];
   await using own = await createAgentDir({ provider, models });

@@ -22,7 +22,7 @@ interface Response {
   readonly error?: { readonly code: number; readonly data: { readonly name: string } };
 }
 
-/** `pi-rpcd connect` as an editor starts it, behind the client library of Visual Studio Code. */
+/** `pi-rpcd connect` as an editor starts it, with the client library of Visual Studio Code. */
 class Editor implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #connection: MessageConnection;
@@ -87,7 +87,7 @@ describe("connect --framing content-length", () => {
 });
 
 describe("connect", () => {
-  test("answers each message of a pipe, and ends when its input has ended and all is answered", async () => {
+  test("answers each message of a pipe, and ends when its input has ended and everything is answered", async () => {
     await using scene = await Scene.open();
     const stdin = [
       '{"jsonrpc":"2.0","id":"a","method":"daemon/info","params":{}}',

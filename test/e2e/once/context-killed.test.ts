@@ -10,10 +10,10 @@ const items = [
 ];
 const context = { document: { format: "pi-rpcd/context", version: 1, items } };
 
-test("a daemon killed while it creates sessions with contexts leaves each one complete or not at all", async () => {
+test("a daemon killed while it creates sessions with contexts leaves each one complete or absent", async () => {
   await using stage = await startKillableStage({ pi });
   const { cwd, stateDir, root } = stage;
-  // Which model pi has is known from now on.
+  // pi's model is known from now on.
   const { sessionId } = await stage.client.call("session/create", { cwd, context });
   const left = (): string[] =>
     readdirSync(root, { recursive: true, encoding: "utf8" }).flatMap((name) => {

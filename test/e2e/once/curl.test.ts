@@ -7,13 +7,13 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { fencesOf, read } from "../../contract/docs/documents.ts";
 import { startStage } from "../../helpers/stage.ts";
 
-test("the lines of docs/clients.md for curl do what they say", async () => {
+test("the curl commands in docs/clients.md do what the document says", async () => {
   await using stage = await startStage();
   const cwd = join(stage.cwd, `odd", "name": "$(touch forged) 'x'`);
   mkdirSync(cwd);
   const [, section = ""] = /\n## With curl\n(.*?)\n## /s.exec(read("docs/clients.md")) ?? [];
   const blocks = fencesOf(section).map(({ text }) => text);
-  // curl puts no line end behind an answer.
+  // curl adds no line end to an answer.
   const script = blocks.join("\n").replaceAll(/^(unix "?\/(?:[^\\\n]|\\\n)*)$/gm, "$1; echo");
   const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
     cwd,
@@ -29,7 +29,7 @@ test("the lines of docs/clients.md for curl do what they say", async () => {
   const streams = Promise.withResolvers<void>();
   child.stdout.on("data", (chunk) => {
     output += String(chunk);
-    // The stream begins with what has been, and goes on until the session is closed.
+    // The stream begins with past events, and continues until the session is closed.
     if (
       output
         .split("data: ")

@@ -10,15 +10,15 @@ const root = join(import.meta.dirname, "..", "..", "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const dockerfile = instructionsOf(read("docker/Dockerfile"));
 
-/** What cannot be replayed: it changes the system. */
+/** Commands that cannot be replayed because they change the system. */
 const isSystem = ({ text }: Instruction): boolean => /^(apt-get) /.test(text);
 
-/** Absolute paths of the image, as they lie in a directory that stands for its root. */
+/** Absolute paths of the image, mapped into a directory that represents its root. */
 function within(image: string, text: string): string {
   return text.replaceAll(/(?<=^|[\s=])\/(?=(?:src|app|state|pi|work|usr\/local\/bin)\b)/g, `${image}/`);
 }
 
-/** Without what npm tells the scripts that it runs, this test among them: a builder is not started by npm. */
+/** The environment without npm's variables for scripts such as this test: npm does not start a builder. */
 function outsideOfNpm(): NodeJS.ProcessEnv {
   const entries = Object.entries(process.env).filter(([name]) => !/^(npm_|INIT_CWD$|NODE_ENV$)/i.test(name));
   return Object.fromEntries(entries);
@@ -37,7 +37,7 @@ async function runs(command: string, args: readonly string[], options: SpawnOpti
   return output;
 }
 
-/** Replays a Dockerfile's stages in directories; gives the last one's, with what its daemon is started with. */
+/** Replays a Dockerfile's stages in directories; returns the last one's, with the command that starts its daemon. */
 class Replay {
   readonly images = new Map<string, string>();
   image = "";
@@ -121,7 +121,7 @@ class Replay {
   }
 }
 
-/** The user `node` exists in the image alone. */
+/** The user `node` exists only in the image. */
 function owned(text: string): string {
   return text.replaceAll(" -o node -g node", "");
 }

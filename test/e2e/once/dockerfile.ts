@@ -1,7 +1,7 @@
 /** One instruction of a Dockerfile. */
 export interface Instruction {
   readonly name: string;
-  /** All behind the name, on one line. */
+  /** The text after the name, on one line. */
   readonly text: string;
   readonly words: readonly string[];
 }
@@ -21,7 +21,7 @@ export function instructionsOf(dockerfile: string): readonly Instruction[] {
     });
 }
 
-/** Whether a file is sent to the builder: the last line of `.dockerignore` that fits it decides. */
+/** Whether a file is sent to the builder: the last matching line of `.dockerignore` decides. */
 export function isInContext(path: string, ignore: string): boolean {
   let isIn = true;
   for (const line of ignore.split("\n")) {

@@ -23,7 +23,7 @@ function report({ code, stdout }: Ended): Report & { readonly code: number | nul
   return { ...document, code, bad: document.findings.filter(({ state }) => state === "bad").map(({ name }) => name) };
 }
 
-/** Every bad finding says what to do. */
+/** Every bad finding contains advice. */
 function expectAdvice({ findings }: Report): void {
   for (const { state, todo } of findings) if (state === "bad") expect(todo).toMatch(/\w{2,}/);
 }
@@ -66,7 +66,7 @@ describe("doctor", () => {
     expect(beside.stderr).toBe("");
   });
 
-  test("says what to do where the set-up is broken", async () => {
+  test("says what to do about a broken set-up", async () => {
     await using scene = await Scene.open();
     const quick = async (env: NodeJS.ProcessEnv = {}) => {
       const found = report(await scene.run(["doctor", "--quick", "--json"], { env }));
@@ -76,7 +76,7 @@ describe("doctor", () => {
     };
     mkdirSync(scene.stateDir, { mode: 0o700 });
 
-    // Rights that let others in.
+    // Permissions that let other users in.
     writeFileSync(join(scene.stateDir, "token"), `${"t".repeat(43)}\n`, { mode: 0o644 });
     chmodSync(scene.stateDir, 0o755);
     const open = await quick();
@@ -85,7 +85,7 @@ describe("doctor", () => {
     chmodSync(scene.stateDir, 0o700);
     chmodSync(join(scene.stateDir, "token"), 0o600);
 
-    // What a daemon that was killed has left.
+    // Files of a killed daemon.
     writeDaemonFile(scene);
     expect(await quick()).toMatchObject({ bad: ["daemon"] });
     writeFileSync(join(scene.stateDir, "daemon.json"), "{", { mode: 0o600 });
@@ -116,7 +116,7 @@ describe("doctor", () => {
     const wrong = await configured('{\n  "prot": 1\n}');
     expect(wrong.bad).toEqual(["daemon", "configuration"]);
     expect(wrong.findings.find(({ name }) => name === "configuration")?.found).toMatch(/line 2: \/prot/);
-    // A variable of the environment goes before the file.
+    // An environment variable takes precedence over the file.
     expect((await configured('{ "pi": "gone/cli.js" }')).bad).toEqual(["daemon"]);
     const gone = await configured('{ "pi": "gone/cli.js" }', { PI_RPCD_PI: "" });
     expect(gone.bad).toEqual(["daemon", "pi"]);
@@ -126,7 +126,7 @@ describe("doctor", () => {
     expect(found).toContain(`${piUnderTest().version} (from the configuration) `);
   });
 
-  test("names an extension that does not load, and a pi that does not start, in its own words", async () => {
+  test("names an extension that does not load, and a pi that does not start, with the original error text", async () => {
     await using scene = await Scene.open();
     const env = { PI_RPCD_PI: fakePi, FAKE_PI: "exit-at-start" };
     const dead = report(await scene.run(["doctor", "--json"], { env }));

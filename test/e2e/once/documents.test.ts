@@ -10,7 +10,7 @@ import { Scene } from "../cli/scene.ts";
 
 const main = join(root, "cli", "main.ts");
 
-/** Runs lines of a shell that call `pi-rpcd`, and returns what they print. */
+/** Runs shell lines that call `pi-rpcd`, and returns their output. */
 async function run(scene: Scene, lines: string, onOutput: (output: string) => void = () => {}): Promise<string> {
   const program = `pi-rpcd() { "${process.execPath}" --disable-warning=ExperimentalWarning "${main}" "$@"; }`;
   const child = spawn("bash", ["-euo", "pipefail", "-c", `${program}\n${lines}`], {
@@ -27,7 +27,9 @@ async function run(scene: Scene, lines: string, onOutput: (output: string) => vo
   return output;
 }
 
-/** A text without the values that differ from run to run: ids, times, amounts, and the spaces that depend on their width. */
+/**
+ * A text without the values that differ between runs: ids, times, amounts, and the spaces that depend on their width.
+ */
 function withoutValues(text: string): readonly string[] {
   return text
     .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|…[0-9a-f]{8}/g, "ID")
@@ -37,7 +39,7 @@ function withoutValues(text: string): readonly string[] {
     .filter((line) => line !== "");
 }
 
-test("the commands of README.md print what it shows, and attach shows their run", async () => {
+test("the commands of README.md print the documented output, and attach shows their run", async () => {
   const [shell, pushed, attached] = fencesOf(read("README.md")).filter(({ info }) => info[0] !== "ts");
   const gate = new Gate();
   const script = [
@@ -67,7 +69,7 @@ test("the commands of README.md print what it shows, and attach shows their run"
   const { stdout } = await view.ended;
   expect(withoutValues(created + output)).toEqual(withoutValues(pushed?.text ?? ""));
   const shown = stdout.replace(scene.cwd, "/home/ada/project");
-  // The receipt can come before or after the beginning of the answer.
+  // The receipt can arrive before or after the beginning of the answer.
   expect(withoutValues(shown).toSorted()).toEqual(withoutValues(attached?.text ?? "").toSorted());
 });
 

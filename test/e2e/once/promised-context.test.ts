@@ -8,7 +8,7 @@ const items = [
   { role: "assistant", content: "It is 4." },
 ];
 
-test("a run that an extension starts before the daemon can give the context has it, in each pi of the session", async () => {
+test("a run that an extension starts before the daemon sends the context has the context, in each pi of the session", async () => {
   await using stage = await startStage();
   const context = { document: { format: "pi-rpcd/context", version: 1, items } };
   const { sessionId, pid } = await stage.client.call("session/create", {

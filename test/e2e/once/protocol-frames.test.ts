@@ -17,7 +17,9 @@ interface Frame extends Fields {
   readonly params: Fields;
 }
 
-/** Values that differ from run to run. The document's ids stand for one value each, in answers and in later requests. */
+/**
+ * Values that differ between runs. Each of the document's ids stands for one value, in answers and in later requests.
+ */
 const ids = new Set(["sessionId", "epoch", "promptId", "promptIds", "runId", "requestId", "dialogId"]);
 const numbers = new Set(["seq", "cursor", "after", "from", "to"]);
 const others = new Set([
@@ -46,7 +48,7 @@ class Exchange implements AsyncDisposable {
       }));
   }
 
-  /** Opens a WebSocket as the document says; an earlier one is cut. */
+  /** Opens a WebSocket as the document says; an earlier one is disconnected. */
   async connect({ url, token }: DaemonFile): Promise<void> {
     this.#socket?.terminate();
     this.#received.length = 0;

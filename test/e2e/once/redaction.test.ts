@@ -11,7 +11,7 @@ const words = "my password is hunter2-correct-horse";
 const pushed = "the deploy key is AKIATESTEXAMPLE99";
 const wrongToken = "a-wrong-token-0123456789abcdef";
 
-test("no log has a token, a key or the words of anybody, at the level trace, whatever goes wrong", async () => {
+test("no log has a token, a key or the text of a conversation, at the level trace, whatever goes wrong", async () => {
   const lines: string[] = [];
   const log = pino({ level: "trace" }, { write: (line) => lines.push(line) });
   let token = "";
@@ -52,7 +52,7 @@ test("no log has a token, a key or the words of anybody, at the level trace, wha
     expect(await ask(`/%zz?token=${token}`, { authorization })).toBe(401);
     expect(await ask("/v1/rpc", json, `{"text": "${words}"`)).toBe(400);
     expect(await ask("/v1/rpc", json, `{"jsonrpc":"2.0","id":1,"method":"${words}"}`)).toBe(200);
-    // Its pi is ended in the middle of everything, and says so on its stderr.
+    // Its pi is ended during all this, and writes to its stderr.
     const { pid = 0 } = await session.get();
     process.kill(pid, "SIGKILL");
     await expect.poll(async () => (await session.get()).state).toBe("crashed");
@@ -63,7 +63,7 @@ test("no log has a token, a key or the words of anybody, at the level trace, wha
     );
     for (const name of logs) lines.push(readFileSync(join(stage.stateDir, name), "utf8"));
   }
-  // It was written to at all, and says who did what.
+  // The log has lines, and they name the client of each action.
   const records = lines.map((line) => JSON.parse(line) as { readonly msg?: string; readonly method?: string });
   expect(records.map(({ method }) => method)).toEqual(
     expect.arrayContaining(["session/create", "session/prompt", "delivery/push", "session/rename", "session/bash"]),

@@ -8,7 +8,7 @@ import { Scene } from "../cli/scene.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
-test("start --restart ends the daemon that runs and starts another, which has the sessions", async () => {
+test("start --restart ends the running daemon and starts another, which has the sessions", async () => {
   await using scene = await Scene.open();
   const env = { PI_RPCD_PI: fakePi };
   const first = await scene.json(["start", "--restart"], { env });
@@ -20,7 +20,7 @@ test("start --restart ends the daemon that runs and starts another, which has th
   expect(await scene.json(["ls"])).toMatchObject({ sessions: [{ sessionId }] });
 });
 
-test("a daemon that is older than the command line is named, with what to do", async () => {
+test("a daemon that is older than the command line is named, with advice", async () => {
   await using scene = await Scene.open();
   mkdirSync(scene.stateDir, { mode: 0o700 });
   const socketPath = join(scene.stateDir, "daemon.sock");

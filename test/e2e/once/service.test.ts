@@ -9,7 +9,7 @@ import { Scene } from "../cli/scene.ts";
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
 
-/** A program that writes down how it was called. */
+/** A program that records its calls. */
 function recorder(scene: Scene, name: string): { readonly folder: string; readonly calls: () => readonly string[] } {
   const folder = join(scene.root, "programs");
   const log = join(scene.root, `${name}.log`);
@@ -19,7 +19,7 @@ function recorder(scene: Scene, name: string): { readonly folder: string; readon
   return { folder, calls: () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []) };
 }
 
-test("a service is installed with the variables that were named, shown, and removed without a trace", async () => {
+test("a service is installed with the named variables, shown, and removed without a trace", async () => {
   await using scene = await Scene.open();
   const systemctl = recorder(scene, "systemctl");
   const home = join(scene.root, "home");
@@ -50,7 +50,7 @@ test("a service is installed with the variables that were named, shown, and remo
   expect((await run("uninstall")).stdout).toBe("No service is installed.\n");
 });
 
-test("a daemon takes the socket that systemd holds, says that it is ready and lives, and leaves the socket", async () => {
+test("a daemon uses the socket that systemd holds, reports that it is ready and alive, and leaves the socket", async () => {
   await using scene = await Scene.open();
   const notify = recorder(scene, "systemd-notify");
   mkdirSync(scene.stateDir, { mode: 0o700 });
@@ -58,7 +58,7 @@ test("a daemon takes the socket that systemd holds, says that it is ready and li
   const socket = createServer();
   await once(socket.listen(path), "listening");
   chmodSync(path, 0o600);
-  // Node removes the name that it has bound when it closes; systemd leaves it.
+  // Node removes the socket path that it bound when it closes; systemd leaves it.
   const kept = join(scene.root, "kept.sock");
   linkSync(path, kept);
   const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;

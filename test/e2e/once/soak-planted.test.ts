@@ -4,7 +4,7 @@ import { PatchedSource, plantedBugs } from "../../soak/planted.ts";
 import { reportText } from "../../soak/report.ts";
 import { soak } from "../../soak/soak.ts";
 
-/** The soak is told nothing of what is planted; this many pushes must be enough to find it. */
+/** The soak does not know the planted fault; this many pushes must be enough to find it. */
 const maxPushes = 300;
 
 test.each([

@@ -5,10 +5,11 @@ import { answer, hold } from "../../../provider/reply.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 
-// The rows of "What survives what" in PROTOCOL.md, for one session in the middle of its work. Dialogs have tests of their own
+// The rows of "What survives what" in PROTOCOL.md, for one session in the middle of its work. Dialogs have their own
+// tests
 // (test/contract/session/dialogs.test.ts).
 
-/** A session with an ended prompt, a run, a queued prompt, a push that waits, and an exclusive controller. */
+/** A session with a completed prompt, a run, a queued prompt, a waiting push, and an exclusive controller. */
 async function begin() {
   const gate = new Gate();
   const script = [answer("done"), answer("half ", "of it, ", hold(gate), "and the rest")];
@@ -69,7 +70,7 @@ test("the end of a client's connection ends its waits and nothing else", async (
   });
 });
 
-test("the death of pi interrupts the run and loses the prompts in its queue; all else is kept", async () => {
+test("the death of pi interrupts the run and loses the prompts in its queue; everything else is kept", async () => {
   await using work = await begin();
   const { sessionId, client } = work;
   const waiting = client.call("prompt/wait", { promptId: work.running });
@@ -87,7 +88,7 @@ test("the death of pi interrupts the run and loses the prompts in its queue; all
   expect(await work.hasDeltas()).toBe(false);
 });
 
-test("the death of the daemon interrupts the run and ends the control; the next one has all else", async () => {
+test("the death of the daemon interrupts the run and ends the control; the next daemon has everything else", async () => {
   await using work = await begin();
   const { sessionId } = work;
   const { cursor } = await work.get();

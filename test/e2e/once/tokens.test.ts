@@ -13,7 +13,7 @@ const errorOf = (attempt: Promise<unknown>): Promise<unknown> =>
     ({ kind, data }: WireError) => [kind, data?.["needs"]],
   );
 
-test("a client with a limited token works in its own sessions, sees no others, and is gone when the token is revoked", async () => {
+test("a client with a limited token works in its own sessions, sees no others, and is disconnected when the token is revoked", async () => {
   const gate = new Gate();
   const script = [answer("one"), answer("theirs"), answer("two"), behind(hold(gate), answer("late"))];
   await using stage = await startStage({ provider: { script } });
@@ -50,7 +50,7 @@ test("a client with a limited token works in its own sessions, sees no others, a
   ]);
   await expectOnly(limited, [session.id]);
 
-  // What comes of its sessions is its own.
+  // Sessions derived from its own belong to it.
   const { messages } = await limited.call("session/getForkMessages", { sessionId: session.id });
   const [first] = messages as readonly { readonly entryId: string }[];
   const { session: fork } = await limited.call("session/fork", {
@@ -61,7 +61,7 @@ test("a client with a limited token works in its own sessions, sees no others, a
   await expectOnly(limited, [fork.sessionId, session.id]);
   await session.promptAndWait("again");
 
-  // In the middle of a call.
+  // During a call.
   const ended = new Promise<Error | undefined>((resolve) => {
     limited.onConnection((event) => event.kind === "closed" && resolve(event.end.error));
   });
@@ -72,11 +72,11 @@ test("a client with a limited token works in its own sessions, sees no others, a
   expect(await ended).toBeInstanceOf(UnauthorizedError);
   expect(await waiting).not.toBe("success");
   await expect(connect({ stateDir, token })).rejects.toBeInstanceOf(UnauthorizedError);
-  // The run that it had begun is the session's, and goes on.
+  // Its run belongs to the session, and continues.
   gate.open();
   await told.until(({ name, params }) => name === "run/ended" && params["outcome"] === "settled");
 
-  // The daemon's own client is told the new token by daemon.json.
+  // The daemon's own client gets the new token from daemon.json.
   const again = new Promise<void>((resolve) => {
     admin.onConnection(({ kind }) => kind === "connected" && resolve());
   });

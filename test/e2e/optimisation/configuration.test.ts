@@ -20,7 +20,7 @@ const configure = ({ id: sessionId }: SessionHandle, optimisation: OptimisationO
   stage.client.call("optimisation/configure", { sessionId, optimisation });
 const create = (more: object) => stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ...more });
 
-test("with lean each part that it names says that it is on, and each option has its value", async () => {
+test("with lean each part of the profile reports that it is on, and each option has its value", async () => {
   const session = await create({ profile: "lean" });
   const lines = 3_000;
   stage.provider.add(answer(call("bash", { command: `seq 1 ${lines}` })), answer("They are counted."));
@@ -35,7 +35,7 @@ test("with lean each part that it names says that it is on, and each option has 
   for (const kind of ["system", "tools", "user", "assistant", "toolResults"]) {
     expect(window.byKind[kind]).toBeGreaterThan(0);
   }
-  // The result is what was cut, and what went lies in the state directory until no session file names it.
+  // The result is shortened, and the omitted text is in the state directory as long as a session file names it.
   expect(window.masked).toMatchObject([{ recallId: "r001", tool: "bash", part: "toolResults" }]);
   const spill = join(stage.stateDir, "spill");
   const texts = readdirSync(spill);
@@ -68,7 +68,7 @@ test("a session without parts reports it, can be configured while running and hi
 });
 
 test("mistakes are reported over the wire by their keys, before a pi is started", async () => {
-  // The client library would refuse it by itself here.
+  // Here the client library would refuse it itself.
   const wrong = async (params: object) => {
     const { url, token } = stage.daemon.file;
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -92,12 +92,12 @@ test("mistakes are reported over the wire by their keys, before a pi is started"
   expect(await stage.client.listSessions()).toHaveLength(before.length);
 });
 
-test("the largest configuration reaches pi, by its start and by a frame", async () => {
+test("the largest configuration reaches pi, at its start and by a frame", async () => {
   const section = { heading: "\u{1F642}".repeat(60), label: "x" };
   const bytes = Buffer.byteLength(JSON.stringify(section)) + 1;
   const empty = Buffer.byteLength(JSON.stringify(defaultOptimisation));
   const sections = Array.from({ length: 256 }, () => section);
-  // What is left goes into names of models.
+  // The remaining bytes go into names of models.
   const each = '"provider/","{"thresholdPercent":0.5},'.length;
   const left = MAX_CONFIGURATION_BYTES - empty - sections.length * bytes - 1_000;
   const models = Object.fromEntries(
@@ -121,7 +121,7 @@ test("the largest configuration reaches pi, by its start and by a frame", async 
   });
 });
 
-test("a project that is trusted has a say, below profile and call; one that is not has none", async () => {
+test("a trusted project's configuration applies below profile and call; an untrusted one's does not", async () => {
   const cwd = join(stage.root, "project");
   mkdirSync(join(cwd, ".pi"), { recursive: true });
   writeFileSync(join(cwd, ".pi", "pi-rpcd.jsonc"), '{\n// ours\n"optimisation": {"masking": {"afterTurns": 5}}}');

@@ -11,7 +11,7 @@ const builtIn = ["read", "bash", "edit", "write"];
 const three = ["search_tools", "describe_tools", "execute_tool"];
 const dynamicTools = { enabled: true } as const;
 
-test("where all tools are deferred pi's own search is used, and the three where this pi has none", async () => {
+test("with all tools deferred pi's own search is used, or the three tools if this pi has no search", async () => {
   await using stage = await startStage({ env: () => ({ MANY_TOOLS_EXPOSURE: "deferred" }) });
   const { provider, client, cwd } = stage;
   const session = await client.createSession({

@@ -13,7 +13,7 @@ const mebibyte = 1024 * 1024;
 const marked = "only-for-those-who-ask-7c1e";
 const tool = answer("I run it.", call("bash", { command: "true" }));
 
-/** The last request that a subscriber was told of. */
+/** The last request reported to a subscriber. */
 async function prepared(watcher: Watcher) {
   return (await watcher.requests()).findLast(({ method }) => method === "provider/requestPrepared")?.params;
 }
@@ -40,11 +40,11 @@ test("each subscriber gets only its own level", async () => {
   expect((await prepared(payload))?.messages).toEqual((await prepared(messages))?.messages);
   for (const watcher of [messages, payload]) expect(await watcher.story()).toEqual(await summary.story());
   expect(await summary.story()).toHaveLength(6);
-  // What was left for the daemon is taken.
+  // Requests reserved for the daemon are taken.
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });
 
-test("numbers have no holes for any subscriber, and `after` gives the position of the others", async () => {
+test("numbers have no holes for any subscriber, and `after` returns the position of the others", async () => {
   await using stage = await shared.use({ script: [status(529), tool, "Done."] });
   const session = await stage.session();
   await using without = await watch(stage.daemon.file, session.id);
@@ -73,7 +73,7 @@ test("requests of the past are not replayed", async () => {
   expect(await late.requests()).toEqual((await watcher.requests()).slice(2));
 });
 
-test("subscribing again changes the level, and without one it stays", async () => {
+test("subscribing again changes the level, and keeps it if none is given", async () => {
   await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
@@ -91,7 +91,7 @@ test("subscribing again changes the level, and without one it stays", async () =
   expect(await told({})).toEqual([]);
 });
 
-test("a subscriber that joins during a request gets the next one first", async () => {
+test("the first request reported to a subscriber that joins during a request is the next one", async () => {
   const gate = new Gate();
   await using stage = await shared.use({ script: [behind(hold(gate), tool), "Done."] });
   const session = await stage.session();
@@ -113,7 +113,7 @@ test("a list and a payload that are too large are omitted, and their sizes are r
   await using summary = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Small.");
   expect(await prepared(watcher)).not.toHaveProperty("truncated");
-  // pi would make an image of a prompt smaller.
+  // pi would shrink an image in a prompt.
   const data = Buffer.alloc(4 * mebibyte, 7).toString("base64");
   const image = { type: "image", data, mimeType: "image/png" } as const;
   await session.push({ customType: "n", content: [{ type: "text", text: "Look." }, image] }).answered;

@@ -20,7 +20,7 @@ import { watch } from "../../helpers/watcher.ts";
 
 const apis = ["scripted", "scripted-anthropic"] as const;
 const tool = answer("I run it.", call("bash", { command: "true" }));
-/** So that a short conversation can be compacted: until then it makes no difference. */
+/** Makes it possible to compact a short conversation; otherwise it has no effect. */
 const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 };
 const shared = shareStage({ agent: { settings: { compaction } } });
 
@@ -135,7 +135,7 @@ describe.for(apis)("a request to %s", (api) => {
     expect(await watcher.story()).toEqual(["prepared 1", "failed aborted no retry"]);
   });
 
-  test("that hangs in the middle of its answer was delivered, whatever an abort does", async () => {
+  test("that hangs in the middle of its answer counts as delivered, even after an abort", async () => {
     const gate = new Gate();
     await using stage = await shared.use({ script: [answer("Under", hold(gate), hang())] });
     const session = await stage.session(api);
@@ -146,7 +146,7 @@ describe.for(apis)("a request to %s", (api) => {
     expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
   });
 
-  test("for a compaction is not told of", async () => {
+  test("for a compaction is not reported", async () => {
     await using stage = await shared.use();
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
@@ -189,7 +189,7 @@ describe.for(apis)("a request to %s", (api) => {
   });
 });
 
-test("a request to a provider without headers is believed by its first content, and has none", async () => {
+test("a request to a provider without headers is believed at its first content, and reports no headers", async () => {
   await using stage = await shared.use({ script: ["Understood."] });
   const session = await stage.session("scripted-google");
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
@@ -239,7 +239,7 @@ test("a context that is too long fails without a retry, and after the compaction
   ]);
 });
 
-test("what an adapter tries again within itself is one request", async () => {
+test("retries within an adapter count as one request", async () => {
   const retry = { enabled: true, maxRetries: 3, baseDelayMs: 20, provider: { maxRetries: 2, maxRetryDelayMs: 1_000 } };
   await using stage = await startStage({
     agent: { settings: { retry } },
@@ -268,7 +268,7 @@ test("requests are reported after a reload of pi's extensions", async () => {
   expect(await watcher.story()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
 });
 
-// The last, since they leave no session to others.
+// The last tests, because they leave no session for others.
 describe.for(apis)("a request to %s", (api) => {
   test("that is open when pi is killed ends as unknown, and the next child's requests are reported, too", async () => {
     await using stage = await shared.use({ script: [hang(), "Hello again."] });
@@ -283,7 +283,7 @@ describe.for(apis)("a request to %s", (api) => {
     expect((await watcher.requests())[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
   });
 
-  test("that is open when its session is closed has an end", async () => {
+  test("that is open when its session is closed ends", async () => {
     await using stage = await shared.use({ script: [hang()] });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });

@@ -9,7 +9,7 @@ import { type Stage, startStage } from "../../helpers/stage.ts";
 const emitting = join(import.meta.dirname, "..", "..", "fixtures", "extension", "emitting.ts");
 const emit = (name: string) => call("emit", { text: `line of ${name}\n`, times: 400 });
 
-/** What people are shown for a command, by the session's events. */
+/** The output of a command for users, from the session's events. */
 async function say(session: SessionHandle, command: string): Promise<string> {
   await using events = session.events();
   await session.prompt(command);
@@ -79,7 +79,7 @@ test("commands and methods of pruning do the same through the daemon, and surviv
   const exported = await client.call("pruning/export", { sessionId });
   expect(JSON.parse(await say(session, "/dcp export"))).toEqual(exported);
 
-  // Asking the model is a run of its own.
+  // Asking the model takes a run of its own.
   const again = call("compress", {
     topic: "More",
     ranges: [{ startId: "b1", endId: "m003", summary: "(b1) And more." }],

@@ -25,7 +25,7 @@ async function requestOf(session: SessionHandle, text: string): Promise<LogEntry
   return stage.provider.requests.at(-1);
 }
 
-test("a session that lists its tools has compress and recall with them; excluded, off or delegated there is no trace of it (R002-29)", async () => {
+test("a session with a list of tools also has compress and recall; with pruning excluded, off or delegated it has no trace of them (R002-29)", async () => {
   const bare = await requestOf(await create({ tools: ["read"] }), "Hello.");
   expect(bare?.toolNames).toEqual(["read"]);
 
@@ -42,7 +42,7 @@ test("a session that lists its tools has compress and recall with them; excluded
   await expect(inspect(child)).rejects.toMatchObject({ kind: "pruning_disabled" });
 });
 
-test("a session is configured while it runs and while it sleeps, and its texts and its project's file are read again (R002-26)", async () => {
+test("a session is configured while running and while hibernated, and its texts and its project's file are read again (R002-26)", async () => {
   const dir = join(stage.root, "prompts");
   mkdirSync(dir);
   writeFileSync(join(dir, "system.md"), "Compress like a monk.");
@@ -64,7 +64,7 @@ test("a session is configured while it runs and while it sleeps, and its texts a
   const text = readFileSync(project, "utf8");
   expect((await configure(session, { reload: true })).configuration.nudgeFrequency).toBe(8);
   expect((await requestOf(session, "And again."))?.countText("Compress like a nun.")).toBe(1);
-  // R002-26: what users have written stays as it is.
+  // R002-26: files of users stay unchanged.
   expect(readFileSync(project, "utf8")).toBe(text);
 
   await fallAsleep(stage.client, session.id);

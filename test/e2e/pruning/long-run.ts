@@ -6,25 +6,28 @@ import type { LogEntry } from "../../../provider/log.ts";
 import { answer, call, hang, type Reply } from "../../../provider/reply.ts";
 import { Random } from "../../soak/random.ts";
 
-/** What the model does in one answer. */
+/** The model's action in one answer. */
 export type Step =
   | { readonly kind: "read"; readonly path: string }
   | { readonly kind: "say"; readonly text: string }
-  /** Makes a block of what is closed, with the blocks before it or without. */
+  /** Makes a block of the closed part, with the earlier blocks inside it or without. */
   | { readonly kind: "compress"; readonly takesBlocks: boolean };
 
 export interface Plan {
   /** Texts of the user. Each run ends with a `say`. */
   readonly prompts: readonly string[];
   readonly steps: readonly Step[];
-  /** All that is said and read, word for word. */
+  /** Every text that is said and read, word for word. */
   readonly texts: readonly string[];
 }
 
 const promptsOfPlan = 20;
 const turnsOfPrompt = 10;
 
-/** Two hundred turns: twenty prompts with nine reads each and an answer; all ten turns a block, each fourth one takes in the others. */
+/**
+ * Two hundred turns: twenty prompts with nine reads each and an answer; a block every ten turns, and every fourth block
+ * contains the others.
+ */
 export function makePlan(cwd: string): Plan {
   const random = new Random(21);
   const prompts: string[] = [];
@@ -32,7 +35,7 @@ export function makePlan(cwd: string): Plan {
   const files: string[] = [];
   for (let at = 0; at < promptsOfPlan; at += 1) {
     prompts.push(`Task ${at + 1}: ${prose(random, 160).replaceAll("\n", " ")}`);
-    // Behind the first reads, so that calls of it and results lie within the run, too.
+    // After the first reads, so that its calls and results are within the run too.
     for (let turn = 1; turn < turnsOfPrompt; turn += 1) {
       const path = `part-${at + 1}-${turn}.ts`;
       const text = `// ${path}\n${code(random, 1_200)}`;
@@ -47,7 +50,7 @@ export function makePlan(cwd: string): Plan {
   return { prompts, steps, texts: [...prompts, ...files, ...said] };
 }
 
-/** The model of one session: it does the plan's steps, one for each request that it answers. */
+/** The model of one session: it performs the plan's steps, one for each request that it answers. */
 export class LongRunModel {
   readonly requests: LogEntry[] = [];
   /** Requests that were answered with a compress call. */
@@ -59,7 +62,7 @@ export class LongRunModel {
   #reached = Promise.withResolvers<LogEntry>();
   #next = Promise.withResolvers<LogEntry>();
 
-  /** `deaths`: before which compressions' results are answered the model never answers, once each, counted from 1. */
+  /** `deaths`: the compressions (counted from 1) whose results the model does not answer, once each. */
   constructor(plan: Plan, deaths: readonly number[]) {
     this.#plan = plan;
     this.#steps = [...plan.steps];
@@ -79,7 +82,7 @@ export class LongRunModel {
     return this.#reached.promise;
   }
 
-  /** The next request that comes. */
+  /** The next request to arrive. */
   get next(): Promise<LogEntry> {
     return this.#next.promise;
   }

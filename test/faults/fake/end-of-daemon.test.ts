@@ -15,7 +15,7 @@ interface Followed {
   readonly witness: Witness;
 }
 
-/** Daemons whose runs have so long to end. */
+/** Daemons that give active runs this time limit when they end. */
 async function stageOf(drainMs: number, pi = fakePi) {
   const root = mkdtempSync(join(tmpdir(), "end-"));
   const stateDir = join(root, "state");
@@ -40,7 +40,7 @@ async function stageOf(drainMs: number, pi = fakePi) {
     client,
     faults,
     file: join(root, "now"),
-    /** A session in whose pi a run is on that this prompt orders. */
+    /** A session whose pi is in a run ordered by this prompt. */
     running: async (text: string, ...behaviours: string[]): Promise<Followed> => {
       const cwd = mkdtempSync(join(root, "cwd-"));
       writeFileSync(join(cwd, ".fake-pi"), behaviours.join(","));
@@ -52,9 +52,9 @@ async function stageOf(drainMs: number, pi = fakePi) {
       await witness.until(({ method }) => method === "run/started");
       return { handle, witness };
     },
-    /** Resolves when the daemon has heard of its end. */
+    /** Resolves when the daemon has reported its end. */
     heard: () => expect.poll(log).toContain('"ending"'),
-    /** The daemon, its children and what these have started, by what is in their environments. */
+    /** The daemon, its children and their descendants, found by a marker in their environments. */
     processes: (): readonly number[] =>
       readdirSync("/proc")
         .map(Number)
@@ -79,7 +79,7 @@ function environmentOf(pid: number): string {
 const ended = async ({ witness }: Followed) =>
   (await witness.until(({ method }) => method === "run/ended")).params["outcome"];
 
-test("a daemon that gets SIGTERM lets the runs that are on come to their end, takes nothing new, and leaves nothing", async () => {
+test("a daemon that gets SIGTERM lets active runs finish, accepts no new work, and leaves nothing", async () => {
   await using stage = await stageOf(120_000);
   const sessions = [await stage.running(`until ${stage.file}`), await stage.running(`until ${stage.file}`)];
   const [first] = sessions;
@@ -107,14 +107,14 @@ test("a run that outlasts a shutdown's time limit is interrupted, and its pi lea
   expect(await Promise.all(followed.map(ended))).toEqual(["interrupted", "interrupted"]);
   await end;
   expect([stage.lives.exitCode, stage.faults, stage.processes()]).toEqual([0, [], []]);
-  // One that nobody reaps keeps its number, but has ended.
+  // A zombie keeps its process id, but has ended.
   expect(await startTimeOf(pid)).toBeUndefined();
 });
 
-test("a daemon removes the files with which a killed one was starting its pi, and no others", async () => {
+test("a daemon removes the start files of a killed one, and no others", async () => {
   const pi = join(mkdtempSync(join(tmpdir(), "pi-")), "pi");
   onTestFinished(() => rmSync(dirname(pi), { recursive: true }));
-  // It never comes to reading its configuration.
+  // It never gets to reading its configuration.
   writeFileSync(pi, '#!/bin/sh\n[ "$1" = --version ] && exec echo 1.5.2\nexec cat\n', { mode: 0o700 });
   await using stage = await stageOf(0, pi);
   const cache = join(stage.root, "cache", "pi-rpcd", "pi");

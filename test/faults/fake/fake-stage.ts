@@ -7,17 +7,17 @@ import { Witness } from "../../helpers/witness.ts";
 
 export const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
-/** A daemon as a process of its own, and programs that stand in for pi, each with its own misbehaviours. */
+/** A daemon as a separate process, and fake pis with individual misbehaviours. */
 export interface FakeStage extends AsyncDisposable {
   readonly root: string;
   readonly client: Client;
-  /** A session whose child misbehaves so, followed from its beginning. */
+  /** A session whose child misbehaves in this way, followed from its beginning. */
   session(...behaviours: string[]): Promise<Followed>;
-  /** The daemon's resident memory now, and the most that it had, in MiB. */
+  /** The daemon's resident memory now, and its peak, in MiB. */
   memory(): Promise<{ readonly now: number; readonly peak: number }>;
-  /** From now on the most counts anew. */
+  /** Restarts the measurement of the peak. */
   forgetPeak(): Promise<void>;
-  /** How many sockets and files the daemon has open, beside its store's: its children's pipes are sockets, too. */
+  /** How many sockets and files the daemon has open besides its store's: its children's pipes are sockets, too. */
   descriptors(): Promise<number>;
 }
 
@@ -27,25 +27,25 @@ export interface Followed {
 }
 
 export interface FakeStageOptions {
-  /** Default: the one that takes orders. */
+  /** Default: the fake pi that takes orders from prompts. */
   readonly pi?: string;
   /** A command that runs the daemon, with its arguments. */
   readonly prefix?: readonly string[];
 }
 
-/** What is open by the descriptors in this directory of a process. */
+/** The open files of a process, by this directory of descriptors. */
 function openIn(directory: string): readonly string[] {
   return readdirSync(directory).flatMap((name) => {
     try {
       return readlinkSync(join(directory, name));
     } catch {
-      // It was closed since.
+      // It was closed in the meantime.
       return [];
     }
   });
 }
 
-/** Where the disk is slow the store starts a thread, with an event loop and a connection to the database of its own. */
+/** On a slow disk the store starts a thread with its own event loop and database connection. */
 function isOfStore(opened: string): boolean {
   return /^(anon_inode|pipe):/.test(opened) || /\/store\.(db(-wal|-shm)?|mark)$/.test(opened);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { startFakeStage } from "./fake-stage.ts";
 
-test("a child that floods its stdout costs bounded memory, and its neighbour nothing", async () => {
+test("a child that floods its stdout costs bounded memory and does not affect its neighbour", async () => {
   await using stage = await startFakeStage();
   const noisy = await stage.session();
   const quiet = await stage.session();
@@ -15,12 +15,12 @@ test("a child that floods its stdout costs bounded memory, and its neighbour not
     await settled;
   }
   const { peak } = await stage.memory();
-  // What is kept for replay, what waits for a reader, and what was not collected yet; not the 480 MiB.
+  // The replay buffer, the reader's backlog, and uncollected garbage; not the 480 MiB.
   expect(peak - before.now).toBeLessThan(240);
   expect((await noisy.handle.get()).state).toBe("idle");
 });
 
-test("a record of many MiB is passed on whole, and one over the limit is reported and skipped", async () => {
+test("a record of many MiB is forwarded completely, and one over the limit is reported and skipped", async () => {
   await using stage = await startFakeStage();
   const { handle, witness } = await stage.session();
   const before = await stage.memory();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startFakeStage } from "./fake-stage.ts";
 
-/** Lines that are no record, of the kinds that parsers are known to differ about. None of them may hold a LF. */
+/** Lines that are not records, of the kinds that parsers are known to disagree about. None may contain a LF. */
 const unparsable: readonly (readonly [what: string, line: string | Buffer])[] = [
   ["nothing but a brace", "{"],
   ["a key without a value", '{"a"}'],
@@ -32,16 +32,16 @@ const unparsable: readonly (readonly [what: string, line: string | Buffer])[] = 
   ["a number", "17"],
   ["a string", '"text"'],
   ["an object without a type", '{"a":1}'],
-  ["a type that is no string", '{"type":7}'],
+  ["a type that is not a string", '{"type":7}'],
   ["a CR in the middle", '{"type":"x"}\r{"type":"y"}'],
   ["brackets 5,000,000 deep", `{"type":"x","deep":${"[".repeat(5_000_000)}`],
   ["an update that is cut short", '{"type":"message_update","assistantMessageEvent":{"delta":"x"'],
   ["an update with a tail", '{"type":"message_update","a":1},"seq":1}'],
-  ["bytes that are no UTF-8", Buffer.from('{"type":"x","s":"\xff\xfe"}', "latin1")],
+  ["bytes that are not UTF-8", Buffer.from('{"type":"x","s":"\xff\xfe"}', "latin1")],
   ["a surrogate as three bytes", Buffer.from('{"type":"x","s":"\xed\xa0\x80"}', "latin1")],
 ];
 
-/** Odd, and records all the same. */
+/** Unusual lines that are valid records. */
 const odd: readonly (readonly [what: string, line: string])[] = [
   ["spaces around everything", ' { "type" : "odd_spaces" } '],
   ["a CR at its end", '{"type":"odd_cr"}\r'],
@@ -81,7 +81,7 @@ test("each invalid line is reported once, its neighbours are forwarded, and the 
   expect(await handle.get()).toMatchObject({ state: "idle", generation: 1 });
 });
 
-test("a record that is only odd is passed on as pi wrote it", async () => {
+test("a record that is only unusual is forwarded as pi wrote it", async () => {
   await using stage = await startFakeStage();
   const { handle, witness } = await stage.session();
   const file = join(stage.root, "lines");

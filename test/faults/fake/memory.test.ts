@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { fakePi, startFakeStage } from "./fake-stage.ts";
 
-test("a child that runs out of memory ends alone, with the reason", async () => {
+test("a child that runs out of memory ends without affecting others, and the reason is reported", async () => {
   const directory = mkdtempSync(join(tmpdir(), "small-pi-"));
   try {
     const small = join(directory, "pi");

@@ -8,7 +8,7 @@ import { fakePi } from "./fake-stage.ts";
 
 const rivals = 4;
 
-test("of daemons that start on one state directory at once exactly one wins, and the others name it", async () => {
+test("of several daemons that start on one state directory at once exactly one succeeds, and the others name it", async () => {
   const root = mkdtempSync(join(tmpdir(), "rivals-"));
   const stateDir = join(root, "state");
   mkdirSync(stateDir);
@@ -26,7 +26,7 @@ test("of daemons that start on one state directory at once exactly one wins, and
       const refused = outcomes.filter((outcome) => outcome.status === "rejected");
       expect(refused).toHaveLength(rivals - 1);
       for (const { reason } of refused) expect(String(reason)).toContain("daemon_already_running");
-      // The one that goes leaves the place to the next, however it goes.
+      // When it ends, in whatever way, the next daemon can start.
       await winners[0]?.end(round === 1 ? "SIGKILL" : "SIGTERM");
     }
   } finally {

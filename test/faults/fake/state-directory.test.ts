@@ -29,7 +29,7 @@ test("a daemon whose state directory is removed, moved or replaced stores nothin
       lose();
       const refused = session.push({ customType: "t", content: "c" }).accepted;
       await expect(refused).rejects.toMatchObject({ kind: "store_failed" });
-      // Another one may begin before the first has noticed: nothing of it is touched.
+      // Another daemon may start before the first has noticed: its files are not touched.
       const second = await start();
       daemons.push(second);
       const other = await connect({ stateDir });

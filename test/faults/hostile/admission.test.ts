@@ -12,13 +12,13 @@ afterAll(async () => await target[Symbol.asyncDispose]());
 
 const rpc = [`content-type: application/json`, `content-length: ${goodCall.length}`];
 
-/** One request whose head is written as it stands. */
+/** One request whose head is written unchanged. */
 const head = (line: string, headers: readonly string[]): string =>
   `${[`${line} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`;
 
-describe.each(transports)("who may not come in over %s", (transport) => {
+describe.each(transports)("a refused peer over %s", (transport) => {
   test.each(refusedHeads)(
-    "is refused on HTTP and at the upgrade alike, before anything is read: $title",
+    "is refused both on HTTP and at the upgrade, before anything is read: $title",
     async (refused) => {
       const { status } = refused;
       const headers = refused.headers(target);
@@ -28,9 +28,9 @@ describe.each(transports)("who may not come in over %s", (transport) => {
         head(`GET /v1/deliveries${query}`, headers),
         head(`GET /v1/ws${query}`, [...headers, ...upgradeHeaders]),
         head(`GET /v0/sessions/nobody${query}`, [...headers, ...upgradeHeaders]),
-        // Where there is nothing, a stranger does not learn it.
+        // Where there is nothing, an unauthorised peer does not learn it.
         head(`GET /nowhere${query}`, headers),
-        // A body that never comes is not waited for.
+        // It does not wait for a body that never comes.
         head(`POST /v1/rpc${query}`, [...headers, "content-type: application/json", "content-length: 1000"]),
         ...(status === 403 ? [head(`GET /healthz${query}`, headers)] : []),
       ];
@@ -47,7 +47,7 @@ describe.each(transports)("who may not come in over %s", (transport) => {
     },
   );
 
-  test("is a page that asks first: the answer to its preflight allows nothing", async () => {
+  test("that is a page gets a preflight answer that allows nothing", async () => {
     for (const origin of ["https://evil.example", allowed]) {
       using raw = target.raw(transport);
       raw.socket.write(

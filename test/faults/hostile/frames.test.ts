@@ -4,7 +4,7 @@ import { goodCall, patience, Target, transports } from "./target.ts";
 
 const mib = 1024 * 1024;
 
-/** The head of a masked text frame that claims to be so long. */
+/** The head of a masked text frame that claims this length. */
 function claim(bytes: number, first = 0x81): Buffer {
   const head = Buffer.alloc(14);
   head.writeUInt8(first, 0);
@@ -26,10 +26,10 @@ const violations: readonly (readonly [string, Buffer, number])[] = [
   ],
   ["the head of a frame of 101 MB", claim(101_000_000), 1009],
   ["the head of a binary frame of 101 MB", claim(101_000_000, 0x82), 1009],
-  ["the head of a frame of one byte more than may be", claim(16 * mib + 1), 1009],
+  ["the head of a frame of one byte more than allowed", claim(16 * mib + 1), 1009],
   ["the head of a frame of 2^53 bytes", claim(2 ** 53), 1009],
   ["the head of a frame of 2^63 bytes", Buffer.concat([Buffer.from([0x81, 0xff, 0x80]), Buffer.alloc(11)]), 1009],
-  ["a fragment that goes on for 101 MB", Buffer.concat([begun, claim(101_000_000, 0x80)]), 1009],
+  ["a fragment that continues for 101 MB", Buffer.concat([begun, claim(101_000_000, 0x80)]), 1009],
   ["compression that was not agreed", frame(goodCall, { reserved: 4 }), 1002],
   ["the second reserved bit", frame(goodCall, { reserved: 2 }), 1002],
   ["the third reserved bit", frame(goodCall, { reserved: 1 }), 1002],
@@ -42,7 +42,7 @@ const violations: readonly (readonly [string, Buffer, number])[] = [
   ["a close of 126 bytes", frame(Buffer.alloc(126, 3), { opcode: close }), 1002],
   ["a close of one byte", frame("x", { opcode: close }), 1002],
   ["a close with the code 1005", frame(Buffer.from([0x03, 0xed]), { opcode: close }), 1002],
-  ["a close with a reason that is no text", frame(Buffer.from([0x03, 0xe8, 0xff]), { opcode: close }), 1007],
+  ["a close with a reason that is not text", frame(Buffer.from([0x03, 0xe8, 0xff]), { opcode: close }), 1007],
   ["a ping in fragments", frame("", { opcode: ping, fin: false }), 1002],
   ["a continuation of nothing", frame("a", { opcode: continuation }), 1002],
   ["a text within a text", Buffer.concat([begun, frame("}")]), 1002],
@@ -69,7 +69,7 @@ describe("frames that break RFC 6455", () => {
   afterAll(async () => await target[Symbol.asyncDispose]());
 
   describe.each(transports)("over %s", (transport) => {
-    test.each(violations)("close their connection alone, by a code: %s", async (_title, bytes, code) => {
+    test.each(violations)("close only their own connection, with a code: %s", async (_title, bytes, code) => {
       using socket = await target.rawWebSocket(transport);
       socket.socket.write(bytes);
       const received = await socket.ended;
@@ -78,7 +78,7 @@ describe("frames that break RFC 6455", () => {
       expect(await target.isUsable()).toBe(true);
     });
 
-    test("are not what empty frames, pings among fragments and a byte at a time are: the connection goes on", async () => {
+    test("differ from empty frames, pings between fragments and single bytes, which keep the connection open", async () => {
       using socket = await target.rawWebSocket(transport);
       socket.socket.write(frame(""));
       await socket.until((heard) => heard.includes("parse_error"));
@@ -96,7 +96,7 @@ describe("frames that break RFC 6455", () => {
       await socket.until((bytes) => framesOf(bytes).length === 5);
     });
 
-    test("are not asked for: extensions and other subprotocols are offered in vain", async () => {
+    test("include unrequested extensions and subprotocols, which are not accepted", async () => {
       const offers = [
         "sec-websocket-extensions: permessage-deflate; client_max_window_bits, x-webkit-deflate-frame",
         "sec-websocket-protocol: chat, pi-rpcd.v2, pi-rpcd.v1",
@@ -109,7 +109,7 @@ describe("frames that break RFC 6455", () => {
     });
   });
 
-  test("and texts whose fragments have no end are bounded, and forgotten with their connection", async () => {
+  test("with an endless fragmented text are bounded, and released with their connection", async () => {
     const sockets = await Promise.all(transports.map((transport) => target.rawWebSocket(transport)));
     for (const { socket } of sockets) {
       socket.write(frame("[", { fin: false }));
@@ -120,7 +120,7 @@ describe("frames that break RFC 6455", () => {
     for (const { ended } of sockets) expect(closeOf(await ended)).toMatchObject({ code: 1009 });
   });
 
-  test("leave nothing, nor do peers that vanish within a frame or within the upgrade", async () => {
+  test("leave nothing, nor do peers that disconnect within a frame or within the upgrade", async () => {
     for (const transport of transports) {
       for (const cut of [1, 5, 20]) {
         const socket = await target.rawWebSocket(transport);

@@ -11,7 +11,7 @@ export interface RefusedHead {
 const host = ({ port }: Target): string => `host: localhost:${port}`;
 const bearer = ({ token }: Target): string => `authorization: Bearer ${token}`;
 
-/** With a good Host, and what stands for the token. */
+/** With a valid Host, and this instead of the token. */
 function withToken(
   title: string,
   given: (target: Target) => readonly string[],
@@ -20,7 +20,7 @@ function withToken(
   return { title, headers: (target) => [host(target), ...given(target)], ...(query && { query }), status: 401 };
 }
 
-/** With a good Host and the token, and an Origin. */
+/** With a valid Host and the token, and an Origin. */
 function withOrigin(title: string, origin: (target: Target) => string): RefusedHead {
   return {
     title: `the Origin ${title}`,
@@ -29,7 +29,7 @@ function withOrigin(title: string, origin: (target: Target) => string): RefusedH
   };
 }
 
-/** With the token, and other lines in the place of Host. */
+/** With the token, and these lines instead of Host. */
 function withHost(title: string, hosts: (target: Target) => readonly string[]): RefusedHead {
   return { title: `the Host ${title}`, headers: (target) => [...hosts(target), bearer(target)], status: 403 };
 }

@@ -9,12 +9,12 @@ afterAll(async () => await target[Symbol.asyncDispose]());
 
 const json = "content-type: application/json";
 const length = `content-length: ${goodCall.length}`;
-/** A request behind the body, which a reader that counts otherwise than we do would take for one of its own. */
+/** A second request after the body, which a reader with another idea of the length would treat as separate. */
 const smuggled = (head: string): string => `0\r\n\r\n${head}`;
 
 type Raw = readonly [title: string, text: () => string, status: number];
 
-/** What is answered with an error, upon which the socket is closed. */
+/** Requests that are answered with an error, after which the socket is closed. */
 const malformed: readonly Raw[] = [
   ["two lengths that differ", () => post(["content-length: 5", length], goodCall), 400],
   ["two lengths that are the same", () => post([length, length], goodCall), 400],
@@ -40,16 +40,16 @@ const malformed: readonly Raw[] = [
   ["NUL in a header", () => post(["x: a\0b"], goodCall), 400],
   ["CR alone in a header", () => post(["x: a\rhost: evil.example"], goodCall), 400],
   ["LF alone as the end of lines", () => post([length], goodCall).replaceAll("\r\n", "\n"), 400],
-  ["a chunk whose size is no number", () => chunked("zz\r\n"), 400],
+  ["a chunk whose size is not a number", () => chunked("zz\r\n"), 400],
   ["a chunk whose size is negative", () => chunked("-1\r\n"), 400],
   ["a chunk of 2^64 bytes", () => chunked("10000000000000000\r\n"), 400],
   ["a chunk longer than it says", () => chunked(`1\r\n${goodCall}\r\n0\r\n\r\n`), 400],
   ["a chunk that ends with LF alone", () => chunked("1\nx\n0\n\n"), 400],
   ["chunk extensions without end", () => chunked(`1;${"x".repeat(40_000)}`), 413],
   ["HTTP/2's preface", () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u0004\0\0\0\0\0", 400],
-  ["a version that is not there", () => "GET /healthz HTTP/9.9\r\nhost: localhost\r\n\r\n", 400],
+  ["an unknown version", () => "GET /healthz HTTP/9.9\r\nhost: localhost\r\n\r\n", 400],
   ["a request for SIP", () => "OPTIONS sip:a SIP/2.0\r\nhost: localhost\r\n\r\n", 400],
-  ["a method that is none", () => "G\tET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", 400],
+  ["an invalid method", () => "G\tET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", 400],
   ["a path with a space", () => target.head("GET /health z"), 400],
   ["CONNECT", () => target.head("CONNECT localhost:22"), 405],
   ["CONNECT to a path", () => target.head("CONNECT /v1/rpc"), 405],
@@ -60,7 +60,7 @@ const malformed: readonly Raw[] = [
   ["4,000 headers", () => post([length, ...Array.from({ length: 4_000 }, (_, at) => `x${at}: y`)], goodCall), 431],
 ];
 
-/** What is answered with an error, upon which the socket goes on. */
+/** Requests that are answered with an error, after which the socket stays open. */
 const refused: readonly Raw[] = [
   ["TRACE", () => target.head("TRACE /v1/rpc"), 405],
   [
@@ -70,7 +70,7 @@ const refused: readonly Raw[] = [
   ],
   ["OPTIONS of everything", () => target.head("OPTIONS *"), 404],
   ["PATCH", () => target.head("PATCH /v1/rpc"), 405],
-  ["an absolute form where there is nothing", () => target.head(`GET http://localhost:${target.port}/v2`), 404],
+  ["an absolute form of an unknown path", () => target.head(`GET http://localhost:${target.port}/v2`), 404],
   ["an absolute form of another host", () => target.head("GET http://evil.example/v1/deliveries"), 403],
   ["an absolute form with a user", () => target.head(`GET http://a@localhost:${target.port}/v1/deliveries`), 403],
   ["an absolute form of a file", () => target.head("GET file:///etc/passwd"), 403],
@@ -146,7 +146,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     expect(await target.isUsable()).toBe(true);
   });
 
-  test("is ended with 408 where chunks, trailers or a body of a length have no end", async () => {
+  test("is ended with 408 if its chunks, trailers or body never end", async () => {
     const texts = [
       chunked("1\r\n{\r\n"),
       chunked(`${goodCall.length.toString(16)}\r\n${goodCall}\r\n0\r\nx: y\r\n`),
@@ -168,7 +168,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     expect(received.split('"result"')).toHaveLength(2);
   });
 
-  test("of version 0.9 and of 1.0 without a Host gets nothing", async () => {
+  test("of version 0.9, or 1.0 without a Host, gets nothing", async () => {
     for (const [text, status] of [
       ["GET /healthz\r\n\r\n", 403],
       [`GET /healthz HTTP/1.0\r\nauthorization: Bearer ${target.token}\r\n\r\n`, 403],
@@ -179,7 +179,7 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     }
   });
 
-  test("that is pipelined without limit is answered in order, with 503 beyond the limit", async () => {
+  test("that is pipelined without limit is answered in order, with 503 above the limit", async () => {
     using raw = target.raw(transport);
     const count = 500;
     for (let i = 0; i < count; i += 1) raw.socket.write(post([length], goodCall));

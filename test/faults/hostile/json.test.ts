@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await target[Symbol.asyncDispose]());
 
-/** Each text goes over both, in one form or another. */
+/** Each text is sent both ways. */
 const transportOf = (at: number): Transport => (at % 2 === 0 ? "tcp" : "unix");
 const table = hostileTexts.map((hostile, at) => ({
   ...hostile,
@@ -22,23 +22,26 @@ function check(answer: any, { name, whole = false }: HostileText): void {
   if (name === undefined) expect(answer).toHaveProperty("result");
   else expect(answer.error?.data?.name).toBe(name);
   if (whole) expect(answer.id).toBeNull();
-  // Nobody is sent back what they sent, beyond the id.
+  // An error repeats nothing of the input except the id.
   expect(JSON.stringify({ ...answer, id: 0 }).length).toBeLessThan(10_000);
 }
 
 describe("hostile JSON is answered by name", () => {
-  test.each(table)("as a frame, or closed as RFC 6455 has it: $title", async ({ transport, ...hostile }) => {
-    await using webSocket = await target.webSocket(transport);
-    webSocket.raw.send(Buffer.from(hostile.text()), { binary: false });
-    if (hostile.closed !== undefined) {
-      expect(await webSocket.closed).toMatchObject({ code: hostile.closed });
-    } else {
-      const answer = await webSocket.next();
-      check(Array.isArray(answer) ? answer[0] : answer, hostile);
-      expect(await webSocket.call("daemon/info")).toHaveProperty("result");
-    }
-    expect(await target.isUsable()).toBe(true);
-  });
+  test.each(table)(
+    "as a frame, or its connection is closed as RFC 6455 requires: $title",
+    async ({ transport, ...hostile }) => {
+      await using webSocket = await target.webSocket(transport);
+      webSocket.raw.send(Buffer.from(hostile.text()), { binary: false });
+      if (hostile.closed !== undefined) {
+        expect(await webSocket.closed).toMatchObject({ code: hostile.closed });
+      } else {
+        const answer = await webSocket.next();
+        check(Array.isArray(answer) ? answer[0] : answer, hostile);
+        expect(await webSocket.call("daemon/info")).toHaveProperty("result");
+      }
+      expect(await target.isUsable()).toBe(true);
+    },
+  );
 
   test.each(table)("as a body: $title", async ({ other, ...hostile }) => {
     const { status, body } = await target.post(other, Buffer.from(hostile.text()));

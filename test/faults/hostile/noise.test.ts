@@ -7,7 +7,7 @@ import { goodCall, patience, Target, transports } from "./target.ts";
 
 const seed = 20_261_121;
 
-/** Cuts bytes at the given places. */
+/** Cuts bytes at the given positions. */
 function pieces(bytes: Buffer, places: readonly number[]): Buffer[] {
   const sorted = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
   return sorted.slice(1).map((end, at) => bytes.subarray(sorted[at], end));
@@ -109,7 +109,7 @@ describe("noise at a daemon's sockets", () => {
       fc.asyncProperty(noise, places, async (bytes, at) => {
         using raw = await target.rawWebSocket(transport);
         for (const piece of pieces(bytes, at)) raw.socket.write(piece);
-        // Behind all that, in case that it was frames or the beginning of one.
+        // After all that, in case it was frames or the beginning of one.
         raw.socket.end();
         const received = await raw.ended;
         const closed = closeOf(received);

@@ -23,7 +23,7 @@ function check(answer: any): void {
   expect(JSON.stringify(answer).length).toBeLessThan(20_000);
 }
 
-describe("params that are broken in one place", () => {
+describe("params that are invalid in one place", () => {
   const fake = Object.fromEntries(names.map((name) => [name, () => ({})])) as unknown as Handlers;
   const dispatcher = createDispatcher({
     handlers: fake,
@@ -35,7 +35,7 @@ describe("params that are broken in one place", () => {
       .converse(undefined, undefined)
       .receive(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
 
-  test.each(names)("of %s are refused by a name or taken, and good ones are taken", async (method) => {
+  test.each(names)("of %s are refused by name or accepted, and valid ones are accepted", async (method) => {
     await fc.assert(
       fc.asyncProperty(goodParams(method), async (params) => {
         expect(await say(method, params)).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
@@ -55,7 +55,7 @@ describe("params that are broken in one place, at a daemon", () => {
   beforeAll(async () => {
     target = await Target.start();
     webSocket = await target.webSocket();
-    // Each schema is compiled when it is first needed, and kept.
+    // Each schema is compiled at its first use, and kept.
     for (const method of names) {
       for (const params of fc.sample(brokenParams(method), { seed: seed + 1, numRuns: 10 })) await call(method, params);
     }
@@ -66,7 +66,7 @@ describe("params that are broken in one place, at a daemon", () => {
     await target[Symbol.asyncDispose]();
   });
 
-  /** The answer, without what the daemon tells of itself after a `daemon/subscribe`. */
+  /** The answer, without the notifications that the daemon sends after a `daemon/subscribe`. */
   async function call(method: string, params: unknown) {
     webSocket.send({ jsonrpc: "2.0", id: 1, method, params });
     for (;;) {
@@ -75,7 +75,7 @@ describe("params that are broken in one place, at a daemon", () => {
     }
   }
 
-  test.each(names)("of %s are answered by a name", async (method) => {
+  test.each(names)("of %s are answered by name", async (method) => {
     await fc.assert(
       fc.asyncProperty(brokenParams(method), async (params) => {
         check(await call(method, params));

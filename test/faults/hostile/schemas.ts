@@ -9,7 +9,7 @@ export function goodParams(method: MethodName): fc.Arbitrary<Params> {
   return fitting(methods[method].params as JsonSchema) as fc.Arbitrary<Params>;
 }
 
-/** Such params with something else in one place: a value that a stranger would put there, a name more or one fewer. */
+/** Such params with one change: a value as an attacker would choose it, or a name more or fewer. */
 export function brokenParams(method: MethodName): fc.Arbitrary<unknown> {
   return fc.tuple(goodParams(method), fc.nat(), hostileValue, fc.nat()).map(([params, at, value, how]) => {
     const places = placesOf(params);
@@ -26,7 +26,7 @@ export function brokenParams(method: MethodName): fc.Arbitrary<unknown> {
 
 const long = "a".repeat(20_000);
 
-/** What passes for a path, an option, an environment, or a number with those who do not look. */
+/** Values that careless code accepts as a path, an option, an environment, or a number. */
 const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     ...["", " ", "-", "--", "--help", "-e", "--extension=/tmp/x.js", "--inspect=0.0.0.0:1", "@/etc/passwd"],
@@ -88,7 +88,7 @@ const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.string({ unit: "binary" }),
 );
 
-/** Every place in a value that can be changed, as what has it and its key there. */
+/** Every place in a value that can be changed, as its container and its key there. */
 function placesOf(value: unknown, depth = 0): (readonly [Params, string])[] {
   if (typeof value !== "object" || value === null || depth > 4) return [];
   return Object.keys(value).flatMap((key) => [
@@ -160,7 +160,7 @@ function textOf({ pattern, minLength = 0, maxLength = 30 }: JsonSchema): fc.Arbi
 
 function matching(pattern: string): fc.Arbitrary<string> {
   const whole = new RegExp(pattern, "u");
-  // fast-check knows no lookaheads.
+  // fast-check does not support lookaheads.
   const known = pattern.replaceAll(/\(\?[=!](?:[^()]|\([^()]*\))*\)/g, "");
   return fc.stringMatching(new RegExp(known, "u")).filter((text) => whole.test(text));
 }

@@ -10,13 +10,13 @@ import { type RawSocket, rawSocket } from "../../unit/edge/raw-socket.ts";
 
 export const transports = ["tcp", "unix"] as const;
 
-/** For what takes as long as it takes. */
+/** A time limit for steps without a natural limit, in milliseconds. */
 export const patience = { timeout: 60_000 };
 
-/** What a client that means well asks again and again. */
+/** The call that a well-behaved client repeats. */
 export const goodCall = '{"jsonrpc":"2.0","id":"good","method":"daemon/info"}';
 
-/** A daemon as a process of its own that is attacked, with a client that means well. */
+/** An attacked daemon in a separate process, with a well-behaved client. */
 export class Target implements AsyncDisposable {
   readonly port: number;
   readonly socketPath: string;
@@ -42,7 +42,7 @@ export class Target implements AsyncDisposable {
     const daemon = await DaemonProcess.start(limits, more);
     const { url, socketPath, token } = daemon.file;
     const target = new Target(daemon, await open({ port: Number(new URL(url).port), socketPath, token }, "unix"));
-    // What is loaded and compiled once counts for nobody.
+    // Code that is loaded and compiled once does not count as growth.
     for (const transport of transports) {
       await target.post(transport, goodCall);
       await target.post(transport, "[");
@@ -76,7 +76,7 @@ export class Target implements AsyncDisposable {
     return rawSocket(this, transport);
   }
 
-  /** A bare socket that has been upgraded to a WebSocket. */
+  /** A bare socket after the upgrade to a WebSocket. */
   async rawWebSocket(transport: Transport = "tcp", headers: readonly string[] = []): Promise<RawSocket> {
     const raw = this.raw(transport);
     raw.socket.write(this.upgradeHead(headers));
@@ -94,7 +94,7 @@ export class Target implements AsyncDisposable {
     return this.head(`GET ${WEBSOCKET_PATH}`, [...upgradeHeaders, ...headers]);
   }
 
-  /** Whether the client that means well still has its answers: over its own connection, and over a new request. */
+  /** Whether the well-behaved client still gets answers: over its own connection, and over a new request. */
   async isUsable(): Promise<boolean> {
     const began = performance.now();
     const answer = await this.#good.call("daemon/info");
@@ -103,31 +103,31 @@ export class Target implements AsyncDisposable {
     return answer.result !== undefined && body?.result !== undefined;
   }
 
-  /** The median of how long its calls over its connection have taken since it was asked before, in milliseconds. */
+  /** The median duration of its calls over its connection since the last call of this method, in milliseconds. */
   latency(): number {
     const sorted = this.#latencies.sort((a, b) => a - b);
     this.#latencies = [];
     return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
   }
 
-  /** How many WebSocket connections the daemon has, that of the client that means well among them. */
+  /** How many WebSocket connections the daemon has, including the well-behaved client's. */
   async connections(): Promise<number> {
     return (await this.#good.call("daemon/info")).result.connections;
   }
 
-  /** In bytes: what the daemon holds, once all was collected that can be. */
+  /** The daemon's memory in bytes after garbage collection. */
   async memory(): Promise<number> {
     const { heapUsed, external } = await this.#daemon.memory();
     return heapUsed + external;
   }
 
-  /** From here on is what growth counts. */
+  /** Growth is measured from here on. */
   async settle(): Promise<void> {
     await this.memory();
     this.#before = await this.memory();
   }
 
-  /** What it holds now, as a part of what it held at its start. */
+  /** Its memory now, relative to its memory at the start. */
   async growth(): Promise<number> {
     return (await this.memory()) / this.#before;
   }

@@ -1,14 +1,14 @@
 import { goodCall } from "./target.ts";
 
-/** A text that no client would write, and what becomes of it. */
+/** A text that no client would write, and the expected result. */
 export interface HostileText {
   readonly title: string;
   readonly text: () => Buffer | string;
-  /** The name of its error. None is a result. */
+  /** The name of its error. Without one a result is expected. */
   readonly name?: string;
   /** It is an error of the text as a whole, which has id null and says nothing of its parts. */
   readonly whole?: boolean;
-  /** Where it takes the place of a batch's member, the batch is no JSON. */
+  /** In place of a batch's member, it makes the batch invalid JSON. */
   readonly aloneOnly?: boolean;
   /** As a frame it breaks RFC 6455: its connection is closed with this code. */
   readonly closed?: number;
@@ -26,7 +26,7 @@ const nested = (depth: number, inner: string): string =>
   `${'{"a":['.repeat(depth / 2)}${inner}${"]}".repeat(depth / 2)}`;
 const manyKeys = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"k${at}":0`).join()}}`;
 
-/** Good JSON whose values are strange: checked as other params, and passed on as they are. There is no such session. */
+/** Valid JSON with unusual values: checked like other params, and passed on unchanged. The session does not exist. */
 const taken = { name: "session_not_found" };
 const refused = { name: "invalid_request", whole: true };
 const unread = { name: "parse_error", whole: true };
@@ -78,7 +78,7 @@ export const hostileTexts: readonly HostileText[] = [
     closed: 1007,
   },
   {
-    title: "bytes that are no UTF-8",
+    title: "bytes that are not UTF-8",
     text: () => around(command('"#"'), [0xff, 0xfe, 0xc0, 0x80]),
     ...unread,
     closed: 1007,
@@ -86,7 +86,7 @@ export const hostileTexts: readonly HostileText[] = [
   { title: "half a character", text: () => around(`${command("1")}#`, [0xf0, 0x9f]), ...unread, closed: 1007 },
   { title: "a slash as two bytes", text: () => around(command('"#"'), [0xc0, 0xaf]), ...unread, closed: 1007 },
   {
-    title: "keys that are there twice",
+    title: "duplicate keys",
     text: () => call('"id":1,"method":"nothing","method":"daemon/info","params":[],"params":{}'),
   },
   {
@@ -171,11 +171,11 @@ export const hostileTexts: readonly HostileText[] = [
       name: "method_not_found",
     }),
   ),
-  { title: "a BOM, which is passed over", text: () => `\ufeff${command("1")}`, ...taken, aloneOnly: true },
+  { title: "a BOM, which is skipped", text: () => `\ufeff${command("1")}`, ...taken, aloneOnly: true },
   { title: "two BOMs", text: () => `\ufeff\ufeff${command("1")}`, ...unread },
   { title: "a BOM alone", text: () => "\ufeff", ...unread },
   { title: "NUL in a string", text: () => command('"\u0000"'), ...unread },
-  { title: "NUL behind the text", text: () => `${command("1")}\u0000`, ...unread },
+  { title: "NUL after the text", text: () => `${command("1")}\u0000`, ...unread },
   {
     title: "NUL, escaped, in a session's id",
     text: () => call('"id":1,"method":"session/get","params":{"sessionId":"a\\u0000"}'),

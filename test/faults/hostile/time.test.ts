@@ -14,11 +14,11 @@ const limits = {
 
 let target: Target;
 let calm: number;
-/** What was measured: how many times as long a call of the client that means well takes, while something goes on. */
+/** The measurements: how many times longer a call of the well-behaved client takes during each attack. */
 const medians: string[] = [];
 beforeAll(async () => {
   target = await Target.start(limits);
-  // Node keeps up to 1,000 parsers of HTTP for the next sockets.
+  // Node keeps up to 1,000 HTTP parsers for the next sockets.
   const first = Array.from({ length: 1_000 }, () => target.raw());
   for (const { socket } of first) socket.write("G");
   await Promise.all(first.map(({ ended }) => ended));
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await target[Symbol.asyncDispose]());
 
-/** Has the client that means well call without a pause while something goes on; each of its calls must succeed. */
+/** Has the well-behaved client call without a pause during an attack; each of its calls must succeed. */
 async function beside(happening: Promise<unknown>): Promise<void> {
   target.latency();
   let goesOn = true;
@@ -40,10 +40,10 @@ async function beside(happening: Promise<unknown>): Promise<void> {
   tell();
 }
 
-/** Resolves when it is there. One for which the system has no place never is. */
+/** Resolves when it is connected. A connection that the system refuses never is. */
 const connected = (socket: Socket): Promise<unknown> => new Promise((resolve) => socket.once("ready", resolve));
 
-/** Notes how long the calls since the last note have taken. */
+/** Records how long the calls since the last record have taken. */
 function tell(): void {
   const title = expect.getState().currentTestName?.split("not taken by ")[1];
   medians.push(`${(target.latency() / calm).toFixed(1)} beside ${title?.split(/[:;]/)[0]}`);
@@ -55,7 +55,7 @@ function expectEnds(received: readonly string[]): void {
 
 const json = ["content-type: application/json", "content-length: 5000"];
 
-describe("the time of others", () => {
+describe("the time of other clients", () => {
   test.each([
     ["heads", () => `${target.head("POST /v1/rpc", json).slice(0, -2)}x: `],
     ["bodies", () => target.head("POST /v1/rpc", json)],
@@ -69,7 +69,7 @@ describe("the time of others", () => {
     try {
       const ends = Promise.all(sockets.map(({ ended }) => ended));
       await beside(ends);
-      // What TCP resets while it is still written to may lose the answer on its way.
+      // When TCP resets a connection that is still written to, the answer can be lost.
       expectEnds(await ends);
       expect((await ends).filter((received) => received.includes("408")).length).toBeGreaterThan(100);
     } finally {
@@ -77,12 +77,12 @@ describe("the time of others", () => {
     }
   });
 
-  test("is not taken by 10,000 handshakes that stop halfway: those beyond the bound are closed as they come", async () => {
+  test("is not taken by 10,000 unfinished handshakes: those above the limit are closed immediately", async () => {
     const heads = ["", target.upgradeHead().slice(0, 40), target.upgradeHead().slice(0, -2)];
     const left: RawSocket[] = [];
     const batch = async (): Promise<void> => {
       const sockets = Array.from({ length: 500 }, (_, at) => target.raw(transports[at % 2]));
-      // Nothing at all, a part of the head, all but its end.
+      // Nothing at all, a part of the head, everything except its end.
       for (const [at, { socket }] of sockets.entries()) socket.write(heads[at % heads.length] ?? "");
       await Promise.all(sockets.map(({ socket, ended }) => Promise.race([connected(socket), ended])));
       // Half of them stay until the daemon ends them.
@@ -99,7 +99,7 @@ describe("the time of others", () => {
     expectEnds(await Promise.all(left.map(({ ended }) => ended)));
   });
 
-  test("is not taken by 1,000 connections that say nothing; those beyond the bound are refused with 503", async () => {
+  test("is not taken by 1,000 silent connections; those above the limit are refused with 503", async () => {
     const sockets: RawSocket[] = [];
     const open = async (): Promise<void> => {
       while (sockets.length < 1_000) {
@@ -118,7 +118,7 @@ describe("the time of others", () => {
     await vi.waitUntil(async () => (await target.connections()) === 1, patience);
   });
 
-  test("is not taken by connections that ask and never read: each is closed in the end", async () => {
+  test("is not taken by connections that send requests and never read: each is eventually closed", async () => {
     const limited = await Target.start({ ...limits, slowReaderDeadlineMs: 300, maxBufferedBytes: 8 * 1024 * 1024 });
     try {
       const asks = '{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}';
@@ -135,7 +135,7 @@ describe("the time of others", () => {
       }
       await vi.waitUntil(async () => (await limited.connections()) === 1, patience);
       expect(await limited.isUsable()).toBe(true);
-      // Two requests that are ended for their slowness tell the time.
+      // Two requests that are ended for being slow mark the end.
       for (let i = 0; i < 2; i += 1) {
         using slow = limited.raw();
         slow.socket.write(limited.head("POST /v1/rpc", json));
@@ -149,7 +149,7 @@ describe("the time of others", () => {
     }
   });
 
-  test("is not taken by peers that are half open: one that answers no ping is ended, one that has ended its half too", async () => {
+  test("is not taken by half-open peers: one that answers no ping is ended, and one that has ended its half too", async () => {
     const pinging = await Target.start({ ...limits, pingIntervalMs: 1_000 });
     try {
       const silent = await Promise.all(transports.map((transport) => pinging.rawWebSocket(transport)));
@@ -159,7 +159,7 @@ describe("the time of others", () => {
       expect(closeOf(await (silent[0] as RawSocket).ended)).toBeUndefined();
       await vi.waitUntil(async () => (await pinging.connections()) === 1, patience);
       expect(await pinging.isUsable()).toBe(true);
-      // A request whose sender has ended its half still has its answer.
+      // A request whose sender has ended its half still gets its answer.
       for (const transport of transports) {
         using raw = pinging.raw(transport);
         raw.socket.end(

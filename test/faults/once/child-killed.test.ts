@@ -6,7 +6,7 @@ import { delay as after, answer, behind, call } from "../../../provider/reply.ts
 import { type Stage, startStage } from "../../helpers/stage.ts";
 import { Witness } from "../../helpers/witness.ts";
 
-/** A session, its follower, and what was given to it before its child dies. */
+/** A session, its follower, and the work given to it before its child dies. */
 interface Scene {
   readonly stage: Stage;
   readonly session: SessionHandle;
@@ -15,9 +15,9 @@ interface Scene {
 
 interface Moment {
   readonly when: string;
-  /** Prompts, and resolves when the child is to be killed. What the calls come to is awaited later. */
+  /** Prompts, and resolves when the child must be killed. The calls' results are awaited later. */
   readonly reach: (scene: Scene) => Promise<readonly Promise<unknown>[]>;
-  /** The texts that must be in the transcript or among the lost. */
+  /** The texts that must be in the transcript or reported as lost. */
   readonly texts: readonly string[];
 }
 
@@ -84,8 +84,9 @@ async function die(scene: Scene, { reach, texts }: Moment): Promise<void> {
   for (const outcome of await Promise.all(calls)) {
     if (outcome?.status === "rejected") expect(outcome.reason).toMatchObject({ data: { name: "child_exited" } });
   }
-  // What it had goes on with its next child: the push reaches the model, and each text is there or named as lost.
-  // (A prompt that found no child any more has its run there by now.)
+  // Its next child continues the work: the push reaches the model, and each text is in the transcript or reported as
+  // lost.
+  // (A prompt that found no child any more has had its run by now.)
   expect(await session.runUntilSettled("Go on.", { ifRunning: "followUp" })).toMatchObject({ stopReason: "stop" });
   // If the killed child's request already carried the push, its answer is lost and the record says so.
   const end = await push.answered.catch(() => push.delivered);
@@ -106,7 +107,7 @@ async function die(scene: Scene, { reach, texts }: Moment): Promise<void> {
   await witness.leave();
 }
 
-test.for(moments)("a child that is killed $when costs nothing that is not told", async (moment) => {
+test.for(moments)("a child that is killed $when loses nothing that is not reported", async (moment) => {
   await using stage = await startStage({
     agent: { settings: { compaction: { enabled: true, reserveTokens: 100, keepRecentTokens: 1 } } },
     provider: {

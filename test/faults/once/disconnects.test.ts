@@ -11,10 +11,10 @@ import { Random } from "../../soak/random.ts";
 
 const wanted = Number(process.env["PI_RPCD_DISCONNECTS"] ?? 120);
 const seed = Number(process.env["PI_RPCD_DISCONNECTS_SEED"] ?? Math.floor(Math.random() * 0x7fffffff));
-/** A daemon lives for about so many disconnects. */
+/** About how many disconnects happen during a daemon's life. */
 const perLife = 40;
 
-/** Answers of many deltas, now and then with a tool call. */
+/** Answers of many deltas, sometimes with a tool call. */
 function streaming(random: Random): Responder {
   return () => {
     const words = Array.from({ length: random.integer(20, 80) }, () => [
@@ -30,7 +30,7 @@ function daemonOf({ stateDir }: KillableStage): DaemonFile {
   return JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")) as DaemonFile;
 }
 
-/** Prompts until it is told to stop; what a killed daemon leaves is left. */
+/** Prompts until it is told to stop; work interrupted by a killed daemon is abandoned. */
 async function converse(session: SessionHandle, isOver: () => boolean): Promise<void> {
   for (let turn = 1; !isOver(); turn += 1) {
     try {
@@ -41,7 +41,7 @@ async function converse(session: SessionHandle, isOver: () => boolean): Promise<
   }
 }
 
-test(`a transcript from the envelopes of ${wanted} broken connections is pi's own, over daemons that are killed (seed ${seed})`, {
+test(`a transcript built over ${wanted} broken connections and killed daemons equals pi's own (seed ${seed})`, {
   timeout: 60_000 + wanted * 600,
 }, async () => {
   const random = new Random(seed);

@@ -12,10 +12,10 @@ import { startStage } from "../../helpers/stage.ts";
 /** How long pi has had the prompt when it dies: measured, it is on disk at the first in half of all cases. */
 const delaysMs = [0, 2, 40, 300];
 
-/** An answer that never comes: the run is on whenever pi dies. */
+/** An answer that never comes: the run is active whenever pi dies. */
 const never = () => behind(hold(new Gate()), answer("never"));
 
-/** The users' texts in pi's own file, which is not there while it has none. */
+/** The users' texts in pi's own file, which does not exist while it has none. */
 async function transcript(session: SessionHandle): Promise<readonly string[]> {
   const { file } = await session.get();
   return (existsSync(file) ? readFileSync(file, "utf8") : "")
@@ -24,7 +24,7 @@ async function transcript(session: SessionHandle): Promise<readonly string[]> {
     .map((line) => (JSON.parse(line) as { message: { content: [{ text: string }] } }).message.content[0].text);
 }
 
-/** What the daemon says of a prompt is what pi's file says; a lost one's text is all there. */
+/** The daemon's report about a prompt matches pi's file; the complete text of a lost one is kept. */
 async function checkFate(client: Client, session: SessionHandle, promptId: string, text: string): Promise<string> {
   const { state, outcome } = await client.call("prompt/wait", { promptId });
   expect(outcome).toBe("interrupted");
@@ -57,7 +57,7 @@ describe("a prompt that pi had accepted", () => {
     expect(Math.max(0, ...counts)).toBeLessThanOrEqual(1);
   });
 
-  test("is so too when the daemon is killed, and a call that is made again by its key finds out the same", async () => {
+  test("is so too when the daemon is killed, and repeating the call with its key returns the same outcome", async () => {
     await using stage = await startKillableStage({ provider: { otherwise: never } });
     const { id } = await stage.session();
     for (const delayMs of delaysMs) {
@@ -67,7 +67,7 @@ describe("a prompt that pi had accepted", () => {
       await stage.restart();
       const session = stage.client.session(id);
       const state = await checkFate(stage.client, session, promptId, textOf(delayMs));
-      // The first answer again, if it was on disk; else the prompt's own receipt.
+      // The first answer again, if it was on disk; otherwise the prompt's own receipt.
       const again = await stage.client.call("session/prompt", params).catch((error: WireError) => error.data);
       expect(again).toMatchObject(
         state === "lost" && "name" in again ? { promptId, name: "prompt_lost" } : { promptId },
@@ -77,7 +77,7 @@ describe("a prompt that pi had accepted", () => {
   });
 });
 
-test("prompts, aborts and crashes race on real pi: every call is answered, nothing is lost silently or doubled", async () => {
+test("prompts, aborts and crashes race on real pi: every call is answered, nothing is lost silently or duplicated", async () => {
   const work = [answer(call("bash", { command: "true" })), answer("done")];
   await using stage = await startStage({ provider: { otherwise: (request) => work[request.n % 2] ?? answer("done") } });
   const session = await stage.session();
@@ -111,7 +111,7 @@ test("prompts, aborts and crashes race on real pi: every call is answered, nothi
       prompt: (promptId, text, ifRunning) => session.prompt(text, { promptId, ifRunning }),
       do: (kind) => moves[kind](),
       rest: async () => {
-        // What an abort has left in pi's queue goes with the next run.
+        // Prompts that an abort left in pi's queue go with the next run.
         await session.prompt("the last one", { ifRunning: "followUp" }).settled();
         await session.waitForIdle();
         await client.info();

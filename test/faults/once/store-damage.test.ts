@@ -7,7 +7,7 @@ const parts = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"];
 
 interface Damage {
   readonly title: string;
-  /** Whose files it is done to: what a daemon that was killed has left still has a WAL. */
+  /** Whose files are damaged: a killed daemon's still have a WAL. */
   readonly ended: "killed" | "in order";
   readonly damage: (stateDir: string) => void;
 }
@@ -23,12 +23,12 @@ const damages: readonly Damage[] = [
   },
   {
     ended: "killed",
-    title: "nothing left of its WAL",
+    title: "its WAL removed",
     damage: (stateDir) => truncateSync(join(stateDir, "store.db-wal"), 0),
   },
   {
     ended: "killed",
-    title: "the end of its WAL torn",
+    title: "its WAL truncated",
     damage: (stateDir) => {
       const file = join(stateDir, "store.db-wal");
       const bytes = readFileSync(file);
@@ -58,7 +58,7 @@ describe("a daemon that finds its store damaged", () => {
       const again = stage.client.session(session.id);
       const second = again.push({ customType: "t", content: "The second text, after the damage." });
       await second.answered;
-      // The same push under its id again, as a client does that is not sure.
+      // The same push under its id again, as from a client that is not sure.
       const repeated = again.push({
         deliveryId: first.id,
         customType: "t",

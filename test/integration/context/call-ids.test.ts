@@ -10,14 +10,14 @@ import type { LogEntry } from "../../../provider/log.ts";
 import type { Pi } from "../extension/driver.ts";
 import { sharePi } from "../extension/shared-pi.ts";
 
-// Calls of another model, whose ids and names no service takes as they are, through each service's strict checks.
+// Calls of another model with ids and names that no service accepts unchanged, through each service's strict checks.
 
 const services = {
   scripted: "openai-completions",
   "scripted-responses": "openai-responses",
   "scripted-anthropic": "anthropic-messages",
   "scripted-google": "google-generative-ai",
-  // Of this provider pi cuts the ids of calls.
+  // For this provider pi cuts the ids of calls.
   openai: "openai-completions",
 } as const;
 type Service = keyof typeof services;
@@ -30,7 +30,7 @@ const accepted = /^[A-Za-z0-9_-]{1,64}$/;
 const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: { total: 0 } };
 const long = "x".repeat(449);
 
-/** Two of them differ only behind what a service would see of them, and two in the part that OpenAI Responses leaves out. */
+/** Two of them differ only after the part that a service sees, and two in the part that OpenAI Responses omits. */
 const calls: readonly (readonly [id: string, name: string])[] = [
   ["call_1|fc_1", "bash"],
   ["call_1|fc_2", "bash"],
@@ -82,7 +82,7 @@ function storedLines(cwd: string): readonly object[] {
   ];
 }
 
-/** What becomes of it for a model of the service's: the lines of a new session file, and what had to be mended. */
+/** The result for a model of the service: the lines of a new session file, and the repairs. */
 function normalised(stored: readonly object[], service: Service, cwd: string) {
   const target: ContextTarget = { api: services[service], provider: service, id: "model-1", takesImages: false };
   const repairs: Repair[] = [];
@@ -107,7 +107,7 @@ async function ask(pi: Pi): Promise<void> {
   await pi.settled();
 }
 
-test("ids with |, with spaces and of 450 characters, and equally invalid names, are accepted by every service after their repair", async () => {
+test("every service accepts repaired ids with |, with spaces or of 450 characters, and repaired names", async () => {
   await using lent = await shared.use(kind);
   const { pi, provider } = lent;
   const stored = storedLines(pi.cwd);
@@ -123,7 +123,7 @@ test("ids with |, with spaces and of 450 characters, and equally invalid names, 
     expect(sent.map((call) => call.arguments)).toEqual(calls.map((_, n) => ({ n })));
     expect(sent.map(({ name }) => name).filter((name) => !accepted.test(name))).toEqual([]);
     expect(results.map(({ text }) => text)).toEqual(calls.map((_, n) => `Result ${n}.`));
-    // Google's older models have no ids: what pi sends of them is not compared.
+    // Google's older models have no ids: what pi sends for them is not compared.
     if (service === "scripted-google") continue;
     const ids = sent.map(({ id }) => id);
     expect([new Set(ids).size, ids.filter((id) => !accepted.test(id))]).toEqual([calls.length, []]);
@@ -132,7 +132,7 @@ test("ids with |, with spaces and of 450 characters, and equally invalid names, 
   expect(provider.requests).toHaveLength(names.length);
 });
 
-test("as they are, every service refuses them", async () => {
+test("every service refuses them unrepaired", async () => {
   await using lent = await shared.use(kind);
   const { pi, provider } = lent;
   const stored = storedLines(pi.cwd);

@@ -7,7 +7,7 @@ import { sessionEntries } from "../../../context/document/session-entries.ts";
 import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { sharePi } from "../extension/shared-pi.ts";
 
-// Messages that are said to be of the model that they are given to, and have what its service cannot have given.
+// Messages that claim to be of the target's model, with content that its service cannot have produced.
 
 const shared = sharePi();
 const reasoningItem = { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }] };
@@ -23,7 +23,7 @@ const services = [
   ["scripted-anthropic", "anthropic-messages"],
 ] as const;
 
-test.each(services)("%s is given nothing that it would refuse, whatever is said to be its own", async (api, name) => {
+test.each(services)("%s gets only acceptable messages, whatever claims to be its own", async (api, name) => {
   await using lent = await shared.use({ api, models: [{ id: "model-1", reasoning: true }] });
   const { pi, provider } = lent;
   const target: ContextTarget = { api: name, provider: api, id: "model-1", takesImages: true };

@@ -10,14 +10,14 @@ import { Random } from "../../soak/random.ts";
 const read = await readerOfPi(join(piUnderTest().cli, "..", "..", "core"), sessionTarget);
 
 test.each(["projected", "full"] as const)(
-  "what was exported (%s) and imported is for pi's reader the session",
+  "pi's reader sees the same session after an export (%s) and import",
   (view) => {
     let compared = 0;
     for (let seed = 1; seed <= 300; seed++) {
       const random = new Random(seed);
       const session = randomSession(random, random.integer(1, 40));
       const { entries, repairs } = throughDocument(session.entries, sessionTarget, { view });
-      // Where an edit has taken the first question.
+      // After an edit has removed the first question.
       if (repairs.some(({ code }) => code === "leading_assistant")) continue;
       expect(read(entries), `seed ${seed}`).toEqual(read(session.entries));
       compared += 1;

@@ -3,20 +3,20 @@ import { answer, call, hold, status, thinking } from "../../../provider/reply.ts
 import type { TestsProvider } from "../../helpers/scripts.ts";
 import { type Pi, push } from "../extension/driver.ts";
 
-/** A session that pi itself has written, with a place in it for each shape that it can have. */
+/** A session that pi itself has written, which contains each shape that a session can have. */
 export interface RecordedSession {
   readonly entries: readonly Readonly<Record<string, unknown>>[];
-  /** The leaf behind each shape, by its name. */
+  /** The leaf after each shape, by the shape's name. */
   readonly leaves: Readonly<Record<string, string>>;
 }
 
 /** A white square of one pixel. */
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
-/** What a pi needs for {@link recordSession}: it compacts all but the last few words. */
+/** Options for {@link recordSession}: pi compacts everything except the last few words. */
 export const recordingSettings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
 
-/** Has pi go through everything that leaves something of its own in a session. The pi has the fixture `shaping`. */
+/** Makes pi do everything that leaves its own traces in a session. The pi has the fixture `shaping`. */
 export async function recordSession(pi: Pi, provider: TestsProvider): Promise<RecordedSession> {
   const leaves: Record<string, string> = {};
   let settled = 0;
@@ -63,7 +63,7 @@ export async function recordSession(pi: Pi, provider: TestsProvider): Promise<Re
   await mark("a custom message, and an edited result");
 
   await pi.rpc({ type: "set_session_name", name: "A name" });
-  // The provider's echo is what summaries are made of.
+  // Summaries are made from the provider's echo.
   await pi.rpc({ type: "compact" });
   provider.add(answer("Behind the compaction."));
   await prompt("And now?");

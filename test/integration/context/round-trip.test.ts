@@ -21,7 +21,7 @@ const apis = {
   "scripted-responses": "openai-responses",
 } as const;
 
-/** What a recorded session must have, for the comparison to say something. */
+/** Shapes that a recorded session must have for the comparison to be meaningful. */
 const kinds = new Set([
   ...["model_change", "thinking_level_change", "system", "user", "assistant stop", "assistant toolUse", "toolResult"],
   ...["bashExecution", "assistant error", "context_edit", "assistant aborted", "custom_message", "session_info"],
@@ -29,7 +29,7 @@ const kinds = new Set([
 ]);
 
 test.each(Object.keys(apis) as (keyof typeof apis)[])(
-  "a session of pi's that was exported and imported is the same request, whatever was in it (%s)",
+  "exporting and importing any session of pi's leads to the same request (%s)",
   async (api) => {
     await using lent = await shared.use({ api, models, settings: recordingSettings, after: ["shaping"] });
     const { pi, provider } = lent;
@@ -94,10 +94,10 @@ function branchOf({ entries }: RecordedSession, leafId: string): Entries {
 
 let files = 0;
 
-/** What the service is sent when a session is gone on with. */
+/** What the service gets when a session continues. */
 async function requestBehind(pi: Pi, provider: TestsProvider, entries: Entries): Promise<LogEntry | undefined> {
   const file = join(pi.directory, "sessions", `round-trip-${files++}.jsonl`);
-  // The session's id is in the requests of some services.
+  // Requests of some services contain the session's id.
   const header = { type: "session", version: 3, id: "round-trip", timestamp: new Date().toISOString(), cwd: pi.cwd };
   writeFileSync(file, [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
   await pi.replaceSession(file);

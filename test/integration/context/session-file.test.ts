@@ -10,7 +10,7 @@ import type { RequestMessage } from "../../../provider/messages.ts";
 import type { Pi } from "../extension/driver.ts";
 import { sharePi } from "../extension/shared-pi.ts";
 
-// What pi makes of a session file that was written from a context.
+// How pi reads a session file that was written from a context.
 
 const shared = sharePi();
 const models = [{ id: "model-1", input: ["text", "image"] }];
@@ -100,7 +100,7 @@ const conversationItems: readonly ContextItem[] = [
 ];
 
 test.each(services)(
-  "the model is given user, calls, results, answer, event and prompt, in that order (%s)",
+  "the model gets user, calls, results, answer, event and prompt, in that order (%s)",
   async (api) => {
     await using lent = await shared.use({ api, models });
     const { pi, provider } = lent;
@@ -161,7 +161,7 @@ const native: Readonly<Record<string, ContextItem>> = {
   },
 };
 
-/** What pi adds to any session. */
+/** Entries that pi adds to any session. */
 const pisOwn: ReadonlySet<string> = new Set(["system", "thinking_level_change", "model_change"]);
 
 test.each(services)("a compaction, a command, a branch and a custom message are pi's own again (%s)", async (api) => {
@@ -175,7 +175,7 @@ test.each(services)("a compaction, a command, a branch and a custom message are 
     native["branch"],
     native["custom"],
     { role: "assistant", content: text("Wet."), model, timestamp: 6 },
-    // Behind others it hides nothing.
+    // For other services it hides nothing.
     native["compaction"],
   ];
   await open(
@@ -259,7 +259,7 @@ test("an assistant of the same model keeps its reasoning with the signature, and
   ]);
 });
 
-test("a conversation that begins with an event is one, and another pi goes on with it", async () => {
+test("a conversation that begins with an event is valid, and another pi continues it", async () => {
   await using lent = await shared.use({ api: "scripted-anthropic", models });
   const { pi, provider } = lent;
   const event: ContextItem = { role: "event", eventType: "ci.failed\nnow", content: [], timestamp: Number.MAX_VALUE };
@@ -280,7 +280,7 @@ test("a conversation that begins with an event is one, and another pi goes on wi
   ]);
 });
 
-test("a context that was fitted into the model's window is not compacted by the first prompt", async () => {
+test("the first prompt does not compact a context that was fitted into the model's window", async () => {
   const contextWindow = 40_000;
   await using lent = await shared.use({ models: [{ id: "model-1", contextWindow }] });
   const { pi, provider } = lent;

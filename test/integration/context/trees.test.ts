@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TreeService } from "../../helpers/said.ts";
 import { TreesPi, treeServices } from "../../helpers/trees-through-pi.ts";
 
-// `npm run trees` does the same with any seeds, and as many.
+// `npm run trees` does the same with any seeds and any number.
 
 /**
- * Trees that were once refused, or came otherwise than they were prepared: with lone surrogates in a model's own messages,
- * and with calls' ids that pi shortens.
+ * Trees that were once refused, or arrived differently than prepared: with lone surrogates in a model's own messages,
+ * and with call ids that pi shortens.
  */
 const onceFailed: Readonly<Record<TreeService, readonly number[]>> = {
   "openai-completions": [
@@ -32,7 +32,7 @@ test.each(treeServices)(
     const { failures, sent, repairs } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
     expect(failures).toEqual([]);
     expect(sent).toBeGreaterThanOrEqual(200);
-    // Nearly every rule has had something to mend in them.
+    // Nearly every rule has repaired something in them.
     expect(Object.keys(repairs).length).toBeGreaterThanOrEqual(14);
   },
 );

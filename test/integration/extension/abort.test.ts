@@ -57,7 +57,7 @@ test("a steering push that an abort during a tool overtakes stays held, and goes
   ).toEqual(["Parked.", "Go on."]);
 });
 
-test("what an abort has left keeps its place before later pushes, and starts no run by itself", async () => {
+test("a push left by an abort keeps its place before later pushes, and starts no run by itself", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   const tool = pi.blockingCommand();
@@ -75,7 +75,7 @@ test("what an abort has left keeps its place before later pushes, and starts no 
   for (const id of ["d1", "d2", "d3"]) expect(pi.story(id).at(-1)).toBe("answered");
 });
 
-test("what an abort has left enters a run that a prompt alone starts at its first boundary", async () => {
+test("a push left by an abort enters, at its first boundary, a run that a prompt starts", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   const tool = pi.blockingCommand();
@@ -91,9 +91,9 @@ test("what an abort has left enters a run that a prompt alone starts at its firs
   expect(pi.story("d1").at(-1)).toBe("answered");
 });
 
-test("a request that pi only seems to make after an abort during a tool does not deliver", async () => {
+test("a request that pi only appears to make after an abort during a tool does not deliver", async () => {
   await using provider = await startProvider();
-  // The push is never in a payload, so that it is still open when the tool runs.
+  // The push is never in a payload, so its delivery is still open when the tool runs.
   await using pi = await startPi({ provider, before: ["remove-marked"] });
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })));

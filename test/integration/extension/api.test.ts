@@ -10,10 +10,13 @@ import { sharePi } from "./shared-pi.ts";
 
 const shared = sharePi();
 
-/** pi with an extension that uses the API, without the helper and without a daemon. It knows ids over all its sessions. */
+/**
+ * pi with an extension that uses the API, without the helper and without a daemon. It remembers ids across its
+ * sessions.
+ */
 const alone = { after: ["delivering"], entry: "none", isConfigured: false } as const;
 
-/** One that is not shared. */
+/** A pi that is not shared. */
 async function startAlone(options: Omit<PiOptions, "entry" | "isConfigured">): Promise<Pi> {
   return await startPi({ ...alone, ...options });
 }
@@ -26,7 +29,7 @@ const message = { customType: "build", content: "The build is green." };
 const inRequests = (provider: { requests: readonly { countText(text: string): number }[] }): number[] =>
   provider.requests.map((request) => request.countText(message.content));
 
-test("without a daemon, a message of an extension is delivered with evidence and answered", async () => {
+test("without a daemon, an extension's message is delivered with evidence and answered", async () => {
   await using lent = await shared.use({ script: ["Understood."], ...alone });
   const { pi, provider } = lent;
   await ask(pi, "deliver", { tag: "a", message });
@@ -91,7 +94,7 @@ test("a message for the next turn waits for the user's prompt and precedes it", 
   expect(provider.requests[0]?.messages.slice(-2).map(({ texts }) => texts)).toEqual([[message.content], ["Go."]]);
 });
 
-test("an overloaded provider delays the delivery, and a refusal for good rejects it with its words", async () => {
+test("an overloaded provider delays the delivery, and a final refusal rejects it with the provider's error text", async () => {
   await using lent = await shared.use({ script: [status(529), "Now.", status(400)], ...alone });
   const { pi, provider } = lent;
   await ask(pi, "deliver", { tag: "a", message });
@@ -104,7 +107,7 @@ test("an overloaded provider delays the delivery, and a refusal for good rejects
   expect(inRequests(provider)).toEqual([1, 1, 1]);
 });
 
-test("a message that a failed run has left is carried by the next run, and can be waited for then", async () => {
+test("a message left by a failed run is carried by the next run, and can be awaited then", async () => {
   await using lent = await shared.use({ script: [status(400), "Both."], ...alone });
   const { pi } = lent;
   await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "left" } });
@@ -138,7 +141,7 @@ test("an abort in the middle of the answer leaves it delivered and unanswered", 
   gate.open();
 });
 
-/** What a test of the ends writes: statuses of a former session reach nobody. */
+/** The file for reports about ends: statuses of a former session are not received. */
 async function withFile(act: (file: string, env: Record<string, string>) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "delivering-"));
   try {
@@ -198,7 +201,7 @@ test("the end of pi rejects open messages, and no wait keeps pi alive", async ()
   });
 });
 
-test("waits end at their time, at their signal, at once when the state was reached, and never otherwise", async () => {
+test("waits end at their timeout, at their signal, at once when the state was reached, and never otherwise", async () => {
   await using lent = await shared.use({ script: ["Understood."], ...alone });
   const { pi } = lent;
   await ask(pi, "deliver", { tag: "a", message, options: { deliverAs: "nextTurn", deliveryId: "waited" } });
@@ -281,7 +284,7 @@ test("an id identifies one message: repeating it is the same delivery, another m
   expect(await pi.inserted()).toEqual(["same"]);
 });
 
-test("a message is given up when its signal aborts before pi has it", async () => {
+test("a message is cancelled when its signal aborts before pi has it", async () => {
   await using lent = await shared.use(alone);
   const { pi, provider } = lent;
   await ask(pi, "deliver", {
@@ -312,7 +315,7 @@ test("two extensions with their own copies share one engine with the daemon's he
     await pi.rpc({ type: "prompt", message: "/other-wait d1" });
     expect(await pi.told("other.d1")).toBe("answered");
     await pi.settled();
-    // The other way round: an extension waits for a push of a client of the daemon.
+    // In the other direction, an extension waits for a push of a client of the daemon.
     await pi.hold(push("d2", "A push."));
     await pi.rpc({ type: "prompt", message: "/other-wait d2" });
     await pi.settled(2);
@@ -321,7 +324,7 @@ test("two extensions with their own copies share one engine with the daemon's he
   }
 });
 
-test("a client's push with the id of an extension's message is refused, and never takes its receipts", async () => {
+test("a client's push with the id of an extension's message is refused, and never gets its receipts", async () => {
   await using lent = await shared.use({ after: ["delivering"] });
   const { pi } = lent;
   await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1", deliverAs: "nextTurn" } });
@@ -336,7 +339,7 @@ test("a client's push with the id of an extension's message is refused, and neve
   expect(await pi.told("b")).toMatch(/^DeliveryInputError deliveryIdReused/);
 });
 
-test("delivery that was not opened while the extension was loaded is refused by name", async () => {
+test("a delivery in an extension that did not open the API while loading is refused by name", async () => {
   await using provider = await startProvider();
   await using pi = await startAlone({ provider, after: ["waiting"] });
   await pi.rpc({ type: "prompt", message: "/other-wait d1" });

@@ -22,7 +22,7 @@ async function lendWithTool(promoted: "at once" | "never"): Promise<PiOfTest> {
 
 let fifos = 0;
 
-/** A FIFO in pi's directory: reading it waits for the command, and writing it lets the command go on. */
+/** A FIFO in pi's directory: reading it waits for the command, and writing it lets the command continue. */
 function fifo(pi: Pi, name: string): string {
   fifos += 1;
   const path = join(pi.directory, `${name}-${fifos}`);
@@ -32,7 +32,7 @@ function fifo(pi: Pi, name: string): string {
 
 const slow = (command: string): ReturnType<typeof call> => call("slow_command", { command });
 
-/** Whether a process runs: one that has ended may wait for whoever looks after it. */
+/** Whether a process runs: a zombie counts as ended. */
 function runs(pid: string): boolean {
   if (!existsSync(`/proc/${pid}/stat`)) return false;
   return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0] !== "Z";
@@ -49,7 +49,7 @@ async function toolEnd(pi: Pi): Promise<string> {
   return JSON.stringify((await pi.event("tool_execution_end"))["result"]);
 }
 
-test("without a threshold a tool is waited for, however long it takes, and nothing is pending", async () => {
+test("without a threshold pi waits for a tool however long it takes, and nothing is pending", async () => {
   await using lent = await lendWithTool("never");
   const { pi, provider } = lent;
   const wait = fifo(pi, "wait");
@@ -63,7 +63,7 @@ test("without a threshold a tool is waited for, however long it takes, and nothi
   expect(pi.log.records.filter(({ method }) => method === "setWidget")).toEqual([]);
 });
 
-test("an abort ends a tool that was not promoted, with the whole group of its processes", async () => {
+test("an abort ends a tool that was not promoted, including its whole process group", async () => {
   await using lent = await lendWithTool("never");
   const { pi, provider } = lent;
   const started = fifo(pi, "started");
@@ -73,7 +73,7 @@ test("an abort ends a tool that was not promoted, with the whole group of its pr
   expect(runs(pid)).toBe(true);
   await pi.rpc({ type: "abort" });
   await pi.event("tool_execution_end", ({ isError }) => isError === true);
-  // The kernel ends what was killed a moment later.
+  // The kernel ends killed processes slightly later.
   await expect.poll(() => runs(pid)).toBe(false);
 });
 
@@ -92,7 +92,7 @@ test("an abort of the run leaves a promoted job alone, and its result is deliver
   expect(provider.requests.flatMap(({ violations }) => violations)).toEqual([]);
 });
 
-test("calls beyond the limit of jobs are refused by name, and the others go on", async () => {
+test("calls above the limit of jobs are refused by name, and the others continue", async () => {
   await using lent = await lendWithTool("at once");
   const { pi, provider } = lent;
   const waits = [1, 2, 3, 4, 5].map((n) => fifo(pi, `wait-${n}`));
@@ -104,7 +104,7 @@ test("calls beyond the limit of jobs are refused by name, and the others go on",
   expect(provider.requests[1]?.violations).toEqual([]);
 });
 
-test("a cancelled job ends, and the model is told", async () => {
+test("a cancelled job ends, and the model gets a message", async () => {
   await using lent = await lendWithTool("at once");
   const { pi, provider } = lent;
   const started = fifo(pi, "started");
@@ -137,7 +137,7 @@ test("a failed job is reported as a failure", async () => {
   expect(said).toContain("The command ended with 3.");
 });
 
-test("a long output is capped, and all of it is in a file that only this user may read, as long as pi runs", async () => {
+test("a long output is shortened, and a private file has all of it as long as pi runs", async () => {
   await using provider = await startProvider();
   let file = "";
   {

@@ -10,7 +10,7 @@ const shared = sharePi();
 const directory = mkdtempSync(join(tmpdir(), "broken-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Every place where something of ours runs inside pi: the stages of the pipeline, the drafts, the other handlers. */
+/** Every place where our code runs inside pi: the stages of the pipeline, the drafts, the other handlers. */
 const places = [
   "context/map",
   "context_with_system/head",
@@ -54,7 +54,7 @@ test.for(places)("a throw in %s is reported, and breaks no model call", async (p
   ]);
   expect(provider.requests[1]?.countText("fine\n", { roles: ["tool"] })).toBe(1);
   expect(pi.log.records.filter(({ type }) => type === "extension_error")).toEqual([]);
-  // Whatever is broken, what is said of a push is never more than what happened.
+  // Whatever is broken, receipts never claim more than happened.
   await pi.hold(push("d1", "What of this?", { triggerTurn: false }));
   await pi.rpc({ type: "prompt", message: "And?" });
   await pi.log.until(() => pi.log.records.filter(({ type }) => type === "agent_settled").length === 2);

@@ -37,7 +37,7 @@ const items: readonly ContextItem[] = [
   { role: "assistant", content: text("A poem is in it."), timestamp: 5 },
   { role: "event", eventType: "git.push", content: text("3 commits"), meta: { ref: "main" }, timestamp: 6 },
 ];
-/** What of it stands in a request, without the instructions. */
+/** The part of it that is in a request, without the instructions. */
 const past = [
   ["user", "What is in the file?"],
   ["assistant", "I look."],
@@ -86,7 +86,7 @@ async function prompt(pi: Pi, message: string, nth: number): Promise<void> {
   await pi.settled(nth);
 }
 
-test("a context of a process is in each request as it was in the one before, through runs of all kinds, reloads and a fork", async () => {
+test("a process context is identical in every request, through runs of all kinds, reloads and a fork", async () => {
   await using lent = await shared.use(ephemeral);
   const { pi, provider } = lent;
   const { path, reply } = await pi.sendFile(frame());
@@ -130,7 +130,7 @@ test("a context of a process is in each request as it was in the one before, thr
   expect(pi.frames("fault")).toEqual([]);
 });
 
-test("a past with the marks and the words of pushes changes nothing of what is told of deliveries", async () => {
+test("a past that contains the marks and the words of pushes does not affect receipts", async () => {
   await using lent = await shared.use(ephemeral);
   const { pi, provider } = lent;
   const { messages } = prepared();
@@ -185,7 +185,7 @@ function questions(request: LogEntry | undefined): number[] {
 }
 
 test.for(["trim", "keep", "drop"] as const)(
-  "behind a compaction of pi's and one of an extension's the policy %s is kept to",
+  "the policy %s applies after a compaction by pi and one by an extension",
   async (afterCompaction) => {
     await using lent = await shared.use(compacting);
     const { pi, provider } = lent;
@@ -221,7 +221,7 @@ test.for(["trim", "keep", "drop"] as const)(
   },
 );
 
-/** The entries of a session file that gives pi the same. */
+/** The entries of a session file that give pi the same. */
 function entriesOf(context: PreparedContext): readonly object[] {
   return [...sessionEntries(context, { id: randomUUID(), timestamp: 1_000, cwd: "/" })].slice(1);
 }
@@ -236,7 +236,7 @@ test.for([
   ["scripted", "system messages between others", true],
   ["scripted-anthropic", "system messages between others", true],
 ] as const)(
-  "%s, with %s: a session file that was written from a context makes the requests that the same context over the link does, the prompt first",
+  "%s, with %s: a session file written from a context leads to the same requests as the context over the link, the prompt first",
   async ([api, , supports]) => {
     const models = [flagged(supports)];
     const requests: LogEntry[] = [];
@@ -269,7 +269,7 @@ test.for([
   ["before", { before: ["forced-prompt"] }],
   ["behind", { after: ["forced-prompt"] }],
 ] as const)(
-  "a prompt that an extension loaded %s the helper has forced keeps the instructions, once",
+  "a prompt forced by an extension loaded %s the helper keeps the instructions, once",
   async ([, options]) => {
     await using lent = await shared.use({ isEphemeral: true, ...options });
     const { pi, provider } = lent;
@@ -312,7 +312,7 @@ test("instructions of a session file are in the prompt again in the next pi, in 
   expect(provider.requests.at(-1)?.hasText("prior_instructions")).toBe(false);
 });
 
-test("a run that an extension starts as soon as the session begins waits for the context that was promised", async () => {
+test("a run that an extension starts at the session's start waits for the promised context", async () => {
   await using provider = await startProvider();
   const after = ["runs-at-once"];
   await using pi = await startPi({ provider, isEphemeral: true, after, contextWithinMs: 3_600_000 });

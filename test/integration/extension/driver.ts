@@ -27,7 +27,7 @@ const lean = ["-ne", "-np", "--no-themes"];
 
 export interface PiOptions {
   readonly provider: ScriptedProvider;
-  /** pi's program. Default: that of the version that the test run is about. */
+  /** pi's program. Default: that of the tested version. */
   readonly cli?: string;
   readonly api?: ScriptedName;
   readonly models?: readonly ScriptedModel[];
@@ -44,21 +44,21 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How long its requests wait for a context. Default: they do not. */
   readonly contextWithinMs?: number;
-  /** The parts that are on, where `parts` does not say more. Default: none. */
+  /** The enabled parts, unless `parts` overrides them. Default: none. */
   readonly optimisation?: OptimisationOptions;
-  /** What pruning goes by, where `parts` does not say more. Default: it is off. */
+  /** The options of pruning, unless `parts` overrides them. Default: off. */
   readonly pruning?: PruningOptions;
   /** Further flags of pi's. */
   readonly flags?: readonly string[];
-  /** What the parts go by. Default: none is on. */
+  /** The configuration of the parts. Default: none is on. */
   readonly parts?: PartsConfig;
   /** Whether pi looks for context files and skills. Default false. */
   readonly findsFiles?: boolean;
   /** Writes files before pi starts. */
   readonly furnish?: (at: { readonly directory: string; readonly cwd: string; readonly agentDir: string }) => void;
-  /** Whether its sessions are in memory alone. Default false. */
+  /** Whether its sessions are in memory only. Default false. */
   readonly isEphemeral?: boolean;
-  /** The lines of the session's file behind its header. Default: none. */
+  /** The lines of the session's file after its header. Default: none. */
   readonly entries?: readonly object[];
 }
 
@@ -83,7 +83,7 @@ export function push(deliveryId: string, content: HeldPush["content"], fields: P
   };
 }
 
-/** Starts pi with the helper, and a session file made before. */
+/** Starts pi with the helper and a prepared session file. */
 export async function startPi(options: PiOptions): Promise<Pi> {
   const directory = mkdtempSync(join(tmpdir(), "pi-helper-"));
   const agentDir = await createAgentDir({
@@ -99,7 +99,7 @@ export async function startPi(options: PiOptions): Promise<Pi> {
   return pi;
 }
 
-/** One running pi, as the daemon sees it: its records, and the frames of the helper among them. */
+/** One running pi as the daemon sees it: its records, including the frames of the helper. */
 export class Pi implements AsyncDisposable {
   readonly directory: string;
   readonly cwd: string;
@@ -129,7 +129,7 @@ export class Pi implements AsyncDisposable {
     return this.#log;
   }
 
-  /** What the helper goes by with these options. */
+  /** The helper's configuration for these options. */
   partsOf(optimisation: OptimisationOptions = {}, pruning?: PruningOptions): PartsConfig {
     return {
       optimisation: resolveOptimisation(optimisation),
@@ -152,7 +152,7 @@ export class Pi implements AsyncDisposable {
     return this.#sessionFile;
   }
 
-  /** Kills pi without a warning and starts another on the same session file. Its log begins anew. */
+  /** Kills pi without warning and starts another on the same session file. Its log starts empty. */
   async revive(): Promise<void> {
     const gone = once(this.#child, "exit");
     this.#child.kill("SIGKILL");
@@ -160,14 +160,16 @@ export class Pi implements AsyncDisposable {
     await this.restart();
   }
 
-  /** Ends pi and starts another on the same session file. Its log begins anew. */
+  /** Ends pi and starts another on the same session file. Its log starts empty. */
   async restart(): Promise<void> {
     await this.#end();
     ({ child: this.#child, log: this.#log } = this.#spawn());
     await this.frame("hello");
   }
 
-  /** Puts a new session into the running pi, or that of a file, with its extensions loaded anew. The log begins anew. */
+  /**
+   * Switches the running pi to a new session, or to that of a file, and reloads its extensions. The log starts empty.
+   */
   async replaceSession(file?: string): Promise<void> {
     if (this.#options.isEphemeral === true && file === undefined) {
       await this.rpc({ type: "new_session" });
@@ -221,7 +223,7 @@ export class Pi implements AsyncDisposable {
     if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, "exit");
   }
 
-  /** A session file as the daemon makes it: its header, and these entries. */
+  /** A session file as the daemon creates it: its header, and these entries. */
   makeSessionFile(id: string, entries: readonly object[] = []): string {
     const file = join(this.directory, "sessions", `${id}.jsonl`);
     const header = { type: "session", version: 3, id, timestamp: new Date().toISOString(), cwd: this.cwd };
@@ -237,7 +239,7 @@ export class Pi implements AsyncDisposable {
     return hello;
   }
 
-  /** Sends a record of pi's and gives its response. */
+  /** Sends a record to pi and returns its response. */
   async rpc(record: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> {
     const id = `r${this.#ids++}`;
     this.write({ ...record, id });
@@ -247,7 +249,7 @@ export class Pi implements AsyncDisposable {
     return response;
   }
 
-  /** Sends a frame and gives the data of its reply. */
+  /** Sends a frame and returns the data of its reply. */
   async send<T = unknown>(frame: Readonly<Record<string, unknown>>): Promise<T> {
     const rid = typeof frame["rid"] === "string" ? frame["rid"] : `f${this.#ids++}`;
     return await this.sendRaw<T>(JSON.stringify({ ...frame, rid }), rid);
@@ -261,7 +263,7 @@ export class Pi implements AsyncDisposable {
     return reply.data as T;
   }
 
-  /** Sends a frame by a file, and gives the reply and the file's path. */
+  /** Sends a frame by a file, and returns the reply and the file's path. */
   async sendFile(
     frame: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly path: string; readonly reply: unknown }> {
@@ -286,7 +288,7 @@ export class Pi implements AsyncDisposable {
     return this.log.frames.filter((frame) => frame.kind === kind) as Extract<Frame, { kind: K }>[];
   }
 
-  /** The first frame of a kind that fits, seen already or later. */
+  /** The first frame of a kind that fits, past or future. */
   async frame<K extends Frame["kind"]>(
     kind: K,
     fits: (frame: Extract<Frame, { kind: K }>) => boolean = () => true,
@@ -297,7 +299,7 @@ export class Pi implements AsyncDisposable {
     return this.log.frameOf(record) as Extract<Frame, { kind: K }>;
   }
 
-  /** The nth `settled` of the helper, from 1, once pi has told everybody that it has settled. */
+  /** The nth `settled` of the helper, from 1, once pi has reported to everyone that it has settled. */
   async settled(nth = 1): Promise<Extract<Frame, { kind: "settled" }>> {
     let seen = 0;
     await this.log.until((record) => record["type"] === "agent_settled" && ++seen === nth);
@@ -306,7 +308,7 @@ export class Pi implements AsyncDisposable {
     return settled;
   }
 
-  /** What the fixture `delivering` has told under a tag, seen already or later. */
+  /** Reports of the fixture `delivering` under a tag, past or future. */
   async told(tag: string): Promise<string> {
     const record = await this.log.until(
       ({ method, statusKey }) => method === "setStatus" && statusKey === `tell:${tag}`,
@@ -318,7 +320,7 @@ export class Pi implements AsyncDisposable {
     return await this.log.until((record) => record["type"] === type && fits(record));
   }
 
-  /** What the frames say about one delivery, in order, in a word each. */
+  /** The frames about one delivery, in order, in a word each. */
   story(deliveryId: string): string[] {
     return this.log.frames.flatMap((frame) => {
       if (frame.kind === "verdict") {

@@ -7,7 +7,7 @@ import { sharePi } from "./shared-pi.ts";
 
 // A provider of an extension that says `start` before its request is answered, and calls none of pi's hooks.
 
-/** What it asks; a test says how that answers. */
+/** Its requests; a test decides the answers. */
 let eager: RequestListener = (_request, response) => void response.end();
 const server = createServer((request, response) => eager(request, response));
 let url = "";

@@ -7,7 +7,7 @@ import { type Pi, startPi } from "./driver.ts";
 
 const example = "../../../examples/extensions/watch-build";
 
-/** A file that is there as a whole. */
+/** Writes the file atomically. */
 function put(pi: Pi, text: string): void {
   const draft = join(pi.directory, "draft.txt");
   writeFileSync(draft, text);
@@ -16,10 +16,10 @@ function put(pi: Pi, text: string): void {
 
 const helpers = [
   ["without the daemon's helper", { entry: "none", isConfigured: false }],
-  ["beside the daemon's helper", {}],
+  ["with the daemon's helper", {}],
 ] as const;
 
-test.for(helpers)("the example with a command tells the model in the middle of its work %s", async ([, options]) => {
+test.for(helpers)("the example with a command sends the model a message during its work %s", async ([, options]) => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["../../../examples/extensions/tell"], ...options });
   const tool = pi.blockingCommand();
@@ -35,7 +35,7 @@ test.for(helpers)("the example with a command tells the model in the middle of i
   expect(provider.requests.map((request) => request.countText("The build is green."))).toEqual([0, 1]);
 });
 
-test.for(helpers)("the example that watches a build tells the model of it %s", async ([, options]) => {
+test.for(helpers)("the example that watches a build reports it to the model %s", async ([, options]) => {
   await using provider = await startProvider({ script: ["I see.", "Good."] });
   await using pi = await startPi({ provider, after: [example], ...options });
   const known = "The model knows of the build. Evidence: headers.";

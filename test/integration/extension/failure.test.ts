@@ -10,7 +10,7 @@ import { sharePi } from "./shared-pi.ts";
 
 const shared = sharePi();
 
-test("a push that is refused first and accepted then has two attempts", async () => {
+test("a push that is first refused and then accepted has two attempts", async () => {
   await using lent = await shared.use({ script: [status(529), "Understood."] });
   const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
@@ -87,7 +87,7 @@ test.for(
   }
 });
 
-test("an answer under another type than a stream's is delivered by its first content", async () => {
+test("an answer with another content type than a stream's counts as delivered at its first content", async () => {
   const mislabelled = { ...answer("Understood."), headers: { "content-type": "application/json" } };
   await using lent = await shared.use({ script: [mislabelled], api: "scripted-anthropic" });
   const { pi } = lent;
@@ -141,7 +141,7 @@ test("an abort during the back-off parks held pushes", async () => {
   expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 529 confirmed"]);
 });
 
-test("a run that fails starts no other for the pushes that want one, and keeps the order of all", async () => {
+test("a failed run starts no other run for pushes that want one, and keeps the order of all", async () => {
   const gate = new Gate();
   await using lent = await shared.use({ script: [behind(hold(gate), status(400)), "Better."] });
   const { pi, provider } = lent;

@@ -4,12 +4,12 @@ import { answer, call, cut, errorEvent, hang, type Reply, reset, status } from "
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, push, startPi } from "./driver.ts";
 
-// Many pushes, prompts and aborts under random faults: every receipt is compared with what the provider has seen.
+// Many pushes, prompts and aborts under random faults: every receipt is compared with what the provider saw.
 
 const rounds = 40;
 const seed = Number(process.env["PI_RPCD_TEST_SEED"] ?? 20_001);
 
-/** A generator of numbers in [0, 1) that gives the same for the same seed. */
+/** A seeded generator of numbers in [0, 1). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -34,7 +34,7 @@ function faultyReply(next: () => number): Reply {
   return answer("Fi", hang());
 }
 
-/** The run is over: waits until it ends by itself, and aborts it when its provider hangs. */
+/** Ends the run: waits until it ends by itself, and aborts it when its provider hangs. */
 async function rest(pi: Pi, isHanging: () => boolean): Promise<void> {
   for (;;) {
     const { running } = await pi.send<{ running: boolean }>({ kind: "ping" });
@@ -51,7 +51,7 @@ test.for([
   ["scripted", seed],
   ["scripted-anthropic", seed + 1],
 ] as const)(
-  "%s, seed %i: no receipt is wrong, no push is lost or doubled",
+  "%s, seed %i: no receipt is wrong, no push is lost or duplicated",
   { timeout: 180_000 },
   async ([api, start]) => {
     const next = random(start);

@@ -72,7 +72,7 @@ test("pushes that arrive together while idle enter one request, in order", async
   for (const id of ["d1", "d2", "d3"]) expect(pi.story(id)).toEqual(delivered);
 });
 
-test("a push that wants no run is appended at once and goes with the next request", async () => {
+test("a push that wants no run is appended immediately and is in the next request", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   const reply = await pi.hold(push("d1", "For your information.", { triggerTurn: false }));
@@ -116,7 +116,7 @@ test("a push that is held twice becomes one message", async () => {
   expect(await pi.inserted()).toEqual(["d1"]);
 });
 
-test("a push is given up exactly while it is held", async () => {
+test("a push can be given up only while it is held", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   await pi.hold(push("d1", "One.", { deliverAs: "nextTurn" }), push("d2", "Two.", { deliverAs: "nextTurn" }));

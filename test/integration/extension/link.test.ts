@@ -28,7 +28,7 @@ test("a frame of a wrong shape is refused by name and changes nothing", async ()
   await using lent = await shared.use();
   const { pi, provider } = lent;
   for (const text of ["", "{", "[]", '{"kind":"ping"}', '{"kind":"ping","rid":7}']) {
-    // pi's response comes behind all that the command has sent.
+    // pi's response comes after everything that the command has sent.
     await pi.rpc({ type: "prompt", message: `/${pi.hello.command} ${text}` });
   }
   expect(pi.frames("fault").map(({ error }) => error)).toEqual([
@@ -52,7 +52,7 @@ test("a frame of a wrong shape is refused by name and changes nothing", async ()
   expect(provider.requests).toHaveLength(0);
 });
 
-test("a push that cannot be taken keeps no other out, and is named", async () => {
+test("a push that cannot be accepted does not affect others, and is named", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   const bad = [{}, { ...push("d2", "Bad."), triggerTurn: "yes" }, { ...push("d3", "Bad."), customType: CARRIER_TYPE }];
@@ -63,7 +63,7 @@ test("a push that cannot be taken keeps no other out, and is named", async () =>
   });
 });
 
-test("a push that was parked, or comes for a prompt that follows, starts no run by itself", async () => {
+test("a push that was parked or waits for a prompt starts no run by itself", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   await pi.send({ kind: "hold", pushes: [{ ...push("d1", "Parked before."), parked: true }] });
@@ -106,7 +106,7 @@ test("a frame in a file is accepted only if the file matches the frame and belon
   expect(await send()).toEqual({ running: false, held: [] });
 });
 
-test("a stage or draft that is broken is reported, and the request goes without it", async () => {
+test("a broken stage or draft is reported, and the request is made without it", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, entry: fixture("throwing-part") });
   await pi.hold(push("d1", "Hello."));

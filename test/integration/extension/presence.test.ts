@@ -36,7 +36,7 @@ const contents: readonly (readonly [string, Content])[] = [
   ["text within others", "system"],
 ];
 
-test.for(apis)("%s: no content is taken for missing", async (api) => {
+test.for(apis)("%s: no content is wrongly considered missing", async (api) => {
   await using lent = await shared.use({ api, models });
   const { pi } = lent;
   let nth = 0;
@@ -47,7 +47,7 @@ test.for(apis)("%s: no content is taken for missing", async (api) => {
   }
 });
 
-test.for(apis)("%s: content that no payload can have unchanged stays unverified: a lone surrogate", async (api) => {
+test.for(apis)("%s: content that no payload can carry unchanged stays unverified: a lone surrogate", async (api) => {
   await using lent = await shared.use({ api, models });
   const { pi } = lent;
   await pi.hold(push("d1", "before \uD83D between", { triggerTurn: false }), push("d2", "Whole: 🙈."));
@@ -70,7 +70,7 @@ test.for(apis)("%s: equal contents are distinguished by their number", async (ap
   for (const id of ["d1", "d2", "d3"]) expect(pi.story(id)[2]).toMatch(/^delivered .*confirmed$/);
 });
 
-test("a very long content comes by a file and is found in the payload", async () => {
+test("a very long content is sent by a file and found in the payload", async () => {
   await using lent = await shared.use();
   const { pi } = lent;
   const text = "All work and no play. ".repeat(50_000);
@@ -81,7 +81,7 @@ test("a very long content comes by a file and is found in the payload", async ()
   expect(existsSync(path)).toBe(false);
 });
 
-test("what another extension takes out of the payload is never delivered", async () => {
+test("content that another extension removes from the payload is never delivered", async () => {
   await using lent = await shared.use({ before: ["remove-marked"] });
   const { pi, provider } = lent;
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
@@ -91,7 +91,7 @@ test("what another extension takes out of the payload is never delivered", async
   expect(provider.requests[0]?.hasText("REMOVE ME")).toBe(false);
 });
 
-test("one of two equal contents that is taken out leaves both in doubt", async () => {
+test("removing one of two equal contents leaves both unverified", async () => {
   await using lent = await shared.use({ before: ["remove-marked"] });
   const { pi } = lent;
   await pi.rpc({ type: "prompt", message: "Hello." });
@@ -102,7 +102,7 @@ test("one of two equal contents that is taken out leaves both in doubt", async (
   expect(pi.story("d2")[2]).toBe("delivered headers 200 unverified");
 });
 
-test("what another extension takes out after the helper has looked cannot be seen", async () => {
+test("content that another extension removes after the helper's check cannot be detected", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["remove-marked"] });
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
@@ -110,7 +110,7 @@ test("what another extension takes out after the helper has looked cannot be see
   expect(pi.story("d1")[2]).toBe("delivered headers 200 confirmed");
 });
 
-test("a push that another extension rewrites is in doubt, and one that it hides is left out", async () => {
+test("a push that another extension rewrites is unverified, and one that it hides counts as left out", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["edit-marked"] });
   await pi.hold(

@@ -7,7 +7,7 @@ export type PiProcess = ChildProcessByStdio<Writable, Readable, Readable>;
 export type PiRecord = Readonly<Record<string, unknown>>;
 export type Fits = (record: PiRecord) => boolean;
 
-/** Everything that pi writes, in order. A wait that cannot be fulfilled any more rejects with pi's last words. */
+/** All records of pi, in order. A wait that can no longer be fulfilled rejects with the end of pi's stderr. */
 export class RecordLog {
   readonly records: PiRecord[] = [];
   readonly frames: OutwardFrame[] = [];
@@ -33,7 +33,7 @@ export class RecordLog {
     });
   }
 
-  /** Forgets what was written up to now, but for the newest frame of this kind. */
+  /** Forgets all records so far, except the newest frame of this kind. */
   forget(but: OutwardFrame["kind"]): void {
     const kept = this.records.findLast((record) => this.frameOf(record)?.kind === but);
     const frame = kept === undefined ? undefined : this.frameOf(kept);
@@ -45,7 +45,7 @@ export class RecordLog {
     return this.#stderr;
   }
 
-  /** Resolves when pi's stderr has a text. */
+  /** Resolves when pi's stderr contains a text. */
   async stderrHas(text: string): Promise<void> {
     while (!this.#stderr.includes(text)) {
       if (this.#ended !== undefined) throw this.#ended;
@@ -57,7 +57,7 @@ export class RecordLog {
     return this.#frames.get(record);
   }
 
-  /** The first record that fits, of all that were written and those to come. Each is offered to `fits` once, in order. */
+  /** The first record that fits, past or future. Each is offered to `fits` once, in order. */
   async until(fits: Fits): Promise<PiRecord> {
     const known = this.records.find(fits);
     if (known !== undefined) return known;

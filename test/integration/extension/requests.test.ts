@@ -11,7 +11,7 @@ import { sharePi } from "./shared-pi.ts";
 
 const shared = sharePi();
 
-// What the helper reports of requests while somebody watches.
+// The helper's reports of requests while there is a subscriber.
 
 const apis = ["scripted", "scripted-anthropic"] as const;
 
@@ -115,7 +115,7 @@ test.for([
   expect(pi.frames("requestEnd").map(({ outcome }) => outcome)).toEqual(["delivered", "delivered"]);
 });
 
-/** Replies of all kinds, in an order that looks like none. */
+/** Replies of all kinds, in an irregular order. */
 function* mixed(): Generator<Reply> {
   const replies = [
     answer("Fine.", " Really."),

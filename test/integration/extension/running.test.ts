@@ -41,7 +41,7 @@ test("several steering pushes enter one request, in order", async () => {
   for (const n of [1, 2, 3, 4]) expect(pi.story(`d${n}`)).toEqual(delivered);
 });
 
-test("a steering push during the last answer of a run makes it go on", async () => {
+test("a steering push during the last answer of a run makes the run continue", async () => {
   const gate = new Gate();
   await using lent = await shared.use({ script: [answer("Hel", hold(gate), "lo."), "Indeed."] });
   const { pi, provider } = lent;
@@ -54,7 +54,7 @@ test("a steering push during the last answer of a run makes it go on", async () 
   expect(provider.requests.map((request) => request.countText("Say goodbye too."))).toEqual([0, 1]);
 });
 
-test("a follow-up push comes when the run would end", async () => {
+test("a follow-up push is inserted when the run would end", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   const tool = pi.blockingCommand();
@@ -77,7 +77,7 @@ test("a follow-up push comes when the run would end", async () => {
   expect(pi.story("d2")).toEqual(delivered);
 });
 
-test("a push that wants no run is appended at the turn's end and makes no request of its own", async () => {
+test("a push that wants no run is appended at the turn's end and causes no request", async () => {
   const gate = new Gate();
   await using lent = await shared.use({ script: [answer("Hel", hold(gate), "lo.")] });
   const { pi, provider } = lent;
@@ -98,7 +98,7 @@ test("a push that wants no run is appended at the turn's end and makes no reques
   expect(pi.story("d2")).toEqual(delivered);
 });
 
-test("a push that wants no run enters the next request of a run that goes on anyway", async () => {
+test("a push that wants no run enters the next request of a run that continues anyway", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   const tool = pi.blockingCommand();
@@ -160,7 +160,7 @@ test("a prompt and a push in the same run both reach the model once", async () =
   expect(provider.requests).toHaveLength(2);
 });
 
-test("a boundary whose drafts another extension spoils is made good at the next one", async () => {
+test("drafts lost to another extension's fault are proposed again at the next boundary", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["bad-drafts"] });
   const tool = pi.blockingCommand();
@@ -175,7 +175,7 @@ test("a boundary whose drafts another extension spoils is made good at the next 
   expect(await pi.inserted()).toEqual(["d1"]);
 });
 
-test("another extension's drafts stay, before and after the helper", async () => {
+test("another extension's drafts are kept, before and after the helper", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, before: ["own-draft"] });
   const tool = pi.blockingCommand();

@@ -23,7 +23,7 @@ const replacements: readonly (readonly [string, (pi: Pi) => Promise<unknown>])[]
 ];
 
 test.for(replacements)(
-  "%s: the helper answers to the same name in the new session, which gets nothing of the old one's",
+  "%s: the helper keeps its command name in the new session, which gets nothing from the old one",
   async ([, replace]) => {
     await using lent = await shared.use();
     const { pi, provider } = lent;
@@ -39,7 +39,7 @@ test.for(replacements)(
       expect(command).toBe(before.command);
       expect(sessionId).not.toBe(before.sessionId);
     }
-    // It stands in the old session still, which goes on elsewhere.
+    // It is still in the old session, which continues in another pi.
     expect(pi.story("standing")).toEqual(["inserted"]);
     const late = pi.send({ kind: "hold", session: before.sessionId, pushes: [push("late", "For the old session.")] });
     await expect(late).rejects.toThrow("This pi has switched to another session");

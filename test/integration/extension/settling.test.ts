@@ -41,7 +41,7 @@ test("a push between the last boundary and the end of a run is handed over when 
   expect((await pi.inserted()).filter((id) => id !== "-")).toEqual(["d1", "d2"]);
 });
 
-test("a frame while pi tells others that it has settled is handled when they know, and its push starts a run", async () => {
+test("a frame that arrives while pi reports its settling is handled afterwards, and its push starts a run", async () => {
   using slow = fifo();
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["slow-hooks"], env: { SLOW_SETTLED: slow.path } });

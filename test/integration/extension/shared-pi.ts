@@ -4,13 +4,13 @@ import { type ScriptedProvider, startProvider } from "../../../provider/server.t
 import { type ScriptOptions, Scripts, type TestsProvider } from "../../helpers/scripts.ts";
 import { type Pi, type PiOptions, startPi } from "./driver.ts";
 
-// Starting pi takes most of a test's time. Tests for which only the session must be new, and with it the helper, share
-// a pi for each way to start it.
+// Starting pi takes most of a test's time. Tests that need only a new session, and with it a new helper, share
+// a pi for each set of start options.
 
-/** How long a pi may take to say that it is at rest behind a test, in milliseconds: else it is ended. */
+/** How long a pi may take to report that it is idle after a test, in milliseconds; then it is ended. */
 const restsWithinMs = 5_000;
 
-/** A pi with a new session, and the provider, for the time of one test. */
+/** A pi with a new session, and the provider, for the duration of one test. */
 export interface PiOfTest extends AsyncDisposable {
   readonly pi: Pi;
   readonly provider: TestsProvider;
@@ -19,11 +19,11 @@ export interface PiOfTest extends AsyncDisposable {
 export type SharedOptions = ScriptOptions & Omit<PiOptions, "provider">;
 
 export interface SharedPi {
-  /** Gives a pi that was started with these options to a test; only one test at a time has one. */
+  /** Lends a pi with these start options to a test; only one test at a time has it. */
   use(options?: SharedOptions): Promise<PiOfTest>;
 }
 
-/** The pis of the tests of a file, which begin with the first that uses them. */
+/** The pis of the tests of a file, started by the first test that uses them. */
 export function sharePi(): SharedPi {
   const house = new House();
   afterAll(() => house.end());
@@ -33,7 +33,7 @@ export function sharePi(): SharedPi {
 class House {
   readonly #scripts = new Scripts();
   readonly #running = new Set<Pi>();
-  /** By how they were started. */
+  /** By their start options. */
   readonly #free = new Map<string, Pi>();
   #provider: ScriptedProvider | undefined;
 
@@ -62,7 +62,7 @@ class House {
     return pi;
   }
 
-  /** Nothing of a test reaches the next one: a pi that is not as it must be is ended. */
+  /** Nothing of a test reaches the next one: a pi in an unexpected state is ended. */
   async #leave(kind: string, { pi, provider }: { pi: Pi; provider: TestsProvider }): Promise<void> {
     const isFit = provider.remainingSteps === 0 && (await isAtRest(pi));
     this.#scripts.end();
@@ -76,7 +76,7 @@ class House {
   }
 }
 
-/** Whether the run comes to its end, if there is one. */
+/** Waits for the end of the run, if there is one; false on timeout. */
 async function isAtRest(pi: Pi): Promise<boolean> {
   const late = AbortSignal.timeout(restsWithinMs);
   const isLate = once(late, "abort").then(() => undefined);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { startProvider } from "../../../provider/server.ts";
 import { type PiOptions, push, startPi } from "./driver.ts";
 
-// pi keeps the provider's cache warm as long as its messages are the very objects that the last request was made from.
+// pi keeps the provider's cache warm as long as its messages are the same objects that the last request was made from.
 
 // pi warms ten seconds before the end of this lifetime.
 const model = { id: "model-1", promptCache: { short: 10.3, long: 10.3 } };
@@ -37,7 +37,7 @@ test("the cache is kept warm after each prompt of a conversation with custom mes
   expect(await warmed({})).toEqual(requests);
 });
 
-test("the cache is kept warm after a run into which a push was put", async () => {
+test("the cache is kept warm after a run that carried a push", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,

@@ -20,7 +20,7 @@ test("a spent budget with `stop` refuses the next prompt but no running one, als
   });
   const sessionId = session.id;
   await using told = await Notifications.of(stage.stateDir, sessionId);
-  // The run reaches four cents in its middle, and goes on to its end.
+  // The run reaches four cents in the middle, and continues to its end.
   stage.provider.add(
     ...cents(...Array.from({ length: 4 }, () => answer(call("bash", { command: "true" }))), answer("Done.")),
   );
@@ -51,7 +51,7 @@ test("a spent budget with `stop` refuses the next prompt but no running one, als
   expect(asleep.checkpoints).toHaveLength(1);
   expect(stage.provider.requests).toHaveLength(5);
 
-  // Phases and budgets go on where they were; the budget of a call goes before that of the configuration.
+  // Phases and budgets continue; a call's budget takes precedence over the configuration's.
   const { client } = stage;
   const again = client.session(sessionId);
   const { budget } = await client.call("cost/setBudget", { sessionId, budgetUsd: null });
@@ -95,7 +95,7 @@ test("a spent budget with `stop` refuses the next prompt but no running one, als
   expect(Math.abs(deltas - ended.total.cost.total)).toBeLessThan(1e-9);
 });
 
-test("a session without the part is reported too, an order turns it on, and no budget is kept without prices", async () => {
+test("a session without the part reports that it is off, an order turns it on, and a budget without prices is refused", async () => {
   const free = { id: "free", cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
   await using stage = await startStage({ agent: { models: [{ id: "model-1" }, free] } });
   const { client } = stage;

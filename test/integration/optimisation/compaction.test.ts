@@ -34,7 +34,7 @@ function compactionsOf(pi: Pi): readonly (Entry & { readonly details: { readonly
   return unchecked(entriesOf(pi).filter(({ type }) => type === "compaction"));
 }
 
-/** A run of so many turns, each of which prints so many characters; the last one only answers. */
+/** A run of this many turns, each of which prints this many characters; the last one only answers. */
 function working(turns: number, chars: number): Responder {
   let turn = 0;
   return () => {
@@ -50,7 +50,7 @@ function working(turns: number, chars: number): Responder {
 describe("in a window of 200,000 tokens", () => {
   const story = "The committee met on Thursday and decided to postpone it. ".repeat(8_000);
 
-  test("a run is compacted above 140,000, between two of its turns and without an end, and its usage is counted", async () => {
+  test("a run is compacted above 140,000 tokens, between two of its turns and without ending it, and the usage is counted", async () => {
     await using provider = await startProvider({ otherwise: working(4, 45_000) });
     await using pi = await startPi({ provider, parts: parts({ thresholdPercent: 0.7 }) });
     provider.add(
@@ -71,7 +71,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(later.length).toBeGreaterThan(0);
     expect(later.every((request) => request.hasText("The library.") && !request.hasText("met on Thursday"))).toBe(true);
     expect(provider.requests[summaryAt]?.toolNames).toEqual([]);
-    // One run, which has gone on to its end.
+    // One run, which continued to its end.
     expect(pi.frames("settled")).toHaveLength(1);
     expect(later.at(-1)?.countText("Turn ")).toBeGreaterThan(0);
     expect(entriesOf(pi).findLast(({ type }) => type === "message")).toMatchObject({ message: { stopReason: "stop" } });
@@ -83,7 +83,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(data.tokens.input).toBe(answers.reduce((sum, input) => sum + input, 7_777));
   });
 
-  test("an overloaded service does not affect the run, and is asked again only some turns later", async () => {
+  test("an overloaded service does not affect the run, and is asked again only after some turns", async () => {
     await using provider = await startProvider({ otherwise: working(7, 20_000) });
     await using pi = await startPi({ provider, parts: parts({ thresholdPercent: 0.7, minTurnsBetween: 3 }) });
     provider.add(when(isSummary, status(529)), when(isSummary, answer("Second try.")));
@@ -99,7 +99,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.compaction")).toHaveLength(1);
   });
 
-  test("the cost of an aborted summary is reported outside of pi's sums", async () => {
+  test("the cost of an aborted summary is reported separately from pi's totals", async () => {
     const gate = new Gate();
     await using provider = await startProvider({ otherwise: working(4, 45_000) });
     await using pi = await startPi({
@@ -116,7 +116,7 @@ describe("in a window of 200,000 tokens", () => {
     expect(compactionsOf(pi)).toEqual([]);
     const mark = entriesOf(pi).find(({ customType }) => customType === "pi-rpcd.cost");
     expect(mark).toMatchObject({ data: { kind: "failedSummary", usage: { input: 4_321 } } });
-    // The next prompt goes on from there.
+    // The next prompt continues from there.
     await pi.rpc({ type: "prompt", message: "Go on." });
     await pi.settled(2);
     expect(provider.requests.at(-1)?.hasText("Go on.")).toBe(true);
@@ -163,7 +163,7 @@ describe("in a window of 8,000 tokens", () => {
       const { tokensBefore, tokensAfter } = details["pi-rpcd"];
       expect(tokensAfter).toBeLessThanOrEqual(0.75 * tokensBefore);
     }
-    // What the service counts says the same: the request behind a compaction is smaller by a quarter.
+    // The service's counts agree: the request after a compaction is smaller by a quarter.
     const inputs = provider.requests.map((request) => ({
       isSummary: isSummary(request),
       input: request.usage?.inputTokens ?? 0,
@@ -175,7 +175,7 @@ describe("in a window of 8,000 tokens", () => {
     provider.add(answer("Rest."));
   });
 
-  test("that has no room for a compaction the part is off, and says why with the three numbers", async () => {
+  test("without room for a compaction the part is off, and gives the reason with the three numbers", async () => {
     await using provider = await startProvider({ otherwise: working(3, 4_000) });
     await using pi = await startPi({
       provider,

@@ -16,7 +16,7 @@ interface Stats {
   readonly cost: number;
 }
 
-/** A run of acts drawn from a seed, in one pi. */
+/** A run of random acts from a seed, in one pi. */
 class RandomRun {
   readonly #pi: Pi;
   readonly #provider: ScriptedProvider;
@@ -94,7 +94,7 @@ class RandomRun {
     gate.open();
   }
 
-  /** pi takes an answer out that was cut off, compacts and tries again. */
+  /** pi removes an answer that was cut off, compacts and tries again. */
   async #truncated(): Promise<void> {
     await this.#prompt({ ...answer("Cut o"), stop: "length" });
     await this.#pi.settled(++this.#settled);
@@ -165,7 +165,7 @@ test.for(seeds)(
     expect(Math.abs(usd - stats.cost)).toBeLessThan(1e-9);
     expect(told.at(-1)?.event).toMatchObject({ label: "the end", cumulativeCost: stats.cost });
 
-    // Other extensions hear of it on pi's own bus.
+    // Other extensions get it on pi's event bus.
     const heard = pi.log.records.filter(({ statusKey }) => statusKey === "tell:cost");
     expect(JSON.parse(String(heard.at(-1)?.["statusText"]))).toEqual(told.at(-1)?.event);
 
@@ -179,7 +179,7 @@ test.for(seeds)(
     const bySource = fold.whole.bySource();
     const sources = ["assistant", "branch_summary", "cache_warm", "compaction", "discarded", "tool"];
     expect(Object.keys(bySource).sort()).toEqual(sources);
-    // What pi tries again it takes out, whether it failed or was cut off.
+    // pi removes attempts that it repeats, whether failed or cut off.
     const takenOut = new Set(
       entries.flatMap(({ type, targetId, replacement }) =>
         type === "context_edit" && replacement === null ? [targetId] : [],

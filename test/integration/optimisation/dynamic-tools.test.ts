@@ -10,7 +10,7 @@ import { toolCatalogue } from "../../fixtures/tool-catalogue.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { type PiOptions, startPi } from "../extension/driver.ts";
 
-/** Whether this pi can run one tool for another. */
+/** Whether this pi can run one tool on behalf of another. */
 const canRun = piUnderTest().version !== "0.87.1";
 const builtIn = ["read", "bash", "edit", "write"];
 const three = ["search_tools", "describe_tools", "execute_tool"];
@@ -26,12 +26,12 @@ function options(dynamicTools: NonNullable<OptimisationOptions["dynamicTools"]>,
 const toolsOf = ({ body }: LogEntry): string => JSON.stringify(body["tools"]);
 const run = (id: string, params: object = {}) => call("execute_tool", { id, params });
 
-/** What the tools have answered, in order. */
+/** The answers of the tools, in order. */
 function results(request: LogEntry | undefined): string[] {
   return (request?.messages ?? []).flatMap(({ toolResults }) => toolResults.map(({ text }) => text));
 }
 
-test("a hundred tools become three, which find, describe and run them; the tool block stays, over a restart too", async () => {
+test("a hundred tools become three, which find, describe and run them; the tool block stays the same, also after a restart", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, ...options({}) });
   provider.add(
@@ -44,7 +44,7 @@ test("a hundred tools become three, which find, describe and run them; the tool 
       run("bash", { command: "ls" }),
     ),
     answer(run("weather_forecast", { place: "Hamburg" }), run("git_stash", { action: "save" })),
-    // Where it was activated, it registers a tool in the middle of the run.
+    // Once activated, it registers a tool during the run.
     answer(canRun ? run("git_stash", { action: "pop" }) : call("git_stash", { action: "pop" })),
     answer(run("web_search", { query: "pi" })),
     "Done.",
@@ -93,7 +93,8 @@ test("a hundred tools become three, which find, describe and run them; the tool 
     expect(said[11]).toBe('web_search got {"query":"pi"}');
     expect(new Set(blocks).size).toBe(1);
   } else {
-    // It changes once in the first run, since the model asked, and once before the second, by what was asked too late.
+    // It changes once in the first run, at the model's request, and once before the second, for a request that came too
+    // late.
     expect(said[8]).toContain("It is declared to you from now on");
     expect(said[11]).toContain("have changed in this one");
     expect(requests[5]?.toolNames).toEqual([...builtIn, ...three, "weather_forecast", "git_stash"]);

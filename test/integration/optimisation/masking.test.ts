@@ -16,7 +16,7 @@ const emit = (name: string, more = {}) => call("emit", { text: output(name), pat
 const shows = (request: LogEntry | undefined, name: string): boolean =>
   request?.hasText(`the output ${name} says`) ?? false;
 
-test("counting user turns never masks an autonomous run: one message and 60 calls are masked in few batches", async () => {
+test("masking counts model turns, not user turns: a run with one message and 60 calls is masked in few batches", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -34,7 +34,7 @@ test("counting user turns never masks an autonomous run: one message and 60 call
   const last = requests.at(-1);
 
   expect(requests.some(hasImage)).toBe(true);
-  // Masking provider payloads as if they were pi messages did nothing: here it is the payload that is looked at.
+  // Masking provider payloads as if they were pi messages had no effect, so this test checks the payload.
   expect(names.slice(0, 40).filter((name) => shows(last, name))).toEqual([]);
   expect(names.slice(-6).every((name) => shows(last, name))).toBe(true);
   expect(shows(last, "failure")).toBe(true);
@@ -42,10 +42,11 @@ test("counting user turns never masks an autonomous run: one message and 60 call
   const size = (output("n7").length / 1_024).toFixed(1);
   expect(last?.hasText(`[emit src/n7.ts: ${size} KB, 120 lines, ok; masked; recall r008]`)).toBe(true);
   expect(last?.hasText("[emit src/picture.ts: ")).toBe(true);
-  // A placeholder that speaks of a summary that does not exist misleads.
+  // A placeholder that mentions a nonexistent summary misleads.
   expect(last?.hasText("summar", { roles: ["tool"] })).toBe(false);
 
-  // A boundary that slides each turn costs a cache miss each turn: what was sent before is sent again, but for the batches.
+  // A boundary that moves each turn costs a cache miss each turn: requests must repeat earlier ones, except for the
+  // batches.
   const batches = entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.recall");
   const changed = requests.filter((request, at) => at > 0 && !isContinued(requests[at - 1], request));
   expect(batches.length).toBeGreaterThan(3);
@@ -55,7 +56,7 @@ test("counting user turns never masks an autonomous run: one message and 60 call
     expect(freedBy(data)).toBeGreaterThan(8_000);
   }
 
-  // The raw entries stay, and the masked ones are the same behind a crash, and in a session that is forked off.
+  // The raw entries stay, and the masked ones are the same after a crash, and in a forked session.
   expect(JSON.stringify(entriesOf(pi))).toContain("the output n1 says");
   const before = last?.messages ?? [];
   await pi.revive();

@@ -4,7 +4,7 @@ import { answer, call, type ToolCall } from "../../../provider/reply.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import type { Pi } from "../extension/driver.ts";
 
-/** A model that makes the calls it is told to. */
+/** A model that makes prescribed calls. */
 export class Model {
   readonly #pi: Pi;
   readonly #provider: ScriptedProvider;
@@ -14,12 +14,12 @@ export class Model {
     this.#provider = provider;
   }
 
-  /** A run with these calls, one in each answer. Gives what the model is told of each. */
+  /** A run with these calls, one in each answer. Returns the result that the model gets for each. */
   async calls(...calls: readonly ToolCall[]): Promise<string[]> {
     return (await this.run(...calls)).slice(1).map(lastResult);
   }
 
-  /** Gives the requests of the run. */
+  /** Returns the requests of the run. */
   async run(...calls: readonly ToolCall[]): Promise<readonly LogEntry[]> {
     const before = this.#provider.requests.length;
     this.#provider.add(...calls.map((one) => answer(one)), answer("Done."));
@@ -52,13 +52,13 @@ interface FileEntry {
   };
 }
 
-/** What stands in pi's session file. */
+/** The entries of pi's session file. */
 export function entriesOf(pi: Pi): readonly FileEntry[] {
   const lines = readFileSync(pi.sessionFile, "utf8").trimEnd().split("\n");
   return lines.map((line) => JSON.parse(line) as FileEntry);
 }
 
-/** What the helper has told subscribers of parts that do less than they should. */
+/** The helper's reports to subscribers about degraded parts. */
 export function degradedOf(pi: Pi): readonly string[] {
   return pi
     .frames("notice")

@@ -10,10 +10,10 @@ import { type ScriptedProvider, startProvider } from "../../../provider/server.t
 import { type PiOptions, startPi } from "../extension/driver.ts";
 
 const turns = 20;
-/** Outputs that the parts would cut and mask, and pi does not cut itself, with a failure in between. */
+/** Outputs that the parts would cut and mask, that pi itself does not cut, with a failure in between. */
 const commands = ["seq 1 1900", "true", "false", "echo more", "true", "false"];
 
-/** The bodies of a session's requests, without what differs from one start of pi to the next. */
+/** The bodies of a session's requests, without values that differ between starts of pi. */
 async function bodiesOf(options: Omit<PiOptions, "provider">, cwd: string): Promise<string[]> {
   await using provider = await startProvider();
   await using pi = await startPi({ ...options, provider });
@@ -26,7 +26,7 @@ async function bodiesOf(options: Omit<PiOptions, "provider">, cwd: string): Prom
   return provider.requests.map(({ body }) => JSON.stringify(body).replaceAll(pi.cwd, cwd));
 }
 
-/** The first place in which requests differ from others, if any: whole bodies would fill the report. */
+/** The first difference between requests, if any: whole bodies would fill the report. */
 function differenceOf(bodies: readonly string[], others: readonly string[]): string | undefined {
   if (bodies.length !== others.length) return `${bodies.length} requests, not ${others.length}`;
   const at = bodies.findIndex((body, index) => body !== others[index]);
@@ -45,7 +45,7 @@ function script(provider: ScriptedProvider): void {
 }
 
 test.for(["scripted", "scripted-anthropic"] as const)(
-  "with every part off the requests of twenty turns at %s are a bare pi's, byte for byte",
+  "with every part off the requests of twenty turns at %s equal a plain pi's, byte for byte",
   async (api) => {
     const spillDirectory = mkdtempSync(join(tmpdir(), "spill-"));
     try {
@@ -57,7 +57,7 @@ test.for(["scripted", "scripted-anthropic"] as const)(
       const bare = await bodiesOf({ api, entry: "none", isConfigured: false }, "/work");
       expect(bare).toHaveLength(turns);
       expect(differenceOf(await bodiesOf({ api }, "/work"), bare)).toBeUndefined();
-      // Those that change no request have all the others loaded, and off.
+      // Parts that change no request cause all the others to be loaded, but off.
       const counting = partsOf({ estimator: { enabled: true }, cost: { enabled: true } });
       expect(differenceOf(await bodiesOf({ api, parts: counting }, "/work"), bare)).toBeUndefined();
     } finally {

@@ -66,13 +66,13 @@ interface FileEntry {
   readonly data: { readonly sections: Readonly<Record<string, { readonly text: string | null }>> };
 }
 
-/** The entries in the session's file that say what the prompt is made of. */
+/** The entries in the session's file that record how the prompt was built. */
 function decisions({ sessionFile }: Pi): FileEntry[] {
   const lines = readFileSync(sessionFile, "utf8").trim().split("\n");
   return lines.map((line) => JSON.parse(line) as FileEntry).filter(({ customType }) => customType === "pi-rpcd.prompt");
 }
 
-/** Prompts pi, and gives the request that carries it once the run is over. */
+/** Prompts pi, and returns the request that carries the prompt once the run is over. */
 class Talk {
   readonly pi: Pi;
   #settled = 0;
@@ -91,14 +91,14 @@ class Talk {
     await this.pi.settled(this.#settled);
   }
 
-  /** The log of a pi begins anew with its start. */
+  /** The log of a pi starts empty. */
   async restart(): Promise<void> {
     await this.pi.restart();
     this.#settled = 0;
   }
 }
 
-test("the prompt has each context file's text and each sure skill once, in the same bytes in twenty runs and two pis", async () => {
+test("the prompt has each context file's text and each selected skill once, with the same bytes in twenty runs and two pis", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -129,7 +129,7 @@ test("the prompt has each context file's text and each sure skill once, in the s
     "skills_prefetched",
   ]);
 
-  // What pi marks for the provider's cache holds it.
+  // It contains everything that pi marks for the provider's cache.
   const blocks = provider.requests[0]?.body["system"] as { text: string; cache_control?: object }[] | undefined;
   const marked = blocks?.findLastIndex((block) => block.cache_control !== undefined) ?? -1;
   expect(blocks?.findIndex(({ text }) => text.includes("heliotrope"))).toBeLessThanOrEqual(marked);
@@ -140,7 +140,7 @@ test("the prompt has each context file's text and each sure skill once, in the s
   expect(lastUserText(provider.requests.at(-1))).toMatch(/in the system prompt[\s\S]*\n\nNow\.$/);
   await mixedRuns(talk, provider, 9);
   await talk.restart();
-  // What the condition looked at is gone: the session's prompt was made when it was there.
+  // The files of the condition are gone: the session's prompt was made while they existed.
   rmSync(join(pi.cwd, "server"), { recursive: true });
   await mixedRuns(talk, provider, 9);
   expect(provider.requests.length).toBeGreaterThanOrEqual(20);
@@ -176,7 +176,7 @@ async function mixedRuns(talk: Talk, provider: Awaited<ReturnType<typeof startPr
   for (let at = 0; at < count; at += 1) await kinds[at % kinds.length]?.();
 }
 
-test("a skill is given whole at its first use, as pi gives it, and pointed to while its text is still to be seen", async () => {
+test("a skill is sent complete at its first use, as pi sends it, and referred to while its text is still in the context", async () => {
   await using provider = await startProvider();
   const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 };
   await using pi = await startPi({
@@ -204,7 +204,7 @@ test("a skill is given whole at its first use, as pi gives it, and pointed to wh
   expect(await used("/skill!nobody knows")).toBe("/skill!nobody knows");
   expect(await used("Tell me about /skill:review.")).toBe("Tell me about /skill:review.");
 
-  // A summary takes the texts away.
+  // A summary removes the texts.
   provider.add(answer("We have talked about reviews."));
   await pi.rpc({ type: "compact" });
   expect(await used("/skill:review")).toBe(whole);
@@ -212,7 +212,7 @@ test("a skill is given whole at its first use, as pi gives it, and pointed to wh
   await talk.restart();
   expect(await used("/skill:review")).toMatch(pointer);
 
-  // It is another text now.
+  // The text has changed.
   writeSkill(pi.agentDir, "review", "# Reviewing\n\nAsk somebody else.");
   expect(await used("/skill:review")).toContain("Ask somebody else.");
   rmSync(path);
@@ -220,7 +220,7 @@ test("a skill is given whole at its first use, as pi gives it, and pointed to wh
   expect(await used("/skill!review")).toBe("/skill:review");
 });
 
-test("a digest of a long skill stands for its text, which the tool gives, whatever else makes the prompt", async () => {
+test("a digest replaces the text of a long skill, which the tool returns, however the prompt is built", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -256,14 +256,14 @@ test("a digest of a long skill stands for its text, which the tool gives, whatev
   expect(results(second).at(-1)?.text).toBe("## Words\n\nBe kind.");
   expect(results(third).at(-2)?.text).toContain(reviewBody);
   expect(results(third).at(-1)?.text).toContain('There is no skill "rewiev" here');
-  // Other extensions' text replaces the whole head, and has what ours has.
+  // Another extension's text replaces the whole head, including ours.
   for (const request of provider.requests.slice(1)) {
     expect(systemText(request)).toContain("Speak like a pirate.");
     expect(occurrences(systemText(request), shared)).toBe(1);
     expect(systemText(request)).toContain("<skills_prefetched>");
   }
 
-  // The next pi finds another file: pi tells the model of it, in as few words.
+  // The next pi finds another file: pi tells the model of it just as briefly.
   writeFileSync(join(pi.cwd, "AGENTS.md"), `# Here\n\nNew words.\n\n${shared}\n`);
   await talk.restart();
   await talk.prompt("Hello again.");

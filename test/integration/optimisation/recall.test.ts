@@ -52,7 +52,7 @@ test("cut text is recalled byte for byte, after a crash, a compaction, a fork an
   await pi.rpc({ type: "compact" });
   await recallAll();
 
-  // The session that is forked off knows the number, and gives the next.
+  // The forked session knows the number, and assigns the next one.
   const prompt = entriesOf(pi).findLast(({ message }) => message?.role === "user");
   await pi.rpc({ type: "fork", entryId: prompt?.id });
   await recallAll();
@@ -64,7 +64,7 @@ test("cut text is recalled byte for byte, after a crash, a compaction, a fork an
   expect(more).toMatch(/^ünder 𝒳\n/u);
 });
 
-test("what is cut is recalled though another extension replaces the results' details, and its number is given once", async () => {
+test("cut text is recalled even if another extension replaces the results' details, and its number is assigned once", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -89,7 +89,7 @@ test("what is cut is recalled though another extension replaces the results' det
     { records: [{ id: "r002", tool: "emit", resultId: results[2]?.id }] },
   ]);
 
-  // In an aborted run, in the turn in which it is cut.
+  // In an aborted run, in the same turn as the cut.
   provider.add(answer(call("emit", { text: "third\n", times: 3_000 }), call("bash", { command: "sleep 100" })));
   pi.log.forget("hello");
   await pi.rpc({ type: "prompt", message: "Go on." });
@@ -105,7 +105,7 @@ test("what is cut is recalled though another extension replaces the results' det
   expect((await model.calls(call("emit", { text: "fourth\n", times: 3_000 })))[0]).toContain("recall r004 …]");
 });
 
-test("results are cut once, where they are stored, and some never", async () => {
+test("results are cut once, where they are stored, and some are never cut", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -141,14 +141,14 @@ test("results are cut once, where they are stored, and some never", async () => 
   expect(files).toHaveLength(2);
   for (const file of files) expect(statSync(join(pi.spillDirectory, file)).mode & 0o777).toBe(0o600);
 
-  // What was deleted is not available, and neither is what is no longer what it was.
+  // Deleted texts are not available, and neither are changed ones.
   for (const file of files) rmSync(join(pi.spillDirectory, file));
   expect(await model.recall("r001")).toBe("r001 is not available here.");
   for (const file of files) writeFileSync(join(pi.spillDirectory, file), long.text.repeat(2_000).replace("0", "X"));
   expect(await model.recall("r001")).toBe("r001 is not available here.");
   rmSync(pi.spillDirectory, { recursive: true });
 
-  // A disk that takes nothing: pi's own limits hold.
+  // A full disk: pi's own limits apply.
   writeFileSync(pi.spillDirectory, "");
   expect(degradedOf(pi)).toEqual([]);
   const [whole] = await model.calls(call("emit", { text: "another\n", times: 4_000 }));
@@ -159,7 +159,7 @@ test("results are cut once, where they are stored, and some never", async () => 
   expect((await model.calls(call("emit", { text: "another\n", times: 4_000 })))[0]).toContain("[… cut:");
 });
 
-test("at the limit of a session nothing is cut any more, and nothing is evicted", async () => {
+test("at the limit of a session nothing more is cut, and nothing is evicted", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -175,7 +175,7 @@ test("at the limit of a session nothing is cut any more, and nothing is evicted"
   );
   expect(cut).toContain("recall r001 …]");
   expect(whole).toHaveLength(40_000);
-  // The same text takes no room.
+  // The same text takes no additional space.
   expect(equal).toContain("recall r002 …]");
   expect(degradedOf(pi)).toEqual(["toolResults: The session has no room left for the originals of what would be cut."]);
   expect(await model.recall("r001", { limit: 1 })).toMatch(/^1{99}\n/u);
@@ -184,7 +184,7 @@ test("at the limit of a session nothing is cut any more, and nothing is evicted"
   expect(await model.recall("r001")).toBe("r001 is not available here.");
 });
 
-test("without the tool recall nothing is cut, and another extension's tool of that name stays", async () => {
+test("without the recall tool nothing is cut, and another extension's tool of that name is kept", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,

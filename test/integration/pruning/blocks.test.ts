@@ -28,14 +28,14 @@ interface Led {
   readonly model: Model;
   /** Of the run with three levels of blocks. */
   readonly nested: readonly LogEntry[];
-  /** The request behind a compression in which pi died, and the first one behind that. */
+  /** The request after a compression in which pi died, and the first one after that. */
   readonly dying: LogEntry | undefined;
   readonly revived: LogEntry | undefined;
   /** When all blocks are decompressed. */
   readonly whole: LogEntry | undefined;
 }
 
-/** Three levels of blocks, a fourth block, a death of pi, and all of it down again. */
+/** Three levels of blocks, a fourth block, a death of pi, and then decompression of all. */
 async function lead(pi: Pi, provider: ScriptedProvider): Promise<Led> {
   const model = new Model(pi, provider);
   await model.run(emit("first"), emit("second"));
@@ -55,7 +55,7 @@ async function lead(pi: Pi, provider: ScriptedProvider): Promise<Led> {
   return { model, nested, dying, revived, whole };
 }
 
-/** pi dies in the request that follows the result of this call. */
+/** pi dies in the request after the result of this call. */
 async function died(pi: Pi, provider: ScriptedProvider, last: ToolCall): Promise<LogEntry | undefined> {
   const asked = Promise.withResolvers<LogEntry>();
   provider.add(answer(last), (request) => {
@@ -68,7 +68,7 @@ async function died(pi: Pi, provider: ScriptedProvider, last: ToolCall): Promise
   return request;
 }
 
-/** What the tool recall has given, as the file has it. */
+/** The texts that the tool recall returned, as stored in the file. */
 function recalled(pi: Pi): readonly (string | undefined)[] {
   const results = entriesOf(pi).flatMap(({ message }) => (message?.role === "toolResult" ? [message] : []));
   return results.slice(-2).map(({ content }) => content[0]?.text);
@@ -78,19 +78,19 @@ function texts(messages: readonly PayloadMessage[]): string {
   return JSON.stringify(messages);
 }
 
-/** What comes later begins with what came before. */
+/** Whether the later request begins with the earlier one. */
 function isContinued(before: LogEntry, after: LogEntry): boolean {
   const [earlier, later] = [messagesOf(before), messagesOf(after)];
   return commonMessages(earlier, later) === earlier.length;
 }
 
-test("three levels down and up give the payload of a twin run without blocks (R002-11), and no kill, fork or compaction loses one (R002-14)", async () => {
+test("compressing and decompressing three levels gives the payload of a twin run without blocks (R002-11), and no kill, fork or compaction loses one (R002-14)", async () => {
   await using provider = await startProvider();
   const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
   await using pi = await startPi({ provider, pruning, settings, api: "scripted-anthropic", after: ["emitting"] });
   const { model, nested, dying, revived, whole } = await lead(pi, provider);
 
-  // Each text is there once, and earlier requests are the beginning of later ones but for those behind a compression.
+  // Each text occurs once, and earlier requests are the beginning of later ones except after a compression.
   const last = messagesOf(nested.at(-1) as LogEntry);
   for (const words of ["First words", "Second words", "Third words"]) expect(texts(last).split(words)).toHaveLength(2);
   expect(texts(last)).toContain("Before: First words, and the user's own: (b9). Second words.\\nThird words.");
@@ -99,7 +99,7 @@ test("three levels down and up give the payload of a twin run without blocks (R0
   const pairs = nested.slice(1).map((request, at) => isContinued(nested[at] as LogEntry, request));
   expect(pairs).toEqual([true, false, true, false, true, false]);
 
-  // pi has died behind the result of a compression.
+  // pi died after the result of a compression.
   expect(texts(messagesOf(dying as LogEntry))).toContain("Fourth words.");
   expect(isContinued(dying as LogEntry, revived as LogEntry)).toBe(true);
 
@@ -111,7 +111,7 @@ test("three levels down and up give the payload of a twin run without blocks (R0
   await model.calls(call("recall", { id: "b3" }), call("recall", { id: "b1" }));
   expect(recalled(pi)).toEqual([words, "First words, and the user's own: (b9)."]);
 
-  // Of state that is saved at the end of a run nothing is left behind a crash or a fork: this stands on the branch.
+  // State saved at the end of a run would be lost after a crash or a fork: this is on the branch.
   await pi.rpc({ type: "prompt", message: "/dcp recompress b3" });
   await model.run();
   const asked = entriesOf(pi).findLast(({ message }) => message?.role === "user");
@@ -120,7 +120,7 @@ test("three levels down and up give the payload of a twin run without blocks (R0
   expect(texts(forked).split("[Compressed conversation section]")).toHaveLength(2);
   expect(texts(forked)).not.toContain("line of fourth");
 
-  // A block whose messages went with a compaction is recalled, and not restored.
+  // A block whose messages were compacted is recalled, and not restored.
   provider.add(answer("A summary."));
   await pi.rpc({ type: "compact" });
   await pi.rpc({ type: "prompt", message: "/dcp decompress b3" });

@@ -24,7 +24,7 @@ interface Refusal {
   readonly message: string;
 }
 
-/** What the helper answers to the daemon: as the method's result has to be, or a refusal. */
+/** The helper's answer to the daemon: the method's result, or a refusal. */
 async function ask<M extends MethodName>(pi: Pi, about: M, params: object = {}): Promise<Result<M>> {
   const data = await pi.send({ kind: "ask", about, params });
   expect(validator.result(about, data)).toEqual([]);
@@ -36,7 +36,7 @@ async function refused(pi: Pi, about: MethodName, params: object = {}): Promise<
   return name;
 }
 
-/** What people are shown for a command. */
+/** The output of a command for users. */
 async function say(pi: Pi, command: string): Promise<string> {
   pi.log.forget("hello");
   const shown = pi.log.until(({ type, method }) => type === "extension_ui_request" && method === "notify");
@@ -121,7 +121,7 @@ test("each command of /dcp does what its method does (R002-23)", { timeout: 120_
   const stats = await ask(pi, "pruning/stats");
   expect(stats.blocks).toMatchObject([{ id: "b1" }]);
   expect(stats.strategies).toMatchObject({ sweep: { count: 1 } });
-  // What stands in each request for it.
+  // Its content in each request.
   expect(stats.standing.system + stats.standing.tool).toBeLessThan(1_000);
   expect(stats.standing.system).toBeGreaterThan(100);
 
@@ -131,7 +131,7 @@ test("each command of /dcp does what its method does (R002-23)", { timeout: 120_
   expect(pi.frames("debug").map(({ facts }) => facts)).toEqual([{ asked: "inspect" }]);
 });
 
-test("while a run is on, sweeps and blocks wait for its boundary, and the model is asked to compress in it", {
+test("during a run, sweeps and blocks wait for its boundary, and the model is asked to compress in it", {
   timeout: 120_000,
 }, async () => {
   await using provider = await startProvider();
@@ -156,7 +156,7 @@ test("while a run is on, sweeps and blocks wait for its boundary, and the model 
   expect(provider.requests.at(-1)?.hasText("What was emitted.")).toBe(true);
   expect(provider.requests.at(-1)?.hasText("line of first")).toBe(false);
 
-  // In strict manual mode one call is let through, and no more.
+  // In strict manual mode exactly one call is allowed.
   const second = call("compress", {
     topic: "Third thing",
     ranges: [{ startId: "m004", endId: "m005", summary: "A third thing." }],
@@ -172,7 +172,7 @@ test("while a run is on, sweeps and blocks wait for its boundary, and the model 
   expect((await ask(pi, "pruning/inspect")).blocks.map(({ id }) => id)).toEqual(["b1", "b2"]);
 });
 
-test("where another extension has /dcp ours has another name, and the methods work", async () => {
+test("if another extension has /dcp ours gets another name, and the methods work", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning, after: ["own-dcp"] });
   const { data } = (await pi.rpc({ type: "get_commands" })) as { data: { commands: { name: string }[] } };

@@ -11,7 +11,7 @@ const always: PruningOptions = { enabled: true, protectRecentTurns: 1, notificat
 const compress = (startId: string, endId: string, summary = "Found."): ToolCall =>
   call("compress", { topic: "Looking around", ranges: [{ startId, endId, summary }] });
 
-/** What the model is told of its newest calls, the oldest first. */
+/** The results that the model gets for its newest calls, the oldest first. */
 function told(pi: Pi, count: number): readonly string[] {
   const results = entriesOf(pi).filter(({ message }) => message?.role === "toolResult");
   return results.slice(-count).map(({ message }) => message?.content.map(({ text }) => text).join("\n") ?? "");
@@ -20,7 +20,7 @@ function told(pi: Pi, count: number): readonly string[] {
 const changesOf = (pi: Pi): readonly unknown[] =>
   pi.frames("notice").flatMap((notice) => (notice.name === "pruning/changed" ? [notice.data] : []));
 
-test("several calls in one message run one after the other, each completely or not at all, and a forbidden caller gets an error", async () => {
+test("several calls in one message run in sequence, each completely or not at all, and a forbidden caller gets an error", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: always, after: ["emitting"] });
   const model = new Model(pi, provider);
@@ -30,7 +30,7 @@ test("several calls in one message run one after the other, each completely or n
   // m001 the prompt, m002 to m005 outputs.
   await model.calls(...Array.from({ length: 4 }, () => call("emit", long)));
 
-  // The second overlaps with what the first has made; of the third one range is wrong, so that none is stored.
+  // The second overlaps with the first one's result; one range of the third is wrong, so that nothing is stored.
   provider.add(
     answer(
       compress("m001", "m002"),
@@ -87,7 +87,7 @@ test("several calls in one message run one after the other, each completely or n
   ]);
 });
 
-test("a block stands though another extension replaces the results' details, and its number is given once", async () => {
+test("a block is kept even if another extension replaces the results' details, and its number is assigned once", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: always, after: ["emitting", "own-details"] });
   const model = new Model(pi, provider);
@@ -112,7 +112,7 @@ test("a block stands though another extension replaces the results' details, and
   expect(texts).toContain("<dcp-message-id>b3</dcp-message-id>");
 });
 
-test("another extension's tool named compress stays, and with it pruning is off", async () => {
+test("another extension's tool named compress is kept, and turns pruning off", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: always, after: ["emitting", "own-compress"] });
   const degraded = await pi.frame("notice", ({ name }) => name === "pruning/degraded");

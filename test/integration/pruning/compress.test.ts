@@ -12,7 +12,7 @@ const counted = (text: string): string =>
     .replaceAll(/\b\d{2,}(?= (?:tokens|now|of|\())/gu, "N")
     .replaceAll(/\b\d+ %/gu, "N %");
 
-test("a call of compress stores blocks, or says what is wrong with it; a second wrong placeholder in a run is put right", async () => {
+test("a call of compress stores blocks or reports its errors; a second wrong placeholder in a run is corrected", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: { enabled: true, protectRecentTurns: 1 }, after: ["emitting"] });
   const model = new Model(pi, provider);

@@ -5,7 +5,7 @@ import { startPi } from "../extension/driver.ts";
 import { degradedOf, named, prompt } from "./visible.ts";
 
 test.each(["before", "after"] as const)(
-  "what an extension that is loaded %s ours makes of a request is left alone, and told of where it is wrong",
+  "changes to a request by an extension loaded %s ours are left alone, and reported if they are invalid",
   async (place) => {
     await using provider = await startProvider({ strict: false });
     const fixtures = { after: ["emitting"], ...(place === "before" ? { before: ["foreign-edits"] } : {}) };
@@ -20,7 +20,7 @@ test.each(["before", "after"] as const)(
     await asked("first");
     const own = { m001: "first", m002: "output" };
 
-    // A message without an entry is another extension's: it has no tag, and ours have theirs.
+    // A message without an entry belongs to another extension: it has no tag, and ours have theirs.
     const inserted = await asked("INSERT");
     expect(inserted?.hasText("INSERTED")).toBe(true);
     expect(Object.keys(named(inserted))).toEqual(["m001", "m002", "m003"]);

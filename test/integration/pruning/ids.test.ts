@@ -11,7 +11,7 @@ const tag = (id: string): string => `<dcp-message-id>${id}</dcp-message-id>`;
 const idsRecords = (pi: Parameters<typeof entriesOf>[0]) =>
   entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.ids");
 
-test("a message keeps its id over requests, a kill, a change of the branch, a compaction and a fork (R002-2)", async () => {
+test("a message keeps its id across requests, a kill, a branch change, a compaction and a fork (R002-2)", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -31,10 +31,10 @@ test("a message keeps its id over requests, a kill, a change of the branch, a co
   provider.add(answer("three"));
   await prompt(pi, "third prompt");
   expect(shown()).toEqual({ ...first, m003: "second prompt", m004: "third prompt" });
-  // What was shown is written down once.
+  // Each shown id is written once.
   expect(idsRecords(pi)).toHaveLength(3);
 
-  // On another branch nothing gets an id that a message of the one before has.
+  // On another branch no message gets an id that was used on the previous one.
   const turned = entriesOf(pi).find(({ message }) => message?.role === "toolResult");
   provider.add(answer("A summary of the branch."));
   await pi.rpc({ type: "prompt", message: `/shape-go ${turned?.id}` });
@@ -42,7 +42,7 @@ test("a message keeps its id over requests, a kill, a change of the branch, a co
   await prompt(pi, "fourth prompt");
   expect(shown()).toEqual({ ...first, m005: "fourth prompt" });
 
-  // A compaction takes messages away, and no id of those that stay. Summaries have none.
+  // A compaction removes messages, but changes no id of those that stay. Summaries have none.
   provider.add(answer(call("emit", { text: "second output" })), answer("five"));
   await prompt(pi, "fifth prompt");
   provider.add(answer("A summary of it all."));
@@ -63,7 +63,7 @@ test("a message keeps its id over requests, a kill, a change of the branch, a co
   expect(degradedOf(pi)).toEqual([]);
 });
 
-test("commands, pushes and messages of one millisecond have tags; what is kept from the model has none (R002-3, R002-4)", async () => {
+test("commands, pushes and messages of the same millisecond have tags; messages hidden from the model have none (R002-3, R002-4)", async () => {
   await using provider = await startProvider();
   const timestamp = 1_700_000_000_000;
   const entries = ["a", "b", "c"].map((text, at) => ({
@@ -91,7 +91,7 @@ test("commands, pushes and messages of one millisecond have tags; what is kept f
   expect(pi.story("d1").join()).toContain("confirmed");
 });
 
-test("tags that the model repeats are gone before a file is written, and others stay (R002-6)", async () => {
+test("tags that the model repeats are removed before a file is written, and others stay (R002-6)", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, pruning: { enabled: true } });
   const model = new Model(pi, provider);
@@ -117,7 +117,7 @@ test("tags that the model repeats are gone before a file is written, and others 
   ]);
 });
 
-test("with tagAssistant answers have tags between their text and their calls, and the service takes them (R002-4)", async () => {
+test("with tagAssistant answers have tags between their text and their calls, and the service accepts them (R002-4)", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,

@@ -9,7 +9,7 @@ import { Model } from "../optimisation/model.ts";
 const emit = (name: string) => call("emit", { text: `line of ${name}\n`, times: 600 });
 const ranges = [{ startId: "m001", endId: "m002", summary: "What came first." }];
 
-test("what a block costs the cache is counted with pruning alone, also that of one that a user makes in a run, and told nobody (R002-24)", async () => {
+test("the cache cost of a block counts as pruning's own and is not reported, also for a block that a user makes in a run (R002-24)", async () => {
   await using provider = await startProvider({ cache: {} });
   await using pi = await startPi({
     provider,
@@ -29,7 +29,7 @@ test("what a block costs the cache is counted with pruning alone, also that of o
   expect(once.misses).toBe(1);
   expect(once.tokens).toBeGreaterThan(1_000);
 
-  // The order comes while a request is on its way, whose answer says nothing of the change.
+  // The order comes during a request, whose answer says nothing about the change.
   const gate = new Gate();
   provider.add(behind(hold(gate), answer(emit("fourth"))), answer("Done."));
   pi.log.forget("hello");

@@ -38,7 +38,7 @@ async function ask(pi: Pi, about: string, params: object = {}): Promise<Readonly
   return await pi.send({ kind: "ask", about, params });
 }
 
-/** A run at one of whose boundaries an output is taken out: pi then counts characters. */
+/** A run at one of whose boundaries an output is removed: pi then counts characters. */
 async function sweep(pi: Pi, provider: ScriptedProvider, ...before: readonly Reply[]): Promise<void> {
   const gate = new Gate();
   provider.add(
@@ -55,8 +55,8 @@ async function sweep(pi: Pi, provider: ScriptedProvider, ...before: readonly Rep
 }
 
 /**
- * A session of which blocks hide 13,000 tokens, and a run at one of whose boundaries an output is taken out, so that pi counts
- * the characters of all that there is.
+ * A session in which blocks hide 13,000 tokens, and a run at one of whose boundaries an output is removed, so that pi
+ * counts the characters of everything.
  */
 async function lead(
   provider: ScriptedProvider,
@@ -78,12 +78,12 @@ async function lead(
   return pi;
 }
 
-test("pi's compaction is called off where blocks have made it needless, and made of them where the user wants one (R002-27)", {
+test("pi's compaction is cancelled if blocks have made it unnecessary, and built from them if the user requests one (R002-27)", {
   timeout: 120_000,
 }, async () => {
   await using provider = await startProvider();
   await using pi = await lead(provider, {});
-  // It was tried once for the edit, and called off.
+  // It was attempted once because of the edit, and cancelled.
   expect(pi.log.records.filter(({ type }) => type === "compaction_start")).toHaveLength(1);
   expect(pi.log.records.find(({ type }) => type === "compaction_end")).toMatchObject({ aborted: true });
   expect(provider.requests.some(isSummary)).toBe(false);
@@ -104,7 +104,7 @@ test("pi's compaction is called off where blocks have made it needless, and made
   const [request] = await model.run();
   expect(request?.countText("A and b were printed.")).toBe(1);
   expect([many(request, "a"), many(request, "b"), many(request, "c")]).toEqual([false, false, true]);
-  // It is out of the context for good, and can be read.
+  // It is permanently out of the context, and can be read.
   expect(await model.recall("b1")).toContain("A and b were printed.");
   expect(await ask(pi, "pruning/decompress", { block: "b1" })).toMatchObject({
     refused: "block_not_restorable",
@@ -112,7 +112,7 @@ test("pi's compaction is called off where blocks have made it needless, and made
   });
 });
 
-test("what blocks hide never reaches the summariser where it is more than a window (R002-27)", {
+test("a summariser never gets hidden text that exceeds a window (R002-27)", {
   timeout: 120_000,
 }, async () => {
   await using provider = await startProvider();
@@ -127,7 +127,7 @@ test("what blocks hide never reaches the summariser where it is more than a wind
   expect(provider.requests.at(-1)?.hasText("To print.")).toBe(true);
 });
 
-test("a summary that fails is asked for once, is in the books, and changes nothing (R002-27)", {
+test("a failed summary is requested once, is accounted for, and changes nothing (R002-27)", {
   timeout: 120_000,
 }, async () => {
   await using provider = await startProvider();
@@ -136,7 +136,7 @@ test("a summary that fails is asked for once, is in the books, and changes nothi
   const requested = () => provider.requests.filter(isSummary).length;
   const written = (type: string) => entriesOf(pi).filter(({ customType }) => customType === type).length;
   expect([requested(), written("pi-rpcd.compaction"), written("pi-rpcd.cost")]).toEqual([1, 1, 1]);
-  // pi wants one again, and the summary is not asked for.
+  // pi wants one again, and the summary is not requested.
   await sweep(pi, provider);
   expect(pi.log.records.some(({ type }) => type === "compaction_start")).toBe(true);
   expect(requested()).toBe(1);

@@ -7,13 +7,13 @@ import { type Pi, push, startPi } from "../extension/driver.ts";
 import { entriesOf } from "../optimisation/model.ts";
 
 const window = 200_000;
-/** An answer that says how full the window was. */
+/** An answer that reports how full the window was. */
 const full = (share: number, ...parts: readonly (string | Part)[]) =>
   ({ ...answer(...parts), usage: { inputTokens: share * window, outputTokens: 10 } }) as const;
 
 const opening = "<dcp-system-reminder>\n";
 
-/** The reminder of a request: behind all else, and there is no other. */
+/** The reminder of a request: its last message, and the only reminder. */
 function reminderOf({ messages }: LogEntry): string | undefined {
   const texts = messages.flatMap((message) => message.texts);
   const all = texts.filter((text) => text.includes("dcp-system-reminder"));
@@ -77,7 +77,7 @@ class Session {
 }
 
 test.for(["scripted", "scripted-anthropic"] as const)(
-  "at %s a reminder is the last message of its request alone, and the prompt's section is the same in all runs",
+  "at %s a reminder is only in its own request, as the last message, and the prompt's section is the same in all runs",
   async (api) => {
     await using provider = await startProvider();
     await using pi = await startPi({
@@ -110,11 +110,11 @@ test.for(["scripted", "scripted-anthropic"] as const)(
       const messages = (first[2] as LogEntry).body["messages"] as readonly Marked[];
       expect(marksIn(messages.at(-1))).toBe(0);
       expect(JSON.stringify(messages.at(-1))).toContain("dcp-system-reminder");
-      // What the next request has, too.
+      // So is the next request's.
       expect(marksIn(messages.at(-2))).toBe(1);
     }
 
-    // The request is made again, by pi: it has the same reminder.
+    // pi repeats the request: it has the same reminder.
     await session.prompt("Second.", full(0.9, emit()), full(0.9, emit()), full(0.9, "Done."));
     const again = await session.prompt("Third.", status(529), status(529), full(0.9, "Done."));
     const texts = again.map(reminderOf);
@@ -132,7 +132,7 @@ test.for(["scripted", "scripted-anthropic"] as const)(
     expect(systems[0]?.split("<context_pruning>")).toHaveLength(2);
     expect(systems[0]).toContain("Your context is limited.");
 
-    // Another mode holds from the next request on.
+    // Another mode applies from the next request on.
     await pi.send({ kind: "ask", about: "pruning/setMode", params: { mode: "manual" } });
     const [manual] = await session.prompt("In manual mode.", answer("Done."));
     expect(promptOf(manual as LogEntry)).toContain("The user decides when the context is compressed.");
@@ -145,7 +145,7 @@ test.for(["scripted", "scripted-anthropic"] as const)(
   },
 );
 
-test("a limit's reminder names ranges that can go, and none follows a compression that has made enough room; in strict manual mode the tool waits for the user", async () => {
+test("a limit's reminder names compressible ranges, and none follows a compression that freed enough; in strict manual mode the tool waits for the user", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -156,12 +156,12 @@ test("a limit's reminder names ranges that can go, and none follows a compressio
   });
   const session = new Session(pi, provider);
   let outputs = 0;
-  // Of the same calls only the last output would stay.
+  // Of identical calls only the last output would stay.
   const emit = () => call("emit", { text: `words of output ${++outputs}\n`, times: 800 });
   for (let prompt = 0; prompt < 3; prompt += 1)
     await session.prompt(`Look ${prompt}.`, answer(emit()), answer("Seen."));
   const used = (inputTokens: number) => ({ usage: { inputTokens, outputTokens: 10 } });
-  // The model takes the range that it is told of.
+  // The model compresses the suggested range.
   const reply = ({ messages }: LogEntry) => {
     const range = /Ranges that could go: (m\d+)–(m\d+) \(about/.exec(messages.at(-1)?.texts.at(-1) ?? "");
     const [, startId, endId] = range ?? [];

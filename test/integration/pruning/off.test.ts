@@ -6,7 +6,7 @@ import { startProvider } from "../../../provider/server.ts";
 import { type PiOptions, startPi } from "../extension/driver.ts";
 import { entriesOf, Model } from "../optimisation/model.ts";
 
-/** All that would be seen of pruning, reminders among it. */
+/** All visible traces of pruning, including reminders. */
 const eager: PruningOptions = { enabled: true, minContext: 0, maxContext: 1_000, nudgeForce: "strong" };
 const models = [{ id: "model" }, { id: "model-2" }];
 
@@ -35,7 +35,7 @@ const cases: readonly Case[] = [
   { why: "another extension forces the whole prompt", after: ["forced-prompt"], tool: /Replaces closed ranges/ },
 ];
 
-test.for(cases)("where $why nothing of pruning is in a request, in a record or in what a tool answers", async (one) => {
+test.for(cases)("if $why, no request, record or tool answer has a trace of pruning", async (one) => {
   const { why: _why, tool, told, ...options } = one;
   await using provider = await startProvider();
   await using pi = await startPi({ pruning: eager, models, ...options, provider });

@@ -8,7 +8,7 @@ import { entriesOf, Model } from "../optimisation/model.ts";
 const emit = (name: string) => call("emit", { text: `line of ${name}\n`, times: 400 });
 const ranges = [{ startId: "m001", endId: "m003", summary: "All that there was." }];
 
-test("a push that is still prepared survives a sweep and a compression, and goes with one when it is answered (R002-33)", async () => {
+test("a push that is still prepared survives a sweep and a compression, and is removed by one after it is answered (R002-33)", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -41,7 +41,7 @@ test("a push that is still prepared survives a sweep and a compression, and goes
   expect(request?.hasText("the news that nobody has read yet")).toBe(true);
   expect(request?.hasText("line of first\nline of first")).toBe(false);
 
-  // It is answered now, and may go.
+  // It is answered now, and may be removed.
   expect((await ask("pruning/compress", { topic: "All", ranges })).refused).toBeUndefined();
   const [last] = await model.run();
   expect(last?.hasText("the news that nobody has read yet")).toBe(false);

@@ -19,7 +19,7 @@ const furnish = ({ cwd }: { readonly cwd: string }): void => {
   for (const name of ["a", "b", "c"]) writeFileSync(join(cwd, "src", `${name}.ts`), content(name));
 };
 
-/** What the model sees of its calls' results and arguments, without tags. */
+/** The results and arguments of its calls that the model sees, without tags. */
 const resultsIn = ({ messages }: LogEntry): string[] =>
   messages.flatMap(({ toolResults }) => toolResults.map(({ text }) => untagged(text)));
 const untagged = (text: string): string => text.replaceAll(/\n?<dcp-message-id>\w+<\/dcp-message-id>/gu, "");
@@ -32,7 +32,7 @@ function changesOf(pi: Pi) {
     );
 }
 
-/** Requests that are not the one before, grown at its end. */
+/** Requests that do not extend the one before. */
 function breaks(requests: readonly LogEntry[]): number {
   const texts = requests.map(({ body }) => JSON.stringify(body["messages"]).slice(0, -1));
   return texts.filter((text, at) => at > 0 && !text.startsWith(texts[at - 1] ?? "")).length;
@@ -73,7 +73,7 @@ test("a repeated read of an unchanged file is pruned, of a changed file is not, 
   expect(changesOf(pi)).toMatchObject([{ pruned: ["r001"] }, { pruned: ["r002"] }]);
   for (const { tokens } of changesOf(pi)) expect(tokens).toBeGreaterThan(1_000);
 
-  // The originals stay in the file, and come back by their numbers, behind a crash too.
+  // The originals stay in the file, and are recalled by their numbers, also after a crash.
   await pi.revive();
   const recalled = await model.calls(call("recall", { id: "r001" }), call("recall", { id: "r002" }));
   expect(recalled.map(untagged)).toEqual([content("a"), "never there ".repeat(500)]);
@@ -81,7 +81,7 @@ test("a repeated read of an unchanged file is pruned, of a changed file is not, 
   expect(JSON.stringify(resumed.body["messages"])).toContain(JSON.stringify(last.body["messages"]).slice(1, -1));
 });
 
-test("where the cache is cold as a run begins, all goes before its first request, and pi gets the edits at its next boundary", async () => {
+test("with a cold cache at a run's start, everything is removed before its first request, and pi gets the edits at its next boundary", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -108,7 +108,7 @@ test("where the cache is cold as a run begins, all goes before its first request
   expect(edits()).toHaveLength(1);
   expect(changesOf(pi)).toHaveLength(1);
 
-  // What is written is not written again, and stays as it is behind a crash.
+  // Written edits are not written again, and survive a crash.
   await pi.revive();
   const [resumed, second] = (await model.run(read("src/c.ts"))) as [LogEntry, LogEntry];
   expect(resultsIn(resumed).slice(0, 4)).toEqual(resultsIn(requests[1] as LogEntry));
@@ -116,7 +116,7 @@ test("where the cache is cold as a run begins, all goes before its first request
   expect(edits()).toHaveLength(1);
 });
 
-test("a sweep takes out what the user says, between two runs at once and else at the run's next boundary; counts stay as they are", async () => {
+test("a sweep removes the outputs that the user names, between runs immediately and otherwise at the run's next boundary; counts stay", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
     provider,
@@ -126,7 +126,7 @@ test("a sweep takes out what the user says, between two runs at once and else at
   });
   const ask = async <T>(about: string, params: object = {}) =>
     await pi.send<T>({ kind: "ask", about: `pruning/${about}`, params });
-  /** Without what the estimator, which learns, says of the prompt. */
+  /** Without the estimator's changing figures about the prompt. */
   const stats = async () => ({ ...(await ask<PruningStats>("stats")), standing: undefined });
   const model = new Model(pi, provider);
   await model.run(read("src/a.ts"), read("src/b.ts"), read("src/c.ts"));

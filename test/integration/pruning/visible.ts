@@ -27,7 +27,7 @@ export async function prompt(pi: Pi, message: string): Promise<void> {
   await pi.settled();
 }
 
-/** Why pruning does less than it should, as subscribers were told. */
+/** The reports to subscribers of why pruning is degraded. */
 export function degradedOf(pi: Pi): readonly string[] {
   return pi
     .frames("notice")

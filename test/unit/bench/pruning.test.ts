@@ -42,7 +42,7 @@ test("a model sees the ids of a request, what they name, and how many answers ha
   expect(closedRange(visible, { ...wish, spare: 1, takesBlocks: true })).toBeUndefined();
 });
 
-test("payloads are compared without what moves by itself", () => {
+test("payloads are compared without values that change by themselves", () => {
   const marked = { type: "text", text: "a", cache_control: { type: "ephemeral" } };
   const request = (...messages: object[]): LogEntry => ({ body: { messages } }) as unknown as LogEntry;
   const call = { role: "assistant", content: [{ type: "tool_use", id: "c", name: "compress", input: {} }] };

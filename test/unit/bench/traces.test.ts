@@ -12,7 +12,7 @@ const traces = traceNames.map((name) => makeTrace(name));
 describe.each(traces)("the trace $name", (trace) => {
   const made = makeUpOf(trace, count);
 
-  test("is 84 % results of tools, 52 % of them read and 25 % of the shell's", () => {
+  test("consists of 84 % tool results, 52 % of them reads and 25 % shell output", () => {
     expect(Math.abs(made.resultShare - 0.84)).toBeLessThan(0.015);
     expect(Math.abs(made.kinds.read - 0.52)).toBeLessThan(0.03);
     expect(Math.abs(made.kinds.shell - 0.25)).toBeLessThan(0.03);
@@ -24,19 +24,20 @@ describe.each(traces)("the trace $name", (trace) => {
     const deviation = Math.sqrt(logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / logs.length);
     expect(quantile(made.sizes, 0.5) / 3_072).toBeGreaterThan(0.85);
     expect(quantile(made.sizes, 0.5) / 3_072).toBeLessThan(1.15);
-    // The logarithms of a log-normal distribution with these two quantiles deviate by 1.575; pi's tools cut the end off.
+    // The logarithms of a log-normal distribution with these two quantiles deviate by 1.575; pi's tools cut the end
+    // off.
     expect(Math.abs(deviation - 1.5)).toBeLessThan(0.15);
     expect(Math.max(...made.sizes)).toBeLessThanOrEqual(51_200);
   });
 
-  test("reads 12 % again, a third of that behind a change, and fails in 6 %", () => {
+  test("reads 12 % again, a third of that after a change, and fails in 6 %", () => {
     const whole = 0.6 / made.calls;
     expect(Math.abs(made.repeatedShare - 0.12)).toBeLessThan(whole);
     expect(Math.abs(made.changedShare - 1 / 3)).toBeLessThan(0.6 / (made.repeatedShare * made.calls));
     expect(Math.abs(made.failedShare - 0.06)).toBeLessThan(whole);
   });
 
-  test("repeats what it says it repeats, behind it, and changes a file between two reads that differ", () => {
+  test("repeats its results at the stated later places, and changes a file between two different reads", () => {
     const calls = callsOf(trace);
     for (const [at, call] of calls.entries()) {
       if (call.repeats === undefined) continue;
@@ -47,13 +48,13 @@ describe.each(traces)("the trace $name", (trace) => {
     }
   });
 
-  test("is the same each time", () => {
+  test("is deterministic", () => {
     expect(makeTrace(trace.name)).toEqual(trace);
   });
 });
 
 describe("the traces", () => {
-  test("95 % of all results are below 40 KiB", () => {
+  test("have 95 % of all results below 40 KiB", () => {
     const sizes = traces.flatMap((trace) => makeUpOf(trace, () => 1).sizes);
     expect(quantile(sizes, 0.95) / 40_960).toBeGreaterThan(0.85);
     expect(quantile(sizes, 0.95) / 40_960).toBeLessThan(1.15);

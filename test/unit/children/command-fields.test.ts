@@ -28,12 +28,12 @@ test.each([
   expect(paths(command)).toEqual([path]);
 });
 
-test("what no method knows is left to pi", () => {
+test("a command without a method is left to pi", () => {
   expect(paths({ type: "set_session_name", name: "x", later: { any: 1 } } as never)).toEqual([]);
   expect(paths({ type: "a_later_command", name: "--x" } as never)).toEqual([]);
 });
 
-test("every command that is taken as it is is held to the params of its method", () => {
+test("every generic command is validated by the params of its method", () => {
   const own = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
   const refusals = Object.keys(piCommands).flatMap((type) => {
     const route = commandRoute(type);

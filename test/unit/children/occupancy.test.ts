@@ -6,13 +6,13 @@ import { Occupancy } from "../../../server/children/occupancy.ts";
 interface FakeSession {
   readonly sessionId: string;
   readonly supervisor: ChildSupervisor;
-  /** How often its child was to end. */
+  /** How often its child was asked to end. */
   readonly asked: () => number;
-  /** Called when the child is to end. Gives why it is kept, if it is. */
+  /** Called to end the child. Returns the reason if it is kept. */
   onAsked: () => Promise<"running" | undefined>;
   /** Why the daemon keeps it. */
   keptFor: () => "subscription" | undefined;
-  /** Whether it was idle for too long. */
+  /** Whether its idle time is over. */
   isDue: boolean;
   /** How long its end takes. */
   endMs: number;
@@ -20,7 +20,7 @@ interface FakeSession {
 
 const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A session with an idle child. One that is `stopped` says nothing when it is to end. */
+/** A session with an idle child. One that is `stopped` does not respond when asked to end. */
 function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, exit: () => void): FakeSession {
   let asked = 0;
   let child: object | undefined = {};
@@ -55,12 +55,12 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
 }
 
 interface WorldOptions {
-  /** Whether each child is stopped; the first was used longest ago. */
+  /** Whether each child is stopped; the first is the least recently used. */
   readonly stopped: readonly boolean[];
   readonly placeTimeoutMs?: number;
   readonly endPatienceMs?: number;
   readonly lookEveryMs?: number;
-  /** What all children may weigh; each weighs 100. */
+  /** The memory limit of all children; each uses 100. */
   readonly maxChildrenBytes?: number;
 }
 
@@ -103,13 +103,13 @@ const kindOf = (attempt: Promise<unknown>): Promise<string> =>
     (error) => error.kind ?? error.message,
   );
 
-test("starts are refused in time where each idle child is stopped and none of them ends", async () => {
+test("starts are refused in time if each idle child is stopped and none of them ends", async () => {
   const { place, asked } = await world({ stopped: [true, true], placeTimeoutMs: 100 });
   expect(await Promise.all([kindOf(place()), kindOf(place())])).toEqual(["overloaded", "overloaded"]);
   expect(asked()).toEqual([1, 1]);
 });
 
-test("a start that nobody wants any more leaves at once, and keeps no other waiting", async () => {
+test("a cancelled start ends immediately, and does not delay others", async () => {
   const { place, sessions, exits } = await world({ stopped: [true], endPatienceMs: 60_000 });
   const caller = new AbortController();
   const attempt = kindOf(place(caller.signal));
@@ -121,7 +121,7 @@ test("a start that nobody wants any more leaves at once, and keeps no other wait
   expect(await behind).toBe("placed");
 });
 
-test("while a stopped child does not end another idle one is ended, and no more than places are wanted", async () => {
+test("while a stopped child does not end another idle one is ended, and no more than needed", async () => {
   const { place, asked, occupancy } = await world({ stopped: [true, false, false, false] });
   await place();
   expect(asked()).toEqual([1, 1, 0, 0]);
@@ -130,7 +130,7 @@ test("while a stopped child does not end another idle one is ended, and no more 
   expect(occupancy.size).toBe(4);
 });
 
-test("a place that becomes free by itself is taken while the end of another child is waited for", async () => {
+test("a slot that becomes free by itself is used while the end of another child is awaited", async () => {
   const { place, sessions, exits, asked } = await world({ stopped: [true, false], endPatienceMs: 60_000 });
   const placed = place();
   await expect.poll(() => sessions[0]?.asked()).toBe(1);
@@ -139,7 +139,7 @@ test("a place that becomes free by itself is taken while the end of another chil
   expect(asked()).toEqual([1, 0]);
 });
 
-test("a child that refused is asked again when something changes while the end of another is waited for", async () => {
+test("a child that refused is asked again when something changes while the end of another is awaited", async () => {
   const { place, sessions, occupancy, asked } = await world({ stopped: [false, true], placeTimeoutMs: 2_000 });
   const [refusing, stopped] = sessions as [FakeSession, FakeSession];
   refusing.onAsked = async () => "running";
@@ -152,7 +152,7 @@ test("a child that refused is asked again when something changes while the end o
   expect(asked()).toEqual([2, 1]);
 });
 
-test("a child that becomes spare without a word is found by a start that waits, also shortly before it is refused", async () => {
+test("a waiting start finds a child that silently becomes idle, also shortly before the start is refused", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   for (const times of [{ lookEveryMs: 10 }, { placeTimeoutMs: 1_000 }]) {
@@ -169,19 +169,19 @@ test("a child that becomes spare without a word is found by a start that waits, 
   }
 });
 
-test("no child is ended for a start that has next to no time left", async () => {
+test("no child is ended for a start that has almost no time left", async () => {
   const { place, asked } = await world({ stopped: [false], placeTimeoutMs: 40 });
   expect(await kindOf(place())).toBe("overloaded");
   expect(asked()).toEqual([0]);
 });
 
-test("children that were idle for too long end though one of them is stopped", async () => {
+test("children whose idle time is over end though one of them is stopped", async () => {
   const { occupancy, asked } = await world({ stopped: [true, false] });
   void occupancy.look();
   await expect.poll(asked).toEqual([1, 1]);
 });
 
-test("as many idle children end as hold too much memory, though each takes its time to end", async () => {
+test("only as many idle children end as exceed the memory limit, though each takes its time to end", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { occupancy, sessions } = await world({ stopped: Array(8).fill(false), maxChildrenBytes: 650 });
@@ -192,7 +192,7 @@ test("as many idle children end as hold too much memory, though each takes its t
   expect(occupancy.size).toBe(6);
 });
 
-test("memory that is freed late is enough though children that were to end later are stopped", async () => {
+test("memory that is freed late counts, though the children to be ended next are stopped", async () => {
   const { occupancy, sessions, asked } = await world({ stopped: [false, true, true], maxChildrenBytes: 250 });
   const [slow, , last] = sessions as [FakeSession, FakeSession, FakeSession];
   for (const session of sessions) session.isDue = false;

@@ -20,19 +20,19 @@ describe("SESSION", () => {
     expect(chooseSession(sessions, word)).toBe(id);
   });
 
-  test("that several sessions fit is refused with their ids", () => {
+  test("that matches several sessions is refused with their ids", () => {
     expect(() => chooseSession(sessions, "0199c2")).toThrow(/0199c2-newest, 0199c2-older: give more/);
   });
 
-  test("shorter than four characters is refused though only one fits", () => {
+  test("shorter than four characters is refused though only one session matches", () => {
     expect(() => chooseSession(sessions, "est")).toThrow(/too short/);
   });
 
-  test("that is a whole id is taken, however short and whatever it begins", () => {
+  test("that is a complete id is accepted, whatever its length and beginning", () => {
     expect(chooseSession([{ sessionId: "ab" }, { sessionId: "abc" }], "ab")).toBe("ab");
   });
 
-  test.each(["nope", "last"])("%s without a session says what to do", (word) => {
+  test.each(["nope", "last"])("%s without a session gives advice", (word) => {
     expect(() => chooseSession([], word)).toThrow(/pi-rpcd new/);
   });
 });
@@ -42,7 +42,7 @@ describe("TEXT", () => {
   const read = (words: readonly string[], stdin: Readable): Promise<string> =>
     messageText({ command: "push", words, stdin, signal });
 
-  test("is the words of the command line", async () => {
+  test("consists of the words of the command line", async () => {
     expect(await read(["the", "build  is", "green"], new PassThrough())).toBe("the build  is green");
   });
 
@@ -50,7 +50,7 @@ describe("TEXT", () => {
     expect(await read(words, Readable.from([Buffer.from("one\ntw"), Buffer.from("o\n")]))).toBe("one\ntwo");
   });
 
-  test("keeps characters whole that two chunks share", async () => {
+  test("keeps characters whole that are split between two chunks", async () => {
     const bytes = Buffer.from("é");
     expect(await read(["-"], Readable.from([bytes.subarray(0, 1), bytes.subarray(1)]))).toBe("é");
   });
@@ -60,11 +60,11 @@ describe("TEXT", () => {
     await expect(read([" "], new PassThrough())).rejects.toThrow(/empty/);
   });
 
-  test("is not waited for at a terminal", async () => {
+  test("is not awaited at a terminal", async () => {
     await expect(read([], Object.assign(new PassThrough(), { isTTY: true }))).rejects.toThrow(/TEXT is missing/);
   });
 
-  test("is given up with the signal", async () => {
+  test("is no longer awaited when the signal aborts", async () => {
     const interrupt = new AbortController();
     const text = messageText({ command: "push", words: ["-"], stdin: new PassThrough(), signal: interrupt.signal });
     interrupt.abort(new Error("interrupted"));
@@ -90,7 +90,7 @@ describe("a value", () => {
     for (const wrong of ["", "read,,grep", "read,"]) expect(() => list(wrong, given)).toThrow(/commas/);
   });
 
-  test("is labels, each with a text if it has one", () => {
+  test("is labels, each with an optional text", () => {
     expect(labels("team=a, draft,note=x=y", given)).toEqual({ team: "a", draft: "", note: "x=y" });
     expect(() => labels("team=a,", given)).toThrow(/commas/);
   });
@@ -102,7 +102,7 @@ describe("a value", () => {
 });
 
 describe("npm", () => {
-  test("tells where the caller is only in its own script", () => {
+  test("reports the caller's directory only in its own script", () => {
     expect(callersDirectory({ npm_lifecycle_event: "pi-rpcd", INIT_CWD: "/home/me" })).toBe("/home/me");
     expect(callersDirectory({ npm_lifecycle_event: "test", INIT_CWD: "/home/me" })).toBeUndefined();
     expect(callersDirectory({ INIT_CWD: "/home/me" })).toBeUndefined();

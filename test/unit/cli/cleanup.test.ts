@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Cleanup } from "../../../cli/cleanup.ts";
 
-test("everything is undone in reverse order, once, whatever fails", async () => {
+test("everything is undone in reverse order, once, even if a step fails", async () => {
   const done: string[] = [];
   const cleanup = new Cleanup();
   cleanup.add(() => done.push("first"));

@@ -12,7 +12,7 @@ import { parseLine } from "../../../cli/parse.ts";
 const rows = Object.entries<CommandSpec>(commands) as readonly [CommandName, CommandSpec][];
 const runnable = rows.filter(([name]) => name !== "help");
 const folder = join(import.meta.dirname, "..", "..", "..", "cli");
-/** What other files read of the options that they are given whole. */
+/** Options that a command passes on whole, with the fields that other files read. */
 const shared = new Set(["state-dir", "no-start", "json", "help"]);
 
 function argumentsOf({ arguments: specs }: CommandSpec): readonly string[] {
@@ -80,7 +80,7 @@ describe("the table of commands", () => {
     expect(text.split("\n").length).toBeLessThan(42);
   });
 
-  test.each(runnable)("the examples of %s are good command lines", (name, { examples }) => {
+  test.each(runnable)("the examples of %s are valid command lines", (name, { examples }) => {
     expect(examples).not.toHaveLength(0);
     for (const example of examples) {
       const [, line = ""] = /pi-rpcd (.*)$/.exec(example) ?? [];

@@ -77,7 +77,7 @@ describe("bash", () => {
   mkdirSync(join(folder, "some where"));
   writeFileSync(join(folder, "some file"), "");
 
-  /** The candidates of bash itself if the program prints these lines. */
+  /** The candidates that bash itself offers if the program prints these lines. */
   async function inBash(lines: readonly string[], ...words: readonly string[]): Promise<readonly string[]> {
     writeFileSync(join(folder, "script"), await scriptFor("bash"));
     writeFileSync(join(folder, "lines"), lines.map((line) => `${line}\n`).join(""));

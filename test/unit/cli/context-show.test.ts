@@ -60,7 +60,7 @@ const empty: Inspected = {
   window: { tokens: null, used: 10, byKind: { system: 10 }, masked: [] },
 };
 
-test("on a terminal the window is bars, the longest kind first, and never wider than the terminal", () => {
+test("on a terminal the window is shown as bars, the largest kind first, and never wider than the terminal", () => {
   const { output } = memoryOutput({ isTerminal: true, columns: 60, env: { NO_COLOR: "1" } });
   const lines = showLines(inspected, report, output);
   expect(lines.slice(0, 5)).toEqual([
@@ -73,7 +73,7 @@ test("on a terminal the window is bars, the longest kind first, and never wider 
   for (const line of lines.slice(0, 5)) expect([...line].length).toBeLessThanOrEqual(60);
 });
 
-test("in a pipe it says what fills the window, what parts saved, what is masked, and what broke the cache and what it cost", () => {
+test("in a pipe it lists the content of the window, the savings and masked outputs, and the causes and costs of cache losses", () => {
   const { output } = memoryOutput();
   expect(showLines(inspected, report, output)).toEqual([
     "The next request has about 61,234 of 200,000 tokens (31 %):",
@@ -98,14 +98,14 @@ test("in a pipe it says what fills the window, what parts saved, what is masked,
   ]);
 });
 
-test("the name of a part that another program has made up does not reach the terminal as it is", () => {
+test("control sequences in a part's name invented by another program do not reach the terminal", () => {
   const forged = { ...inspected, parts: { "x\u001b]52;c;AAAA\u0007": on } };
   const text = showLines(forged, undefined, memoryOutput().output).join("\n");
   expect(["\u001b", "\u0007"].filter((control) => text.includes(control))).toEqual([]);
   expect(text).toContain("x]52;c;AAAA");
 });
 
-test("a session with no part on shows its window, and says what to turn on", () => {
+test("a session without enabled parts shows its window and how to enable parts", () => {
   const text = showLines(empty, undefined, memoryOutput().output).join("\n");
   expect(text).toContain("The next request has about 10 tokens:\n  system         10  100 %\n");
   expect(text).toContain("profile lean");
@@ -128,14 +128,14 @@ function daemon(answers: Readonly<Record<string, () => unknown>>): ContextDaemon
   return { call: async (method: MethodName) => calls[method as keyof typeof calls]?.() } as unknown as ContextDaemon;
 }
 
-test("a part's name moves no terminal", () => {
+test("a part's name cannot move the cursor", () => {
   const { output } = memoryOutput({ isTerminal: true, columns: 80, env: { NO_COLOR: "1" } });
   const forged = { ...inspected, parts: { "x\u001b]52;c;eA==\u0007": on } };
   const shown = showLines(forged, report, output).join("\n");
   for (const character of ["\u0007", "\u001b"]) expect(shown).not.toContain(character);
 });
 
-test("for programs it is what the methods say, in one document", async () => {
+test("for programs it prints the methods' results in one document", async () => {
   const { output, stdout } = memoryOutput({ json: true });
   const all = daemon({
     "optimisation/inspect": () => inspected,
@@ -146,7 +146,7 @@ test("for programs it is what the methods say, in one document", async () => {
   expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report, pruning: pruned });
 });
 
-test("where the part cache is off, or its pi has none, nobody is asked or the answer is null", async () => {
+test("if the part cache is off it is not asked, and if its pi has none the answer is null", async () => {
   const { output, stdout } = memoryOutput({ json: true });
   await showContext(daemon({ "optimisation/inspect": () => empty }), "last", output);
   expect(JSON.parse(stdout()).cache).toBeNull();
@@ -161,7 +161,7 @@ test("where the part cache is off, or its pi has none, nobody is asked or the an
   await expect(showContext(refuses("session_not_found"), "last", memoryOutput().output)).rejects.toThrow("No.");
 });
 
-test("where pruning is on its blocks are shown, and a topic moves no terminal", () => {
+test("with pruning on its blocks are shown, and a topic cannot move the cursor", () => {
   const { output } = memoryOutput();
   const from = showLines(empty, undefined, output, pruned);
   const at = from.findIndex((line) => line.startsWith("Blocks"));
@@ -178,7 +178,7 @@ test("where pruning is on its blocks are shown, and a topic moves no terminal", 
   );
 });
 
-test("where pruning is off there is nothing of it, whatever else fails is told", async () => {
+test("with pruning off it is not mentioned; any other failure is reported", async () => {
   const refuses = (kind: "pruning_disabled" | "method_not_found" | "session_not_found") =>
     daemon({
       "optimisation/inspect": () => empty,

@@ -33,7 +33,7 @@ const session = { ...(exampleOf("session/create").result as object), sessionId }
 type Params = Readonly<Record<string, unknown>>;
 type Answer = (params: Params) => unknown;
 
-/** A daemon that knows contexts and nothing else. */
+/** A daemon that only knows contexts. */
 async function stage(answers: Readonly<Record<string, Answer>> = {}) {
   const folder = mkdtempSync(join(tmpdir(), "context-"));
   const calls: [string, Params][] = [];
@@ -90,7 +90,7 @@ function refusing(kind: ErrorName, details: Params = {}): never {
   throw new WireError(kind, "The daemon says no.", details);
 }
 
-test("importing a document makes a session of it: its id is on stdout, and a line for each repair on stderr", async () => {
+test("importing a document creates a session: its id is on stdout, and a line for each repair on stderr", async () => {
   await using scene = await stage();
   const path = scene.write("past.json", JSON.stringify(document));
   const options = {
@@ -132,7 +132,7 @@ test("importing a document makes a session of it: its id is on stdout, and a lin
   });
 });
 
-test("a session is imported from where it stands, or from an entry", async () => {
+test("a session is imported from its current position, or from an entry", async () => {
   await using scene = await stage();
   await scene.run(["import", "last"]);
   await scene.run(["import", "0199"], { leaf: "e1" });
@@ -140,7 +140,7 @@ test("a session is imported from where it stands, or from an entry", async () =>
   expect(created).toEqual([{ fromSession: { sessionId } }, { fromSession: { sessionId, leafId: "e1" } }]);
 });
 
-test("a large document is named to the daemon, and sent where the daemon does not read it", async () => {
+test("a large document is passed to the daemon by its path, and sent if the daemon cannot read it", async () => {
   const long = JSON.stringify({ ...document, source: { kind: "x".repeat(1_100_000) } });
   await using scene = await stage();
   const path = scene.write("long.json", long);
@@ -156,7 +156,7 @@ test("a large document is named to the daemon, and sent where the daemon does no
   await using third = await stage({ "session/create": () => refusing("context_too_large") });
   await expect(third.run(["import", path])).rejects.toMatchObject({ kind: "context_too_large" });
   expect(third.calls).toHaveLength(1);
-  // A session may have been made, and is not made again.
+  // A session may have been created, so the call is not repeated.
   await using fourth = await stage({
     "session/create": () => refusing("context_transport_failed", { reason: "timeout" }),
   });
@@ -166,7 +166,7 @@ test("a large document is named to the daemon, and sent where the daemon does no
   expect(fourth.calls).toHaveLength(1);
 });
 
-test("a document is read to its end or to the greatest length, and nothing of what is no document is told", async () => {
+test("a document is read to its end or the length limit, and errors reveal nothing of an invalid file", async () => {
   await using scene = await stage();
   await expect(scene.run(["import", "/dev/zero"])).rejects.toMatchObject({
     kind: "too_large",
@@ -178,7 +178,7 @@ test("a document is read to its end or to the greatest length, and nothing of wh
   expect(scene.calls).toEqual([]);
 });
 
-test("inspecting tells what a document comes to, each repair on a line of its own", async () => {
+test("inspecting prints the result of a document, each repair on its own line", async () => {
   await using scene = await stage();
   const path = scene.write("past.json", JSON.stringify(document));
   const { stdout, stderr } = await scene.run(["inspect", path], { model: "a/b" });
@@ -205,7 +205,7 @@ test("inspecting tells what a document comes to, each repair on a line of its ow
   expect(scene.calls.at(-1)).toEqual(["context/inspect", { context, model: "a/b" }]);
 });
 
-test("an export goes to stdout as one line that a terminal can be shown, what is missing in it to stderr", async () => {
+test("an export goes to stdout as one printable line, notes about its losses to stderr", async () => {
   await using scene = await stage();
   const options = { leaf: "e1", view: "full", "include-system": true, "include-reasoning": true, "no-images": true };
   const { stdout, stderr } = await scene.run(["export", "last"], options);
@@ -221,7 +221,7 @@ test("an export goes to stdout as one line that a terminal can be shown, what is
   expect(scene.calls.at(-1)).toEqual(["context/export", { path }]);
 });
 
-test("an export into a file is its owner's alone, and replaces another only when told to", async () => {
+test("an exported file is private to its owner, and replaces another only on request", async () => {
   await using scene = await stage();
   const target = join(scene.folder, "out.json");
   expect((await scene.run(["export", "last"], { output: target })).stdout).toBe(`${target}\n`);
@@ -239,7 +239,7 @@ test("an export into a file is its owner's alone, and replaces another only when
   expect(readdirSync(scene.folder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
 });
 
-test("what is too large for an answer comes whole by a file of the daemon's, which is checked", async () => {
+test("a result too large for an answer arrives complete through a file of the daemon's, which is checked", async () => {
   const large = { ...document, source: { kind: "y".repeat(300_000), text: "Grüße 🙈\n" } };
   const sha256 = await sha256Of(JSON.stringify(large));
   const answers = (path: string, sum: string): Readonly<Record<string, Answer>> => ({
@@ -273,7 +273,7 @@ async function sha256Of(text: string): Promise<string> {
   return Buffer.from(await crypto.subtle.digest("SHA-256", Buffer.from(text))).toString("hex");
 }
 
-test("a source that is no document, or not there, is named", async () => {
+test("an invalid or missing source is named", async () => {
   await using scene = await stage();
   const broken = scene.write("broken.json", "{");
   const stored = scene.write("stored.jsonl", '{"type":"session","version":3}\n{"type":"message"}\n');
@@ -303,7 +303,7 @@ test.each([
   expect(scene.calls.filter(([method]) => method !== "session/list")).toEqual([]);
 });
 
-test("without a daemon, and told to start none, nothing is done", async () => {
+test("without a daemon, and with --no-start, nothing is done", async () => {
   await using scene = await stage();
   rmSync(join(scene.folder, "daemon.json"));
   await expect(scene.run(["export", "last"])).rejects.toMatchObject({ name: "DaemonNotRunningError" });

@@ -39,7 +39,7 @@ async function shown(options: MemoryOutputOptions): Promise<string> {
   return stdout();
 }
 
-test("costs are shown by phase, model and what they were spent on, without bars in a pipe", async () => {
+test("costs are shown by phase, model and source, without bars in a pipe", async () => {
   expect(await shown({})).toBe(
     [
       "$0.0400 for 40,000 tokens in 3 requests (40,000 in, 0 out, 0 read from the cache, 0 written to it)",
@@ -62,13 +62,13 @@ test("costs are shown by phase, model and what they were spent on, without bars 
   );
 });
 
-test("a terminal gets bars, and --json the report as it is", async () => {
+test("a terminal gets bars, and --json the unchanged report", async () => {
   const lines = (await shown({ isTerminal: true, columns: 60, env: { NO_COLOR: "1" } })).split("\n");
   expect(lines).toContain("p/large  $0.0300   75 %  ███████████████       30,000 tokens");
   expect(JSON.parse(await shown({ json: true }))).toEqual(report);
 });
 
-test("bars fit the terminal, and give way where there is no room", () => {
+test("bars fit the terminal, and are omitted if there is no space", () => {
   const lines = [
     { name: "a", amount: "$1", share: 1, more: "1 token" },
     { name: "b", amount: "$0", share: 0.01, more: "0 tokens" },

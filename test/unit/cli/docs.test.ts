@@ -14,7 +14,7 @@ import { expect, test } from "vitest";
 import { docs } from "../../../cli/docs.ts";
 import { memoryOutput } from "./memory-output.ts";
 
-/** A home, and a desktop whose `xdg-open` and `open` say what they were given. */
+/** A home, and a desktop whose `xdg-open` and `open` record their arguments. */
 function stage() {
   const home = mkdtempSync(join(tmpdir(), "docs-"));
   for (const name of ["xdg-open", "open"]) {
@@ -36,7 +36,7 @@ function stage() {
   };
 }
 
-test("writes the reference to a file for its user alone, and prints the path", async () => {
+test("writes the reference to a private file, and prints the path", async () => {
   using desk = stage();
   expect(await desk.run({ env: { DISPLAY: ":0" } })).toBe(`${desk.page}\n`);
   expect(readFileSync(desk.page, "utf8")).toMatch(/^<!doctype html>[\s\S]*<h3 id="sessioncreate">/);
@@ -46,7 +46,7 @@ test("writes the reference to a file for its user alone, and prints the path", a
   expect(existsSync(join(desk.home, "opened"))).toBe(false);
 });
 
-test("replaces a link of that name, and leaves its target alone", async () => {
+test("replaces a link of that name, and leaves its target unchanged", async () => {
   using desk = stage();
   await desk.run();
   const other = join(desk.home, "other");
@@ -58,7 +58,7 @@ test("replaces a link of that name, and leaves its target alone", async () => {
   expect(readFileSync(desk.page, "utf8")).toContain("<!doctype html>");
 });
 
-test("opens it in the browser where a person reads the output of a desktop", async () => {
+test("opens it in the browser if the output is a terminal on a desktop", async () => {
   using desk = stage();
   const said = JSON.parse(await desk.run({ json: true, isTerminal: true, env: { DISPLAY: ":0" } }));
   expect(said).toEqual({ path: desk.page, opened: true });

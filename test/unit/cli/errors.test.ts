@@ -56,7 +56,7 @@ describe("an error's report", () => {
     expect(reportOf(Object.assign(new Error("no"), { code: "EACCES" }))).toEqual({ name: "EACCES", message: "no" });
   });
 
-  test("has the delivery that did not come to what was waited for", () => {
+  test("has the delivery that missed the awaited state", () => {
     expect(reportOf(new DeliveryError(parked, "delivered"))).toMatchObject({
       name: "delivery",
       data: { delivery: parked, until: "delivered" },
@@ -78,7 +78,7 @@ describe("a printed error", () => {
     expect(JSON.parse(stderr())).toEqual({ error: { name: "port_in_use", message: "taken" } });
   });
 
-  test("of usage says where the help is", () => {
+  test("of usage says where to find help", () => {
     const { output, stderr } = memoryOutput();
     output.error(new UsageError("SESSION is missing.", "push"));
     expect(stderr()).toBe("pi-rpcd: SESSION is missing.\nSee: pi-rpcd push --help\n");

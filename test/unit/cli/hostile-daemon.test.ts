@@ -15,12 +15,14 @@ import { type NotificationName, notifications } from "../../../protocol/notifica
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { memoryOutput } from "./memory-output.ts";
 
-/** Clears a screen, sets a title, colours, turns text around, and begins a line that looks like one of the command line's. */
+/**
+ * Clears a screen, sets a title, colours, reverses text, and begins a line that looks like one of the command line's.
+ */
 const evil = "\u001b[2J\u001b]0;t\u0007\u009b31m\u001b[34m\u202e\u2066\r\nFORGED";
 const sessionId = "01920000-0000-7000-8000-000000000001";
 const dialogId = "01920000-0000-7000-8000-000000000004";
 
-/** Replaces each text in a value that its schema lets be any, or any word of a list. */
+/** Replaces each text in a value whose schema allows any text, and any word of an open list. */
 function poisoned(schema: JsonSchema, value: unknown): unknown {
   const [first] = schema.anyOf ?? [];
   if (first !== undefined) return poisoned(first, value);
@@ -36,7 +38,7 @@ function poisoned(schema: JsonSchema, value: unknown): unknown {
   );
 }
 
-/** Gives each result of a daemon. */
+/** Returns each result of a daemon. */
 type Answers = (method: MethodName) => unknown;
 
 const hostileAnswers: Answers = (method) => {
@@ -72,7 +74,7 @@ function hostileNotifications(): { method: string; params: Record<string, unknow
   return [...piEvents.map((one) => ({ method: "session/event", params: { ...event?.params, event: one } })), ...named];
 }
 
-/** A daemon of which nothing is to be trusted. After a subscription it sends each notification, and ends. */
+/** A malicious daemon. After a subscription it sends each notification, and ends. */
 class FakeDaemon implements AsyncDisposable {
   readonly stateDir = mkdtempSync(join(tmpdir(), "hostile-"));
   readonly #server = createServer();
@@ -165,16 +167,16 @@ const calls: readonly (readonly [name: CommandName, words?: readonly string[], o
 
 const titled = calls.map((call) => [`${call[0]} ${JSON.stringify(call.slice(1))}`, call] as const);
 
-/** What prints nothing that a daemon answers, or prints for a program what it was sent. */
+/** Commands that print nothing of the daemon's answers, or print them unchanged for programs. */
 const others = ["stop", "config", "connect", "doctor", "service", "logs", "docs", "completion", "demo", "help"];
 
-// biome-ignore-start lint/suspicious/noControlCharactersInRegex: they are what is looked for
-/** What a terminal obeys, line ends and tabs aside. */
+// biome-ignore-start lint/suspicious/noControlCharactersInRegex: the test looks for them
+/** Characters that control a terminal, except line ends and tabs. */
 const ordering = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 const ownStyles = /\u001b\[(?:1|2|22|3[1-356]|39)m/g;
-// biome-ignore-end lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore-end lint/suspicious/noControlCharactersInRegex: the test looks for them
 
-/** Commands that show texts as long as they are; the others print a line for each thing. */
+/** Commands that show complete texts; the others print one line per item. */
 const manyLines: readonly string[] = ["prompt", "attach", "dialog", "context"];
 
 interface Printed {
@@ -215,12 +217,12 @@ describe("a hostile daemon", () => {
     return { text: stdout() + stderr(), error };
   }
 
-  test("is asked by all commands that are tried here, but for those that print none of its words", () => {
+  test("is asked by all commands of this test, except those that print none of its text", () => {
     const tried = new Set<string>([...calls.map(([name]) => name), ...others]);
     expect(Object.keys(commands).filter((name) => !tried.has(name))).toEqual([]);
   });
 
-  test.each(titled)("cannot order the terminal anything in the output of %s", async (_title, call) => {
+  test.each(titled)("cannot control the terminal through the output of %s", async (_title, call) => {
     daemon.answers = hostileAnswers;
     for (const json of [false, true]) {
       const { text, error } = await run(call, json);
@@ -231,7 +233,7 @@ describe("a hostile daemon", () => {
     }
   });
 
-  test.each(titled)("is named in one sentence by %s where its answers are nonsense", async (_title, call) => {
+  test.each(titled)("that sends nonsense is named in one sentence by %s", async (_title, call) => {
     const nonsense: readonly Answers[] = [
       () => null,
       () => [],

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-test("a log is made with its folders, for its owner alone", () => {
+test("a log is created with its folders, private to its owner", () => {
   const log = LogFile.open(join(root, "a", "b", "daemon.log"));
   log?.close();
   expect(statSync(join(root, "a", "b", "daemon.log")).mode & 0o777).toBe(0o600);
@@ -25,7 +25,7 @@ test("only the directories created for a log are removed", () => {
   expect(existsSync(root)).toBe(true);
 });
 
-test("a folder in which there is something else stays", () => {
+test("a folder with other content is kept", () => {
   const log = LogFile.open(join(root, "a", "b", "daemon.log"));
   log?.close();
   writeFileSync(join(root, "a", "other"), "");
@@ -34,7 +34,7 @@ test("a folder in which there is something else stays", () => {
   expect(existsSync(join(root, "a", "other"))).toBe(true);
 });
 
-test("an existing log stays", () => {
+test("an existing log is kept", () => {
   mkdirSync(join(root, "a"));
   writeFileSync(join(root, "a", "daemon.log"), "before\n");
   const log = LogFile.open(join(root, "a", "daemon.log"));
@@ -43,12 +43,12 @@ test("an existing log stays", () => {
   expect(lastLines(join(root, "a", "daemon.log"), 3)).toEqual(["before"]);
 });
 
-test("there is no log where none can be", () => {
+test("there is no log if none can be created", () => {
   writeFileSync(join(root, "file"), "");
   expect(LogFile.open(join(root, "file", "daemon.log"))).toBeUndefined();
 });
 
-test("the last lines are the last ones with something in them", () => {
+test("the last lines are the last non-empty ones", () => {
   writeFileSync(join(root, "log"), "one\ntwo\n\nthree\n");
   expect(lastLines(join(root, "log"), 2)).toEqual(["two", "three"]);
   expect(lastLines(join(root, "missing"), 2)).toEqual([]);

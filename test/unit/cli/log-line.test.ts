@@ -6,7 +6,7 @@ import { memoryOutput } from "./memory-output.ts";
 const plain = { paint: (_style: string, text: string) => text };
 
 describe("a line of the log, as people read it,", () => {
-  test("has the time, the level, the message and its facts, and no number of a process", () => {
+  test("has the time, the level, the message and its facts, and no process id", () => {
     const line = JSON.stringify({
       level: 40,
       time: 0,
@@ -19,7 +19,7 @@ describe("a line of the log, as people read it,", () => {
     expect(logLine(line, plain)).toBe("1970-01-01T00:00:00.000Z WARN  m sessionId=s-1 generation=2");
   });
 
-  test("shows an error by its message, and texts with spaces so that they stay one", () => {
+  test("shows an error by its message, and quotes texts with spaces", () => {
     const line = JSON.stringify({
       level: 50,
       time: 0,
@@ -40,21 +40,21 @@ describe("a line of the log, as people read it,", () => {
     expect(logLine(line, plain).trim()).toBe(shown);
   });
 
-  test("orders a terminal nothing by what is in it", () => {
+  test("cannot control a terminal by its content", () => {
     const line = JSON.stringify({ level: 30, time: 0, msg: "a\u001b[2J\nb", "k\u0007": "v\u001b]0;x\u0007" });
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for them
     expect(logLine(line, plain)).not.toMatch(/[\u0000-\u001f\u007f]/);
   });
 });
 
-test("orders a terminal nothing by its level or its time, which may be no time", () => {
+test("cannot control a terminal by its level or its time, which may be invalid", () => {
   const line = JSON.stringify({ level: "\u001b[2J", time: "\u009b0m\n\u0007", msg: "m" });
   expect(logLine(line, plain)).toBe("0m [2J m");
   expect(logLine('{"level":30,"time":1e99,"msg":"m"}', plain)).toBe("1e+99 INFO  m");
 });
 
 describe("the log of a daemon in the foreground", () => {
-  test("is for people on a terminal, with colours unless they are unwanted", () => {
+  test("is readable on a terminal, with colours unless they are disabled", () => {
     const { output, stderr, stdout } = memoryOutput({ isTerminal: true });
     const log = createLog({ level: "info", lines: readableLines(output) });
     log.child({ sessionId: "s-1" }).info({ generation: 1 }, "said");

@@ -4,7 +4,7 @@ import { FakeDaemon } from "../client/fake-daemon.ts";
 import { sessionInfo } from "../client/fixtures.ts";
 import { memoryOutput } from "./memory-output.ts";
 
-test("the ids alone are one a line, whatever a session is called", async () => {
+test("with ids only, one is printed per line, whatever the sessions' names", async () => {
   await using daemon = await FakeDaemon.start();
   const labels = { sessionId: "$(reboot)" };
   daemon.answer("session/list", () => ({

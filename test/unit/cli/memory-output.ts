@@ -13,7 +13,7 @@ export interface MemoryOutputOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** An output whose text can be read again. */
+/** An output that records its text. */
 export function memoryOutput({
   json = false,
   isTerminal = false,

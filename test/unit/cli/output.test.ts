@@ -2,27 +2,27 @@ import { describe, expect, test } from "vitest";
 import { memoryOutput } from "./memory-output.ts";
 
 describe("colours", () => {
-  test("are there on a terminal", () => {
+  test("are used on a terminal", () => {
     const { output, stdout } = memoryOutput({ isTerminal: true });
     output.print(output.paint("red", "no"));
     output.write(output.paint("red", "no"));
     expect(stdout()).toBe("\u001b[31mno\u001b[39m\n\u001b[31mno\u001b[39m");
   });
 
-  test("are not there in a pipe", () => {
+  test("are not used in a pipe", () => {
     expect(memoryOutput().output.paint("red", "no")).toBe("no");
   });
 
-  test.each([{ NO_COLOR: "1" }, { TERM: "dumb" }])("are not there with %j", (env) => {
+  test.each([{ NO_COLOR: "1" }, { TERM: "dumb" }])("are not used with %j", (env) => {
     expect(memoryOutput({ isTerminal: true, env }).output.paint("red", "no")).toBe("no");
   });
 
-  test("are there with an empty NO_COLOR, as its convention says", () => {
+  test("are used with an empty NO_COLOR, as its convention says", () => {
     expect(memoryOutput({ isTerminal: true, env: { NO_COLOR: "" } }).output.paint("red", "no")).not.toBe("no");
   });
 });
 
-test("a line stays one line without orders to the terminal, but for its own colours", () => {
+test("a line stays one line without control sequences, except its own colours", () => {
   const { output, stdout, stderr } = memoryOutput({ isTerminal: true });
   const text = "a\u001b[2J\u001b[31m\u009b\u202eb\r\n  c";
   output.print(`${output.paint("red", text)} ${text}`);
@@ -43,7 +43,7 @@ describe("a note", () => {
   });
 });
 
-test("a document is the same value, and orders a terminal nothing that it is shown on", () => {
+test("a document keeps its value, and cannot control the terminal that shows it", () => {
   const value = { "k\u009b": "\u001b[2J\u009b31m\u007f\u0085\u2028\u2029\u202e\u2066\u200f\u061cé😀" };
   const json = memoryOutput({ json: true });
   json.output.document(value);
@@ -54,7 +54,7 @@ test("a document is the same value, and orders a terminal nothing that it is sho
   expect(json.stderr()).toContain("\\u009b31m");
 });
 
-test("nothing is cut in a pipe", () => {
+test("nothing is shortened in a pipe", () => {
   expect(memoryOutput({ columns: 10 }).output.columns).toBeUndefined();
   expect(memoryOutput({ columns: 10, isTerminal: true }).output.columns).toBe(10);
 });

@@ -29,7 +29,7 @@ describe("a command line", () => {
     });
   });
 
-  test("takes a single dash as an argument", () => {
+  test("accepts a single dash as an argument", () => {
     expect(parseLine(["prompt", "last", "-"])).toMatchObject({ arguments: ["last", "-"] });
   });
 
@@ -72,7 +72,7 @@ describe("a command line", () => {
     expect(refusal("frobnicate").command).toBeUndefined();
   });
 
-  test("asks for JSON only in front of --", () => {
+  test("requests JSON only before --", () => {
     expect(wantsJson(["ls", "--json"])).toBe(true);
     expect(wantsJson(["prompt", "last", "--", "--json"])).toBe(false);
   });

@@ -9,7 +9,7 @@ function delta(text: string): PiEvent {
 }
 
 describe("a run", () => {
-  test("is its text on stdout and a line for each tool call on stderr", () => {
+  test("is printed as its text on stdout and a line for each tool call on stderr", () => {
     const { output, stdout, stderr } = memoryOutput();
     const printer = new RunPrinter(output);
     printer.show(delta("I look "));
@@ -23,7 +23,7 @@ describe("a run", () => {
     expect(stderr()).toBe("[bash] ls | -l\n[bash] failed\n");
   });
 
-  test("cannot move the cursor of a terminal, and is as it was in a pipe", () => {
+  test("cannot move the cursor of a terminal, and is unchanged in a pipe", () => {
     const terminal = memoryOutput({ isTerminal: true });
     new RunPrinter(terminal.output).show(delta("a\u001b[2Jb"));
     expect(terminal.stdout()).toBe("a[2Jb");
@@ -43,7 +43,7 @@ test.each([
   expect(toolLine(name, args)).toBe(line);
 });
 
-describe("the demo's story", () => {
+describe("the demo's report", () => {
   test("wraps the model's words without blanks at the ends of lines", () => {
     const { output, stdout } = memoryOutput({ isTerminal: true, columns: 56, env: { NO_COLOR: "1" } });
     const story = new Story(output);
@@ -54,7 +54,7 @@ describe("the demo's story", () => {
     expect(stdout()).not.toMatch(/ $/m);
   });
 
-  test("begins a new line for what happens while the model speaks", () => {
+  test("begins a new line for events while the model speaks", () => {
     const { output, stdout } = memoryOutput();
     const story = new Story(output);
     story.said("half a ");

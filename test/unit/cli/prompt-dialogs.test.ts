@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { terminalDialogHandler } from "../../../cli/prompt-dialogs.ts";
 import type { Dialog, DialogMethod } from "../../../protocol/dialog.ts";
 
-/** A terminal's two ends: what is typed, and what stands there. */
+/** A terminal's two ends: the typed input, and the shown text. */
 function desk({ isTerminal = false } = {}) {
   const input = new PassThrough();
   const output = new PassThrough();
@@ -68,7 +68,7 @@ test("the end of the input dismisses the question", async () => {
   expect(await answer).toEqual({ cancelled: true });
 });
 
-test("a question that ends elsewhere is taken away, and the next is asked", async () => {
+test("a question that ends elsewhere is removed, and the next is asked", async () => {
   const { input, ask, until } = desk();
   const over = new AbortController();
   const first = ask(dialog("confirm"), { signal: over.signal });
@@ -99,19 +99,16 @@ test.each([
   ["\u009b2J"],
   ["\u202ereversed"],
   ["a\u0000b"],
-])(
-  "a text that would do more than stand there is left to others, and answers nothing by itself: %j",
-  async (prefill) => {
-    for (const isTerminal of [true, false]) {
-      const { ask, shown } = desk({ isTerminal });
-      expect(await ask(dialog("editor", { prefill }), open())).toBeUndefined();
-      expect(shown()).toContain("pi-rpcd dialog answer d1 TEXT");
-      expect(shown()).not.toMatch(/[^\n -~]/);
-    }
-  },
-);
+])("a text with control characters is left to other clients, and is not an answer: %j", async (prefill) => {
+  for (const isTerminal of [true, false]) {
+    const { ask, shown } = desk({ isTerminal });
+    expect(await ask(dialog("editor", { prefill }), open())).toBeUndefined();
+    expect(shown()).toContain("pi-rpcd dialog answer d1 TEXT");
+    expect(shown()).not.toMatch(/[^\n -~]/);
+  }
+});
 
-test("a text of one line stands there to be changed, until a key ends it", async () => {
+test("a text of one line is shown for editing until a key ends it", async () => {
   const { input, ask, until } = desk({ isTerminal: true });
   const answer = ask(dialog("editor", { prefill: "na\tïve" }), open());
   await until("na\tïve");

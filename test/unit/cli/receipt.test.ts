@@ -42,7 +42,7 @@ function until(length: number): Delivery {
 }
 
 describe("a step of a receipt", () => {
-  test("says what it rests on", () => {
+  test("names its evidence", () => {
     const words = history.map((step) => describeStep(step, delivery));
     expect(words[3]).toBe("in request …1234abcd, attempt 1");
     expect(words[4]).toBe("accepted by the provider: evidence headers (HTTP 200), payload confirmed");
@@ -50,12 +50,12 @@ describe("a step of a receipt", () => {
     expect(words.every((word) => word !== "")).toBe(true);
   });
 
-  test("that goes another way says why", () => {
+  test("that deviates gives the reason", () => {
     const reason = { code: "abort", message: "The run was aborted." } as const;
     expect(describeStep({ state: "parked", at: 1, reason }, delivery)).toBe("The run was aborted. (abort)");
   });
 
-  test("is read once, also when several came at once", () => {
+  test("is read once, also when several arrived together", () => {
     const reader = new StepReader();
     expect(reader.read(until(1)).map(({ state }) => state)).toEqual(["accepted"]);
     expect(reader.read(until(4)).map(({ state }) => state)).toEqual(["held", "inserted", "prepared"]);
@@ -64,7 +64,7 @@ describe("a step of a receipt", () => {
 });
 
 describe("a wait", () => {
-  test("goes on below the state and ends at it", () => {
+  test("continues below the awaited state and ends at it", () => {
     expect(waitOutcome(until(4), "delivered")).toBe("open");
     expect(waitOutcome(until(5), "delivered")).toBe("reached");
     expect(waitOutcome(until(6), "delivered")).toBe("reached");
@@ -76,7 +76,7 @@ describe("a wait", () => {
     expect(waitOutcome(parked, "delivered")).toBe("unmet");
   });
 
-  test("for an answer ends with a delivery that will have none", () => {
+  test("for an answer ends with a delivery that will get none", () => {
     const unanswered: Delivery = { ...until(5), reason: { code: "unanswered_error", message: "" } };
     expect(waitOutcome(unanswered, "answered")).toBe("unmet");
   });
@@ -101,31 +101,31 @@ describe("the demo's checks", () => {
   const failing = (change: Partial<Evidence>): readonly number[] =>
     checkReceipt({ ...evidence, ...change }).flatMap(({ holds }, index) => (holds ? [] : [index]));
 
-  test("hold for a receipt that is right", () => {
+  test("accept a correct receipt", () => {
     expect(failing({})).toEqual([]);
   });
 
-  test("miss a state", () => {
+  test("notice a missing state", () => {
     expect(failing({ delivery: { ...delivery, history: history.filter(({ state }) => state !== "held") } })).toEqual([
       0,
     ]);
   });
 
-  test("see a text that is in no request, or twice in one", () => {
+  test("notice a text that is in no request, or twice in one", () => {
     expect(failing({ requests: [request(1, 500, 0), request(2, 3_005, 0)] })).toContain(1);
     expect(failing({ requests: [request(1, 500, 0), request(2, 3_005, 2)] })).toEqual([1]);
   });
 
-  test("see a receipt that names another request than the one with the text", () => {
+  test("notice a receipt that names another request than the one with the text", () => {
     expect(failing({ requests: [request(1, 500, 1), request(2, 3_005, 1)] })).toContain(2);
     expect(failing({ requests: [request(1, 3_002, 0), request(2, 3_400, 1)] })).toContain(2);
   });
 
-  test("see a delivered that was said too early", () => {
+  test("notice a delivered state reported too early", () => {
     expect(failing({ requests: [request(1, 500, 0), request(2, 3_200, 1)] })).toEqual([3]);
   });
 
-  test("see a delivered without evidence or with an unverified payload", () => {
+  test("notice a delivered state without evidence or with an unverified payload", () => {
     const [attempt] = delivery.attempts;
     if (attempt === undefined) throw new Error("the fixture has one");
     const unverified: Delivery = { ...delivery, attempts: [{ ...attempt, payload: "unverified" }] };
@@ -134,7 +134,7 @@ describe("the demo's checks", () => {
     expect(failing({ delivery: { ...delivery, history: bare } })).toEqual([3]);
   });
 
-  test("see an answer that knows nothing of the message", () => {
+  test("notice an answer that does not know the message", () => {
     expect(failing({ answer: "The check went well." })).toEqual([4]);
   });
 });

@@ -21,7 +21,7 @@ test.each([
   expect([await result, stdout()]).toEqual(["session", ""]);
 });
 
-test("one that ends before tells nothing, whether pi is there or has failed", async () => {
+test("one that ends early prints nothing, whether pi is ready or has failed", async () => {
   const { output, stderr } = memoryOutput();
   await noteIfSlow(Promise.resolve(), output);
   await expect(noteIfSlow(Promise.reject(new Error("no")), output)).rejects.toThrow("no");

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { duration, mebibytes } from "../../../cli/format.ts";
 import { oneLine, printable, shorten, table, wrap } from "../../../cli/text.ts";
 
-test("a printable text keeps its lines and loses what moves the cursor", () => {
+test("a printable text keeps its lines and loses cursor movements", () => {
   expect(printable("a\tb\r\nc\u001b]0;title\u0007\u009b2J\rd")).toBe("a\tb\nc]0;title2Jd");
 });
 
-test("one line is made of several", () => {
+test("several lines are joined into one", () => {
   expect(oneLine("  first\n\n  second\tthird \n")).toBe("first | second third");
 });
 
@@ -22,7 +22,7 @@ describe("a table", () => {
     ["long-id", "/somewhere/far"],
   ];
 
-  test("has columns as wide as they need to be", () => {
+  test("has columns as wide as their content", () => {
     expect(table(rows)).toEqual(["ID       DIRECTORY", "long-id  /somewhere/far"]);
   });
 
@@ -30,7 +30,7 @@ describe("a table", () => {
     expect(table(rows, 15)).toEqual(["ID       DIREC…", "long-id  /some…"]);
   });
 
-  test("of nothing is nothing", () => {
+  test("of nothing is empty", () => {
     expect(table([])).toEqual([]);
   });
 });

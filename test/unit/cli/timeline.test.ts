@@ -74,7 +74,7 @@ test("a timeline fits into the terminal", () => {
     for (const text of textsOf(columns)) expect([...text].length).toBeLessThanOrEqual(columns);
 });
 
-test("a parked delivery says why, and that the model may have seen it", () => {
+test("a parked delivery gives the reason, and that the model may have seen it", () => {
   const { attempts: _none, ...rest } = delivery;
   const parked: Delivery = {
     ...rest,

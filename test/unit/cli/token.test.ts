@@ -9,7 +9,7 @@ import { memoryOutput } from "./memory-output.ts";
 
 const facts = { name: "ci", capabilities: ["observe"], createdAt: Date.now() - 5_000 };
 
-/** A daemon that knows tokens and nothing else. */
+/** A daemon that only knows tokens. */
 async function stage() {
   const folder = mkdtempSync(join(tmpdir(), "token-"));
   const calls: unknown[] = [];
@@ -57,7 +57,7 @@ async function stage() {
   };
 }
 
-test("the secret alone is on stdout, of the daemon's own token and of a new one", async () => {
+test("only the secret is on stdout, for the daemon's own token and a new one", async () => {
   await using scene = await stage();
   expect((await scene.run([])).stdout).toBe("main-secret\n");
   const made = await scene.run(["create", "ci"], {
@@ -76,7 +76,7 @@ test("the secret alone is on stdout, of the daemon's own token and of a new one"
   ]);
 });
 
-test("tokens are listed with what they are limited to, and revoked", async () => {
+test("tokens are listed with their limits, and revoked", async () => {
   await using scene = await stage();
   const { stdout } = await scene.run(["list"]);
   expect(stdout).toMatch(/^NAME +CAPABILITIES +ONLY +AGE +LAST USED\nci +observe +team=a \/srv +5 s +1 s ago\n$/);

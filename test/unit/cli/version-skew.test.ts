@@ -15,7 +15,7 @@ test.each([
   else expect(said).toBeUndefined();
 });
 
-test("the same version is nothing to speak of, another protocol is", () => {
+test("the same version is not mentioned, another protocol is", () => {
   expect(skewOf("1.2.3", { version: "1.2.3", protocol: 1 })).toBeUndefined();
   expect(skewOf("1.2.3", { version: "1.2.3", protocol: 2 })).toContain("version 2 of the protocol");
 });

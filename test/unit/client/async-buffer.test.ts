@@ -19,14 +19,14 @@ describe("AsyncBuffer", () => {
     expect(await drain(buffer)).toEqual([3, 4]);
   });
 
-  it("refuses an item beyond the number of items, and takes one again after a read", async () => {
+  it("refuses an item above the number of items, and accepts one again after a read", async () => {
     const buffer = new AsyncBuffer<number>(limits);
     expect([1, 2, 3, 4].map((n) => buffer.push(n))).toEqual([true, true, true, false]);
     await buffer.next();
     expect(buffer.push(5)).toBe(true);
   });
 
-  it("refuses an item beyond the sum of sizes, but never a single one", async () => {
+  it("refuses an item above the sum of sizes, but never a single one", async () => {
     const buffer = new AsyncBuffer<string>(limits);
     expect(buffer.push("huge", 1_000)).toBe(true);
     expect(buffer.push("small", 1)).toBe(false);

@@ -7,7 +7,7 @@ import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
 import { daemonInfo, delivery, envelope, sessionId, sessionInfo } from "./fixtures.ts";
 
 const root = resolve(import.meta.dirname, "../../..");
-/** Import and export-from declarations, and whether they are of types alone. */
+/** Import and export-from declarations, and whether they are types only. */
 const declaration = /(?:^|\n)(?:import|export)\s+(type\s+)?(?:[^"'();]*?\sfrom\s+)?["']([^"']+)["']/g;
 
 interface Graph {
@@ -15,7 +15,7 @@ interface Graph {
   readonly packages: ReadonlySet<string>;
 }
 
-/** What a file of ours loads at run time, walked without running it. */
+/** The files that one of ours loads at run time, found without running it. */
 function importsOf(entry: string): Graph {
   const files = new Set<string>();
   const packages = new Set<string>();
@@ -35,7 +35,7 @@ function importsOf(entry: string): Graph {
 }
 
 describe("the browser entry", () => {
-  it("loads nothing of Node, no ws and no schema compiler", () => {
+  it("loads no Node module, no ws and no schema compiler", () => {
     const { files, packages } = importsOf("client/browser.ts");
     expect([...packages].filter((name) => isBuiltin(name))).toEqual([]);
     expect([...packages].sort()).toEqual(["json-rpc-2.0", "uuid"]);
@@ -50,8 +50,8 @@ describe("the browser entry", () => {
     expect([...packages]).toEqual(expect.arrayContaining(["ws", "ajv", "node:fs/promises", "node:net"]));
   });
 
-  it("loads packages that load nothing of Node either", () => {
-    // uuid has a build of its own for Node; what a browser gets is in dist.
+  it("loads packages that load no Node module either", () => {
+    // uuid has a separate build for Node; the one for browsers is in dist.
     for (const entry of ["json-rpc-2.0/dist/index.js", "uuid/dist/index.js"]) {
       const open = [join(root, "node_modules", entry)];
       const seen = new Set<string>();
@@ -92,7 +92,7 @@ describe("connectTo", () => {
     expect(await client.close()).toMatchObject({ kind: "closed", code: 1000 });
   });
 
-  it("says what to check when the socket does not open", async () => {
+  it("gives advice when the socket does not open", async () => {
     await using daemon = await FakeDaemon.start();
     const refused = connectTo({ url: daemon.url, token: "wrong" });
     await expect(refused).rejects.toMatchObject({
@@ -104,7 +104,7 @@ describe("connectTo", () => {
     });
   });
 
-  it("refuses a daemon of another protocol", async () => {
+  it("refuses a daemon with another protocol", async () => {
     await using daemon = await FakeDaemon.start();
     daemon.answer("daemon/info", () => daemonInfo({ protocol: 2 }));
     const { url, token } = daemon;
@@ -125,7 +125,7 @@ describe("connectTo", () => {
     await rejected;
   });
 
-  it("connects again by itself, and makes a read again", async () => {
+  it("connects again by itself, and repeats a read", async () => {
     await using daemon = await FakeDaemon.start();
     const { url, token } = daemon;
     await using client = await connectTo({ url, token, reconnect: { firstDelayMs: 1 } });
@@ -138,7 +138,7 @@ describe("connectTo", () => {
     expect(daemon.handshakes).toHaveLength(2);
   });
 
-  it("does not wait for a daemon that answers no close frame", async () => {
+  it("does not wait for a daemon that sends no close frame", async () => {
     await using daemon = await FakeDaemon.start();
     const { url, token } = daemon;
     const client = await connectTo({ url, token });
@@ -160,7 +160,7 @@ describe("connectTo", () => {
     await expect(connectTo({ url, token, signal: controller.signal })).rejects.toThrow("changed my mind");
   });
 
-  it("tells binary and unparsable frames to onDiagnostic", async () => {
+  it("reports binary and unparsable frames to onDiagnostic", async () => {
     await using daemon = await FakeDaemon.start();
     const { url, token } = daemon;
     const kinds: string[] = [];

@@ -16,7 +16,7 @@ describe("a call", () => {
     expect(daemon.seen("session/list").map(({ params }) => params)).toEqual([{ cwd: "/work" }, {}]);
   });
 
-  it("gets its own answer, in whatever order answers come", async () => {
+  it("gets its own answer, in whatever order answers arrive", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     const gate = Promise.withResolvers<void>();
@@ -43,7 +43,7 @@ describe("a call", () => {
     },
   );
 
-  it("is not sent with params that break the schema", async () => {
+  it("is not sent with params that violate the schema", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     await expect(client.createSession({ cwd: "", model: "--evil" })).rejects.toMatchObject({
@@ -55,7 +55,7 @@ describe("a call", () => {
     expect(daemon.seen("session/create")).toEqual([]);
   });
 
-  it("is sent as it is with validate: false", async () => {
+  it("is sent unchanged with validate: false", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect({ validate: false });
     daemon.answer("session/create", ({ cwd }) => {
@@ -67,30 +67,27 @@ describe("a call", () => {
     await expect(client.session(sessionId).command(circular)).rejects.toThrow("circular");
   });
 
-  it.each(Object.keys(errorCatalogue) as ErrorName[])(
-    "rejects with the daemon's %s as it was thrown there",
-    async (name) => {
-      await using daemon = await FakeDaemon.start();
-      await using client = await daemon.connect({ reconnect: false });
-      const thrown = new WireError(name, "what, why, what to do", { retryAfterMs: 5, findings: [{ path: "/a" }] });
-      daemon.answer("session/get", () => {
-        throw thrown;
-      });
-      const caught: unknown = await client
-        .session(sessionId)
-        .get()
-        .catch((error: unknown) => error);
-      expect(caught).toBeInstanceOf(WireError);
-      const { code, kind, data, message } = caught as WireError;
-      expect({ code, kind, data, message }).toEqual({
-        code: thrown.code,
-        kind: name,
-        data: thrown.data,
-        message: thrown.message,
-      });
-      expect((caught as WireError).stack).toContain("client.test.ts");
-    },
-  );
+  it.each(Object.keys(errorCatalogue) as ErrorName[])("rejects with the daemon's original %s", async (name) => {
+    await using daemon = await FakeDaemon.start();
+    await using client = await daemon.connect({ reconnect: false });
+    const thrown = new WireError(name, "what, why, what to do", { retryAfterMs: 5, findings: [{ path: "/a" }] });
+    daemon.answer("session/get", () => {
+      throw thrown;
+    });
+    const caught: unknown = await client
+      .session(sessionId)
+      .get()
+      .catch((error: unknown) => error);
+    expect(caught).toBeInstanceOf(WireError);
+    const { code, kind, data, message } = caught as WireError;
+    expect({ code, kind, data, message }).toEqual({
+      code: thrown.code,
+      kind: name,
+      data: thrown.data,
+      message: thrown.message,
+    });
+    expect((caught as WireError).stack).toContain("client.test.ts");
+  });
 
   it("keeps the code and the data of an error that only a newer daemon knows", async () => {
     await using daemon = await FakeDaemon.start();
@@ -125,7 +122,7 @@ describe("a call", () => {
     await expect(client.session(sessionId).get()).rejects.toMatchObject({ kind: "unknown_daemon_error" });
   });
 
-  it("ends with its signal's reason and tells the daemon; the late answer is dropped", async () => {
+  it("ends with its signal's reason and notifies the daemon; the late answer is dropped", async () => {
     const diagnostics: Diagnostic[] = [];
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect({ onDiagnostic: (diagnostic) => diagnostics.push(diagnostic) });
@@ -194,7 +191,7 @@ describe("the end of a connection", () => {
     await expect(client.info()).rejects.toMatchObject({ kind: "connection_closed" });
   });
 
-  it("does not wait for a daemon that answers no close frame", async () => {
+  it("does not wait for a daemon that sends no close frame", async () => {
     await using daemon = await FakeDaemon.start();
     const client = await daemon.connect();
     for (const socket of daemon.sockets) socket.pause();
@@ -210,7 +207,7 @@ describe("the end of a connection", () => {
   });
 });
 
-describe("what the daemon should not send", () => {
+describe("an invalid frame from the daemon", () => {
   it("is reported to onDiagnostic, and breaks nothing", async () => {
     const diagnostics: Diagnostic[] = [];
     await using daemon = await FakeDaemon.start();
@@ -302,7 +299,7 @@ describe("what the daemon should not send", () => {
     expect(await client.session(sessionId).get()).toEqual(sessionInfo());
   });
 
-  it("is an error with validateResults: a result for its call alone", async () => {
+  it("is an error with validateResults: for a result, of its call only", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     daemon.answer("session/get", () => ({ ...sessionInfo(), cursor: -1 }));
@@ -314,7 +311,7 @@ describe("what the daemon should not send", () => {
     expect(await client.info()).toEqual(daemonInfo());
   });
 
-  it("is an error with validateResults: a notification for the whole connection", async () => {
+  it("is an error with validateResults: for a notification, of the whole connection", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     daemon.answer("session/get", () => noAnswer);

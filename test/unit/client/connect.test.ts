@@ -13,11 +13,11 @@ import { FakeDaemon } from "./fake-daemon.ts";
 import { daemonInfo } from "./fixtures.ts";
 
 const deadPid = 2 ** 30;
-/** No socket can have it. */
+/** A path that no socket can have. */
 const tooLong = `/${"too-long/".repeat(20)}`;
 
 describe("connect", () => {
-  it("finds the daemon by daemon.json and takes its Unix socket, with the token in a header", async () => {
+  it("finds the daemon by daemon.json and uses its Unix socket, with the token in a header", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     expect(await client.info()).toEqual(daemonInfo());
@@ -37,7 +37,7 @@ describe("connect", () => {
     },
   );
 
-  it("takes TCP when nothing listens at the socket, and where it cannot be used", async () => {
+  it("uses TCP if nothing listens on the socket, or it cannot be used", async () => {
     await using daemon = await FakeDaemon.start();
     await using elsewhere = await FakeDaemon.start();
     if (process.platform === "linux") await daemon.stopUnix();
@@ -50,7 +50,7 @@ describe("connect", () => {
     }
   });
 
-  it("shows a dead daemon's port no token, and says that its file is stale", async () => {
+  it("sends no token to a dead daemon's port, and reports that its file is stale", async () => {
     await using daemon = await FakeDaemon.start();
     await daemon.stopUnix();
     daemon.writeFile({ pid: deadPid });
@@ -63,7 +63,7 @@ describe("connect", () => {
   });
 
   it.runIf(process.platform === "linux")(
-    "shows the port no token when another process has the daemon's number, which has none of its files open",
+    "sends no token to the port if the daemon's process id belongs to a process without its files open",
     async () => {
       await using daemon = await FakeDaemon.start();
       const { stateDir, url } = daemon;
@@ -86,7 +86,7 @@ describe("connect", () => {
     expect((await client.info()).pid).toBe(1);
   });
 
-  it("says that nothing listens", async () => {
+  it("reports that nothing listens", async () => {
     const daemon = await FakeDaemon.start();
     const { url, socketPath, stateDir } = daemon;
     await daemon[Symbol.asyncDispose]();
@@ -101,7 +101,7 @@ describe("connect", () => {
   it("reads daemon.json once more after a refused token", async () => {
     await using daemon = await FakeDaemon.start();
     daemon.refuse = () => {
-      // The token is rotated while the client is on its way.
+      // The token is rotated while the client connects.
       daemon.refuse = undefined;
       daemon.token = "token-2";
       daemon.writeFile();
@@ -112,7 +112,7 @@ describe("connect", () => {
     expect(daemon.handshakes.map(({ headers }) => headers.authorization)).toEqual(["Bearer token-1", "Bearer token-2"]);
   });
 
-  it("gives up on a token that stays refused", async () => {
+  it("gives up if the token is still refused", async () => {
     await using daemon = await FakeDaemon.start();
     daemon.writeFile({ token: "wrong" });
     await expect(daemon.connect()).rejects.toMatchObject({ kind: "unauthorized", name: "UnauthorizedError" });
@@ -120,7 +120,7 @@ describe("connect", () => {
     await expect(daemon.connect({ token: "mine" })).rejects.toThrow("does not accept the token");
   });
 
-  it("sends the file's token to the addresses that the file names, and to no other", async () => {
+  it("sends the file's token only to the addresses in the file", async () => {
     await using daemon = await FakeDaemon.start();
     await using other = await FakeDaemon.start();
     const { stateDir } = daemon;
@@ -135,7 +135,7 @@ describe("connect", () => {
   });
 
   it.each(["http://192.0.2.1:9", "ws://daemon.example", "http://127.0.0.1.example:9", "http://localhost@192.0.2.1"])(
-    "sends no token to %s, which is neither here nor encrypted",
+    "sends no token to %s, which is neither local nor encrypted",
     async (url) => {
       const refused = { name: "TypeError", message: expect.stringMatching(/ unencrypted\. .*allowPlaintext/) };
       await expect(connect({ url, token: "t" })).rejects.toMatchObject(refused);
@@ -144,7 +144,7 @@ describe("connect", () => {
     },
   );
 
-  it("asks a daemon that was given by address for its protocol", async () => {
+  it("asks a daemon given by address for its protocol", async () => {
     await using daemon = await FakeDaemon.start();
     daemon.answer("daemon/info", () => daemonInfo({ protocol: 9, version: "9.0.0" }));
     const { url, token } = daemon;
@@ -152,7 +152,7 @@ describe("connect", () => {
     expect(daemon.sockets.size).toBe(0);
   });
 
-  it("passes on the daemon's own refusal", async () => {
+  it("forwards the daemon's own refusal", async () => {
     await using daemon = await FakeDaemon.start();
     const error = { code: errorCatalogue.shutting_down.code, message: "about to end", data: { name: "shutting_down" } };
     daemon.refuse = () => ({ status: 503, body: JSON.stringify({ jsonrpc: "2.0", id: null, error }) });
@@ -185,7 +185,7 @@ describe("connect", () => {
     silent.close();
   });
 
-  it("says what an address that is no daemon is", async () => {
+  it("describes the answer of an address that is not a daemon", async () => {
     const babbling = createServer((socket) => socket.end("hello?\r\n\r\n")).listen(0, "127.0.0.1");
     await once(babbling, "listening");
     const url = `http://127.0.0.1:${(babbling.address() as { port: number }).port}`;
@@ -197,7 +197,7 @@ describe("connect", () => {
     babbling.close();
   });
 
-  it("lets the process end once the client is closed, whatever time limits are open", async () => {
+  it("lets the process end once the client is closed, whatever timers are pending", async () => {
     await using daemon = await FakeDaemon.start();
     const entry = join(import.meta.dirname, "../../../client/index.ts");
     const script = `

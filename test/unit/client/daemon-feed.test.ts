@@ -6,7 +6,7 @@ const at = (seq: number, after = seq - 1): DaemonEvent => ({
   ...{ seq, after, at: 0, kind: "session", state: "changed", sessionId: "s" },
 });
 
-/** A feed whose daemon answers when it is told to, and its readers, each with what it has heard. */
+/** A feed whose daemon answers on request, and its readers, each with its received events. */
 function stage() {
   const asked: { params: unknown; answer: (result: unknown) => void }[] = [];
   const call = (method: string, params: unknown): Promise<never> => {
@@ -18,7 +18,7 @@ function stage() {
   const feed = new DaemonFeed({ call: call as never, sessionListeners: new Set() });
   return {
     feed,
-    /** The params with which the daemon was asked last, when it was asked so often. */
+    /** The params of the daemon's last call, after this many calls. */
     asked: async (times: number): Promise<unknown> => {
       await expect.poll(() => asked.length).toBe(times);
       return asked.at(-1)?.params;
@@ -41,7 +41,7 @@ function stage() {
   };
 }
 
-test("readers with cursors of their own share a subscription, and each gets every event once and in order", async () => {
+test("readers with different cursors share a subscription, and each gets every event once and in order", async () => {
   const { feed, asked, answer, join } = stage();
   const first = join();
   expect(await asked(1)).toEqual({ after: 10, epoch: "e" });
@@ -51,19 +51,19 @@ test("readers with cursors of their own share a subscription, and each gets ever
   expect(await asked(2)).toEqual({ after: 5, epoch: "e" });
   feed.receive(at(12));
   await answer(12);
-  // On its way before the answer, and overtaken by it.
+  // Sent before the answer, and overtaken by it.
   feed.receive(at(13));
   feed.receiveGap({ from: 6, to: 7, reason: "not_retained" });
   for (const seq of [8, 9, 10, 11, 12, 13, 14]) feed.receive(at(seq));
   expect(first.heard).toEqual(["begin 10", "11", "12", "13", "14"]);
   expect(second.heard).toEqual(["begin 12", "not_retained 6-7", "8", "9", "10", "11", "12", "13", "14"]);
-  // Where others are not for its token, the event says so; what is missing without a word is named.
+  // The event says if others are outside its token's limits; unexplained holes are reported.
   feed.receive(at(17, 14));
   feed.receive(at(20, 18));
   expect(second.heard.slice(-3)).toEqual(["17", "unreported 18-18", "20"]);
 });
 
-test("after a lost connection it goes on where it was, and names a feed that is another", async () => {
+test("after a lost connection it continues from its position, and reports a different feed", async () => {
   const { feed, asked, answer, join } = stage();
   const { heard, leave } = join(3);
   expect(await asked(1)).toEqual({ after: 3 });
@@ -75,7 +75,7 @@ test("after a lost connection it goes on where it was, and names a feed that is 
   expect(await asked(2)).toEqual({ after: 2, epoch: "e" });
   feed.suspend();
   feed.resume();
-  // What was asked on the connection before is answered by nobody.
+  // Calls on the previous connection are never answered.
   expect(await asked(3)).toEqual({ after: 2, epoch: "e" });
   await answer(1, "f");
   feed.receiveGap({ from: 0, to: 2, reason: "log_reset" });
@@ -108,7 +108,7 @@ test("events that arrive together with the answer to the subscription are not lo
   await answered;
   feed.receive(at(9));
   expect(first.heard).toEqual(["begin 9", "not_retained 6-7", "8", "9"]);
-  // A late event of the earlier subscription leaves a hole, and comes again in its place.
+  // A late event of the earlier subscription leaves a hole, and is sent again in its place.
   const second = join(7, "e");
   await asked(2);
   feed.receive(at(10));

@@ -61,7 +61,7 @@ describe("session.push", () => {
     expect(daemon.seen("delivery/push")[0]?.params).toEqual({ ...message, sessionId, deliveryId: pushed.id });
   });
 
-  it("takes an id of the caller's, so that a push can be repeated", async () => {
+  it("accepts the caller's id, so that a push can be repeated", async () => {
     const [first, again] = [push(), push()];
     expect([first.id, again.id]).toEqual(["d", "d"]);
     await Promise.all([first.accepted, again.accepted]);
@@ -72,7 +72,7 @@ describe("session.push", () => {
     expect(await (pushed as unknown)).toBe(pushed);
   });
 
-  it("begins a wait only when a promise is read, and one for each", async () => {
+  it("starts a wait only when a promise is read, and one for each", async () => {
     const pushed = push();
     await pushed.accepted;
     await client.info();
@@ -116,7 +116,7 @@ describe("the promises", () => {
     expect(pushed.state).toBe("delivered");
   });
 
-  it("ask again when a wait's time is over", async () => {
+  it("ask again when a wait's time limit is over", async () => {
     let asked = 0;
     daemon.answer("delivery/wait", () => {
       asked += 1;
@@ -137,7 +137,7 @@ describe("the promises", () => {
     ["delivered", delivery("d", [...upTo("prepared"), "unknown"], because("session_closed"))],
     ["answered", delivery("d", upTo("delivered"), because("unanswered_aborted"))],
   ];
-  it.each(unmet)("%s rejects with the record of a delivery that will not come to it: %j", async (until, record) => {
+  it.each(unmet)("%s rejects with the record of a delivery that will not reach it: %j", async (until, record) => {
     settleWaits(record);
     const error: unknown = await push()[until].catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(DeliveryError);
@@ -146,7 +146,7 @@ describe("the promises", () => {
     expect((error as Error).message).toBe(`Delivery d did not reach "${until}": it is ${why}`);
   });
 
-  it("start afresh after a parked delivery went on", async () => {
+  it("start again after a parked delivery continued", async () => {
     const parked = delivery("d", ["accepted", "held", "parked"], because("abort"));
     settleWaits(parked);
     const pushed = push();
@@ -173,7 +173,7 @@ describe("the promises", () => {
     ]);
   });
 
-  it("reject when the socket dies while the push or a wait is under way, handled or not, with reconnect: false", async () => {
+  it("reject when the socket dies during the push or a wait, handled or not, with reconnect: false", async () => {
     await client.close();
     client = await daemon.connect({ reconnect: false });
     const waiting = push();
@@ -186,7 +186,7 @@ describe("the promises", () => {
     await daemon.called("delivery/push", 2);
     daemon.breakSockets();
     await client.closed;
-    // Only two are looked at: an unhandled rejection of the others would fail the run.
+    // Only two are read: an unhandled rejection of the others would fail the run.
     await expect(promises[2]).rejects.toMatchObject({ kind: "connection_closed", code: 1006 });
     await expect(unanswered.accepted).rejects.toMatchObject({ kind: "connection_closed" });
     await expect(client.session(sessionId).push(message).delivered).rejects.toMatchObject({
@@ -201,7 +201,7 @@ describe("the promises", () => {
     await expect(delivered).rejects.toMatchObject({ kind: "connection_closed", code: 1000 });
   });
 
-  it("reject with the reason of the push's signal, at whatever point", async () => {
+  it("reject with the reason of the push's signal, at any point", async () => {
     const controller = new AbortController();
     const pushed = client.session(sessionId).push(message, { signal: controller.signal });
     const { delivered } = pushed;
@@ -214,7 +214,7 @@ describe("the promises", () => {
 });
 
 describe("wait", () => {
-  it("waits for `delivered` unless told otherwise, and ends alone on its signal", async () => {
+  it("waits for `delivered` by default, and only its own signal ends it", async () => {
     const pushed = push();
     const controller = new AbortController();
     const aborted = pushed.wait("inserted", { signal: controller.signal });
@@ -274,7 +274,7 @@ describe("updates", () => {
     }
   };
 
-  it("gives each state from the present one on, to the last", async () => {
+  it("yields each state from the current one to the last", async () => {
     daemon.answer("delivery/get", () => delivery("d", upTo("accepted")));
     const pushed = push();
     const seen = states(pushed);
@@ -286,7 +286,7 @@ describe("updates", () => {
     expect(daemon.seen("session/subscribe")).toHaveLength(1);
   });
 
-  it("catches up on what happened before the subscription, and takes back nothing", async () => {
+  it("catches up on events before the subscription, and never goes back", async () => {
     daemon.answer("session/subscribe", () => {
       notify(delivery("d", upTo("held")));
       return { cursor: 1, epoch: "e" };
@@ -308,7 +308,7 @@ describe("updates", () => {
     ]);
   });
 
-  it("goes on through a parked state", async () => {
+  it("continues through a parked state", async () => {
     daemon.answer("delivery/get", () => delivery("d", upTo("prepared")));
     const seen = states(push());
     await daemon.called("delivery/get");
@@ -339,7 +339,7 @@ describe("updates", () => {
     expect(await open).toEqual({ states: ["accepted"] });
   });
 
-  it("throws what the push was refused with, when the socket dies for good, and on its signal", async () => {
+  it("throws the refusal of the push, when the socket dies for good, and on its signal", async () => {
     await client.close();
     client = await daemon.connect({ reconnect: false });
     daemon.answer("delivery/get", () => delivery("d", upTo("accepted")));

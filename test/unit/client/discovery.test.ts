@@ -37,12 +37,12 @@ describe("readDaemonFile", () => {
   afterEach(() => rmSync(stateDir, { recursive: true }));
   const write = (text: string): void => writeFileSync(join(stateDir, "daemon.json"), text);
 
-  it("gives the file's fields and no others", async () => {
+  it("returns the file's fields and no others", async () => {
     write(JSON.stringify({ ...good, later: true }));
     expect(await readDaemonFile(stateDir)).toEqual(good);
   });
 
-  it("reports that the file is missing, and what to do", async () => {
+  it("reports that the file is missing, with advice", async () => {
     const path = join(stateDir, "daemon.json");
     const message = `No pi-rpcd daemon was found: ${path} does not exist. Start one with \`pi-rpcd start\`.`;
     await expect(readDaemonFile(stateDir)).rejects.toMatchObject({
@@ -53,7 +53,7 @@ describe("readDaemonFile", () => {
     await expect(readDaemonFile(join(stateDir, "nowhere"))).rejects.toMatchObject({ reason: "missing" });
   });
 
-  it("says that the file cannot be read", async () => {
+  it("reports that the file cannot be read", async () => {
     mkdirSync(join(stateDir, "daemon.json"));
     await expect(readDaemonFile(stateDir)).rejects.toMatchObject({
       reason: "unreadable",
@@ -81,7 +81,7 @@ describe("readDaemonFile", () => {
     ["a pid that would mean a process group", JSON.stringify({ ...good, pid: -1 })],
     ["no version", JSON.stringify({ ...good, version: 1 })],
     ["no protocol", JSON.stringify({ ...good, protocol: "1" })],
-    ["a URL beyond loopback", JSON.stringify({ ...good, url: "http://10.0.0.1:4711" })],
+    ["a URL outside loopback", JSON.stringify({ ...good, url: "http://10.0.0.1:4711" })],
     ["a host that begins like loopback", JSON.stringify({ ...good, url: "http://127.0.0.1.example.com" })],
     ["a user name like loopback", JSON.stringify({ ...good, url: "http://127.0.0.1@example.com" })],
     ["no URL", JSON.stringify({ ...good, url: "127.0.0.1:4711" })],
@@ -95,7 +95,7 @@ describe("readDaemonFile", () => {
     await expect(readDaemonFile(stateDir)).rejects.toMatchObject({ kind: "daemon_not_running", reason: "malformed" });
   });
 
-  it("names both versions when the daemon is of another protocol, whatever else its file says", async () => {
+  it("names both versions when the daemon has another protocol, whatever else its file says", async () => {
     write(JSON.stringify({ protocol: 2, version: "3.0.0" }));
     await expect(readDaemonFile(stateDir)).rejects.toMatchObject({
       kind: "protocol_mismatch",
@@ -138,7 +138,7 @@ describe("addresses", () => {
     expect(() => rpcUrl("ftp://127.0.0.1")).toThrow("http:, https:, ws: or wss:");
   });
 
-  it("tells same from other addresses", () => {
+  it("distinguishes the same address from others", () => {
     const url = (text: string) => ({ kind: "url", url: text }) as const;
     const unix = (socketPath: string) => ({ kind: "unix", socketPath }) as const;
     expect(isSameAddress(url("http://127.0.0.1:1"), url("ws://localhost:1/"))).toBe(true);
@@ -150,7 +150,7 @@ describe("addresses", () => {
     expect(isSameAddress(unix("/a"), url("http://127.0.0.1:1"))).toBe(false);
   });
 
-  it("lets a token leave this machine encrypted, or where that is asked for", () => {
+  it("lets a token leave this machine only encrypted, or on request", () => {
     for (const url of ["https://daemon.example", "wss://192.0.2.1:9", "http://127.0.0.1:9", "ws://localhost:9"])
       expect(() => checkSecrecy(url, undefined)).not.toThrow();
     expect(() => checkSecrecy("ws://192.0.2.1:9", true)).not.toThrow();
@@ -164,7 +164,7 @@ describe("addresses", () => {
   });
 });
 
-it("recognises a running daemon as alive, and an ended one as dead, whatever process has its pid now", () => {
+it("recognises a running daemon as alive, and an ended one as dead, even if another process has its pid", () => {
   const directory = mkdtempSync(join(tmpdir(), "alive-"));
   expect(isAlive(process.pid, directory)).toBe(process.platform !== "linux");
   const descriptor = openSync(join(directory, "lock.db"), "w");

@@ -38,7 +38,7 @@ async function take(stream: EventStream, n: number): Promise<readonly number[]> 
   return seqs;
 }
 
-/** All seqs to the end of a stream, and the error it ended with. */
+/** All seqs to the end of a stream, and its final error. */
 async function rest(stream: EventStream): Promise<{ readonly seqs: readonly number[]; readonly error?: unknown }> {
   const seqs: number[] = [];
   try {
@@ -72,7 +72,7 @@ describe("notifications()", () => {
 });
 
 describe("events()", () => {
-  it("subscribes once it is called and gives what follows the cursor, as pi said it", async () => {
+  it("subscribes when it is called and yields the events after the cursor, as pi sent them", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events();
@@ -88,7 +88,7 @@ describe("events()", () => {
     expect(stream.lastSeq).toBe(6);
   });
 
-  it("misses nothing of a call that is made right behind it", async () => {
+  it("misses no event of a call made directly after it", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -101,7 +101,7 @@ describe("events()", () => {
     expect(await take(stream, 2)).toEqual([6, 7]);
   });
 
-  it("replays from `after`, and holds what comes before the answer", async () => {
+  it("replays from `after`, and buffers events before the answer", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events({ after: 2 });
@@ -133,7 +133,7 @@ describe("events()", () => {
     expect(await take(replayed, 2)).toEqual([7, 8]);
   });
 
-  it("asks for no later cursor than other readers are at", async () => {
+  it("requests no later cursor than other readers have", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -142,7 +142,7 @@ describe("events()", () => {
     expect(daemon.seen("session/subscribe")[1]?.params).toEqual({ sessionId, after: 5, epoch: "e" });
   });
 
-  it("puts its own replay in front of the tail of another reader's", async () => {
+  it("puts its own replay before the tail of another reader's", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -156,7 +156,7 @@ describe("events()", () => {
     expect(await take(stream, 4)).toEqual([2, 3, 4, 5]);
   });
 
-  it("shares a subscription that is still under way", async () => {
+  it("shares a subscription that is in progress", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -182,7 +182,7 @@ describe("events()", () => {
     expect(await take(other, 1)).toEqual([6]);
   });
 
-  it("gives events alone; other notifications of the session only count", async () => {
+  it("yields only events; other notifications of the session only count", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events();
@@ -215,7 +215,7 @@ describe("an event stream ends", () => {
     expect(daemon.seen("session/subscribe")).toHaveLength(2);
   });
 
-  it("before it has begun: what is waited for ends too", async () => {
+  it("before it has begun: pending reads end too", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     daemon.answer("session/subscribe", () => noAnswer);
@@ -302,7 +302,7 @@ describe("an event stream ends", () => {
     await expect(unanswered.ready).rejects.toMatchObject({ kind: "connection_closed" });
   });
 
-  it("by throwing what the subscription was refused with", async () => {
+  it("by throwing the refusal of the subscription", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
     daemon.answer("session/subscribe", () => {
@@ -313,7 +313,7 @@ describe("an event stream ends", () => {
     await expect(stream.ready).rejects.toBeInstanceOf(WireError);
   });
 
-  it("by throwing its signal's reason at once, whatever is buffered", async () => {
+  it("by throwing its signal's reason immediately, whatever is buffered", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const controller = new AbortController();
@@ -329,7 +329,7 @@ describe("an event stream ends", () => {
     expect(daemon.seen("session/subscribe")).toHaveLength(1);
   });
 
-  it("by throwing where to resume when it is read too slowly; other readers go on", async () => {
+  it("by throwing the position to resume from when it is read too slowly; other readers continue", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -355,7 +355,7 @@ describe("a gap", () => {
   async function startWith(answered: Gap, replay: readonly number[]): Promise<FakeDaemon> {
     const daemon = await startAt(5);
     daemon.answer("session/subscribe", () => {
-      // What is replayed comes behind the answer.
+      // The replay comes after the answer.
       setImmediate(() => {
         daemon.notify("session/gap", { sessionId, ...answered });
         send(daemon, ...replay);
@@ -387,7 +387,7 @@ describe("a gap", () => {
     expect(failing).toMatchObject([{ kind: "listener_failed" }]);
   });
 
-  it("does not concern a reader that has those events, or asked for none", async () => {
+  it("does not concern a reader that has those events, or requested none", async () => {
     await using daemon = await startWith(gap, [5]);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
@@ -396,7 +396,7 @@ describe("a gap", () => {
     expect(await live.ready).toEqual({ cursor: 5, epoch: "e" });
   });
 
-  it("of a log that counts anew lets smaller numbers through", async () => {
+  it("of a log that restarted its numbers allows smaller numbers", async () => {
     await using daemon = await startWith({ from: 0, to: 900, reason: "log_reset" }, []);
     await using client = await daemon.connect();
     const { promise: told, resolve: onGap } = Promise.withResolvers<EventGap>();
@@ -406,7 +406,7 @@ describe("a gap", () => {
     expect(await take(stream, 1)).toEqual([1]);
   });
 
-  it("is named where numbers are missing and the daemon has not said why", async () => {
+  it("is reported if numbers are missing and the daemon has not explained it", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const gaps: EventGap[] = [];
@@ -419,7 +419,7 @@ describe("a gap", () => {
     expect(await rest(plain)).toMatchObject({ seqs: [6], error: { kind: "event_gap", gap: { reason: "unreported" } } });
   });
 
-  it("is not there where envelopes were merged, or where a notification is unknown", async () => {
+  it("is not reported for merged envelopes, or after an unknown notification", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events();
@@ -430,7 +430,7 @@ describe("a gap", () => {
     expect(await take(stream, 2)).toEqual([8, 10]);
   });
 
-  it("is what remains where merged envelopes begin with something that was there already", async () => {
+  it("is the remainder when merged envelopes begin with an event that was already received", async () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const gaps: EventGap[] = [];

@@ -35,7 +35,7 @@ type Canned<M extends MethodName> = (
 export class FakeDaemon implements AsyncDisposable {
   readonly stateDir = mkdtempSync(join(tmpdir(), "fake-"));
   readonly socketPath: string;
-  /** What every daemon has open. */
+  /** The lock file, which every daemon keeps open. */
   readonly #lock = openSync(join(this.stateDir, "lock.db"), "a");
   token = "token-1";
   /** All but the client's greeting: the first of each socket, if it is a `daemon/info`, and its `daemon/hello`. */
@@ -89,7 +89,7 @@ export class FakeDaemon implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#tcp.address() as AddressInfo).port}`;
   }
 
-  /** Writes daemon.json, as it should be but for what is given. */
+  /** Writes daemon.json, correct except for the given fields. */
   writeFile(changes: Partial<Record<keyof DaemonFile, unknown>> = {}): void {
     const { url, socketPath, token } = this;
     const file = { pid: process.pid, version: "0.1.0", protocol: 1, url, socketPath, token, ...changes };
@@ -100,7 +100,7 @@ export class FakeDaemon implements AsyncDisposable {
     this.#answers.set(method, answer as (params: never, call: SeenCall) => unknown);
   }
 
-  /** A client of this daemon's that checks all it is sent. */
+  /** A client of this daemon that validates everything it receives. */
   connect(options: ConnectOptions = {}): Promise<Client> {
     return connect({ stateDir: this.stateDir, validateResults: true, ...options });
   }
@@ -109,7 +109,7 @@ export class FakeDaemon implements AsyncDisposable {
     return this.calls.filter((call) => call.method === method);
   }
 
-  /** Resolves with the nth call of a method, now or when it comes. */
+  /** Resolves with the nth call of a method, past or future. */
   async called(method: string, nth = 1): Promise<SeenCall> {
     await this.#until(() => this.seen(method).length >= nth);
     return this.seen(method)[nth - 1] as SeenCall;
@@ -123,7 +123,7 @@ export class FakeDaemon implements AsyncDisposable {
     for (const socket of this.sockets) socket.send(frame);
   }
 
-  /** The sockets break without a close frame. */
+  /** Breaks the sockets without a close frame. */
   breakSockets(): void {
     for (const socket of this.sockets) socket.terminate();
     for (const server of [this.#unix, this.#tcp]) server.closeAllConnections();
@@ -133,7 +133,7 @@ export class FakeDaemon implements AsyncDisposable {
     for (const socket of this.sockets) socket.close(code, reason);
   }
 
-  /** No longer listens at the Unix socket. */
+  /** Stops listening on the Unix socket. */
   async stopUnix(): Promise<void> {
     this.#unix.close();
     await once(this.#unix, "close");

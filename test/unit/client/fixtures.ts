@@ -50,7 +50,7 @@ export function envelope(seq: number, event: Envelope["event"] & Record<string, 
   return { sessionId, seq, at: seq, generation: 1, event };
 }
 
-/** A delivery that went through these states, the last of which is its present one. */
+/** A delivery that went through these states; the last is its current one. */
 export function delivery(
   deliveryId: string,
   states: readonly DeliveryState[],

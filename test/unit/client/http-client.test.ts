@@ -49,7 +49,7 @@ describe("httpCall", () => {
     });
   });
 
-  it("says that there is no daemon", async () => {
+  it("reports that no daemon runs", async () => {
     const daemon = await FakeDaemon.start();
     await daemon[Symbol.asyncDispose]();
     const { stateDir, socketPath } = daemon;
@@ -66,7 +66,7 @@ describe("httpCall", () => {
     });
   });
 
-  it("says that the connection broke before an answer", async () => {
+  it("reports that the connection broke before an answer", async () => {
     await using daemon = await FakeDaemon.start();
     const { stateDir, socketPath } = daemon;
     daemon.answer("session/get", () => noAnswer);

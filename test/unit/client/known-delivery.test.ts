@@ -42,12 +42,12 @@ describe("supersedes", () => {
     expect(supersedes(late, { ...early, updatedAt: 1_000 })).toBe(true);
     expect(supersedes({ ...early, updatedAt: 1_000 }, late)).toBe(false);
   });
-  it("goes by the time, and then by arrival, between histories of one length", () => {
+  it("goes by the time, and then by arrival, between histories of equal length", () => {
     expect(supersedes({ ...early, updatedAt: early.updatedAt + 1 }, early)).toBe(true);
     expect(supersedes({ ...early, updatedAt: early.updatedAt - 1 }, early)).toBe(false);
     expect(supersedes(early, early)).toBe(true);
   });
-  it("never takes an end back", () => {
+  it("never takes back a final state", () => {
     const delivered = delivery("d", ["accepted", "inserted", "prepared", "delivered"]);
     const unanswered = { ...delivered, ...reason("unanswered_error"), updatedAt: 0 };
     expect(supersedes(unanswered, delivered)).toBe(true);
@@ -56,7 +56,7 @@ describe("supersedes", () => {
 });
 
 describe("KnownDelivery", () => {
-  it("keeps the newest and tells its watchers of changes alone", () => {
+  it("keeps the newest record and notifies its watchers only of changes", () => {
     const known = new KnownDelivery();
     const told: string[] = [];
     const unwatch = known.watch(({ state }) => told.push(state));

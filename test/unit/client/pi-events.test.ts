@@ -28,12 +28,12 @@ const rows: readonly (readonly [PiEvent, keyof typeof guards | undefined])[] = [
   [{ type: "tool_execution_end", toolCallId: "c", toolName: "bash", result: {}, isError: false }, "isToolExecutionEnd"],
 ];
 
-it.each(rows)("%j is known by %s alone", (event, expected) => {
+it.each(rows)("%j is recognised only by %s", (event, expected) => {
   const known = Object.entries(guards).filter(([, guard]) => guard(event));
   expect(known.map(([name]) => name)).toEqual(expected === undefined ? [] : [expected]);
 });
 
-it("takes the text of a message and leaves out all else", () => {
+it("returns the text of a message without anything else", () => {
   expect(textOf({ role: "user", content: "plain" })).toBe("plain");
   expect(textOf({ role: "user" })).toBe("");
   const content = [

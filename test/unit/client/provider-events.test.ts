@@ -35,7 +35,7 @@ async function take(events: ProviderEvents, n: number): Promise<readonly string[
   return taken;
 }
 
-it("asks for the summary, and gives each request and its end", async () => {
+it("requests the summary, and yields each request and its end", async () => {
   await using daemon = await start();
   await using client = await daemon.connect();
   const events = client.session(sessionId).providerEvents();
@@ -49,7 +49,7 @@ it("asks for the summary, and gives each request and its end", async () => {
   expect(await take(events, 4)).toEqual(["prepared r1", "delivered r1", "prepared r2", "failed r2"]);
 });
 
-it("has one subscription with what the most curious reader wants, and each reader gets its own level", async () => {
+it("has one subscription at the highest requested level, and each reader gets its own level", async () => {
   await using daemon = await start();
   await using client = await daemon.connect();
   const session = client.session(sessionId);
@@ -113,7 +113,7 @@ it("throws its signal's reason at once", async () => {
   await expect(late.next()).rejects.toThrow("enough");
 });
 
-it("passes over what is no notification of a request", async () => {
+it("skips notifications that are not about requests", async () => {
   await using daemon = await start();
   const odd: string[] = [];
   const client = await daemon.connect({ validateResults: false, onDiagnostic: ({ kind }) => odd.push(kind) });

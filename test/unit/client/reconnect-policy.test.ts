@@ -13,8 +13,8 @@ function delays(changes: Partial<ReconnectPolicy>, random: number): readonly num
   });
 }
 
-describe("the delay before a try", () => {
-  it("doubles up to its bound, and leaves half of itself to chance", () => {
+describe("the delay before an attempt", () => {
+  it("doubles up to its limit, and half of it is random", () => {
     const longest = [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000];
     expect(delays({}, 0)).toEqual(longest);
     expect(delays({}, 1)).toEqual(longest.map((ms) => ms / 2));
@@ -22,7 +22,7 @@ describe("the delay before a try", () => {
     expect(delays({ firstDelayMs: 0 }, 0)).toEqual(longest.map(() => 0));
   });
 
-  it("is finite, never negative and never beyond the bound, however long the outage", () => {
+  it("is finite, never negative and never above the limit, however long the outage", () => {
     const outage = fc.record({
       attempt: fc.integer({ min: 1, max: 100_000 }),
       elapsedMs: fc.nat(400_000),

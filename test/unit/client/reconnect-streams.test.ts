@@ -9,7 +9,7 @@ const message = { customType: "build", content: "green" };
 
 type Event = Envelope["event"] & Record<string, unknown>;
 
-/** A session's log, which a subscription replays behind `after`, as far as it is kept. */
+/** A session's log, which a subscription replays after `after`, if it is still kept. */
 class Log {
   readonly daemon: FakeDaemon;
   readonly #events: Envelope[] = [];
@@ -36,7 +36,7 @@ class Log {
     return this.#events.length;
   }
 
-  /** Adds to the log, and tells the connections that are there. */
+  /** Adds to the log, and notifies the open connections. */
   write(...events: readonly Event[]): void {
     for (const event of events) {
       const next = envelope(this.cursor + 1, event);
@@ -93,14 +93,14 @@ describe("a delivery's promises over a lost connection", () => {
     expect(await pushed.inserted).toMatchObject({ state: "answered" });
   });
 
-  it("ask again what they wait for, and reject plainly when the daemon does not know the delivery any more", async () => {
+  it("ask again for their states, and reject by name when the daemon no longer knows the delivery", async () => {
     await using stage = await start();
     const { daemon, client } = stage;
     daemon.answer("delivery/push", ({ deliveryId = "" }) => delivery(deliveryId, ["accepted"]));
     daemon.answer("delivery/wait", () => noAnswer);
     const known = client.session(sessionId).push({ ...message, deliveryId: "known" });
     const lost = client.session(sessionId).push({ ...message, deliveryId: "lost" });
-    // Of the four of these only one is looked at: an unhandled rejection of the others would fail the run.
+    // Of these four only one is read: an unhandled rejection of the others would fail the run.
     const promises = [known.delivered, lost.prepared, lost.inserted, lost.answered];
     await daemon.called("delivery/wait", 4);
     daemon.answer("delivery/wait", ({ deliveryId }) => {
@@ -130,7 +130,7 @@ describe("a delivery's promises over a lost connection", () => {
     await expect(delivered).rejects.toThrow("no longer wanted");
   });
 
-  it("see what happened meanwhile: `updates` looks again", async () => {
+  it("catch up on missed changes: `updates` asks again", async () => {
     await using stage = await start();
     const { daemon, client } = stage;
     daemon.answer("delivery/push", ({ deliveryId = "" }) => delivery(deliveryId, ["accepted"]));
@@ -151,7 +151,7 @@ describe("a delivery's promises over a lost connection", () => {
 });
 
 describe("a stream of events over a lost connection", () => {
-  it("continues after what it has, each once and in order, whatever cursor each reader has", async () => {
+  it("continues after its last event, each once and in order, whatever cursor each reader has", async () => {
     await using stage = await start();
     const { daemon, client, log } = stage;
     log.ticks(3);
@@ -171,7 +171,7 @@ describe("a stream of events over a lost connection", () => {
     expect(await Promise.all(streams.map((stream) => take(stream, 1)))).toEqual([[9], [9]]);
   });
 
-  it("reports what cannot be replayed to readers with onGap, and throws to others", async () => {
+  it("reports events that cannot be replayed to readers with onGap, and throws to others", async () => {
     await using stage = await start();
     const { daemon, client, log } = stage;
     const gaps: EventGap[] = [];
@@ -209,7 +209,7 @@ describe("a stream of events over a lost connection", () => {
     expect(daemon.seen("session/unsubscribe")).toEqual([]);
   });
 
-  it("asks again for requests to the provider, as far as its readers want", async () => {
+  it("subscribes again to requests to the provider, at the level of its readers", async () => {
     await using stage = await start();
     const { daemon, client } = stage;
     const requests = client.session(sessionId).providerEvents({ level: "messages" });
@@ -239,8 +239,8 @@ describe("a stream of events over a lost connection", () => {
   });
 });
 
-describe("a run that is waited for over a lost connection", () => {
-  it("is seen to its end, though the prompt's answer and its events were lost", async () => {
+describe("an awaited run over a lost connection", () => {
+  it("is followed to its end, though the prompt's answer and its events were lost", async () => {
     await using stage = await start();
     const { daemon, client } = stage;
     daemon.answer("session/prompt", () => noAnswer);

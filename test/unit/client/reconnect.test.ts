@@ -24,7 +24,7 @@ function next(client: Client, kind: ConnectionEvent["kind"]): Promise<Connection
   });
 }
 
-/** The sockets break, and none is let in again until the function that it gives is called. */
+/** Breaks the sockets, and refuses new ones until the returned function is called. */
 async function outage(daemon: FakeDaemon, client: Client): Promise<() => void> {
   daemon.refuse = () => ({ status: 503, body: "" });
   const lost = next(client, "lost");
@@ -36,7 +36,7 @@ async function outage(daemon: FakeDaemon, client: Client): Promise<() => void> {
 }
 
 describe("a client whose connection is lost", () => {
-  it("connects again by itself and tells what becomes of it", async () => {
+  it("connects again by itself and reports each step", async () => {
     await using daemon = await FakeDaemon.start();
     const client = await connectTo(daemon);
     const events: ConnectionEvent[] = [];
@@ -136,7 +136,7 @@ describe("a client whose connection is lost", () => {
     await pending;
   });
 
-  it("goes on although a listener throws", async () => {
+  it("continues although a listener throws", async () => {
     await using daemon = await FakeDaemon.start();
     const kinds: string[] = [];
     await using client = await connectTo(daemon, { onDiagnostic: ({ kind }) => kinds.push(kind) });
@@ -151,7 +151,7 @@ describe("a client whose connection is lost", () => {
 });
 
 describe("a call whose connection is lost", () => {
-  it("is made again if it only reads, and rejects by name if it may have changed something", async () => {
+  it("is repeated if it only reads, and rejects by name if it may have changed something", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/get", () => noAnswer);
@@ -170,7 +170,7 @@ describe("a call whose connection is lost", () => {
     expect(daemon.seen("session/command")).toHaveLength(1);
   });
 
-  it("is made again with its key, if it is a prompt, at the daemon that has it", async () => {
+  it("is repeated with its key, if it is a prompt, on the daemon that has it", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/prompt", () => noAnswer);
@@ -184,7 +184,7 @@ describe("a call whose connection is lost", () => {
     expect(second?.params).toEqual(first?.params);
   });
 
-  it("is made again, if it is a prompt, at another daemon too, which finds its key", async () => {
+  it("is repeated, if it is a prompt, on another daemon too, which finds its key", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/prompt", () => noAnswer);
@@ -200,7 +200,7 @@ describe("a call whose connection is lost", () => {
     expect(second?.params).toEqual(first?.params);
   });
 
-  it.each(["cancelled", "shutting_down"] as const)("is asked again when a daemon that ends says %s", async (name) => {
+  it.each(["cancelled", "shutting_down"] as const)("is repeated when a daemon that ends answers %s", async (name) => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/get", () => {
@@ -217,7 +217,7 @@ describe("a call whose connection is lost", () => {
     await expect(client.session(sessionId).abort()).rejects.toMatchObject({ kind: name });
   });
 
-  it("rejects when it is what ends the connections", async () => {
+  it("rejects when it is the call that ends the connections", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon, { reconnect: { firstDelayMs: 0 } });
     daemon.answer("session/get", () => {
@@ -229,7 +229,7 @@ describe("a call whose connection is lost", () => {
     expect(await client.info()).toEqual(daemonInfo());
   });
 
-  it("rejects alone when it is longer than the daemon takes", async () => {
+  it("rejects alone when it exceeds the daemon's size limit", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/get", () => noAnswer);
@@ -263,7 +263,7 @@ describe("a call that is made while there is no connection", () => {
     expect(daemon.calls.slice(2).map(({ params }) => params["sessionId"])).toEqual(["a", "b", "c", "d"]);
   });
 
-  it("is taken back by its signal, and is not sent", async () => {
+  it("is cancelled by its signal, and is not sent", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     const mend = await outage(daemon, client);
@@ -278,7 +278,7 @@ describe("a call that is made while there is no connection", () => {
     expect(daemon.seen("session/get")).toEqual([]);
   });
 
-  it("is refused by name when too many wait, or what waits is too long", async () => {
+  it("is refused by name when too many wait, or waiting calls are too long", async () => {
     await using daemon = await FakeDaemon.start();
     const reconnect = { ...quick, maxWaitingCalls: 2, maxWaitingChars: 100 };
     await using client = await connectTo(daemon, { reconnect });

@@ -17,7 +17,7 @@ describe("a call whose answer was lost", () => {
     }
   });
 
-  it("is made again if its method only observes, but for what is one connection's", () => {
+  it("is repeated if its method only observes, unless its effect belongs to one connection", () => {
     const observing = rows.filter(([, row]) => isReading(row)).map(([name]) => name);
     const again = observing.filter((name) => repeatable(name, params, () => "k").repeat === "always");
     expect(observing.filter((name) => !again.includes(name))).toEqual([
@@ -29,7 +29,7 @@ describe("a call whose answer was lost", () => {
     ]);
   });
 
-  it("is made again if its method takes an idempotency key, and gets one if it has none", () => {
+  it("is repeated if its method takes an idempotency key, and gets one if it has none", () => {
     const keyed = rows.filter(([, row]) => propertiesOf(row).includes("idempotencyKey")).map(([name]) => name);
     expect(keyed).toContain("session/prompt");
     for (const name of keyed) {
@@ -42,7 +42,7 @@ describe("a call whose answer was lost", () => {
     }
   });
 
-  it("is made again if it is known by its id or opens a session, and never if it changes something unknown", () => {
+  it("is repeated if it is known by its id or opens a session, and never if it changes something unknown", () => {
     const changing = rows.filter(([, row]) => !isReading(row) && !propertiesOf(row).includes("idempotencyKey"));
     const again = changing.filter(([name]) => repeatable(name, params, () => "k").repeat === "always");
     expect(again.map(([name]) => name)).toEqual(["session/open", "delivery/push", "delivery/cancel"]);
@@ -51,7 +51,7 @@ describe("a call whose answer was lost", () => {
     for (const [name] of others) expect(repeatable(name, params, () => "k")).toEqual({ params, repeat: "never" });
   });
 
-  it("of a method that only a newer daemon knows is not made again", () => {
+  it("of a method that only a newer daemon knows is not repeated", () => {
     expect(repeatable("workspace/ask" as MethodName, null, () => "k")).toEqual({ params: null, repeat: "never" });
   });
 });

@@ -10,14 +10,14 @@ type Frame =
   | { readonly gap: Gap }
   | { readonly answer: () => void };
 
-/** What a subscription is answered with whose connection was lost first. */
+/** The answer to a subscription whose connection was lost first. */
 class Lost extends Error {}
 
-/** The daemon's end of one connection: a log, one subscription, and frames that are on their way in order. */
+/** The daemon's end of one connection: a log, one subscription, and frames in transit, in order. */
 class Wire {
   readonly frames: Frame[] = [];
   head = 0;
-  /** Up to here the log is not kept. */
+  /** The newest seq that is no longer kept. */
   forgotten = 0;
   merges = false;
   #subscribed = false;
@@ -38,7 +38,7 @@ class Wire {
     onIdle: () => {},
   });
 
-  /** What is forgotten is a gap, and some of the rest comes merged. */
+  /** Forgotten events become a gap, and some of the others are merged. */
   #replay(after: number): void {
     let next = after + 1;
     if (next <= this.forgotten) {
@@ -52,7 +52,7 @@ class Wire {
     }
   }
 
-  /** The connection is lost with all that is on its way; `missed` events are written before there is another. */
+  /** Loses the connection with all frames in transit; `missed` events are written before the next one. */
   break(missed: number): void {
     this.frames.length = 0;
     this.#subscribed = false;
@@ -77,7 +77,7 @@ class Wire {
 }
 
 class Reader implements FeedListener {
-  /** What it has got or was told not to get, in order. */
+  /** Received seqs and reported gaps, in order. */
   readonly covered: { readonly from: number; readonly to: number }[] = [];
   readonly after: number | undefined;
   readonly headAtJoin: number;
@@ -128,7 +128,7 @@ const step = fc.oneof(
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Lets all that promises have in store happen. */
+/** Lets all settled promises run. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -184,7 +184,7 @@ class World {
 }
 
 describe("SessionFeed", () => {
-  it("gives or names to every reader all seqs from its cursor on, once and in order, however readers and connections come and go", async () => {
+  it("every reader gets all seqs from its cursor on, as events or gaps, once and in order, however readers and connections come and go", async () => {
     const steps = fc.array(step, { maxLength: 80 });
     const property = fc.asyncProperty(steps, async (taken) => {
       const world = new World();
@@ -198,7 +198,7 @@ describe("SessionFeed", () => {
           next = to + 1;
         }
         if (world.joined.has(reader)) expect(next).toBe(world.wire.head + 1);
-        // A reader without a cursor misses nothing that happens once it has joined, on a connection that stands.
+        // A reader without a cursor misses nothing after it has joined, while its connection is open.
         if (reader.after === undefined && world.breaks === 0)
           expect(reader.start?.cursor ?? 0).toBeLessThanOrEqual(reader.headAtJoin);
       }
@@ -207,12 +207,12 @@ describe("SessionFeed", () => {
   });
 });
 
-it("a notification that it does not know, between the daemon's answer and the reader's beginning, leaves no hole", async () => {
+it("an unknown notification between the daemon's answer and the reader's beginning leaves no hole", async () => {
   const wire = new Wire();
   const reader = new Reader(0, 0);
   wire.feed.join(reader);
   for (let i = 0; i < 3; i += 1) wire.emit();
-  // The answer is there, and its promise has not run on yet: frames of the same chunk are held.
+  // The answer has arrived, but its promise has not run on yet: frames of the same chunk are held.
   wire.deliver();
   wire.deliver();
   wire.frames.shift();

@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 describe("a session's calls", () => {
-  it("carry its id and what was given, and nothing else", async () => {
+  it("carry its id and the given params, and nothing else", async () => {
     const result = { promptId: "p", disposition: "queued" } as const;
     const { signal } = new AbortController();
     daemon.answer("session/create", () => sessionInfo());
@@ -56,7 +56,7 @@ describe("a session's calls", () => {
   });
 });
 
-it("has methods for what is done most with pi's commands", async () => {
+it("has methods for the most common of pi's commands", async () => {
   daemon.answer("session/bash", () => ({
     bashId: "b",
     output: "hi\n",
@@ -81,7 +81,7 @@ it("has methods for what is done most with pi's commands", async () => {
 describe("a prompt's run", () => {
   const over = { promptId: "p", disposition: "started", state: "inserted", runId: "r" } as const;
 
-  it("is waited for by the prompt's id, behind the answer of the prompt", async () => {
+  it("is awaited by the prompt's id, after the prompt's answer", async () => {
     daemon.answer("prompt/wait", () => ({ ...over, outcome: "settled", text: "It is so.", stopReason: "stop" }));
     const call = session.prompt("question", { ifRunning: "followUp" });
     expect(await call).toEqual({ promptId: "p", disposition: "started" });
@@ -95,7 +95,7 @@ describe("a prompt's run", () => {
     expect((await session.steer("more").settled()).text).toBe("It is so.");
   });
 
-  it("is asked for again as long as it takes", async () => {
+  it("is asked for again until it ends", async () => {
     let asked = 0;
     daemon.answer("prompt/wait", () => {
       asked += 1;
@@ -105,7 +105,7 @@ describe("a prompt's run", () => {
     expect(await session.promptAndWait("question")).toBe("late");
   });
 
-  it("is none, with no text, for a prompt that an extension handled", async () => {
+  it("is absent, with no text, for a prompt that an extension handled", async () => {
     daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "handled" }));
     expect(await session.promptAndWait("/command")).toBe("");
     const handled = { promptId: "p", disposition: "handled", state: "handled", text: "" };
@@ -126,7 +126,7 @@ describe("a prompt's run", () => {
     expect(await session.runUntilSettled("question")).toMatchObject({ outcome, text: "half" });
   });
 
-  it("rejects with what the prompt was refused with, and by name when the session was closed", async () => {
+  it("rejects with the refusal of the prompt, and by name when the session was closed", async () => {
     daemon.answer("prompt/wait", () => {
       throw new WireError("session_closed", "closed");
     });
@@ -151,7 +151,7 @@ describe("a prompt's run", () => {
     await rejected;
   });
 
-  it("ends with its signal's reason, at whatever point", async () => {
+  it("ends with its signal's reason, at any point", async () => {
     daemon.answer("prompt/wait", () => noAnswer);
     const controller = new AbortController();
     const running = session.promptAndWait("question", { signal: controller.signal });

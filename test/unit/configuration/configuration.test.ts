@@ -22,12 +22,12 @@ const read = (sources: Partial<Sources> = {}) => configure({ env: { XDG_CONFIG_H
 const profilesAndEnv = ({ values: { profiles, sessionEnv } }: ReturnType<typeof read>) => ({ profiles, sessionEnv });
 
 describe("the file", () => {
-  test("need not be there: then there are no profiles, and no variables may be set", () => {
+  test("is optional: without it there are no profiles, and no variables may be set", () => {
     expect(profilesAndEnv(read())).toEqual({ profiles: {}, sessionEnv: [] });
     expect(read().file).toEqual({ path: join(root, "pi-rpcd", "config.json"), exists: false });
   });
 
-  test("is that of XDG_CONFIG_HOME, else of ~/.config", () => {
+  test("is that of XDG_CONFIG_HOME, otherwise of ~/.config", () => {
     const profiles = { lean: { thinking: "low" } };
     mkdirSync(join(root, "pi-rpcd"));
     mkdirSync(join(root, ".config", "pi-rpcd"), { recursive: true });
@@ -40,7 +40,7 @@ describe("the file", () => {
     });
   });
 
-  test("must be there when it is named", () => {
+  test("must exist when it is named", () => {
     expect(() => read({ file: join(root, "nowhere.json") })).toThrow(/nowhere\.json does not exist/);
   });
 
@@ -82,7 +82,7 @@ describe("the file", () => {
     expect(() => read({ file: written(text) })).toThrow(words);
   });
 
-  test("has what sessions go by, and profiles on top of it", () => {
+  test("has options for sessions, and profiles on top of them", () => {
     const text = '{"optimisation": {"masking": {"afterTurns": 5}}, "profiles": {"p": {"optimisation": {"cost": {}}}}}';
     const { values, origins } = read({ file: written(text) });
     expect(values.optimisation).toEqual({ masking: { afterTurns: 5 } });
@@ -116,7 +116,7 @@ describe("the file", () => {
 });
 
 describe("layers", () => {
-  test("go by options, then the environment, then the file, then defaults", () => {
+  test("take options first, then the environment, then the file, then defaults", () => {
     const file = written('{"port": 1001, "maxChildren": 11, "warmChildren": 3, "drainMs": 1}');
     const env = { PI_RPCD_PORT: "1002", PI_RPCD_MAX_CHILDREN: "12", PI_RPCD_WARM_CHILDREN: "" };
     const { values, origins } = read({ file, env, options: { port: 1003, drainMs: undefined } });
@@ -135,7 +135,7 @@ describe("layers", () => {
     ]);
   });
 
-  test("take lists from variables, with commas", () => {
+  test("read lists from variables, separated by commas", () => {
     const env = { PI_RPCD_ALLOWED_ORIGINS: "http://localhost:3000, https://a.example" };
     expect(read({ env }).values.allowedOrigins).toEqual(["http://localhost:3000", "https://a.example"]);
   });
@@ -150,17 +150,17 @@ describe("layers", () => {
   });
 });
 
-test("defaults are what their own schema allows", () => {
+test("defaults match their own schema", () => {
   for (const { schema, default: value } of Object.values(settings)) {
     if (value !== undefined) expect(validator.schema(schema, value)).toEqual([]);
   }
 });
 
-test("the schema for editors knows every setting, with a description", () => {
+test("the schema for editors has every setting, with a description", () => {
   const { properties } = configurationSchema() as {
     properties: Record<string, { description?: string; properties?: object }>;
   };
-  // A name with a dot is that of a part of an object.
+  // A name with a dot is a field of an object.
   const names = Object.entries(properties).flatMap(([name, { properties: parts }]) =>
     parts === undefined || Object.hasOwn(settings, name) ? [name] : Object.keys(parts).map((part) => `${name}.${part}`),
   );

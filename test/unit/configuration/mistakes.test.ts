@@ -56,11 +56,11 @@ describe("mistakes of a configuration are named by its keys", () => {
     expect(validator.schema(OptimisationOptions, value)).not.toEqual([]);
   });
 
-  test("and it has as much against a value as the schema itself, which has nothing against the defaults", () => {
+  test("and they are the same as the schema's, which accepts the defaults", () => {
     expect(wordsOf(defaultOptimisation)).toEqual([]);
     expect(wordsOf(leanOptimisation)).toEqual([]);
     expect(validator.schema(OptimisationOptions, defaultOptimisation)).toEqual([]);
-    // Lengths are those of characters, not of their halves.
+    // Lengths are counted in characters, not in UTF-16 units.
     const label = "🙂".repeat(321);
     expect(wordsOf({ contextFiles: { sections: [{ heading: "a", label }] } })).toEqual([]);
     expect(validator.schema(OptimisationOptions, { contextFiles: { sections: [{ heading: "a", label }] } })).toEqual(
@@ -68,7 +68,7 @@ describe("mistakes of a configuration are named by its keys", () => {
     );
   });
 
-  test("a hostile one costs little and is shown only so far", () => {
+  test("in a hostile configuration are found at low cost and quoted only in part", () => {
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key${at}`, {}]));
     expect(wordsOf(many)).toHaveLength(32);
     expect(wordsOf({ toolResults: { tools: many } })).toEqual([
@@ -81,7 +81,7 @@ describe("mistakes of a configuration are named by its keys", () => {
       const value = JSON.parse(`{"masking": {"${key}": 1}}`);
       expect(wordsOf(value)[0]).toContain(`optimisation.masking.${key}: unknown key; the nearest is `);
     }
-    // What is longer than any that fits is not even counted.
+    // Keys longer than any known one are not even compared.
     const heading = `${"🙂".repeat(255)}ab`;
     expect(wordsOf({ contextFiles: { sections: [{ heading }] } })[0]).toContain("257 characters");
     const counted = "🙂".repeat(100_000);
@@ -101,7 +101,7 @@ describe("mistakes of a configuration are named by its keys", () => {
   });
 });
 
-describe("what contradicts is a mistake though each value is right", () => {
+describe("contradictory values are mistakes though each is valid", () => {
   const mistakesOf = (own: OptimisationOptions, tools: GivenTools = {}, below: OptimisationOptions = {}) =>
     checkedOptimisation([below, own], tools, own).mistakes.map(inWords);
 
@@ -134,13 +134,13 @@ describe("what contradicts is a mistake though each value is right", () => {
     expect(mistakesOf(own)).toEqual([words]);
   });
 
-  test("but not where a later layer turns off what an earlier one has on, nor in a part that is off", () => {
+  test("but not if a later layer turns off an earlier layer's option, nor in a disabled part", () => {
     expect(mistakesOf({ skills: { mode: "off" } }, {}, { skills: { enabled: true } })).toEqual([]);
     const tools = { x: { keep: "tail" } } as const;
     expect(mistakesOf({ toolResults: { enabled: false, tools } })).toEqual([]);
   });
 
-  test("tables that grow too large with the layers below are refused, and so is what no pi could be started with", () => {
+  test("tables that grow too large with the layers below are refused, and so are configurations too large for pi's start", () => {
     const models = (name: string) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`p/${name}${at}`, { thresholdPercent: 0.5 }]));
     const layers = [{ compaction: { models: models("a") } }, { compaction: { models: models("b") } }] as const;
@@ -173,22 +173,22 @@ describe("what contradicts is a mistake though each value is right", () => {
         why.map((words) => `${place}: the session has no tool "grep": ${words}.`),
       );
     }
-    // What the whole daemon is configured with is for other sessions, too.
+    // The whole daemon's configuration also applies to other sessions.
     expect(mistakesOf({}, tools, { masking: { excludeTools: ["grep"] } })).toEqual([]);
   });
 
-  test("what leaves the context must be there to be fetched again", () => {
+  test("content that leaves the context must be recallable", () => {
     expect(mistakesOf({ masking: { enabled: true } }, { excludeTools: ["re*"] })).toEqual([
       'optimisation.masking: needs the tool "recall", which excludeTools removes.',
     ]);
   });
 
-  test("a pattern of many stars keeps nothing busy", () => {
+  test("a pattern with many stars does not block the event loop", () => {
     const tools = { excludeTools: [`${"*a".repeat(60)}b`] };
     expect(mistakesOf({ masking: { excludeTools: ["a".repeat(128)] } }, tools)).toEqual([]);
   });
 
-  test("a part is on when it says so, or when something else of it is given", () => {
+  test("a part is on when it says so, or when another of its options is given", () => {
     const on = (given: OptimisationOptions) => resolveOptimisation(given).masking.enabled;
     expect([on({}), on({ masking: {} }), on({ masking: { afterTurns: 5 } })]).toEqual([false, false, true]);
     expect(on({ masking: { afterTurns: 5, enabled: false } })).toBe(false);

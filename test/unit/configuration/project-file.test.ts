@@ -18,7 +18,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 
 const read = () => readProjectFile(root, validator);
 
-test("a project need not have a file, and one that says nothing is as none", async () => {
+test("a project's file is optional, and an empty one counts as none", async () => {
   expect(await read()).toBeUndefined();
   writeFileSync(file, "{}");
   expect(await read()).toBeUndefined();
@@ -66,7 +66,7 @@ test("a missing file that it names is reported", async () => {
   );
 });
 
-test("what is no plain file is not waited for, nor what is too long or too deep read", async () => {
+test("a file that is not regular is not awaited, and one too long or too deep is not read", async () => {
   execFileSync("mkfifo", [file]);
   expect(await read()).toEqual({ file, problem: `${file} is not a file.` });
   rmSync(file);

@@ -10,7 +10,7 @@ const textOf = (...globs: readonly string[]): string =>
     .map((file) => readFileSync(join(root, file), "utf8"))
     .join("\n");
 
-/** Keys that hold no keys: `compress.minSavings`. */
+/** Keys without nested keys: `compress.minSavings`. */
 function keysOf(options: object, before = ""): string[] {
   return Object.entries(options).flatMap(([key, value]) => {
     const hasKeys =
@@ -19,7 +19,7 @@ function keysOf(options: object, before = ""): string[] {
   });
 }
 
-test("no key is read by nobody, and each is set by a test of what it does, beside those of configurations", () => {
+test("every key is read somewhere, and a test of its effect sets it, besides the tests of configurations", () => {
   const code = textOf(
     "context/**/*.ts",
     "server/{session,context,core,children}/**/*.ts",

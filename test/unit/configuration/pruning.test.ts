@@ -61,7 +61,7 @@ describe("mistakes of pruning's configuration are named by its keys", () => {
     expect(wordsOf(value)).toEqual([words]);
   });
 
-  test("and nothing is wrong with the defaults, with what lean says, and with the three forms of a limit", () => {
+  test("and the defaults, lean's values and the three forms of a limit are accepted", () => {
     for (const value of [defaultPruning, leanPruning, { maxContext: 1, minContext: 0 }, { maxContext: 1_000 }]) {
       expect(wordsOf(value)).toEqual([]);
     }
@@ -72,7 +72,7 @@ describe("mistakes of pruning's configuration are named by its keys", () => {
 const mistakesOf = (pruning: PruningOptions, optimisation = {}): string[] =>
   checkedParts([{ optimisation, pruning: { enabled: true, ...pruning } }]).mistakes.map(inWords);
 
-describe("limits are held against each other and against when the context is compacted", () => {
+describe("limits are compared with each other and with the compaction threshold", () => {
   const compaction = { enabled: true, thresholdPercent: 0.85 };
   test.each<[pruning: PruningOptions, optimisation: object, words: string[]]>([
     [
@@ -146,7 +146,7 @@ describe("layers", () => {
     });
   });
 
-  test("every key has its value, and nothing but enabled turns pruning on", () => {
+  test("every key has a default, and only enabled turns pruning on", () => {
     expect(resolvePruning({})).toEqual(defaultPruning);
     const resolved = resolvePruning({ strategies: { sizeDecay: { turns: 3 } } });
     expect(resolved).toEqual({
@@ -191,7 +191,7 @@ describe("limits in tokens", () => {
     expect(limitsOf(pruning, compaction)).toEqual(limits);
   });
 
-  test("are none where the model's window is not known, and blocks have at least 1,000 and at most half of it", () => {
+  test("are absent if the model's window is unknown, and blocks have at least 1,000 and at most half of it", () => {
     const { compaction } = defaultOptimisation;
     expect(pruningLimits(defaultPruning, compaction, { ...model, contextWindow: 0 })).toBeUndefined();
     expect(pruningLimits(defaultPruning, compaction, { ...model, contextWindow: Number.NaN })).toBeUndefined();
@@ -210,7 +210,7 @@ describe("a directory of texts", () => {
     }
   };
 
-  test("need have none of them, and other files in it are not looked at", () => {
+  test("may lack any of them, and other files in it are ignored", () => {
     within((dir, write) => {
       expect(unusablePrompts(dir)).toEqual([]);
       write("README.md", "{{anything}}");
@@ -220,7 +220,7 @@ describe("a directory of texts", () => {
     });
   });
 
-  test("is refused by file and line for a variable that is not there, for what is no text, and where it is none", () => {
+  test("is refused by file and line for an unknown variable, for binary content, and if it is not a directory", () => {
     within((dir, write) => {
       write("turn.md", "One.\n{{usages}} is full.");
       write("system.md", "{{usage}}");

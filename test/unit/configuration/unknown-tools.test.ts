@@ -8,7 +8,7 @@ const wordsOf = (layer: OptimisationOptions, merged = layer) =>
   unknownTools(toolsOfPolicies(layer, merged), known).map(inWords);
 const keepNone = { keep: "none" } as const;
 
-test("a tool that pi does not have is named with its key, and with the one that may be meant", () => {
+test("a tool that pi does not have is named with its key, and with the most similar one", () => {
   expect(wordsOf({ toolResults: { tools: { grepp: keepNone, read: keepNone, fetch_page: keepNone } } })).toEqual([
     'optimisation.toolResults.tools.grepp: pi does not have the tool "grepp"; did you mean "grep"?',
     'optimisation.toolResults.tools.fetch_page: pi does not have the tool "fetch_page".',
@@ -20,7 +20,7 @@ test("a tool that pi does not have is named with its key, and with the one that 
   ]);
 });
 
-test("patterns, tools of our own and those of MCP servers are not looked for, nor what a part has that is off", () => {
+test("patterns, our own tools, those of MCP servers and those of disabled parts are not checked", () => {
   const tools = { "*": keepNone, "gre*p": keepNone, recall: keepNone, mcp__docs__search: keepNone };
   expect(wordsOf({ toolResults: { tools } })).toEqual([]);
   const keep = ["compress", "get_skill_detail", "search_tools", "describe_tools", "execute_tool"];

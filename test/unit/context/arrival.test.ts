@@ -17,12 +17,12 @@ function place(dueInMs?: number): Place {
   return { arrival, memory, faults };
 }
 
-test("without a promise nothing is waited for", () => {
+test("without a promised context requests do not wait", () => {
   const { arrival } = place();
   expect(arrival.wait(undefined)).toBeUndefined();
 });
 
-test("all who wait go on when the context has come, and nobody waits any more", async () => {
+test("all waiting requests continue when the context arrives, and later ones do not wait", async () => {
   const { arrival, faults } = place(1_000);
   const waiting = [arrival.wait(undefined), arrival.wait(new AbortController().signal)];
   arrival.settle();
@@ -32,7 +32,7 @@ test("all who wait go on when the context has come, and nobody waits any more", 
   expect(faults).toEqual([]);
 });
 
-test("a context that does not come in time is reported once, and requests are made without it", async () => {
+test("a context that does not arrive in time is reported once, and requests are made without it", async () => {
   const { arrival, memory, faults } = place(1_000);
   const waiting = [arrival.wait(undefined), arrival.wait(undefined)];
   await vi.advanceTimersByTimeAsync(1_000);
@@ -42,7 +42,7 @@ test("a context that does not come in time is reported once, and requests are ma
   expect(arrival.wait(undefined)).toBeUndefined();
 });
 
-test("an abort ends the wait of its own run alone", async () => {
+test("an abort ends only the wait of its own run", async () => {
   const { arrival, faults } = place(1_000);
   const abort = new AbortController();
   const aborted = arrival.wait(abort.signal);

@@ -27,7 +27,7 @@ function native(
 }
 
 describe("a message", () => {
-  test("of an assistant is complete, of no usage, and of the target's model where none is named", () => {
+  test("of an assistant is complete, without usage, and of the target's model if none is named", () => {
     const calls = [{ id: "c", name: "bash", arguments: { command: "ls" } }];
     const usage = { input: 5, cost: { total: 9 } };
     expect(build({ role: "assistant", content: text("Well."), toolCalls: calls, usage, stopReason: "length" })).toEqual(
@@ -77,7 +77,7 @@ describe("a message", () => {
     expect(assistant({ content: text("") })).toEqual([]);
   });
 
-  test("of the target's model keeps its reasoning; of another, or of nobody knows which, it does not", () => {
+  test("of the target's model keeps its reasoning; of another or an unknown model it does not", () => {
     const content = [{ type: "reasoning" as const, text: "Hm.", signature: "s", redacted: true }];
     expect(assistant({ content, model })).toEqual([
       { type: "thinking", thinking: "Hm.", thinkingSignature: "s", redacted: true },
@@ -86,7 +86,7 @@ describe("a message", () => {
     expect(assistant({ content })).toEqual([]);
   });
 
-  test("of the target's model is of its own blocks, whatever its content and calls say", () => {
+  test("of the target's model is built from its own blocks, whatever its content and calls say", () => {
     const blocks = [
       { type: "thinking", thinking: "", thinkingSignature: "s" },
       { type: "text", text: "a", textSignature: "t" },
@@ -113,7 +113,7 @@ describe("a message", () => {
 });
 
 describe("an event", () => {
-  test("is a custom message that names it in its first line", () => {
+  test("is a custom message whose first line names it", () => {
     expect(build({ role: "event", eventType: "git.push", content: text("pushed"), meta: { ref: "main" } })).toEqual({
       role: "custom",
       customType: "pi-rpcd.event",
@@ -136,7 +136,7 @@ describe("an event", () => {
     expect(build({ role: "event", content: [] })).toMatchObject({ content: text("Event: unnamed"), details: {} });
   });
 
-  test("of pi's own is pi's own again", () => {
+  test("of pi's own type becomes pi's own entry again", () => {
     expect(native("pi.compaction", { type: "compaction", tokensBefore: 9 })).toEqual({
       role: "compactionSummary",
       summary: "What there was.",
@@ -176,12 +176,12 @@ describe("an event", () => {
     ["without its numbers", "pi.compaction", { type: "compaction" }],
     ["of another name", "pi.custom:x", { type: "custom_message", customType: "y" }],
     ["that steers the helper", `pi.custom:${CARRIER_TYPE}`, { type: "custom_message", customType: CARRIER_TYPE }],
-    ["that nobody reserved", "pi.future", { type: "future" }],
+    ["that is not reserved", "pi.future", { type: "future" }],
   ])("is an ordinary one where what it says of pi's is not sound: %s", (_, eventType, meta) => {
     expect(native(eventType, meta)).toMatchObject({ role: "custom", customType: "pi-rpcd.event" });
   });
 
-  test("does not bring the mark of a delivery", () => {
+  test("does not carry the mark of a delivery", () => {
     const details = { a: 1, "pi-rpcd": { deliveryId: "d" } };
     const message = native("pi.custom:x", { type: "custom_message", customType: "x", details });
     expect(message).toMatchObject({ details: { a: 1 } });
@@ -212,7 +212,7 @@ describe("a conversation", () => {
     expect(buildMessages(items, target, { systemNodes: "drop" })).not.toHaveProperty("instructions");
   });
 
-  test("can be without its events; a summary of the conversation itself is none", () => {
+  test("can be without its events; a summary of the conversation is not an event", () => {
     expect(roles({ events: "drop" })).toEqual(["user", "compactionSummary"]);
   });
 });

@@ -13,7 +13,7 @@ const items: readonly ContextItem[] = [
 ];
 
 describe("a message", () => {
-  test("that was built is sound, whatever the conversation", () => {
+  test("that was built is valid, whatever the conversation", () => {
     for (let seed = 0; seed < 30; seed += 1) {
       const { messages } = buildMessages([...items, ...someItems(dice(seed), 4)], target);
       expect(messages.map(messageFault).filter((fault) => fault !== undefined)).toEqual([]);
@@ -25,10 +25,10 @@ describe("a message", () => {
   test.each<[string, unknown, string]>([
     ["is none", null, "message"],
     ["has no role", { timestamp: 1 }, "role"],
-    ["has a role that nobody knows", { ...user, role: "constructor" }, "role"],
+    ["has an unknown role", { ...user, role: "constructor" }, "role"],
     ["has text where parts must be", { ...result, content: "4" }, "content"],
     ["has an empty text", { ...user, content: [{ type: "text", text: "" }] }, "content"],
-    ["has a part that is no part", { ...user, content: [{ type: "toString", text: "a" }] }, "content"],
+    ["has an invalid part", { ...user, content: [{ type: "toString", text: "a" }] }, "content"],
     ["has a call without arguments", { ...assistant, content: [{ type: "toolCall", id: "c", name: "n" }] }, "content"],
     ["has no usage", { ...assistant, usage: undefined }, "usage"],
     ["has usage that would be paid for", { ...assistant, usage: { input: 1 } }, "usage"],

@@ -14,7 +14,7 @@ function whole(content: ContextItem["content"]): string {
 describe("the results of tools", () => {
   const long = "0123456789".repeat(5_120);
 
-  test("of any length stay as they are where nothing caps them", () => {
+  test("of any length stay unchanged if nothing caps them", () => {
     const items = [result("bash", text(long))];
     expect(capToolResults(items, {})).toBe(items);
     expect(capToolResults(items, { maxChars: null, perTool: { read: 200 } })).toEqual(items);
@@ -29,7 +29,7 @@ describe("the results of tools", () => {
     expect(told.length).toBeGreaterThan(290);
   });
 
-  test("have a cap for each tool, which goes before that for all", () => {
+  test("have a cap for each tool, which takes precedence over the general one", () => {
     const items = [result("bash", text(long)), result("read", text(long)), result("__proto__", text(long))];
     const capped = capToolResults(items, { maxChars: 1_000, perTool: { bash: 400, read: null } });
     const lengths = capped.map(({ content }) => textLength(content));
@@ -39,12 +39,12 @@ describe("the results of tools", () => {
     expect(lengths[2]).toBeGreaterThan(900);
   });
 
-  test("of a tool whose name had to be mended are capped under the name that it had", () => {
+  test("of a tool whose name had to be repaired are capped under the original name", () => {
     const [cut] = capToolResults([result("files_read", text(long))], { perTool: { "files/read": 300 } });
     expect(textLength(cut?.content ?? [])).toBeLessThanOrEqual(300);
   });
 
-  test("alone are capped: not what was said, called or reported", () => {
+  test("are the only capped items: not what was said, called or reported", () => {
     const items: readonly ContextItem[] = (["user", "assistant", "event", "system"] as const).map((role) => ({
       role,
       content: text(long),
@@ -68,7 +68,7 @@ describe("the results of tools", () => {
     expect(twice).toMatch(/\[… 508\d\d of 51200 characters left out …\]/);
   });
 
-  test("of whatever characters never exceed the cap, and no character is cut in two", () => {
+  test("with any characters never exceed the cap, and no character is cut in two", () => {
     for (let seed = 0; seed < 300; seed += 1) {
       const roll = dice(seed);
       const parts = Array.from({ length: roll(4) + 1 }, () => ({ type: "text" as const, text: someText(roll, 150) }));

@@ -22,7 +22,7 @@ export function list(items: readonly Raw[]): Raw {
   return { format: "pi-rpcd/context", version: 1, items };
 }
 
-/** Nodes in a chain, with ids n0, n1, … and times 1, 2, … where they have none. */
+/** Nodes in a chain; default ids are n0, n1, …, default times 1, 2, …. */
 export function chain(...nodes: readonly Raw[]): Raw {
   const full = nodes.map((node, index) => ({
     id: `n${index}`,
@@ -52,7 +52,7 @@ export interface Mended {
   readonly codes: readonly RepairCode[];
 }
 
-/** Selects and mends; with `repair: false` it throws at the first thing that is wrong. */
+/** Selects and repairs; with `repair: false` it throws at the first fault. */
 export function mend(
   document: Raw,
   options: SelectOptions & { repair?: boolean; target?: ContextTarget } = {},
@@ -68,7 +68,7 @@ export function mend(
   return { items, repairs, codes: repairs.map(({ code }) => code) };
 }
 
-/** What a call throws, as the wire has it. */
+/** The error of a call, as on the wire. */
 export function refusal(action: () => unknown): { kind: string; status: number; message: string; data: Raw } {
   try {
     action();

@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "..", "..", "..");
 const target: ContextTarget = { api: "a", provider: "p", id: "m", takesImages: true };
 
 describe("the tokens of a text", () => {
-  /** Counted with the tables o200k_base and cl100k_base, of which the greater stands here. */
+  /** Counted with the encodings o200k_base and cl100k_base; the greater is listed here. */
   const counted: readonly (readonly [name: string, sample: string, tokens: number])[] = [
     [
       "prose",
@@ -50,11 +50,11 @@ describe("the tokens of a text", () => {
     ["punctuation", "!@#$%^&*()_+{}|:<>?~`-=[]\\;',./", 21],
   ];
 
-  test.each(counted)("are not estimated much below what services count: %s", (_, sample, tokens) => {
+  test.each(counted)("are not estimated much below the services' counts: %s", (_, sample, tokens) => {
     expect(estimateText(sample)).toBeGreaterThanOrEqual(0.85 * tokens);
   });
 
-  /** Each of these is at least as many tokens as is said here. */
+  /** Each of these has at least this many tokens. */
   test.each([
     ["Braille", "\u2801\u2803\u2809\u2819", 3],
     ["Tibetan", "བོད་སྐད་", 2],
@@ -69,20 +69,20 @@ describe("the tokens of a text", () => {
     }
   });
 
-  test("are never less than what pi reckons with", () => {
+  test("are never less than pi's estimate", () => {
     for (const sample of ["", " ".repeat(4_001), "a".repeat(4_001), "\n".repeat(77)]) {
       expect(estimateText(sample)).toBeGreaterThanOrEqual(sample.length / 4);
     }
   });
 
-  test("grow with its length alone: a text that is ten times as long has about ten times as many", () => {
+  test("grow only with its length: a text that is ten times as long has about ten times as many", () => {
     const source = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
     expect(estimateText(source.repeat(10)) / estimateText(source)).toBeCloseTo(10, 1);
   });
 });
 
 describe("the tokens of an item", () => {
-  test("are never less than those of the message that is built of it", () => {
+  test("are never less than those of the message that is built from it", () => {
     const native: readonly ContextItem[] = [
       { type: "compaction", tokensBefore: 1 },
       { type: "bashExecution", command: "ls -la /a/long/path ".repeat(20), exitCode: 1 },
@@ -110,7 +110,7 @@ describe("the tokens of an item", () => {
     }
   });
 
-  test("count the arguments of calls, however deep, and images", () => {
+  test("include the arguments of calls, however deep, and images", () => {
     let deep: Record<string, unknown> = { end: "word ".repeat(100) };
     for (let level = 0; level < 100_000; level += 1) deep = { in: deep };
     const call: ContextItem = {

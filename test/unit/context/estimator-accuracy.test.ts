@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { runTrace, share } from "../../helpers/estimator-runs.ts";
 import { type Tokenizer, traceClasses } from "../../helpers/token-traces.ts";
 
-/** Vocabularies that the estimator itself does not have, each with what its service adds to a message. */
+/** Encodings that the estimator itself does not have, each with the tokens that its service adds to a message. */
 const services: readonly (readonly [name: string, tokenizer: Tokenizer, perMessage: number])[] = [
   ["cl100k_base", cl100k, 7],
   ["r50k_base", r50k, 3],

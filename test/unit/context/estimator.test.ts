@@ -32,7 +32,7 @@ function room({ knobs = {}, entries = [], tokenizer }: Room = {}) {
     estimator,
     degraded: status.reasons,
     figure: (name: string) => status.report(ctx)?.figures[name],
-    /** Makes a request of these messages, to which the service answers so. */
+    /** Makes a request of these messages, answered in this way by the service. */
     answered: (messages: readonly AgentMessage[], response: AgentMessage, tools: readonly unknown[] = []) => {
       host.pipeline.run("context_with_system", messages, ctx);
       host.pipeline.run("before_provider_request", { tools }, ctx);
@@ -45,7 +45,7 @@ const said = (input: number, stopReason = "stop") =>
   ({ ...assistant([], 1, { input, output: 5 }), stopReason }) as AgentMessage;
 
 describe("an estimate of a request", () => {
-  test("is what was reported last, and what has come and gone since", () => {
+  test("is the last reported count, corrected by the changes since", () => {
     const { estimator, answered, ctx } = room();
     const messages = [user(prose), user("And then?")];
     answered(messages, said(50_000));
@@ -55,7 +55,7 @@ describe("an estimate of a request", () => {
     expect(estimator.request(messages.slice(1), ctx)).toBe(50_000 - estimator.message(messages[0] as AgentMessage) + 1);
   });
 
-  test("knows messages again by their content, since pi gives each request copies of them", () => {
+  test("recognises messages by their content, because pi copies them for each request", () => {
     const { estimator, answered, ctx } = room();
     const messages = [user(prose), user(prose), user("And then?")];
     answered(messages, said(9_000));
@@ -64,14 +64,14 @@ describe("an estimate of a request", () => {
     expect(9_000 - fewer).toBeGreaterThanOrEqual(estimator.message(user(prose)) - 1);
   });
 
-  test("has the prompt and the tools of the last one, where the messages are without them", () => {
+  test("includes the prompt and the tools of the last request, if the messages lack them", () => {
     const { estimator, answered, ctx } = room();
     const system = { role: "system", content: prose, timestamp: 0 } as AgentMessage;
     answered([system, user("Hi")], said(7_000));
     expect(estimator.request([user("Hi")], ctx)).toBe(7_000);
   });
 
-  test("is not anchored on another model's count", () => {
+  test("is not based on another model's count", () => {
     const { estimator, answered, ctx } = room();
     answered([user("Hi")], said(60_000));
     (ctx as { model: unknown }).model = { provider: "other", id: "model" };
@@ -82,7 +82,7 @@ describe("an estimate of a request", () => {
 describe("factors are learnt", () => {
   const turns = tokenTrace("prose", 1, 8);
 
-  /** What the service counts is so many times a fourth of the characters. */
+  /** The service counts this multiple of a fourth of the characters. */
   function taught(times: number, response: (input: number) => AgentMessage, tools?: () => readonly unknown[]) {
     const it = room();
     const messages: AgentMessage[] = [];
@@ -93,7 +93,7 @@ describe("factors are learnt", () => {
     return it;
   }
 
-  test("from what services report, for each class, between a half and two", () => {
+  test("from the services' reports, for each class, between a half and two", () => {
     expect(taught(1.5, said).figure("factor.prose")).toBeGreaterThan(1.3);
     expect(taught(1, said).figure("factor.prose")).toBeLessThan(1.2);
     expect(taught(4, said).figure("factor.prose")).toBe(2);
@@ -137,7 +137,7 @@ describe("factors are learnt", () => {
     expect(estimator.request([user("Hi")], ctx)).toBe(1_000);
   });
 
-  test("not where the tools have changed, or where no text could account for what was reported", () => {
+  test("not if the tools have changed, or if no text could explain the report", () => {
     let calls = 0;
     expect(taught(1, said, () => [{ name: `tool${"x".repeat(calls++)}` }]).figure("learntFrom")).toBe(0);
     const { figure, answered } = room();
@@ -147,7 +147,7 @@ describe("factors are learnt", () => {
     expect(figure("learntFrom")).toBe(0);
   });
 
-  test("from the branch when a session is taken up, so that a new pi counts as the one before it", () => {
+  test("from the branch when a session is resumed, so that a new pi counts like the previous one", () => {
     const entries: SessionEntry[] = [];
     const add = (message: AgentMessage): void => {
       entries.push({
@@ -174,7 +174,7 @@ describe("factors are learnt", () => {
   });
 });
 
-describe("an estimate of what stands on the branch", () => {
+describe("an estimate of the branch's content", () => {
   const first = { type: "message", id: "u1", parentId: null, message: user(prose) } as SessionEntry;
   const answer = {
     type: "message",
@@ -184,12 +184,12 @@ describe("an estimate of what stands on the branch", () => {
   } as SessionEntry;
   const next = { type: "message", id: "u2", parentId: "a1", message: user(prose) } as SessionEntry;
 
-  test("begins with the last report", () => {
+  test("starts from the last report", () => {
     const { estimator, ctx } = room({ entries: [first, answer, next] });
     expect(estimator.context(ctx)).toBe(10_020 + estimator.message(user(prose)));
   });
 
-  test("follows edits of what stands before the report", () => {
+  test("follows edits of entries before the report", () => {
     const edit = {
       type: "context_edit",
       id: "x1",
@@ -202,7 +202,7 @@ describe("an estimate of what stands on the branch", () => {
     expect(Math.abs(estimator.context(ctx) - expected)).toBeLessThanOrEqual(2);
   });
 
-  test("counts all where the context was compacted since", () => {
+  test("counts everything if the context was compacted since", () => {
     const compaction = {
       type: "compaction",
       id: "c1",
@@ -217,7 +217,7 @@ describe("an estimate of what stands on the branch", () => {
   });
 });
 
-test("what hostile messages have in place of texts is not counted, and breaks nothing", () => {
+test("hostile values in place of texts are not counted, and break nothing", () => {
   const { estimator, ctx, host, answered } = room();
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
@@ -236,7 +236,7 @@ test("what hostile messages have in place of texts is not counted, and breaks no
 describe("counts are quick", () => {
   const texts = Array.from({ length: 200 }, (_, at) => `${at} ${prose.repeat(3)}`);
 
-  test("and quicker where the content was counted before", () => {
+  test("and quicker if the content was counted before", () => {
     const { estimator } = room();
     const counted = (): number => {
       const began = performance.now();
@@ -249,7 +249,7 @@ describe("counts are quick", () => {
     expect(again).toBeLessThan(1);
   });
 
-  test("and take no longer than a few passes over the text where it was not", () => {
+  test("and take only a few passes over uncounted text", () => {
     const { estimator } = room();
     const took = (length: number): number => {
       const all = Array.from({ length: 5 }, (_, at) => {
@@ -269,7 +269,7 @@ describe("with a tokenizer", () => {
   const knobs = { tokenizer: "bpe" } as const;
   const entries = [{ type: "message", id: "u1", parentId: null, message: user(prose) }] as SessionEntry[];
 
-  test("what is near a threshold is counted by it, and nothing else starts it", async () => {
+  test("content near a threshold is counted by it, and nothing else loads it", async () => {
     const { estimator, ctx, host, degraded } = room({ knobs, entries });
     const before = estimator.context(ctx);
     estimator.near(() => before * 2);
@@ -282,7 +282,7 @@ describe("with a tokenizer", () => {
     host.emit("session_shutdown", { reason: "quit" });
   });
 
-  test("that cannot be loaded characters are counted, and it is told", async () => {
+  test("that cannot be loaded characters are counted, and the failure is reported", async () => {
     const { estimator, ctx, degraded } = room({ knobs, entries, tokenizer: new URL("file:///nowhere/module.js") });
     estimator.near(() => 1);
     const before = estimator.text(prose);
@@ -292,7 +292,7 @@ describe("with a tokenizer", () => {
     expect(degraded).toEqual([expect.stringContaining("so characters are")]);
   });
 
-  test("none is started where characters are configured", () => {
+  test("none is loaded if characters are configured", () => {
     const { estimator, ctx } = room({ entries });
     estimator.near(() => 1);
     expect(estimator.refined(ctx)).toBeUndefined();

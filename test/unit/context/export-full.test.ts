@@ -16,7 +16,7 @@ describe("the whole tree of a session", () => {
     expect(exportContext(branched().entries, { view: "full", leafId: "e2" }).document.leafId).toBe("e2");
   });
 
-  it("has a node for each entry that says nothing to the model, with all of its fields", () => {
+  it("has a node for each entry that the model does not see, with all of its fields", () => {
     const session = new PiSession();
     session.append("model_change", { provider: "scripted", modelId: "echo" });
     const user = session.user("hello");
@@ -38,7 +38,7 @@ describe("the whole tree of a session", () => {
     ]);
   });
 
-  it("has what a message of pi's says besides the format's fields, and the content before its edits", () => {
+  it("has the fields of pi's messages that the format lacks, and the content before its edits", () => {
     const session = new PiSession();
     session.user("one");
     const answer = session.assistant([text("half")], { stopReason: "error", errorMessage: "500", responseId: "r-1" });
@@ -51,7 +51,7 @@ describe("the whole tree of a session", () => {
     });
   });
 
-  it("hangs what is behind a left out entry at what is before it", () => {
+  it("attaches entries after an omitted one to its predecessor", () => {
     const session = new PiSession();
     session.system("prompt");
     session.user("one");
@@ -66,7 +66,7 @@ describe("the whole tree of a session", () => {
     expect(shape(full(session, { includeSystem: true }))[0]).toBe("e1 < null system");
   });
 
-  it("comes to what the model would see at each of its leaves", () => {
+  it("equals the model's view at each of its leaves", () => {
     for (const session of [branched(), eventful()]) {
       const { nodes = [] } = exportContext(session.entries, { view: "full", includeReasoning: true }).document;
       const byId = new Map(nodes.map((node) => [node.id, node]));
@@ -82,7 +82,7 @@ describe("the whole tree of a session", () => {
   });
 });
 
-it("gives no call of pi's the result that it has on another branch, as a tree of another program would", () => {
+it("gives no call of pi's the result that it has on another branch, unlike a tree of another program", () => {
   const session = new PiSession();
   session.user("one");
   const calls = session.assistant([call("c1"), call("c2")]);
@@ -109,7 +109,7 @@ function branched(): PiSession {
   return session;
 }
 
-/** A session with all that the projection has a rule for. */
+/** A session with everything that the projection has a rule for. */
 function eventful(): PiSession {
   const session = new PiSession();
   session.system("prompt");

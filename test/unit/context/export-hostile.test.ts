@@ -4,8 +4,8 @@ import { call, PiSession, text } from "../../helpers/pi-session.ts";
 
 const views = ["projected", "full"] as const;
 
-describe("a session that is not as pi writes it", () => {
-  it("is exported without what is no entry", () => {
+describe("a session that differs from what pi writes", () => {
+  it("is exported without invalid entries", () => {
     const session = new PiSession();
     session.user("one");
     const odd = [
@@ -24,7 +24,7 @@ describe("a session that is not as pi writes it", () => {
     expect(diagnostics.notes).toEqual({ unreadable_entry: 2 * odd.length });
   });
 
-  it("is exported as pi reads it where one id is there twice or a parent is missing", () => {
+  it("is exported as pi reads it if an id is duplicated or a parent is missing", () => {
     const session = new PiSession();
     session.user("lost");
     session.branch("nowhere");
@@ -38,7 +38,7 @@ describe("a session that is not as pi writes it", () => {
     expect(diagnostics.notes).toEqual({ duplicate_entry: 1, missing_parent: 1, other_branch: 1 });
   });
 
-  it("is cut where its links go in a circle, with all that is in the circle once", () => {
+  it("is cut where its links form a circle, with each entry of the circle once", () => {
     const session = new PiSession();
     session.branch("e3");
     for (const word of ["one", "two", "three", "four"]) session.user(word);
@@ -52,7 +52,7 @@ describe("a session that is not as pi writes it", () => {
     }
   });
 
-  it("has what can be read of messages of wrong types", () => {
+  it("keeps the readable part of messages with wrong types", () => {
     const odd: readonly unknown[] = [
       null,
       undefined,
@@ -101,7 +101,7 @@ describe("a session that is not as pi writes it", () => {
     }
   });
 
-  it("has no key that would set a prototype, and nothing that is too deep to be written", () => {
+  it("has no key that would set a prototype, and nothing too deep to be written", () => {
     const poisoned = JSON.parse('{"__proto__":{"isAdmin":true},"kept":{"__proto__":[],"n":1}}');
     let deep: unknown = "bottom";
     for (let level = 0; level < 100_000; level++) deep = [deep];
@@ -125,7 +125,7 @@ describe("a session that is not as pi writes it", () => {
     }
   });
 
-  it("knows no root entry that is not one of ours, and no more of one than is sound", () => {
+  it("accepts only root entries of ours, and only their valid fields", () => {
     const root = (data: unknown): unknown[] => {
       const session = new PiSession();
       session.append("custom", { customType: "pi-rpcd.context", data });
@@ -143,7 +143,7 @@ describe("a session that is not as pi writes it", () => {
     }
   });
 
-  it("costs time that grows with its size alone, however it is linked", () => {
+  it("takes time proportional to its size, however it is linked", () => {
     const count = 30_000;
     const kinds = ["carrier", "circle", "compaction", "chain"] as const;
     for (const kind of kinds) {

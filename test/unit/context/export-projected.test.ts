@@ -4,8 +4,8 @@ import { type ExportOptions, exportContext } from "../../../context/document/exp
 import { CARRIER_TYPE, DELIVERY_MARK } from "../../../protocol/link.ts";
 import { call, PiSession, sessionModel, text, thinking, usage } from "../../helpers/pi-session.ts";
 
-describe("what the model would see of a session", () => {
-  it("is the path to the leaf as items, in order, with all that the format has a field for", () => {
+describe("the model's view of a session", () => {
+  it("is the path to the leaf as items, in order, with everything that the format has a field for", () => {
     const session = new PiSession();
     session.system("You are pi.");
     const user = session.user([text("Look"), { type: "image", data: "iVBORw0K", mimeType: "image/png" }]);
@@ -54,7 +54,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics).toEqual({ entries: 5, nodes: 4, pairs: 1, notes: { system: 1 } });
   });
 
-  it("leaves out what says nothing to the model", () => {
+  it("omits entries that the model does not see", () => {
     const session = new PiSession();
     session.append("model_change", { provider: "scripted", modelId: "echo" });
     session.append("thinking_level_change", { thinkingLevel: "high" });
@@ -73,7 +73,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toEqual({ not_for_model: 8, carrier: 1 });
   });
 
-  it("begins with the newest compaction, goes on with what it has kept, and then with what followed", () => {
+  it("begins with the newest compaction, followed by the kept entries and the later ones", () => {
     const session = new PiSession();
     session.system("old prompt");
     session.user("one");
@@ -97,7 +97,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toMatchObject({ compacted: 2 });
   });
 
-  it("keeps from the first entry that has an item where the compaction names one that has none", () => {
+  it("keeps entries from the first one with an item if the compaction names one without", () => {
     const session = new PiSession();
     session.user("one");
     const carrier = session.append("custom_message", { customType: CARRIER_TYPE, content: "go", display: false });
@@ -107,7 +107,7 @@ describe("what the model would see of a session", () => {
     expect(texts(exportContext(session.entries).document.items)).toEqual(["event summary", "user two"]);
   });
 
-  it("keeps nothing of before where the compaction names an entry that is not before it", () => {
+  it("keeps nothing if the compaction names an entry that is not before it", () => {
     const session = new PiSession();
     session.user("one");
     session.compaction("summary", "e99");
@@ -116,7 +116,7 @@ describe("what the model would see of a session", () => {
     expect(texts(exportContext(session.entries).document.items)).toEqual(["event summary", "user two"]);
   });
 
-  it("has the last edit of an entry on its branch, and not the entry that an edit has left out", () => {
+  it("has the last edit of an entry on its branch, and not the entry that an edit removed", () => {
     const session = new PiSession();
     const long = session.user("a long text");
     const answer = session.assistant([text("first"), call("c1")]);
@@ -135,7 +135,7 @@ describe("what the model would see of a session", () => {
     expect(items?.[1]?.blocks).toHaveLength(3);
   });
 
-  it("does not know the edits of another branch", () => {
+  it("ignores the edits of another branch", () => {
     const session = new PiSession();
     const first = session.user("one");
     session.edit(first, null);
@@ -147,7 +147,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toEqual({ other_branch: 1 });
   });
 
-  it("is of the branch that is asked for", () => {
+  it("belongs to the requested branch", () => {
     const session = new PiSession();
     const first = session.user("one");
     const left = session.assistant([text("left")]);
@@ -163,7 +163,7 @@ describe("what the model would see of a session", () => {
     );
   });
 
-  it("lacks answers that have failed, as pi does not send them, and their calls' results, which no service would take", () => {
+  it("omits failed answers, which pi does not send, and their calls' results, which no service accepts", () => {
     const session = new PiSession();
     session.user("one");
     session.assistant([text("half an ans")], { stopReason: "aborted" });
@@ -176,7 +176,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toEqual({ failed_answer: 2, orphan_result: 1 });
   });
 
-  it("answers calls without a result where and as pi does", () => {
+  it("answers calls without a result as pi does", () => {
     const session = new PiSession();
     session.user("one");
     session.assistant([call("c1"), call("c2"), call("c3")]);
@@ -200,7 +200,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toEqual({ missing_result: 3, not_for_model: 1 });
   });
 
-  it("makes events of what pi has besides messages, with what restores them", () => {
+  it("turns pi's entries other than messages into events that can restore them", () => {
     const session = new PiSession();
     session.user("one");
     session.message("bashExecution", {
@@ -264,7 +264,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toEqual({ delivery_mark: 1 });
   });
 
-  it("has system messages only when asked, as the prompt that they come to", () => {
+  it("has system messages only on request, as the resulting prompt", () => {
     const session = new PiSession();
     session.system("Base.", { tools: "Tools A", cwd: "/work" });
     session.user("one");
@@ -277,7 +277,7 @@ describe("what the model would see of a session", () => {
     ]);
   });
 
-  it("has the prompt of the newest compaction instead of what was before it", () => {
+  it("has the prompt of the newest compaction instead of earlier ones", () => {
     const session = new PiSession();
     session.system("Old.");
     const kept = session.user("one");
@@ -296,7 +296,7 @@ describe("what the model would see of a session", () => {
     { ...call("c1"), thoughtSignature: "g" },
   ];
 
-  it("keeps an assistant's native blocks where the format's fields do not say all of them", () => {
+  it("keeps an assistant's native blocks if the format's fields do not cover them", () => {
     const session = new PiSession();
     session.user("one");
     session.assistant(native);
@@ -315,7 +315,7 @@ describe("what the model would see of a session", () => {
     expect(third?.blocks).toBeUndefined();
   });
 
-  it("has no reasoning unless asked, neither in the content nor in the blocks", () => {
+  it("has reasoning only on request, both in the content and in the blocks", () => {
     const session = new PiSession();
     session.user("one");
     session.assistant(native);
@@ -326,7 +326,7 @@ describe("what the model would see of a session", () => {
     expect(diagnostics.notes).toMatchObject({ reasoning: 1 });
   });
 
-  it("has a text of type and size for each image where images are not wanted", () => {
+  it("has a text of type and size for each image if images are not requested", () => {
     const session = new PiSession();
     session.user([{ type: "image", data: "iVBORw0K", mimeType: "image/png" }]);
 

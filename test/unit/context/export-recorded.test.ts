@@ -5,7 +5,7 @@ import { exportContext } from "../../../context/document/export.ts";
 import { installedPi, readerOfPi } from "../../helpers/pi-reader.ts";
 import { throughDocument } from "../../helpers/through-document.ts";
 
-// Sessions that real pis have written, with everything that a session can have. Their system prompts are cut short.
+// Sessions that real pis have written, with everything that a session can contain. Their system prompts are shortened.
 
 const folder = join(import.meta.dirname, "..", "..", "fixtures", "sessions");
 type Entry = Readonly<Record<string, unknown>>;
@@ -22,7 +22,7 @@ test("there is a session of each version of pi", () => {
   ]);
 });
 
-test.each(recorded)("at each entry $name comes back from a document as what pi would send", async ({ entries }) => {
+test.each(recorded)("at each entry $name comes back from a document as pi would send it", async ({ entries }) => {
   const target = targetOf(entries);
   const read = await readerOfPi(installedPi, target);
   const leaves = entries.slice(1).map((entry) => String(entry["id"]));
@@ -43,7 +43,7 @@ test.each(recorded)("$name is exported the same a second time, from what was imp
   expect(twice).toEqual(once);
 });
 
-test.each(recorded)("while $name is written, an export has all that was written whole", ({ lines }) => {
+test.each(recorded)("while $name is written, an export has every completely written entry", ({ lines }) => {
   const text = `${lines.join("\n")}\n`;
   for (let end = 0; end <= text.length; end += 97) {
     const written = text.slice(0, end).split("\n").map(readLine);
@@ -52,7 +52,7 @@ test.each(recorded)("while $name is written, an export has all that was written 
   }
 });
 
-/** As pi reads a line: one that is torn is none. */
+/** As pi reads a line: an incomplete one is ignored. */
 function readLine(line: string): unknown {
   try {
     return JSON.parse(line);

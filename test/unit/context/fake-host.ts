@@ -10,11 +10,11 @@ export interface FakeHost extends HostPort {
   readonly faults: { readonly where: string; readonly thrown: unknown }[];
   readonly notices: { readonly name: string; readonly data: unknown }[];
   readonly answers: Map<string, AskHandler>;
-  /** Tells the parts of an event of pi's. */
+  /** Emits an event of pi to the parts. */
   emit(event: string, given: unknown): unknown;
 }
 
-/** The host of a part without a pi: its hooks are run by the test. */
+/** The host of a part without a pi: the test runs its hooks. */
 export function fakeHost(ctx: ExtensionContext): FakeHost {
   const faults: FakeHost["faults"] = [];
   const notices: FakeHost["notices"] = [];
@@ -52,7 +52,7 @@ export interface FakeStatus extends PartStatus {
   report(ctx: ExtensionContext): ReturnType<Reporter> | undefined;
 }
 
-/** A part's status that keeps what it is told. */
+/** A part's status that records its reports. */
 export function fakeStatus(): FakeStatus {
   const reasons: string[] = [];
   let reporter: Reporter | undefined;

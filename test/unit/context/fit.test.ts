@@ -46,14 +46,14 @@ function contents(items: readonly ContextItem[]): readonly string[] {
 describe("a context of too many tokens", () => {
   const items = [...turn("one"), ...turn("two"), ...turn("three")];
 
-  test("stays as it is without a budget, within it, and where nothing may be left out", () => {
+  test("stays unchanged without a budget, within it, and if nothing may be left out", () => {
     const tokens = tokensOf(items);
     for (const options of [{ budget: null }, { budget: tokens }, { budget: 1, onOverflow: "keep" as const }]) {
       expect(fitContext(items, options)).toEqual({ items, tokens, dropped: { messages: 0, tokens: 0 } });
     }
   });
 
-  test("is refused where it may not be trimmed, in words that say how many tokens it needs", () => {
+  test("is refused if it may not be trimmed, with the number of tokens that it needs", () => {
     const long = Array.from({ length: 2_000 }, (_, index) => turn(`t${index}`)).flat();
     const error = thrown(() => fitContext(long, { budget: 96_000, onOverflow: "error" }));
     expect(error.kind).toBe("context_over_budget");
@@ -63,7 +63,7 @@ describe("a context of too many tokens", () => {
     expect(error.data).toMatchObject({ tokens: tokensOf(long), budget: 96_000, retryable: false });
   });
 
-  test("keeps its newest user spans whole, and says what is missing where that was", () => {
+  test("keeps its newest user spans whole, with a notice at the place of the removed ones", () => {
     const { items: kept, dropped } = fitContext(items, { budget: tokensOf(items) - 1 });
     expect(dropped).toEqual({ messages: 4, tokens: tokensOf(turn("one")) });
     expect(kept.slice(1)).toEqual([...turn("two"), ...turn("three")]);
@@ -73,7 +73,7 @@ describe("a context of too many tokens", () => {
     );
   });
 
-  test("counts on what a former notice has counted", () => {
+  test("adds to the count of an earlier notice", () => {
     const once = fitContext(items, { budget: tokensOf(items) - 1 });
     const twice = fitContext(once.items, { budget: tokensOf(once.items) - 1 });
     expect(twice.items.slice(1)).toEqual(turn("three"));
@@ -90,7 +90,7 @@ describe("a context of too many tokens", () => {
     expect(kept).toHaveLength(8);
   });
 
-  test("has the results of its newest span cut, oldest first and no more than is needed", () => {
+  test("has the results of its newest span shortened, oldest first and no more than necessary", () => {
     const long = "word ".repeat(2_000);
     const [first, second] = [turn("one", long), turn("two", long).slice(1)];
     const span = [...turn("zero"), ...first, ...second];
@@ -104,13 +104,13 @@ describe("a context of too many tokens", () => {
     expect(contents(results)[1]).toBe(long);
   });
 
-  test("is refused where its newest span does not fit in the shortest form", () => {
+  test("is refused if its newest span does not fit in the shortest form", () => {
     const error = thrown(() => fitContext([...turn("one"), ...turn("two", "word ".repeat(999))], { budget: 60 }));
     expect(error.kind).toBe("context_over_budget");
     expect(error.message).toMatch(/the budget is 60\. Its newest turn alone does not fit: raise maxTokens\.$/);
   });
 
-  test("has spans that events begin where no user has spoken", () => {
+  test("has spans that events begin if there is no user message", () => {
     const pushed = [1, 2, 3].flatMap((nth): readonly ContextItem[] => [
       { role: "event", eventType: "push", content: text(`push ${nth}`), timestamp: nth },
       { role: "assistant", content: text(`answer ${nth} ${"word ".repeat(40)}`), timestamp: nth },
@@ -149,13 +149,13 @@ describe("whatever the conversation and the budget", () => {
     return "fits";
   }
 
-  test("the budget holds, pairs stay together, and what is kept is the newest spans", () => {
+  test("the budget holds, pairs stay together, and the newest spans are kept", () => {
     const outcomes = Array.from({ length: 600 }, (_, seed) => check(dice(seed)));
     expect(outcomes.filter((outcome) => outcome === "fits").length).toBeGreaterThan(150);
     expect(outcomes.filter((outcome) => outcome === "refused").length).toBeGreaterThan(20);
   });
 
-  test("a hundred thousand items in one span are cut like a few", () => {
+  test("a hundred thousand items in one span are shortened as quickly as a few", () => {
     const span = [...turn("t0")];
     for (let index = 1; index < 33_000; index += 1) for (const item of turn(`t${index}`).slice(1)) span.push(item);
     const few = { ...span[2], content: text("word ".repeat(500)) } as ContextItem;
@@ -168,7 +168,7 @@ describe("whatever the conversation and the budget", () => {
     expect(buildMessages(kept, target).messages).toHaveLength(items.length);
   });
 
-  test("messages are fitted like the items that they were built of", () => {
+  test("messages are fitted like the items that they were built from", () => {
     for (let seed = 0; seed < 200; seed += 1) {
       const { messages } = buildMessages(someItems(dice(seed), 5), target);
       const needed = messages.reduce((sum, message) => sum + estimateMessage(message), 0);

@@ -28,7 +28,7 @@ const prepared = prepareContext(document, { budget: null }, sessionTarget, defau
 const { messages, hash } = prepared;
 const size = messages.reduce((tokens, message) => tokens + estimateMessage(message), 0);
 
-/** pi's own entries, with so many compactions. */
+/** pi's own entries, with this many compactions. */
 function said(compactions: number): PiSession {
   const session = new PiSession();
   session.user("One.");
@@ -39,7 +39,7 @@ function said(compactions: number): PiSession {
   return session;
 }
 
-/** The export of a session whose pi has the messages in front of its own entries. */
+/** The export of a session whose pi has the messages before its own entries. */
 function exported(own: PiSession, left: readonly BuiltMessage[]): readonly ContextItem[] {
   const held = [...heldEntries(messages, hash, heldRoot(prepared), left)];
   const heldThrough = String(held.at(-1)?.["id"]);
@@ -55,7 +55,7 @@ const texts = (items: readonly ContextItem[]): string[] =>
   items.map(({ content }) => content.map((part) => ("text" in part ? part.text.slice(0, 12) : "")).join(""));
 
 test.for(["keep", "trim", "drop"] as const)(
-  "an export has in front of a compaction what it has left of a held past, where the policy is %s",
+  "an export has the rest of a held past before a compaction, if the policy is %s",
   (afterCompaction) => {
     for (const compactions of [0, 1, 2]) {
       const own = said(compactions);
@@ -79,7 +79,7 @@ test.for(["keep", "trim", "drop"] as const)(
           eventType: "context.trimmed",
           meta: { messages: messages.length - kept.length },
         });
-        // Each is what it was in the document.
+        // Each is the same as in the document.
         expect(kept).toMatchObject(
           turns.slice(-kept.length).map(({ content: _, ...rest }: Record<string, unknown>) => rest),
         );
@@ -88,7 +88,7 @@ test.for(["keep", "trim", "drop"] as const)(
   },
 );
 
-test("what is left of a held past follows from the branch that is exported, and not from others", () => {
+test("the remaining part of a held past follows from the exported branch, not from others", () => {
   const own = said(2);
   const context = { hash, messages, budget: size, afterCompaction: "trim" } as const;
   const at = (leafId: string) => leftAt(context, own.entries, leafId);
@@ -101,7 +101,7 @@ test("what is left of a held past follows from the branch that is exported, and 
   expect(at("no entry of pi's")).toBe(messages);
 });
 
-test("of a held past whose newest turn does not fit its results come back cut, under their own ids", () => {
+test("of a held past whose newest turn does not fit, the results come back shortened, under their own ids", () => {
   const long = {
     ...document,
     items: [

@@ -104,7 +104,7 @@ function anyItem(roll: Dice, nth: number): unknown {
   };
 }
 
-test("whatever a document says: it is refused by name, or pi is given sound messages within the budget", () => {
+test("any document is refused by name, or pi gets valid messages within the budget", () => {
   const outcomes = new Map<string, number>();
   for (let seed = 0; seed < 1_500; seed += 1) {
     const roll = dice(seed);

@@ -5,7 +5,7 @@ import { sessionEntries } from "../../../context/document/session-entries.ts";
 import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { sessionTarget } from "../../helpers/pi-session.ts";
 
-// The system items of a document, once a session was made of it. pi has its own prompt beside them.
+// The system items of a document after a session was built from it. pi adds its own prompt.
 
 const document = {
   format: "pi-rpcd/context",

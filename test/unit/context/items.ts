@@ -1,7 +1,7 @@
 import type { ContextItem } from "../../../context/document/document.ts";
 import { Random } from "../../soak/random.ts";
 
-/** Numbers that follow from a seed, from 0 to below `limit`. */
+/** Seeded numbers from 0 to below `limit`. */
 export type Dice = (limit: number) => number;
 
 export function dice(seed: number): Dice {
@@ -19,7 +19,7 @@ export function someText(roll: Dice, most: number): string {
   return Array.from({ length: roll(most) + 1 }, () => words[roll(words.length)]).join(" ");
 }
 
-/** A sound conversation: every call has its result behind it. */
+/** A valid conversation: every call is followed by its result. */
 export function someItems(roll: Dice, spans: number): readonly ContextItem[] {
   const items: ContextItem[] = [];
   let time = 1;

@@ -8,7 +8,7 @@ import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { sessionTarget } from "../../helpers/pi-session.ts";
 import { list, type Raw } from "./documents.ts";
 
-// What an event of pi's own says, on its way through a session.
+// The content of pi's own events after passing through a session.
 
 const details = { files: ["a.ts"], deep: { n: 1 } };
 
@@ -22,7 +22,7 @@ const natives: readonly (readonly [string, string, Raw])[] = [
   ["a custom message that says little", "pi.custom:ci", { type: "custom_message", customType: "ci" }],
 ];
 
-test.each(natives)("%s comes back with all that it had, wherever it stands", (_, eventType, native) => {
+test.each(natives)("%s comes back with all its fields, at any place", (_, eventType, native) => {
   const event = { role: "event", eventType, content: "What was.", meta: { native, mine: 1 }, timestamp: 3 };
   const said = { role: "user", content: "Hello", timestamp: 1 };
   for (const items of [
@@ -37,7 +37,7 @@ test.each(natives)("%s comes back with all that it had, wherever it stands", (_,
     const expected = normalise(list(items), sessionTarget).items;
     expect(exportContext(session).document.items).toEqual(expected);
     expect(exportContext(JSON.parse(JSON.stringify(held)) as unknown[]).document.items).toEqual(expected);
-    // The entry of pi's own has it, where the place allows one: its summaries say it to other extensions.
+    // pi's own entry has it, if the place allows one: its summaries show it to other extensions.
     if (items[0] === event && "details" in native) expect(session[2]).toMatchObject({ details });
   }
 });

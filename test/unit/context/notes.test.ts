@@ -6,7 +6,7 @@ import { perform } from "../../../server/context/work.ts";
 import { call, PiSession, sessionTarget, text } from "../../helpers/pi-session.ts";
 import { list, type Raw } from "./documents.ts";
 
-// Nothing that the model is not given goes without a word.
+// Every omission from the model's context is reported.
 
 function notesOf(document: unknown): unknown {
   return prepareContext(document, { budget: null }, sessionTarget, defaultContextLimits).counts.notes;
@@ -24,14 +24,14 @@ function session(): PiSession {
   return made;
 }
 
-test("what is left out of the whole tree of a session is counted as an export of what the model sees counts it", () => {
+test("omissions from the whole tree are counted like those of an export of the model's view", () => {
   const { document } = exportContext(session().entries, { view: "full" });
   const { notes } = exportContext(session().entries).diagnostics;
   expect(notes).toMatchObject({ compacted: 5, edited: 1, missing_result: 1 });
   expect(notesOf(document)).toEqual(notes);
 });
 
-test("what another session has, and is not taken over, is counted too", () => {
+test("omissions while importing another session are counted too", () => {
   const bytes = Buffer.from(
     session()
       .entries.map((entry) => `${JSON.stringify(entry)}\n`)
@@ -65,6 +65,6 @@ test.each<[string, Raw, Raw]>([
   ).toEqual(notes);
 });
 
-test("where nothing is left out there is nothing to count", () => {
+test("if nothing is omitted nothing is counted", () => {
   expect(notesOf(list([{ role: "user", content: "Hello", timestamp: 1 }]))).toBeUndefined();
 });

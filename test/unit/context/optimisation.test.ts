@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { optimisation } from "../../../context/parts/optimisation/optimisation.ts";
 import { fakeHost } from "./fake-host.ts";
 
-test("a part that cannot be put into its place is told, and costs no other part", () => {
+test("a part that cannot be installed is reported, and does not affect other parts", () => {
   const host = fakeHost({} as ExtensionContext);
   const added = new Set<string>();
   optimisation({

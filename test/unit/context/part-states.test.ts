@@ -15,7 +15,7 @@ function statesOf() {
   return { states, masking: states.of("masking"), told };
 }
 
-test("reasons that alternate are told once each, and again when the part was restored", () => {
+test("alternating reasons are reported once each, and again after the part was restored", () => {
   const { states, masking, told } = statesOf();
   for (const reason of ["one", "two", "one", "two", "one"]) masking.degraded(reason);
   expect(told()).toEqual(["one", "two"]);
@@ -26,7 +26,7 @@ test("reasons that alternate are told once each, and again when the part was res
   expect(told()).toEqual(["one", "two", "one"]);
 });
 
-test("a part that has a new reason each time is told of 32 times", () => {
+test("a part with a new reason each time is reported 32 times", () => {
   const { states, masking, told } = statesOf();
   for (let at = 0; at < 100; at += 1) masking.degraded(`reason ${at}`);
   expect(told()).toHaveLength(32);

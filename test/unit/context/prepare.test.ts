@@ -46,7 +46,7 @@ function said(message: BuiltMessage | undefined): string {
 }
 
 describe("a document", () => {
-  test("becomes messages with calls and results of their own, and instructions", () => {
+  test("becomes messages with separate calls and results, and instructions", () => {
     const { messages, instructions, counts, source, nodeId, repairs } = prepare(tree(nodes));
     expect(messages.map(said)).toEqual([
       "user: What is 2+2?",
@@ -60,7 +60,7 @@ describe("a document", () => {
     expect({ source, nodeId, repairs }).toEqual({ source: { kind: "tree", id: "run-17" }, nodeId: "n5", repairs: [] });
   });
 
-  test("that was read already gives the same", () => {
+  test("that was already parsed gives the same", () => {
     expect(prepare(readDocument(tree(nodes), defaultContextLimits))).toEqual(prepare(tree(nodes)));
   });
 
@@ -87,7 +87,7 @@ describe("a document", () => {
     );
   });
 
-  test("of which the first events are left out still begins with a user", () => {
+  test("whose first events are left out still begins with a user", () => {
     const items = [
       { role: "event", eventType: "ci", content: "red", timestamp: 1 },
       { role: "assistant", content: "Oh.", timestamp: 2 },
@@ -103,7 +103,7 @@ describe("a document", () => {
     );
   });
 
-  test("that begins with a command that the model is not shown begins with a user all the same", () => {
+  test("that begins with a command hidden from the model still begins with a user", () => {
     const native = { type: "bashExecution", command: "ls", excludeFromContext: true };
     const items = [
       { role: "event", eventType: "pi.bash", content: "a.ts", meta: { native }, timestamp: 1 },
@@ -114,7 +114,7 @@ describe("a document", () => {
     expect(counts.repairs).toEqual({ leading_assistant: 1 });
   });
 
-  test("up to a user's node is without it, for its text is the prompt", () => {
+  test("up to a user's node excludes it, because its text is the prompt", () => {
     expect(() => prepare(tree(nodes), { nodeId: "n1", systemNodes: "drop" })).toThrow(
       expect.objectContaining({ kind: "context_invalid" }),
     );
@@ -123,7 +123,7 @@ describe("a document", () => {
     expect(prepare(tree(nodes), { nodeId: "n1", until: "through" }).messages.map(said)).toEqual(["user: What is 2+2?"]);
   });
 
-  test("has its results capped before the budget is looked at, and complete by default", () => {
+  test("has its results capped before the budget is applied, and complete by default", () => {
     const long = "0123456789".repeat(5_120);
     const large = tree(nodes.map((node) => (node.id === "n3" ? { ...node, content: long } : node)));
     expect(said(prepare(large).messages[2])).toBe(`toolResult: ${long}`);

@@ -11,7 +11,7 @@ import { refusals } from "../../helpers/service-rules.ts";
 
 const seeds = Array.from({ length: 10_000 }, (_, index) => index + 1);
 
-/** The items of a made tree, mended; undefined where the node selects nothing. */
+/** The items of a generated tree, repaired; undefined if the node selects nothing. */
 function mended(seed: number, made: MadeTree, codes: Map<RepairCode, number>): readonly ContextItem[] | undefined {
   const { document, nodeId, target } = made;
   const note = ({ code }: { readonly code: RepairCode }) => codes.set(code, (codes.get(code) ?? 0) + 1);
@@ -24,7 +24,7 @@ function mended(seed: number, made: MadeTree, codes: Map<RepairCode, number>): r
   }
 }
 
-test("every service takes what 10,000 trees with flaws are made into, and mending it again changes nothing", () => {
+test("every service accepts 10,000 repaired trees with flaws, and repairing them again changes nothing", () => {
   const codes = new Map<RepairCode, number>();
   let selected = 0;
   for (const seed of seeds) {
@@ -36,17 +36,17 @@ test("every service takes what 10,000 trees with flaws are made into, and mendin
     const again: string[] = [];
     const second = repairItems(items, { target, repair: true, note: ({ code }) => again.push(code) });
     const found = [...refusals(items, target), ...swapped(items), ...again];
-    // An expectation costs more than all of this: one for each seed that fails.
+    // Calling expect is slower than all of this: it is called only for seeds that fail.
     if (found.length === 0 && JSON.stringify(second) === JSON.stringify(items)) continue;
     expect({ found, second }, `seed ${seed}`).toEqual({ found: [], second: items });
   }
-  // The trees are worth it: nearly all select something, and every rule is needed often.
+  // The trees are useful: nearly all select something, and every rule is needed often.
   expect(selected).toBeGreaterThan(9_500);
   const rare = repairCodes.filter((code) => (codes.get(code) ?? 0) < 20);
   expect(rare).toEqual([]);
 }, 180_000);
 
-test("the services refuse many of the same trees where nothing is mended", () => {
+test("the services refuse many of the same trees without repairs", () => {
   const refused = seeds.slice(0, 500).filter((seed) => {
     const { document, nodeId, target } = makeTree(seed);
     return refusals(contextForStructured(document, nodeId, { until: "through" }), target).length > 0;

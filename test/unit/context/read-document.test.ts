@@ -41,13 +41,13 @@ describe("shape", () => {
     ],
     ["both lists", { ...list([]), nodes: [] }, 'context.document: expected either nodes or items; got "both"'],
     ["no list", { ...list([]), items: {} }, "context.document.items: expected an array of items; got an object"],
-    ["a leaf that is no text", { ...tree([]), leafId: 5 }, "context.document.leafId: expected a text; got 5"],
+    ["a leaf that is not a text", { ...tree([]), leafId: 5 }, "context.document.leafId: expected a text; got 5"],
     [
       "a source that is no object",
       { ...tree([]), source: "x" },
       'context.document.source: expected an object; got "x"',
     ],
-    ["a node that is none", tree(unchecked([5])), "context.document.nodes[0]: expected a node; got 5"],
+    ["an invalid node", tree(unchecked([5])), "context.document.nodes[0]: expected a node; got 5"],
     ["no id", tree([user]), "context.document.nodes[0].id: expected a text of 1 to 1024 bytes; got nothing"],
     [
       "a parent that is no text",
@@ -129,7 +129,7 @@ describe("shape", () => {
     expect(refusal(() => read(value))).toMatchObject({ kind: "invalid_params", message });
   });
 
-  test("null is as good as nothing in every field that may be absent", () => {
+  test("null counts as absent in every optional field", () => {
     const optional = [
       "toolCallId",
       "toolName",
@@ -154,7 +154,7 @@ describe("shape", () => {
   });
 });
 
-describe("what cannot be mended", () => {
+describe("faults without a repair", () => {
   test.each([
     [
       "missing_parent",
@@ -239,7 +239,7 @@ describe("what cannot be mended", () => {
     if (message !== undefined) expect(words).toBe(message);
   });
 
-  test("a missing parent beside the path is none of it", () => {
+  test("a missing parent off the path is ignored", () => {
     const nodes = [
       { id: "a", ...user },
       { id: "b", parentId: "gone", ...user },
@@ -248,7 +248,7 @@ describe("what cannot be mended", () => {
   });
 });
 
-test("a spelling that is null gives way to another that is there", () => {
+test("a spelling that is null yields to another spelling", () => {
   const plain = read(chain(user, call("a", { arguments: { a: 1 } }), result("a")));
   const nodes = (plain.nodes ?? []).map(({ id, parentId, timestamp, ...node }) => ({
     id,
@@ -345,7 +345,7 @@ describe("limits", () => {
     expect(read(chain(user, node)).nodes).toHaveLength(2);
   });
 
-  test("what is just within each of them is read", () => {
+  test("values just within each limit are accepted", () => {
     const image = { type: "image", data: bytes(99), mimeType: "image/png" };
     const content = [{ type: "text", text: "x".repeat(100) }, image];
     const document = chain({ ...user, content }, calling(["a", "b"]), call("c", { arguments: nested(64) }));
@@ -359,7 +359,7 @@ describe("limits", () => {
     expect(message).toBe("The document has 61 204 nodes; the limit is 50 000 (context.maxNodes).");
   });
 
-  test("items are counted once they are selected, and parallel calls once they are one message", () => {
+  test("items are counted after selection, and parallel calls after they are merged into one message", () => {
     const limits = { ...defaultContextLimits, maxItems: 2, maxToolCalls: 2 };
     const select = (document: Raw) => contextForStructured(document, undefined, { until: "through", limits });
     expect(refusal(() => select(chain(user, answer, user)))).toMatchObject({
@@ -367,7 +367,7 @@ describe("limits", () => {
       message: "The context has 3 items; the limit is 2 (context.maxItems).",
     });
     expect(select(chain(user, answer))).toHaveLength(2);
-    // Calls that nobody answered get results, which count too, before they are made.
+    // Unanswered calls get results, which count too, before they are created.
     const unanswered = chain(user, ...Array.from({ length: 4 }, () => calling(["", ""])));
     const all = { ...defaultContextLimits, maxItems: 12 };
     const built = (maxItems: number) => prepareContext(unanswered, { maxTokens: null }, target, { ...all, maxItems });

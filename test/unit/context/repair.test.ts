@@ -26,7 +26,7 @@ function items(...raw: readonly Raw[]): Raw {
 const noResult = "No result was recorded; the call was interrupted.";
 const openingWords = "(The conversation starts here.)";
 
-/** What each rule finds, and what it makes of it. */
+/** The findings of each rule, and its repairs. */
 const rules: readonly [RepairCode, Raw, readonly string[]][] = [
   ["orphan_result", items(user, result("x"), answer), ["user:Hello", "assistant:Hi"]],
   ["orphan_result", items(user, { role: "toolResult", content: "4" }, answer), ["user:Hello", "assistant:Hi"]],
@@ -105,7 +105,7 @@ const rules: readonly [RepairCode, Raw, readonly string[]][] = [
 ];
 
 describe.each(rules)("%s", (code, document, golden) => {
-  test("is mended, counted by each time, and names its node", () => {
+  test("is repaired, counted each time, and names its node", () => {
     const { items: mended, codes, repairs } = mend(document);
     expect(new Set(codes)).toEqual(new Set([code]));
     expect(outline(mended)).toEqual(golden);
@@ -113,7 +113,7 @@ describe.each(rules)("%s", (code, document, golden) => {
     expect(mend(items(...unchecked<Raw[]>(mended))).codes).toEqual([]);
   });
 
-  test("is an error where nothing is to be mended", () => {
+  test("is an error if repairs are disabled", () => {
     expect(refusal(() => mend(document, { repair: false }))).toMatchObject({
       kind: "context_invalid",
       status: 422,
@@ -123,13 +123,13 @@ describe.each(rules)("%s", (code, document, golden) => {
   });
 });
 
-test("every rule of the table has its case, but for what adapts a sound context to its model", async () => {
+test("every rule of the table has its case, except those that adapt a valid context to its model", async () => {
   const { repairCodes } = await import("../../../context/document/document.ts");
   const adaptations = ["lone_surrogate", "image_left_out"];
   expect(repairCodes.filter((code) => !rules.some(([one]) => one === code))).toEqual(adaptations);
 });
 
-test("a tool's name is mended in its call and its result, and the former name stays with the call", () => {
+test("a tool's name is repaired in its call and its result, and the former name stays with the call", () => {
   const { items: mended } = mend(
     items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x.y" }] }, result("a")),
   );
@@ -139,7 +139,7 @@ test("a tool's name is mended in its call and its result, and the former name st
   expect(answered).toMatchObject({ toolCallId: "a", toolName: "x_y" });
 });
 
-test("the node that is wrong is named", () => {
+test("the invalid node is named", () => {
   const document = chain(user, calling(["a"]), user);
   expect(mend(document).repairs).toEqual([{ code: "missing_result", nodeId: "n1", detail: 'Call "a" has no result.' }]);
   expect(refusal(() => mend(document, { repair: false })).data).toEqual({ code: "missing_result", nodeId: "n1" });
@@ -157,7 +157,7 @@ test("a call without a result gets one that says so, as an error of its tool", (
   });
 });
 
-test("the later of two results is kept, and results stay in the order in which they came", () => {
+test("the later of two results is kept, and results stay in their order", () => {
   const twice = mend(items(user, calling(["a"]), result("a", "part"), result("a", "whole"))).items;
   expect(twice[2]?.content).toEqual([{ type: "text", text: "whole" }]);
   const { items: mended, codes } = mend(items(user, calling(["a", "b"]), result("b"), result("a")));
@@ -165,14 +165,14 @@ test("the later of two results is kept, and results stay in the order in which t
   expect(codes).toEqual([]);
 });
 
-test("parallel calls of one id have the results in turn", () => {
+test("parallel calls with the same id get the results in turn", () => {
   const document = items(user, calling(["a", "a"]), result("a", "first"), result("a", "second"));
   const { items: mended } = mend(document);
   expect(outline(mended)).toEqual(["user:Hello", "assistant(a,a-2)", "toolResult(a)", "toolResult(a-2)"]);
   expect(mended[3]?.content).toEqual([{ type: "text", text: "second" }]);
 });
 
-test("results without ids are for the calls of their tools, in the nearest message that has an open one", () => {
+test("results without ids are assigned to calls of their tools, in the nearest message that has an open one", () => {
   const calls = (...names: readonly string[]) => ({ role: "assistant", toolCalls: names.map((name) => ({ name })) });
   const of = (toolName: string, content: string) => ({ role: "toolResult", toolName, content });
   const said = (...raw: readonly Raw[]): readonly (readonly string[])[] => {
@@ -209,7 +209,7 @@ test("results without ids are for the calls of their tools, in the nearest messa
   ]);
 });
 
-test("of results before their calls the last is kept, one for each call, and those too many are duplicates", () => {
+test("of results before their calls the last is kept, one for each call, and the others are duplicates", () => {
   const both = mend(items(user, result("a", "early"), calling(["a"]), result("a", "late")));
   expect(both.codes).toEqual(["duplicate_result"]);
   expect(both.items[2]?.content).toEqual([{ type: "text", text: "late" }]);
@@ -224,7 +224,7 @@ test("of results before their calls the last is kept, one for each call, and tho
   expect(many.items[2]?.content).toEqual([{ type: "text", text: "second" }]);
 });
 
-test("a suffix is never an id that is there already", () => {
+test("a suffix never produces an existing id", () => {
   const { items: mended } = mend(items(user, calling(["a", "a-2", "a"]), result("a"), result("a-2"), result("a")));
   expect(outline(mended).slice(1)).toEqual([
     "assistant(a,a-2,a-3)",
@@ -235,7 +235,7 @@ test("a suffix is never an id that is there already", () => {
 });
 
 test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(65)])(
-  "the id %j becomes one that all take",
+  "the id %j becomes one that every service accepts",
   (id) => {
     const { items: mended } = mend(items(user, calling([id]), result(id)));
     const made = mended[1]?.toolCalls?.[0]?.id ?? "";
@@ -247,7 +247,7 @@ test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(
   },
 );
 
-test("ids stay different in the first 40 characters, which is as many as pi gives to OpenAI's chat completions", () => {
+test("ids stay different in the first 40 characters, which is the number that pi gives to OpenAI's chat completions", () => {
   const y = "y".repeat(41);
   const ids = [`${"x".repeat(449)}1`, `${"x".repeat(449)}2`, `${y}1`, `${y}2`, y, y, "z".repeat(40), "z".repeat(40)];
   const { items: mended } = mend(items(user, calling(ids), ...ids.map((id, nth) => result(id, `result ${nth}`))));
@@ -261,25 +261,25 @@ test("ids stay different in the first 40 characters, which is as many as pi give
   expect(new Set(own).size).toBe(ids.length);
 });
 
-test("ids that differ in what pi takes off their end for OpenAI Responses stay different", () => {
+test("ids that differ only in the ending that pi removes for OpenAI Responses stay different", () => {
   const ids = ["c_", "c", "_", "c__"];
   const responses = { ...target, api: "openai-responses" };
   const document = items(user, calling(ids), ...ids.map((id) => result(id)));
   const made = mend(document, { target: responses }).items[1]?.toolCalls?.map(({ id }) => id) ?? [];
   expect(made.filter((id) => id.endsWith("_"))).toEqual([]);
   expect(new Set(made).size).toBe(ids.length);
-  // Others are given them as they are.
+  // Other services get them unchanged.
   expect(mend(document).codes).toEqual([]);
 });
 
-test("ids that differ only in what is replaced stay different", () => {
+test("ids that differ only in replaced characters stay different", () => {
   const { items: mended } = mend(items(user, calling(["a|b", "a b"]), result("a|b", "1"), result("a b", "2")));
   const [first, second] = mended[1]?.toolCalls ?? [];
   expect(first?.id).not.toBe(second?.id);
   expect(mended.slice(2).map((item) => item.toolCallId)).toEqual([first?.id, second?.id]);
 });
 
-test("a tool's name that not all take is replaced in its result too, and kept in meta", () => {
+test("a tool's name that some services refuse is replaced in its result too, and kept in meta", () => {
   const { items: mended } = mend(
     items(user, { role: "assistant", toolCalls: [{ id: "a", name: "mcp.x/y" }] }, result("a")),
   );
@@ -311,7 +311,7 @@ test("the target's own messages keep ids, names, reasoning and blocks", () => {
   expect(mended[2]).toMatchObject({ toolCallId: "call_1|fc_1", toolName: "a_b" });
 });
 
-test("what is said to be the target's own, and its service cannot have given, is mended", () => {
+test("content that claims to be of the target's model, but that its service cannot have produced, is repaired", () => {
   const responses = { ...target, api: "openai-responses" };
   const model = { ...own, api: responses.api };
   const blocks = [
@@ -331,7 +331,7 @@ test("what is said to be the target's own, and its service cannot have given, is
   expect(mend(items(...unchecked<Raw[]>(mended)), { target: responses }).codes).toEqual([]);
 });
 
-test("what is said to be the target's own has each of its service's items once", () => {
+test("messages that claim to be of the target's model have each of its service's items once", () => {
   const responses = { ...target, api: "openai-responses" };
   const model = { ...own, api: responses.api };
   const signature = JSON.stringify({ type: "reasoning", id: "rs_1", summary: [] });
@@ -370,7 +370,7 @@ test("what is said to be the target's own has each of its service's items once",
   expect(named.items[1]?.blocks).toEqual([{ type: "text", text: "So" }]);
 });
 
-test("for any other model blocks are nothing", () => {
+test("for any other model blocks are ignored", () => {
   const blocks = [{ type: "toolCall", id: "x", name: "y", arguments: {} }];
   const { items: mended } = mend(items(user, { ...answer, model: other, blocks }));
   expect(mended[1]).toEqual({
@@ -382,7 +382,7 @@ test("for any other model blocks are nothing", () => {
   });
 });
 
-test("blocks that are not as pi has them give way to the format's own fields", () => {
+test("blocks in another form than pi's are replaced by the format's own fields", () => {
   for (const block of [{ type: "image" }, { type: "text" }, { type: "toolCall", id: 1, name: "x", arguments: {} }]) {
     const { items: mended } = mend(items(user, { ...answer, model: own, blocks: [block] }));
     expect(mended[1]?.blocks).toBeUndefined();
@@ -390,7 +390,7 @@ test("blocks that are not as pi has them give way to the format's own fields", (
   }
 });
 
-test("an id that is there twice is changed in the target's own blocks too, in the part that must be unique", () => {
+test("a duplicate id is changed in the target's own blocks too, in the part that must be unique", () => {
   const responses = { ...target, api: "openai-responses" };
   const step = {
     role: "assistant",
@@ -415,7 +415,7 @@ test("an assistant with calls ends as toolUse, any other as stop", () => {
   }
 });
 
-test("lone surrogates become U+FFFD in texts and in arguments, and are no error", () => {
+test("lone surrogates become U+FFFD in texts and in arguments, without an error", () => {
   const document = items(
     { role: "user", content: "a\ud800b" },
     { role: "assistant", toolCalls: [{ id: "a", name: "x", arguments: { "k\udc00": ["\ud800"] } }] },
@@ -451,7 +451,7 @@ test("lone surrogates become U+FFFD in a model's own messages too, and in their 
   ]);
 });
 
-test("images stay for a model that takes them, and are one text of type and size for any other", () => {
+test("images stay for a model that accepts them, and become one text of type and size for any other", () => {
   const image = { type: "image", data: png, mimeType: "image/png" };
   const document = items({ role: "user", content: [image] }, calling(["a"]), { ...result("a"), content: [image] });
   const kept = mend(document);
@@ -465,7 +465,7 @@ test("images stay for a model that takes them, and are one text of type and size
   ]);
 });
 
-test("images that no service takes, and those of assistants, are left out for every model", () => {
+test("images that no service accepts, and those of assistants, are omitted for every model", () => {
   const image = (mimeType: string) => [{ type: "image", data: png, mimeType }];
   const document = items(
     { role: "user", content: image("image/svg+xml") },
@@ -478,14 +478,14 @@ test("images that no service takes, and those of assistants, are left out for ev
   ]);
 });
 
-test("a context of which nothing is left is refused", () => {
+test("a context without any remaining content is refused", () => {
   expect(refusal(() => mend(items({ role: "user", content: "" })))).toMatchObject({
     kind: "context_invalid",
     data: { code: "nothing_selected" },
   });
 });
 
-test("a missing time is one more than the one before", () => {
+test("a missing time is one more than the previous one", () => {
   const times = (mended: readonly ContextItem[]) => mended.map(({ timestamp }) => timestamp);
   const { timestamp: _, ...timeless } = { timestamp: 0, ...user };
   expect(times(mend(list([timeless, { ...answer, timestamp: 40 }, timeless, timeless])).items)).toEqual([
@@ -504,7 +504,7 @@ test("an event may begin a conversation, and system items stay where they are", 
   ]);
 });
 
-test("names of arguments that become the same stay as many", () => {
+test("argument names that become equal are kept apart", () => {
   const given = { "\ud800": 1, "\udc00": 2, "\ufffd": 3, "\ufffd-2": 4 };
   const { items: mended } = mend(
     items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x", arguments: given }] }, result("a")),

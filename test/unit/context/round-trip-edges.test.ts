@@ -9,7 +9,7 @@ import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { call, PiSession, sessionModel, sessionTarget, text } from "../../helpers/pi-session.ts";
 import { list, type Raw } from "./documents.ts";
 
-// What a document may just have, on its way through a session and back.
+// Extreme values that a document may have, converted to a session and back.
 
 const { api, provider, model: id } = sessionModel;
 const model = { api, provider, id };
@@ -17,14 +17,14 @@ const said = { role: "user", content: "Hello", timestamp: 1 };
 const result = { role: "toolResult", toolCallId: "c", toolName: "bash", content: "ok", timestamp: 3 };
 const calling = { role: "assistant", toolCalls: [{ id: "c", name: "bash", arguments: {} }], timestamp: 2 };
 
-/** An object of so many levels. */
+/** An object with this nesting depth. */
 function deep(levels: number): Raw {
   let made: Raw = {};
   for (let level = 1; level < levels; level += 1) made = { in: made };
   return made;
 }
 
-/** What comes back of a document's items, from a session's file and from a helper. */
+/** The result of a document's items, from a session's file and from a helper. */
 function back(document: Raw, options: ExportOptions = {}) {
   const prepared = prepareContext(document, { budget: null }, sessionTarget, defaultContextLimits);
   const file = sessionEntries(prepared, { id: "s", timestamp: 9, cwd: "/" });
@@ -58,14 +58,14 @@ test.each<[string, readonly Raw[]]>([
   }
 });
 
-test("a reasoning that says it was not redacted still says so", () => {
+test("a reasoning marked as not redacted keeps the mark", () => {
   const own = { role: "assistant", model, content: [reasoning, { type: "text", text: "Hi" }], timestamp: 2 };
   for (const { items } of back(list([said, own]), { includeReasoning: true })) {
     expect(items?.[1]?.content[0]).toEqual(reasoning);
   }
 });
 
-test("an event of pi's that has one text alone has its texts as one, also when it is normalised", () => {
+test("an event of pi's that can have only one text has its texts joined, also when it is normalised", () => {
   const texts = [
     { type: "text", text: "one " },
     { type: "text", text: "two" },
@@ -86,7 +86,7 @@ test("an event of pi's that has one text alone has its texts as one, also when i
   for (const { items } of back(document)) expect(items).toEqual(expected);
 });
 
-describe("what an export cannot keep", () => {
+describe("losses of an export", () => {
   const hostile = JSON.parse('{"a":1,"__proto__":{"b":2}}') as Raw;
 
   test.each<[string, (session: PiSession) => void]>([
@@ -111,13 +111,13 @@ describe("what an export cannot keep", () => {
     expect(notes).toEqual({ unsound_data: 1 });
   });
 
-  test("of what a root entry says is counted", () => {
+  test("of a root entry's fields are counted", () => {
     const [made] = back(list([{ ...said, meta: hostile }]));
     expect(made?.notes).toEqual({ unsound_data: 1 });
     expect(made?.items?.[0]?.meta).toEqual({ a: 1 });
   });
 
-  test("leaves a document that can be read again, however deep it was", () => {
+  test("leave a document that can be read again, however deep it was", () => {
     for (let levels = 55; levels < 75; levels += 1) {
       const session = new PiSession();
       session.append("custom_message", { customType: "ci", content: "x", details: deep(levels) });
@@ -132,7 +132,7 @@ describe("what an export cannot keep", () => {
     }
   });
 
-  test("of a source that would make the document too deep is left out of it", () => {
+  test("of a source that would make the document too deep omit the source", () => {
     for (const levels of [60, 64, 65, 68]) {
       const source = { ...deep(levels), kind: "tree" };
       const prepared = prepareContext(

@@ -15,7 +15,7 @@ import { Random } from "../../soak/random.ts";
 
 const header = { id: "s", timestamp: 1_800_000_000_000, cwd: "/tmp" };
 
-test("an export of what was imported, in a file or held by pi, is the document, normalised, for 1,000 trees made at random", () => {
+test("for 1,000 random trees, importing (in a file or in pi) and exporting gives the normalised document", () => {
   let count = 0;
   for (let seed = 1; seed <= 1_000; seed += 1) {
     const { document, nodeId, target } = makeTree(seed);
@@ -40,7 +40,7 @@ test("an export of what was imported, in a file or held by pi, is the document, 
   expect(count).toBeGreaterThan(1_900);
 }, 180_000);
 
-test.each(["projected", "full"] as const)("so is that of what was exported (%s) of 200 sessions of pi's", (view) => {
+test.each(["projected", "full"] as const)("so is that of an export (%s) of 200 sessions of pi's", (view) => {
   let count = 0;
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = new Random(seed);
@@ -56,7 +56,7 @@ test.each(["projected", "full"] as const)("so is that of what was exported (%s) 
   expect(count).toBeGreaterThan(180);
 });
 
-test("normalising what is normal changes nothing", () => {
+test("normalising a normalised document changes nothing", () => {
   for (let seed = 1; seed <= 500; seed += 1) {
     const { document, target } = makeTree(seed);
     try {

@@ -18,7 +18,7 @@ const messages = [
   { role: "compactionSummary", summary: "It began.", timestamp: 6 },
 ] as unknown as readonly AgentMessage[];
 
-test("a copy of a message is the message that is known", () => {
+test("a copy of a message is recognised as the known message", () => {
   const made = withKnown(structuredClone(messages) as AgentMessage[], messages);
   expect(made.every((message, at) => message === messages[at])).toBe(true);
   expect(unpaired(messages, made)).toEqual({ gone: [], come: [] });
@@ -42,7 +42,7 @@ test.each<readonly [number, object]>([
   expect(unpaired(messages, made)).toEqual({ gone: [messages[at]], come: [changed] });
 });
 
-test("what has come at the end is new, and what is gone from there is missed", () => {
+test("messages added at the end are new, and removed ones are missing", () => {
   const shorter = messages.slice(0, 4);
   expect(unpaired(shorter, withKnown(messages, shorter)).come).toEqual(messages.slice(4));
   expect(unpaired(messages, withKnown(shorter, messages)).gone).toEqual(messages.slice(4));

@@ -88,7 +88,7 @@ test("the tree of the format's example gives system, user, the call, its result,
   expect(contextForStructured(reviewed)).toEqual(contextForStructured(reviewed, "n5"));
 });
 
-test("parallel calls of two turns form one assistant each, and a call behind a result opens the next", () => {
+test("parallel calls of two turns form one assistant each, and a call after a result opens the next", () => {
   const nodes = [
     { id: "u1", parentId: null, ...user, timestamp: 1 },
     { id: "a", parentId: "u1", ...call("a"), timestamp: 2 },
@@ -122,7 +122,7 @@ test("parallel calls of two turns form one assistant each, and a call behind a r
   expect(outline(contextForStructured(tree(nodes), "a2"))).toEqual(golden);
 });
 
-test("tools on the path and tools beside it come in the order of their times", () => {
+test("tools on the path and off it come in the order of their times", () => {
   const nodes = [
     { id: "u", parentId: null, ...user, timestamp: 1 },
     { id: "a", parentId: "u", ...call("a"), timestamp: 2 },
@@ -152,7 +152,7 @@ const regenerated = [
 
 test.each([
   ["different times", regenerated],
-  ["equal times, where the place decides", regenerated.map((node) => ({ ...node, timestamp: 1 }))],
+  ["equal times, so that the position decides", regenerated.map((node) => ({ ...node, timestamp: 1 }))],
   ["answers below their tools", regenerated.map((node) => ({ ...node, ...below(node.id) }))],
 ])("an answer that was given again has its own calls only: %s", (_, nodes) => {
   const ids = (leaf: string) => outline(contextForStructured(tree(nodes), leaf));
@@ -160,7 +160,7 @@ test.each([
   expect(ids("a2")).toEqual(["user:Hello", "assistant(c2)", "toolResult(c2)", "assistant:second"]);
 });
 
-test("of tools without a time the place says which answer they are of, and none is lost", () => {
+test("the position of a tool without a time determines its answer, and none is lost", () => {
   const { timestamp: _, ...call1 } = { id: "c1", parentId: "u", ...call("c1"), timestamp: 0 };
   const { timestamp: __, ...call2 } = { id: "c2", parentId: "u", ...call("c2"), timestamp: 0 };
   const untimed = (name: string) => ({ id: `r${name}`, parentId: `c${name}`, ...result(`c${name}`) });
@@ -183,7 +183,7 @@ function below(id: string): { readonly parentId?: string } {
   return id === "a1" ? { parentId: "r1" } : id === "a2" ? { parentId: "r2" } : {};
 }
 
-test("results of calls in a message are found beside the path and at its end", () => {
+test("results of calls in a message are found off the path and at its end", () => {
   const nodes = [
     { id: "u", parentId: null, ...user, timestamp: 1 },
     { id: "a", parentId: "u", ...calling(["x", "y"]), timestamp: 2 },
@@ -196,7 +196,7 @@ test("results of calls in a message are found beside the path and at its end", (
   expect(outline(contextForStructured(tree(nodes), "a"))).toEqual(turn.slice(0, 4));
 });
 
-test("a path that ends in a call takes the call's result, and no call behind it", () => {
+test("a path that ends in a call includes the call's result, and no call after it", () => {
   const nodes = chain(user, call("a"), result("a"), call("b"), result("b"), answer);
   expect(outline(contextForStructured(nodes, "n1"))).toEqual(["user:Hello", "assistant(a)", "toolResult(a)"]);
   expect(outline(contextForStructured(nodes, "n2"))).toEqual(["user:Hello", "assistant(a)", "toolResult(a)"]);
@@ -218,7 +218,7 @@ test.each([
   expect(outline(contextForStructured(tree(nodes), "z"))[2]).toBe("toolResult(b)");
 });
 
-test("of several calls of a tool the nearest one without a result is meant", () => {
+test("a tool name without an id refers to the nearest call without a result", () => {
   const nameless = { role: "toolResult", toolName: "bash", content: "ok" };
   const document = list(
     [user, calling(["a", "b"]), nameless, nameless, answer].map((item, timestamp) => ({ timestamp, ...item })),
@@ -254,13 +254,13 @@ test("both spellings of each field and role give equal items", () => {
   }
 });
 
-test("a whole result beside content that was cut arrives whole", () => {
+test("a complete result in addition to shortened content stays complete", () => {
   const whole = "x".repeat(50 * 1024);
   const document = chain(user, call("a"), { ...result("a", "xx…"), result: whole }, answer);
   expect(contextForStructured(document)[2]?.content).toEqual([{ type: "text", text: whole }]);
 });
 
-test("unknown fields are kept under meta, and so is what a call shows of itself", () => {
+test("unknown fields are kept under meta, including those of calls", () => {
   const document = chain(
     { ...user, label: "x", meta: { label: "y", ref: 1 } },
     { ...call("a"), content: "$ ls" },
@@ -276,7 +276,7 @@ test("unknown fields are kept under meta, and so is what a call shows of itself"
   ]);
 });
 
-test("until: a user's node is left out, any other is not, and the option goes before both", () => {
+test("until: a user's node is excluded, any other is included, and the option overrides both", () => {
   const document = chain(user, answer, { role: "user", content: "And?" });
   const texts = (nodeId: string, until?: "before" | "through") =>
     outline(contextForStructured(document, nodeId, { until }));
@@ -290,7 +290,7 @@ test("until: a user's node is left out, any other is not, and the option goes be
   });
 });
 
-test("of a list of items all are taken, or those up to a node", () => {
+test("from a list of items all are taken, or those up to a node", () => {
   const document = list(
     [user, answer, user].map((item, index) => ({ ...item, nodeId: `i${index}`, timestamp: index })),
   );
@@ -319,7 +319,7 @@ test("a chain of 100,000 nodes does not overflow the stack", () => {
   expect(contextForStructured(chain(user, ...calls), "n99999")).toHaveLength(100_000);
 });
 
-test("a call that is in the message and a node too is one call", () => {
+test("a call that is both in the message and a node is one call", () => {
   const document = chain(user, calling(["a", "b"]), call("a"), result("a"), call("b"), result("b"), answer);
   expect(outline(contextForStructured(document)).slice(1)).toEqual([
     "assistant(a,b)",
@@ -327,18 +327,18 @@ test("a call that is in the message and a node too is one call", () => {
     "toolResult(b)",
     "assistant:Hi",
   ]);
-  // Another call of the same id stays one of its own.
+  // Another call with the same id stays separate.
   const again = chain(user, calling(["a"]), result("a"), call("a"), result("a"));
   expect(outline(contextForStructured(again))).toHaveLength(5);
 });
 
-test("parallel calls that were nodes lose nothing of what each had", () => {
+test("parallel calls that were nodes keep all their fields", () => {
   const own = { usage: { input: 1 }, details: { x: 1 } };
   const [, message] = contextForStructured(chain(user, call("a", own), call("b", own), result("a"), result("b")));
   expect(message).toMatchObject({ ...own, meta: { calls: [{ id: "b", ...own }] } });
 });
 
-test("messages as chat completions have them keep their calls", () => {
+test("messages in the format of chat completions keep their calls", () => {
   const inner = { name: "bash", arguments: '{"command":"ls"}' };
   const document = list([
     { ...user, timestamp: 1 },

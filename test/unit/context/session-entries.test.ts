@@ -47,14 +47,14 @@ describe("a session file", () => {
     });
   });
 
-  test("of the same context is the same, and no id in it occurs twice, however long it is", () => {
+  test("of the same context is identical, and no id in it occurs twice, whatever its length", () => {
     const items = someItems(dice(4), 500);
     expect(write(items)).toEqual(write(items));
     const ids = write(items).map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("keeps in its root what pi has no field for, usage among it", () => {
+  test("keeps in its root the fields that pi lacks, including usage", () => {
     const usage = { input: 5, cost: { total: 9 } };
     const entries = write([
       { role: "system", content: text("Rule."), timestamp: 1, nodeId: "n1", meta: { a: 1 } },
@@ -106,7 +106,7 @@ describe("a session file", () => {
     expect(entries[2]).toMatchObject({ type: "compaction", summary: "Ducks.", firstKeptEntryId: id, ...kept });
     expect(entries[2]?.["timestamp"]).toBe("2026-11-20T15:03:20.000Z");
     expect(entries[3]).toMatchObject({ type: "branch_summary", fromId: "0a", details: { modifiedFiles: ["b"] } });
-    // It would hide what is before it.
+    // It would hide earlier entries.
     expect(entries[4]).toMatchObject({ type: "message", message: { role: "compactionSummary", tokensBefore: 9 } });
     expect(rootOf(entries).entries[String(id)]).toEqual({
       fields: { timestamp: summary.timestamp, meta: { other: 1 } },
@@ -114,24 +114,24 @@ describe("a session file", () => {
     });
   });
 
-  test("can be written whatever the times are", () => {
+  test("can be written with any times", () => {
     const times = [-8.64e15, 8.64e15, Number.MAX_VALUE, -Number.MAX_VALUE, 0.5];
     const entries = write(times.map((timestamp) => ({ role: "user", content: text("a"), timestamp })));
     expect(entries).toHaveLength(7);
   });
 });
 
-describe("a root entry that somebody has written", () => {
+describe("a root entry written by others", () => {
   const hash = "0".repeat(64);
 
   test.each([undefined, null, 5, "x", [], {}, { version: 2, hash }, { version: 1, hash: "0" }])(
-    "is none: %j",
+    "is invalid: %j",
     (data) => {
       expect(readContextRoot(data)).toBeUndefined();
     },
   );
 
-  test("is read without what is not sound in it", () => {
+  test("is read without its invalid parts", () => {
     const data = JSON.parse(`{"version":1,"hash":"${hash}","source":5,"nodeId":{},"instructions":[],
       "system":[5,{"before":1,"item":{}},{"before":null,"item":{"content":[{"type":"text"},{"type":"text","text":"a"}],"role":"user","meta":5}}],
       "entries":{"__proto__":{"fields":{"nodeId":5,"meta":{"a":1},"content":"b","role":"system"},"absent":["usage","content",5]},"x":7}}`);
@@ -144,8 +144,8 @@ describe("a root entry that somebody has written", () => {
   });
 });
 
-describe("what is prepared", () => {
-  test("has a hash of its messages and instructions, which nothing else changes", () => {
+describe("a prepared context", () => {
+  test("has a hash of only its messages and instructions", () => {
     const items = someItems(dice(9), 4);
     const { hash, messages, instructions } = prepare(items);
     expect(prepare(items.map((item) => ({ ...item, nodeId: "other" }))).hash).toBe(hash);
@@ -154,7 +154,7 @@ describe("what is prepared", () => {
     expect(contextHash(messages, "else")).not.toBe(hash);
   });
 
-  test("says what it counts, and warns of a budget that was not kept", () => {
+  test("reports its counts, and warns if the budget was exceeded", () => {
     const items = someItems(dice(11), 4);
     const repairs = { listed: [], counts: { foreign_reasoning: 2 } };
     const kept = finishContext({ items, nodes: 99, repairs }, { maxTokens: 10, onOverflow: "keep" }, target);
@@ -169,7 +169,7 @@ describe("what is prepared", () => {
     expect(kept.budget).toBe(10);
   });
 
-  test("has 80 % of what the window leaves as its budget, unless told otherwise", () => {
+  test("has 80 % of the rest of the window as its default budget", () => {
     const finish = (options: Parameters<typeof finishContext>[1], contextWindow?: number): number | null =>
       finishContext(
         { items: someItems(dice(1), 1), nodes: 1, repairs: { listed: [], counts: {} } },
@@ -183,7 +183,7 @@ describe("what is prepared", () => {
     expect(finish({ budget: 60_000 }, 200_000)).toBe(60_000);
   });
 
-  test("is refused where nothing is left", () => {
+  test("is refused if nothing is left", () => {
     expect(() => prepare([])).toThrow(expect.objectContaining({ kind: "context_invalid" }));
   });
 });

@@ -31,7 +31,7 @@ function exported(includeReasoning: boolean) {
   return exportContext(JSON.parse(JSON.stringify(entries)) as unknown[], { includeReasoning }).document.items ?? [];
 }
 
-test("what is exported without its reasoning goes without the ids that belong to it, and nothing else does", () => {
+test("an export without reasoning omits only the ids that belong to reasoning", () => {
   const items = exported(false);
   expect(items[1]).toMatchObject({
     content: [{ type: "text", text: "So" }],

@@ -66,11 +66,11 @@ interface Place {
   readonly ctx: ExtensionContext;
   readonly faults: string[];
   readonly session: FakeSession;
-  /** The list that pi makes a request of, given the conversation. */
+  /** The list from which pi makes a request, for a given conversation. */
   request(...messages: readonly AgentMessage[]): readonly AgentMessage[];
 }
 
-/** One life of the extensions in a session, with a memory that lives before and after. */
+/** One life of the extensions in a session, with a memory that exists before and after. */
 function life(options: { id?: string; memory?: ReturnType<typeof emptyMemory>; session?: FakeSession } = {}): Place {
   const { id = "s1", memory = emptyMemory(), session: fake = session(user("u1")) } = options;
   const faults: string[] = [];
@@ -86,11 +86,11 @@ function life(options: { id?: string; memory?: ReturnType<typeof emptyMemory>; s
   return { structured, ctx, faults, session: fake, request };
 }
 
-/** What trims is loaded when it may be needed; modules are given to those who wait for them in their order. */
+/** The module for trimming is loaded when it may be needed; waiting lives get modules in order. */
 const loaded = (): Promise<unknown> => import("../../../context/document/trim.ts");
 
 describe("the past of a conversation", () => {
-  test("stands behind the leading system messages, whatever follows", () => {
+  test("comes after the leading system messages, whatever follows", () => {
     const past = [said("Before.")];
     expect(withPrefix([head, patch, prompt, patch], past)).toEqual([head, patch, ...past, prompt, patch]);
     expect(withPrefix([prompt], past)).toEqual([...past, prompt]);
@@ -100,7 +100,7 @@ describe("the past of a conversation", () => {
     expect(withPrefix(messages, [])).toBe(messages);
   });
 
-  test("is the same in each request, though another extension writes to its messages", () => {
+  test("is identical in each request, though another extension writes to its messages", () => {
     const { structured, ctx, request } = life();
     structured.sessionStarted("startup", ctx);
     structured.take(context(), ctx);
@@ -111,7 +111,7 @@ describe("the past of a conversation", () => {
     expect(JSON.stringify(request(head, prompt))).toBe(text);
   });
 
-  test("is taken once: the same again changes nothing, another one takes its place", () => {
+  test("is accepted once: the same one again changes nothing, another one replaces it", () => {
     const { structured, ctx, request } = life();
     structured.sessionStarted("startup", ctx);
     expect(structured.take(context(), ctx)).toEqual({ hash: "a".repeat(64), messages: 1 });
@@ -121,7 +121,7 @@ describe("the past of a conversation", () => {
     expect(request(head, prompt)).toEqual([head, said("Other."), said("More."), prompt]);
   });
 
-  test("outlives reloads and a fork, once, and neither a new session nor another one", () => {
+  test("survives reloads and a fork, once, but not a new session or a switch to another one", () => {
     const memory = emptyMemory();
     const first = life({ memory });
     first.structured.sessionStarted("startup", first.ctx);
@@ -141,7 +141,7 @@ describe("the past of a conversation", () => {
     expect(next("fork", "s3")).toEqual([head, prompt]);
   });
 
-  test.for(["new", "resume", "startup"] as const)("is not that of a session with the reason %s", (reason) => {
+  test.for(["new", "resume", "startup"] as const)("is not reused in a session with the reason %s", (reason) => {
     const memory = emptyMemory();
     const before = life({ memory });
     before.structured.take(context({ instructions: "Be brief." }), before.ctx);
@@ -150,7 +150,7 @@ describe("the past of a conversation", () => {
     expect(request(head, prompt)).toEqual([head, prompt]);
   });
 
-  test("has nothing that belongs to deliveries of another session", () => {
+  test("contains no deliveries of another session", () => {
     const { structured, ctx, request } = life();
     const mark = { "pi-rpcd": { deliveryId: "d1" } };
     structured.take(
@@ -169,11 +169,11 @@ describe("the past of a conversation", () => {
   });
 });
 
-describe("behind a compaction", () => {
+describe("after a compaction", () => {
   const messages = spans(16);
   const budget = sizeOf(messages) + 1_000;
 
-  test("a past that is trimmed keeps half of its budget, then a quarter, in whole spans", async () => {
+  test("a trimmed past keeps half of its budget, then a quarter, in whole spans", async () => {
     const { structured, ctx, request, session: fake, faults } = life();
     structured.take(context({ messages, budget }), ctx);
     await loaded();
@@ -194,7 +194,7 @@ describe("behind a compaction", () => {
     expect(faults).toEqual([]);
   });
 
-  test("a past of which not even the newest span fits leaves a notice", async () => {
+  test("a past whose newest span does not fit leaves a notice", async () => {
     const { structured, ctx, request, session: fake, faults } = life();
     structured.take(context({ messages: [said("A word. ".repeat(1_000))] }), ctx);
     await loaded();
@@ -220,7 +220,7 @@ describe("behind a compaction", () => {
     expect(sent[0]).toMatchObject({ sections: { prior_instructions: expect.stringContaining("Be brief.") } });
   });
 
-  test("what was trimmed stays so after a reload, and is whole again on a branch from before", async () => {
+  test("a trimmed past stays trimmed after a reload, and is complete on a branch from before", async () => {
     const memory = emptyMemory();
     const first = life({ memory });
     first.structured.take(context({ messages, budget }), first.ctx);
@@ -235,13 +235,13 @@ describe("behind a compaction", () => {
     expect(request(head, prompt)).toHaveLength(messages.length + 2);
   });
 
-  test("a compaction from before the context counts for nothing", () => {
+  test("a compaction from before the context does not count", () => {
     const { structured, ctx, request } = life({ session: session(user("u1"), compaction("k1", "u1")) });
     structured.take(context({ afterCompaction: "drop" }), ctx);
     expect(request(head, prompt)).toHaveLength(3);
   });
 
-  test("compactions are counted on the active branch alone", () => {
+  test("only compactions on the active branch are counted", () => {
     const fake = session(user("u1"), compaction("k1", "u1"), assistant("a1"));
     const count = compactionCount();
     expect(count.of(fake)).toBe(1);
@@ -280,14 +280,14 @@ describe("prior instructions", () => {
     expect(full).toMatchObject({ sections: { prior_instructions: "Old." } });
   });
 
-  test("make a head where there is none", () => {
+  test("create a head if there is none", () => {
     expect(withInstructions([prompt], section)).toEqual([
       { role: "system", content: "", sections: { prior_instructions: section }, timestamp: 0 },
       prompt,
     ]);
   });
 
-  test("come from the root entry of the session's file, which anybody may have written", () => {
+  test("come from the root entry of the session's file, which any program may have written", () => {
     expect(rootInstructions(root())).toBe("Be brief.");
     for (const wrong of [
       [],
@@ -302,7 +302,7 @@ describe("prior instructions", () => {
       expect(rootInstructions(wrong)).toBeUndefined();
   });
 
-  test("of a file are looked up when the session begins, and give way to those over the link", () => {
+  test("of a file are read when the session begins, and are overridden by those from the link", () => {
     const fake = session({ type: "custom", id: "r", customType: "pi-rpcd.context", data: root()[0] });
     const { structured, ctx, request } = life({ session: fake });
     structured.sessionStarted("startup", ctx);

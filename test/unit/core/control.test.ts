@@ -55,7 +55,7 @@ describe("control of a session", () => {
     expect(control.state).toEqual({ policy: "exclusive" });
   });
 
-  test("goes to another client by a take-over or a hand-over, and not otherwise", () => {
+  test("moves to another client only by a take-over or a hand-over", () => {
     const { acquire, control, told } = world();
     acquire(ada);
     expect(kindOf(() => acquire(bob))).toBe("not_controller");
@@ -78,7 +78,7 @@ describe("control of a session", () => {
     expect(kindOf(refused)).toBe("not_controller");
   });
 
-  test("ends when its time is over, unless it is renewed, whatever the wall clock does", () => {
+  test("ends when its time is over, unless it is renewed, independently of the wall clock", () => {
     const { acquire, control, told } = world("exclusive");
     acquire(ada, { ttlMs: 1_000 });
     vi.advanceTimersByTime(900);
@@ -94,7 +94,7 @@ describe("control of a session", () => {
     ]);
   });
 
-  test("outlives its client's connections by a grace, and stays if the client comes back", () => {
+  test("outlives its client's connections by a grace period, and stays if the client returns", () => {
     const { acquire, control, told } = world();
     acquire(ada);
     control.left("client-ada");
@@ -108,7 +108,7 @@ describe("control of a session", () => {
     expect(told.at(-1)).toEqual(["disconnected", undefined, undefined]);
   });
 
-  test("of a closed session tells nothing more", () => {
+  test("of a closed session reports nothing more", () => {
     const { acquire, control, told } = world();
     acquire(ada);
     control.close();

@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { maxRestarts, nextTry, StartHealth } from "../../../server/core/restart-policy.ts";
 import { Retry } from "../../../server/delivery/retry.ts";
 
-test("the first two failures are tried again at once, later ones less and less often, and without a push not for ever", () => {
+test("the first two failures are retried immediately, later ones less often, and without a push not forever", () => {
   const delays = [1, 2, 3, 4, 5, 6].map((failures) => nextTry(failures, false));
   expect(delays.slice(0, 2)).toEqual([
     { kind: "again", delayMs: 0 },
@@ -13,7 +13,7 @@ test("the first two failures are tried again at once, later ones less and less o
   expect(nextTry(100, true)).toEqual({ kind: "again", delayMs: 300_000 });
 });
 
-test("where no start succeeds, a hundred sessions make one try at a time, less and less often", () => {
+test("when all starts fail, a hundred sessions make one attempt at a time, less and less often", () => {
   const health = new StartHealth();
   for (let i = 0; i < 5; i += 1) {
     expect(health.admit(0)).toBe(0);
@@ -34,7 +34,7 @@ test("where no start succeeds, a hundred sessions make one try at a time, less a
   expect([health.admit(hour), health.admit(hour)]).toEqual([0, 0]);
 });
 
-test("failures that lie far apart have nothing to do with each other", () => {
+test("failures far apart are independent", () => {
   using _time = useFakeTime();
   const retry = new Retry({ again: () => {}, pushWaits: () => false });
   for (let i = 0; i < 3 * maxRestarts; i += 1) {
@@ -46,7 +46,7 @@ test("failures that lie far apart have nothing to do with each other", () => {
   retry.close();
 });
 
-test("a try that may not be made yet is made later, and is no failure", () => {
+test("an attempt that may not be made yet is made later, and is not a failure", () => {
   using _time = useFakeTime();
   let [tries, wait] = [0, 5_000];
   const retry = new Retry({

@@ -36,7 +36,7 @@ describe("roots", () => {
   });
 });
 
-describe("what a call names", () => {
+describe("a path in a call", () => {
   const create = (params: Partial<Params<"session/create">>, profile = {}) =>
     createOptions({ cwd: at("work"), ...params }, { profiles: { lean: profile }, sessionEnv: [], roots: [at("work")] });
 
@@ -62,7 +62,7 @@ describe("what a call names", () => {
     },
   );
 
-  test("is refused outside of them as sessionDir, but for what a profile names", async () => {
+  test("is refused outside of them as sessionDir, unless a profile names it", async () => {
     const refused = create({ sessionDir: at("work/out") });
     await expect(refused).rejects.toMatchObject({ kind: "path_invalid", data: { option: "sessionDir" } });
     const profile = { sessionDir: at("private"), extensions: [at("private/secret.ts")] };
@@ -72,7 +72,7 @@ describe("what a call names", () => {
     });
   });
 
-  test("is refused outside of them as a text for the model, also where only its file is a link", async () => {
+  test("is refused outside of them as a text for the model, also if only its file is a link", async () => {
     mkdirSync(at("work", "prompts"));
     writeFileSync(at("work", "prompts", "turn.md"), "Words.");
     const given = { pruning: { prompts: { dir: at("work", "prompts") } } };

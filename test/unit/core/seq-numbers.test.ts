@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
 
-test("no number is given before its reservation is on disk, whenever a daemon is killed", () => {
+test("no number is used before its reservation is on disk, whenever a daemon is killed", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 150_000 }), { maxLength: 4 }), fc.boolean(), (lives, commits) => {
       let onDisk = 0;
@@ -13,7 +13,7 @@ test("no number is given before its reservation is on disk, whenever a daemon is
           reserved: onDisk,
           reserve: (upTo) => {
             noted = upTo;
-            // Some commits come by themselves, others only when they are forced.
+            // Some commits happen by themselves, others only when forced.
             if (commits) onDisk = noted;
             return new Promise(() => {});
           },
@@ -34,7 +34,7 @@ test("no number is given before its reservation is on disk, whenever a daemon is
   );
 });
 
-/** A store that can fail, and what is on disk. */
+/** A store that can fail, and its content on disk. */
 function store(reserved = 0) {
   const state = { onDisk: reserved, noted: reserved, fails: false, loses: false };
   const numbers = (now: () => number): SeqNumbers =>
@@ -56,7 +56,7 @@ function store(reserved = 0) {
   return { state, numbers };
 }
 
-test("while nothing can be reserved, numbers are given that no later daemon gives for something else", () => {
+test("while reservations fail, the numbers used are never reused by a later daemon", () => {
   const { state, numbers } = store();
   const first = numbers(() => 1_000_000);
   const given = [first.next()];
@@ -66,19 +66,19 @@ test("while nothing can be reserved, numbers are given that no later daemon give
   expect(given[state.onDisk]).toBe(1_000_000_000);
   expect(given.every((seq, i) => i === 0 || seq > (given[i - 1] ?? 0))).toBe(true);
 
-  // It is killed. The next one begins far below, and takes a cursor from there for one of another log.
+  // It is killed. The next one begins far below, and treats a cursor from there as one of another log.
   state.fails = false;
   const second = numbers(() => 1_000_100);
   expect(second.last).toBe(state.onDisk);
   expect(second.next()).toBeLessThan(1_000_000_000);
 
-  // Where it cannot reserve either, it goes above all of them, however fast they were given.
+  // If it cannot reserve either, it starts above all of them, however fast they were used.
   state.fails = true;
   const third = numbers(() => 1_000_200);
   expect(third.next()).toBeGreaterThan(first.last);
 });
 
-test("numbers are reserved again when the store is back", () => {
+test("numbers are reserved again when the store works", () => {
   const { state, numbers } = store();
   state.fails = true;
   const log = numbers(() => 1_000_000);
@@ -90,7 +90,7 @@ test("numbers are reserved again when the store is back", () => {
   expect(state.onDisk).toBeGreaterThan(log.last);
 });
 
-test("a reservation that did not get to disk is not used, though the store goes on", async () => {
+test("a reservation that was not written to disk is not used, though the store continues", async () => {
   const { state, numbers } = store();
   const log = numbers(() => 1_000_000);
   expect(log.next()).toBe(1);
@@ -105,7 +105,7 @@ test("a reservation that did not get to disk is not used, though the store goes 
   expect(state.onDisk).toBeGreaterThan(log.last);
 });
 
-test("what is given back is given by the next daemon, without a hole", async () => {
+test("returned numbers are used by the next daemon, without a hole", async () => {
   const { state, numbers } = store();
   const log = numbers(Date.now);
   for (let i = 0; i < 10; i += 1) log.next();

@@ -14,7 +14,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 const header = (id: string): string => `${JSON.stringify({ type: "session", version: 3, id })}\n`;
 const message = `${JSON.stringify({ type: "message", id: "m", message: { role: "user", content: "Hi." } })}\n`;
 
-test("of what a killed daemon was creating, only files without a message are deleted, and only those that it noted", async () => {
+test("of files that a killed daemon was creating, only recorded ones without a message are deleted", async () => {
   const stateDir = join(root, "state");
   mkdirSync(stateDir);
   const of = (daemonId: string): CreatedFiles => new CreatedFiles({ daemonId, stateDir }, pino({ level: "silent" }));
@@ -32,7 +32,7 @@ test("of what a killed daemon was creating, only files without a message are del
   expect(existsSync(join(stateDir, "creating"))).toBe(false);
 });
 
-test("a file that was created with messages is deleted as long as nobody has said anything since", async () => {
+test("a file that was created with messages is deleted if nothing was added to it", async () => {
   const stateDir = join(root, "state");
   mkdirSync(stateDir);
   const log = pino({ level: "silent" });
@@ -56,10 +56,10 @@ test("a file that was created with messages is deleted as long as nobody has sai
     await killed.begin(id, path(id), content);
     writeFileSync(path(id), Buffer.concat([content, Buffer.from(text)]));
   }
-  // What is there is not what it was created with.
+  // Its content is not the original one.
   await killed.begin("edited", path("edited"), Buffer.from(header("edited") + message));
   writeFileSync(path("edited"), header("edited") + message.replace("Hi.", "Ho."));
-  // The daemon was killed in the middle of writing it.
+  // The daemon was killed while writing it.
   await killed.begin("unfinished", path("unfinished"), Buffer.from(header("unfinished") + message));
   writeFileSync(`${path("unfinished")}.unfinished`, header("unfinished"));
   await new CreatedFiles({ daemonId: "next", stateDir }, log).sweep((id) => id === "known");

@@ -28,14 +28,14 @@ test("a tree of entries has pi's form: children by time, orphans as roots, label
   expect(orphan?.entry["id"]).toBe("orphan");
 });
 
-test("a tree of as many entries in a row as common parsers take is written, and a deeper one is refused by name", () => {
+test("a tree as deep as common parsers accept is written, and a deeper one is refused by name", () => {
   const { text } = entryTree({ entries: chain(4_999), leafId: "4998" });
   expect(JSON.parse(text)).toHaveProperty("leafId", "4998");
   expect(text.match(/"children":\[/g)).toHaveLength(4_999);
   expect(() => entryTree({ entries: chain(100_000), leafId: null })).toThrow(/more than 5000 nested entries/);
 });
 
-test("duplicate ids and cycles end, and take nothing twice", () => {
+test("duplicate ids and cycles end, and nothing is taken twice", () => {
   const doubled = chain(2_000).flatMap((one) => [one, one]);
   expect(entryTree({ entries: doubled, leafId: null }).text.match(/"children":\[/g)).toHaveLength(2_000);
   const cyclic = [entry("root", null), entry("a", "b"), entry("b", "a"), entry("self", "self")];

@@ -7,7 +7,7 @@ import { installedPi } from "../../helpers/pi-reader.ts";
 import { randomSession } from "../../helpers/random-session.ts";
 import { Random } from "../../soak/random.ts";
 
-test("the context of a stored session is the one that pi makes of it", async () => {
+test("the context of a stored session is the one that pi builds from it", async () => {
   const { buildSessionContext } = (await import(pathToFileURL(join(installedPi, "session-manager.js")).href)) as {
     buildSessionContext(entries: readonly unknown[]): { readonly messages: readonly unknown[] };
   };
@@ -21,7 +21,7 @@ test("the context of a stored session is the one that pi makes of it", async () 
   }
 });
 
-test("entries of any form have sums", () => {
+test("entries of any form have checksums", () => {
   const entries = [
     {},
     { type: "usage", usage: 1 },

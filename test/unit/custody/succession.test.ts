@@ -11,7 +11,7 @@ const stored = { sessionId: "forked", file: "/nowhere/1_forked.jsonl" };
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A session that takes over a child which has said hello, and answers when the test does. */
+/** A session that takes over a child which has said hello, and answers on request. */
 function takeOver() {
   const answer = Promise.withResolvers<{ data: unknown }>();
   let stops = 0;
@@ -43,7 +43,7 @@ function takeOver() {
   return { answer, verified, taken: succession.taken, stops: () => stops };
 }
 
-test("a pi whose extensions take their time behind a fork has the time of a start to say what session is in it", async () => {
+test("a pi with slow extensions after a fork has the time of a start to report its session", async () => {
   const { answer, verified, taken, stops } = takeOver();
   await vi.advanceTimersByTimeAsync(119_000);
   expect(stops()).toBe(0);
@@ -52,7 +52,7 @@ test("a pi whose extensions take their time behind a fork has the time of a star
   expect(stops()).toBe(0);
 });
 
-test("one that says nothing in that time is ended, and is not said to have lied", async () => {
+test("a pi that reports nothing in that time is ended, and is not accused of a false hello", async () => {
   const { verified, taken, stops } = takeOver();
   const failed = expect(taken).rejects.toMatchObject({ kind: "link_failed", data: { reason: "no_answer" } });
   await vi.advanceTimersByTimeAsync(120_000);
@@ -60,7 +60,7 @@ test("one that says nothing in that time is ended, and is not said to have lied"
   expect(stops()).toBeGreaterThan(0);
 });
 
-test("one that has another session is ended for a false hello", async () => {
+test("a pi that has another session is ended for a false hello", async () => {
   const { answer, verified, taken, stops } = takeOver();
   const failed = expect(taken).rejects.toMatchObject({ kind: "link_failed", data: { reason: "false_hello" } });
   answer.resolve({ data: { sessionId: "another", sessionFile: stored.file } });

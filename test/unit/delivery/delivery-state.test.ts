@@ -41,7 +41,7 @@ const childEnded = { kind: "childEnded", at } as const;
 const sessionClosed = { kind: "sessionClosed", at } as const;
 const dropped = { kind: "dropped", at, reason: { code: "compacted", message: "" } } as const;
 
-/** Everything that can happen to a delivery. */
+/** Every possible input of a delivery. */
 const everyInput: readonly DeliveryInput[] = [
   held,
   inserted,
@@ -202,13 +202,13 @@ describe("a delivery", () => {
       "parked",
       "run_failed",
     ],
-    ["is inserted no more once it is cancelled", [held, withdrawn("cancelled"), inserted], "cancelled", "cancelled"],
-    ["says that its run waits for a dialog", [held, waits(true)], "held", "dialog"],
-    ["says no more that its run waited", [held, waits(true), waits(false)], "held", undefined],
-    ["is inserted with no word of a dialog", [held, waits(true), inserted], "inserted", undefined],
-    ["says of a dialog nothing before it is held", [waits(true)], "accepted", undefined],
-    ["says why it waits for a pi", [postponed], "accepted", "not_started"],
-    ["says no more why it waited once it is held", [postponed, held], "held", undefined],
+    ["cannot be inserted once it is cancelled", [held, withdrawn("cancelled"), inserted], "cancelled", "cancelled"],
+    ["has the reason that its run waits for a dialog", [held, waits(true)], "held", "dialog"],
+    ["loses the reason once its run no longer waits", [held, waits(true), waits(false)], "held", undefined],
+    ["is inserted without a dialog as its reason", [held, waits(true), inserted], "inserted", undefined],
+    ["has no dialog as its reason before it is held", [waits(true)], "accepted", undefined],
+    ["has the reason why it waits for a pi", [postponed], "accepted", "not_started"],
+    ["loses the reason why it waited once it is held", [postponed, held], "held", undefined],
     [
       "stands in the transcript again when it is sent again",
       [inserted, prepared(), failed("r1", 400), settled({ failed: true }), resent],
@@ -265,13 +265,13 @@ describe("a delivery", () => {
     expect(attempts).toMatchObject([{ preparedAt: 50, endedAt: 60 }]);
   });
 
-  test("says redelivered when an earlier attempt's verdict died with its child", () => {
+  test("is marked redelivered when an earlier attempt's verdict was lost with its child", () => {
     const delivery = run([inserted, prepared(), childEnded, prepared("r2"), delivered("r2")]);
     expect(delivery.redelivered).toBe(true);
     expect(delivery.attempts[0]?.outcome).toBe("unknown");
   });
 
-  test("is not redelivered behind an attempt whose payload lacked it", () => {
+  test("is not marked redelivered after an attempt whose payload lacked it", () => {
     const delivery = run([inserted, prepared(), delivered("r1", "unverified"), prepared("r2"), delivered("r2")]);
     expect([delivery.state, delivery.redelivered]).toEqual(["delivered", undefined]);
   });
@@ -284,7 +284,7 @@ describe("a delivery", () => {
     expect(transition(run(inputs), input)).toEqual({ kind: "impossible" });
   });
 
-  test("never says delivered without a verdict for it, never changes once it is over, and never loses its history", () => {
+  test("is never delivered without a verdict, never changes after its end, and never loses its history", () => {
     const inputs = fc.tuple(fc.constantFrom(...everyInput), fc.integer({ min: -5, max: 5 }));
     fc.assert(
       fc.property(fc.array(inputs, { maxLength: 25 }), (sequence) => {
@@ -315,7 +315,7 @@ describe("a delivery", () => {
     );
   });
 
-  test("takes each step that the table of states has, and no other", () => {
+  test("allows exactly the steps in the table of states", () => {
     const kindOf = ({ state, reason, insertedAt, attempts }: Delivery): string =>
       JSON.stringify([state, reason !== undefined, insertedAt !== undefined, attempts.map(({ outcome }) => outcome)]);
     const found = new Map([[kindOf(accepted), accepted]]);
@@ -336,7 +336,7 @@ describe("a delivery", () => {
     expect([...taken].toSorted()).toEqual(table.toSorted());
   });
 
-  test("is known to be in the transcript however often its requests have failed since", () => {
+  test("is known to be in the transcript after any number of failed requests", () => {
     const retries = Array.from({ length: 70 }, (_, i) => [prepared(`r${i}`), failed(`r${i}`)]).flat();
     const parked = run([inserted, ...retries, settled({ failed: true })]);
     expect(parked.history.some(({ state }) => state === "inserted")).toBe(false);
@@ -344,7 +344,7 @@ describe("a delivery", () => {
     expect(run([resent], parked).state).toBe("inserted");
     expect(run([withdrawn("cancelled")], parked).state).toBe("parked");
     expect(run([sessionClosed], parked).state).toBe("unknown");
-    // A record of a version that had it in the history alone.
+    // A record of an earlier version that had it only in the history.
     const { insertedAt: _, ...older } = parked;
     expect(run([sessionClosed], withInsertedAt(older)).state).toBe("unknown");
     expect(withInsertedAt(accepted)).toBe(accepted);

@@ -20,7 +20,7 @@ function push(expiresAfterMs: number): Delivery {
   } as unknown as Delivery;
 }
 
-test("a push outlives its time by a clock that nobody sets", () => {
+test("a push's time is measured by a clock that cannot be set", () => {
   const due = vi.fn();
   const expiry = new Expiry(due);
   expiry.watch(push(60_000));
@@ -34,7 +34,7 @@ test("a push outlives its time by a clock that nobody sets", () => {
   expiry.close();
 });
 
-test("one that expires behind the longest timer there is waits for several of them", async () => {
+test("an expiry beyond the longest possible timer uses several timers", async () => {
   const due = vi.fn();
   const expiry = new Expiry(due);
   const days = 40 * 24 * hour;
@@ -46,7 +46,7 @@ test("one that expires behind the longest timer there is waits for several of th
   expiry.close();
 });
 
-test("one that could not be taken back is tried again, until somebody has decided it", async () => {
+test("a push that could not be withdrawn is tried again until it is decided", async () => {
   const due = vi.fn();
   const expiry = new Expiry(due);
   expiry.watch(push(10));

@@ -49,7 +49,7 @@ function deliver(tracker: DeliveryTracker, id = "d"): void {
 }
 
 describe("DeliveryTracker", () => {
-  test("says of each held push that its run waits for a dialog, also of one that comes then, until the dialog ends", async () => {
+  test("marks each held push as waiting for the run's dialog, including later ones, until the dialog ends", async () => {
     const { tracker, again, changes } = track();
     const codes = () => ["d", "late"].map((id) => tracker.find(id)?.reason?.code);
     await tracker.accept(push());
@@ -75,7 +75,7 @@ describe("DeliveryTracker", () => {
     expect([state, reason]).toEqual(["held", undefined]);
   });
 
-  test("refuses a number in the details that JSON cannot keep, and names its path", async () => {
+  test("refuses a number in the details that JSON cannot represent, and names its path", async () => {
     const { tracker } = track();
     const details = JSON.parse('{"a~":[1,{"b/c":1e400}],"kept":[1e308,-0.5,null]}');
     await expect(tracker.accept(push({ details }))).rejects.toMatchObject({
@@ -84,7 +84,7 @@ describe("DeliveryTracker", () => {
     });
   });
 
-  test("has accepted deliveries on disk", async () => {
+  test("stores accepted deliveries on disk", async () => {
     const { tracker, again } = track();
     await tracker.accept(push());
     expect(again().get("d")).toEqual(tracker.get("d"));
@@ -119,7 +119,7 @@ describe("DeliveryTracker", () => {
     expect([...deliveries, ...rest.deliveries].map(({ deliveryId }) => deliveryId)).toEqual(inOrder.toReversed());
   });
 
-  test("has on disk that a request carries it when it tells so, since the transcript does not say it", async () => {
+  test("stores that a request carries a push before it reports so, because the transcript does not say it", async () => {
     const { tracker, again, changes } = track();
     await tracker.accept(push());
     tracker.receive("s", { kind: "inserted", at, deliveryIds: ["d"] });
@@ -130,7 +130,7 @@ describe("DeliveryTracker", () => {
     expect(again().get("d")).toEqual(changes.at(-1));
   });
 
-  test("gives the existing delivery for the same id and content, also at the same time, in any order of keys", async () => {
+  test("returns the existing delivery for the same id and content, also concurrently, in any order of keys", async () => {
     const { tracker, changes } = track();
     const [first, second] = await Promise.all([
       tracker.accept(push({ details: { a: 1, b: 2 } })),
@@ -170,7 +170,7 @@ describe("DeliveryTracker", () => {
     expect(await kindOf(tracker.accept({ ...big, deliveryId: `d${refused}` }))).toBe("success");
   });
 
-  test("refuses further pushes of a session that has as many on their way as it may, in number and in bytes", async () => {
+  test("refuses further pushes of a session above its limits of number and bytes", async () => {
     const { tracker } = track();
     for (let i = 0; i < 100; i += 1) await tracker.accept(push({ deliveryId: `n${i}` }));
     expect(await kindOf(tracker.accept(push()))).toBe("overloaded");
@@ -182,7 +182,7 @@ describe("DeliveryTracker", () => {
     expect(outcomes.at(-1)).toBe("overloaded");
   });
 
-  test("refuses a push over its limit, and an id that it does not know", async () => {
+  test("refuses a push over the size limit, and an id that it does not know", async () => {
     const { tracker } = track();
     expect(await kindOf(tracker.accept(push({ content: "x".repeat(2_000) })))).toBe("too_large");
     expect(await kindOf(tracker.wait("unknown", "delivered", 0, never))).toBe("delivery_not_found");
@@ -205,7 +205,7 @@ describe("DeliveryTracker", () => {
     expect(await Promise.all(waiting)).toEqual(["inserted", "delivered", "delivered"]);
   });
 
-  test("takes nothing from the helper of another session, nor for ids that it does not know", async () => {
+  test("ignores receipts from the helper of another session, and for unknown ids", async () => {
     const { tracker } = track();
     await tracker.accept(push());
     tracker.receive("other", { kind: "inserted", at, deliveryIds: ["d"] });
@@ -213,7 +213,7 @@ describe("DeliveryTracker", () => {
     expect(tracker.get("d").state).toBe("accepted");
   });
 
-  test("forgets nothing that is settled, though it keeps few of them in memory", async () => {
+  test("forgets no settled delivery, though it keeps few of them in memory", async () => {
     const { tracker } = track();
     for (const id of ["a", "b", "c", "d"]) {
       await tracker.accept(push({ deliveryId: id }));
@@ -223,7 +223,7 @@ describe("DeliveryTracker", () => {
     expect(tracker.pending("s")).toBe(0);
   });
 
-  test("wants a carrier for what stands in the transcript without a request", async () => {
+  test("wants a carrier for a push that is in the transcript but in no request", async () => {
     const { tracker } = track();
     await tracker.accept(push());
     expect(tracker.wantsCarrier("s")).toBe(false);
@@ -259,7 +259,7 @@ test("a change is reported only once it is stored, so that no later daemon contr
 });
 
 describe("a page of deliveries", () => {
-  test("goes on where it ended while new pushes come, also under equal times and a clock that was set back", async () => {
+  test("continues from its end while new pushes arrive, also with equal times and a clock that was set back", async () => {
     const { tracker } = track();
     const now = vi.spyOn(Date, "now").mockReturnValue(1_000);
     try {
@@ -286,7 +286,7 @@ describe("a page of deliveries", () => {
     }
   });
 
-  test("is refused after a delivery that the store has forgotten, where older ones would be left out", async () => {
+  test("is refused after a delivery that the store has forgotten, because older ones would be skipped", async () => {
     const { tracker, database } = track();
     for (const deliveryId of ["old", "b"]) await tracker.accept(push({ deliveryId }));
     tracker.apply("s", "b", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
@@ -295,7 +295,7 @@ describe("a page of deliveries", () => {
     expect(await kindOf(tracker.list({ after: next as string }))).toBe("delivery_not_found");
   });
 
-  test("has each delivery as it is now, and only those in the wanted states, before anything is on disk", async () => {
+  test("has the current state of each delivery, and only the requested states, before anything is on disk", async () => {
     const { tracker } = track();
     for (const deliveryId of ["a", "b"]) await tracker.accept(push({ deliveryId }));
     tracker.apply("s", "b", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
@@ -308,7 +308,7 @@ describe("a page of deliveries", () => {
   });
 });
 
-test("what a session that is over has left under way has an end, and is handed to nobody", async () => {
+test("unfinished deliveries of a closed session get an end, and are not handed over", async () => {
   const { tracker, database } = track();
   await tracker.accept(push());
   await tracker.accept(push({ deliveryId: "inserted" }));

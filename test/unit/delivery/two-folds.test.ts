@@ -24,7 +24,9 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("inserted" as const) }),
 );
 
-/** Frames in an order in which a helper can send them: a push is inserted once, and a request ends before the next one. */
+/**
+ * Frames in an order in which a helper can send them: a push is inserted once, and a request ends before the next one.
+ */
 function framesOf(steps: readonly (typeof step extends fc.Arbitrary<infer S> ? S : never)[]): OutwardFrame[] {
   const frames: OutwardFrame[] = [];
   let isInserted = false;
@@ -68,7 +70,7 @@ function held(deliverAs: DeliverAs): Delivery {
   });
 }
 
-test("the daemon and the helper fold the same frames to the same state, by the one table of states", () => {
+test("the daemon and the helper fold the same frames to the same state, by the same table of states", () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 8 }),

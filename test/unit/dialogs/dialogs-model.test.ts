@@ -6,27 +6,27 @@ import { DialogRoom, type Said } from "../../helpers/dialog-room.ts";
 
 const { maxDialogMs, maxDialogsPerSession } = limits.dialogs;
 
-/** A question inside a pi that behaves as pi was measured to. */
+/** A question inside a pi that behaves as measured. */
 interface Waiting {
   readonly method: DialogMethod;
-  /** The extension's signal, or pi's own timeout, ends it at this moment. */
+  /** The time at which the extension's signal, or pi's own timeout, ends it. */
   endsAt: number | undefined;
-  /** What was written to pi while it waited. */
+  /** Answers written to pi while it waited. */
   taken: unknown;
 }
 
-/** What is expected, from the operations alone. */
+/** The expected state, derived from the operations alone. */
 class Expected {
   /** Questions that the living pi waits for. */
   readonly waiting = new Map<string, Waiting>();
   /** Answers that the daemon has accepted, by dialog. */
   readonly accepted = new Map<string, DialogAnswer>();
-  /** How much of what was posted and said has been looked at. */
+  /** How many posts and notifications were checked. */
   posted = 0;
   said = 0;
-  /** Each dialog that anybody has heard of. */
+  /** Each dialog that was ever reported. */
   readonly ids: string[] = [];
-  /** Until when each dialog is for its owner alone, and who that is. */
+  /** Until when each dialog is reserved for its owner, and the owner. */
   readonly reserved = new Map<string, { readonly owner: string; readonly until: number }>();
   runs = 0;
   endAbort: (() => void) | undefined;
@@ -63,13 +63,13 @@ class Operation implements Step {
   }
 }
 
-/** What must hold at every moment. */
+/** Invariants. */
 function look(model: Expected, room: DialogRoom): void {
   const now = room.clock.now();
   for (const { endsAt } of model.waiting.values()) if (endsAt !== undefined && endsAt <= now) hide(model, now);
   for (const record of room.posted.slice(model.posted)) {
     const question = model.waiting.get(String(record["id"]));
-    // pi ignores an answer to what it does not wait for. No question that it waits for gets two.
+    // pi ignores an answer that it does not wait for. No pending question gets two.
     if (question === undefined) continue;
     expect(question.taken, "a second answer").toBeUndefined();
     question.taken = record;
@@ -88,19 +88,19 @@ function look(model: Expected, room: DialogRoom): void {
   const open = room.open.map(({ dialogId }) => dialogId);
   // pi's abort would wait for it.
   if (model.endAbort !== undefined) expect(open).toEqual([]);
-  // Everything that was shown is open or was told to have ended, never both.
+  // Every shown dialog is either open or reported as ended, never both.
   expect(opened.filter((id) => !resolved.includes(id)).sort()).toEqual([...open].sort());
   for (const { deadline, requestId } of room.open) {
     expect(deadline).toBeGreaterThan(0);
-    // Nothing that has got an answer is offered still.
+    // An answered dialog is not offered any more.
     expect(model.waiting.get(requestId)?.taken).toBeUndefined();
   }
-  // Nothing that pi waits for is forgotten: it is open, or it has its answer, or pi ends it itself.
+  // No pending question of pi is forgotten: it is open, or answered, or pi ends it itself.
   const known = new Set(room.open.map(({ requestId }) => requestId));
   for (const [id, { taken, endsAt }] of model.waiting) {
     expect(taken !== undefined || endsAt !== undefined || known.has(id), `${id} hangs`).toBe(true);
   }
-  // No timer is left of what has ended.
+  // An ended dialog leaves no timer.
   expect(room.clock.waiting).toBeLessThanOrEqual(open.length + room.killedTimers);
 }
 
@@ -156,7 +156,7 @@ function respond(which: number, answer: DialogAnswer, client: string): Operation
     const open = room.open.find((dialog) => dialog.dialogId === dialogId);
     const posted = room.posted.length;
     const outcome = room.refusal(dialogId, answer, client);
-    // One that never was open is forgotten with its daemon.
+    // A dialog that was never open is forgotten with its daemon.
     const late = sorted(room.said).opened.includes(dialogId) ? ["stale"] : ["stale", "dialog_not_found"];
     if (open === undefined) expect(late).toContain(outcome);
     else if (isForOthers(model, room, open.dialogId, client)) expect(outcome).toBe("dialog_reserved");
@@ -256,7 +256,7 @@ const operations = [
   fc.constantFrom(...Object.values(simple)),
 ];
 
-/** Whatever has happened: after the longest time that a dialog may take, nobody waits for anything. */
+/** In any case: after the longest time of a dialog, nothing waits any more. */
 function finish(model: Expected, room: DialogRoom): void {
   model.endAbort?.();
   room.clock.advance(maxDialogMs + 1);

@@ -71,7 +71,7 @@ describe("a dialog", () => {
     expect(room.refusal(dialogId, { cancelled: true })).toBe("none");
   });
 
-  it("is kept and told in short when it has ended, or was too large to be one", () => {
+  it("is kept and reported in short form when it has ended, or was too large to be opened", () => {
     const room = new DialogRoom();
     const long = "x".repeat(1_000);
     room.ask({ title: long });
@@ -81,7 +81,7 @@ describe("a dialog", () => {
     room.dialogs.look({ type: "extension_ui_request", id: long, method: "confirm", title: long });
     expect(room.endings).toEqual(["answered by client", "cancelled by too_large"]);
     expect(room.said.at(-1)?.params).toMatchObject({ title: long.slice(0, 200), requestId: long.slice(0, 200) });
-    // pi waits for the answer to the very id that it gave.
+    // pi waits for the answer to its exact id.
     expect(room.posted.at(-1)).toEqual({ type: "extension_ui_response", id: long, cancelled: true });
     expect(() => room.respond(room.said.at(-1)?.params.dialogId, { cancelled: true })).toThrow(
       expect.objectContaining({ kind: "stale" }),
@@ -113,14 +113,14 @@ describe("a dialog", () => {
     expect(JSON.stringify([room.stored.get(dialogId), room.said.slice(1)])).not.toContain("secret");
   });
 
-  it("that pi writes twice is one", () => {
+  it("that pi writes twice is one dialog", () => {
     const room = new DialogRoom();
     room.dialogs.look({ type: "extension_ui_request", id: "same", method: "confirm", title: "a" });
     room.dialogs.look({ type: "extension_ui_request", id: "same", method: "confirm", title: "b" });
     expect(room.only.title).toBe("a");
   });
 
-  it("is only what pi waits for an answer of", () => {
+  it("is opened only for records that pi awaits an answer to", () => {
     const room = new DialogRoom();
     for (const method of ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "__proto__", 7]) {
       room.ask({ method });
@@ -151,7 +151,7 @@ describe("without a responder", () => {
     expect(room.refusal(room.said[0]?.params.dialogId, { confirmed: true })).toBe("stale");
   });
 
-  it("`cancel` gives one that was shown some time for its responder to come back", () => {
+  it("`cancel` gives one that was shown some time for its responder to return", () => {
     const room = new DialogRoom({ kind: "cancel" });
     room.attend(1);
     room.ask();
@@ -169,7 +169,7 @@ describe("without a responder", () => {
     expect(room.endings).toEqual(["cancelled by no_responder"]);
   });
 
-  it("`default` counts its time while they are away", () => {
+  it("`default` measures its time while responders are away", () => {
     const room = new DialogRoom({ kind: "default", afterMs: 5_000 });
     room.ask();
     room.clock.advance(4_999);
@@ -184,7 +184,7 @@ describe("without a responder", () => {
     expect(room.posted).toHaveLength(1);
   });
 
-  it("`wait` keeps it until its deadline, whoever is there", () => {
+  it("`wait` keeps it until its deadline, with or without responders", () => {
     const room = new DialogRoom({ kind: "wait", deadlineMs: 10_000 });
     room.ask();
     room.attend(1);
@@ -197,7 +197,7 @@ describe("without a responder", () => {
   });
 });
 
-describe("a question that a client's prompt has led to", () => {
+describe("a question that a client's prompt led to", () => {
   const asked = (fields = {}): DialogRoom => {
     const room = new DialogRoom();
     room.owner = "ada";
@@ -207,7 +207,7 @@ describe("a question that a client's prompt has led to", () => {
     return room;
   };
 
-  it("is for that client first: another's answer is refused until `openToOthersAt`, and may be tried again", () => {
+  it("is reserved for that client first: others' answers are refused until `openToOthersAt`, and may be repeated then", () => {
     const room = asked();
     const { dialogId, openedAt, openToOthersAt = 0, owner } = room.only;
     expect([owner, openToOthersAt - openedAt]).toEqual([{ clientId: "ada" }, 5_000]);
@@ -225,18 +225,18 @@ describe("a question that a client's prompt has led to", () => {
     expect(room.refusal(dialogId, { confirmed: true }, "bob")).toBe("none");
   });
 
-  it("can be answered by its owner at once", () => {
+  it("can be answered by its owner immediately", () => {
     const room = asked();
     expect(room.refusal(room.only.dialogId, { confirmed: true }, "ada")).toBe("none");
   });
 
-  it("is for it alone for a third of the time until its deadline at most", () => {
+  it("is reserved for at most a third of the time until its deadline", () => {
     const room = asked({ timeout: 3_500 });
     const { openedAt, openToOthersAt = 0, deadline } = room.only;
     expect([openToOthersAt - openedAt, deadline - openedAt]).toEqual([1_000, 3_000]);
   });
 
-  it("is open to others when its owner leaves, and stays so; all are notified", () => {
+  it("opens to others when its owner leaves, and stays open; all are notified", () => {
     const room = asked();
     const { dialogId, requestId } = room.only;
     room.clients = new Set(["bob"]);
@@ -250,7 +250,7 @@ describe("a question that a client's prompt has led to", () => {
     expect(room.refusal(dialogId, { confirmed: true }, "bob")).toBe("none");
   });
 
-  it("is for all from the start where its owner cannot answer, or the setting is 0", () => {
+  it("is open to all from the start if its owner cannot answer, or the setting is 0", () => {
     const away = new DialogRoom();
     away.owner = "ada";
     away.attend(1);
@@ -281,7 +281,7 @@ describe("a question that no client can answer", () => {
     expect(room.clock.waiting).toBe(0);
   });
 
-  it("keeps pi waiting only so long for extensions that do not hear, and a flood of them is bounded", () => {
+  it("makes pi wait only for a limited time for unresponsive extensions, and a flood of them is bounded", () => {
     const room = new DialogRoom({ kind: "cancel" });
     room.announcing = new Promise(() => {});
     for (let i = 0; i < 1_000; i += 1) room.ask();
@@ -293,7 +293,7 @@ describe("a question that no client can answer", () => {
     expect(room.announced).toHaveLength(maxDialogsPerSession + 1);
   });
 
-  it("is not told of where it ends for another reason", () => {
+  it("is not reported to extensions if it ends for another reason", () => {
     const room = new DialogRoom();
     room.ask();
     room.dialogs.cancelAll("abort");
@@ -301,8 +301,8 @@ describe("a question that no client can answer", () => {
   });
 });
 
-describe("what pi ends by itself", () => {
-  it("ends half a second before pi's timeout, and pi hears nothing", () => {
+describe("a dialog that pi ends itself", () => {
+  it("ends half a second before pi's timeout, and pi gets no answer", () => {
     const room = new DialogRoom();
     room.ask({ timeout: 10_000 });
     expect(room.only.deadline - room.only.openedAt).toBe(9_500);
@@ -371,7 +371,7 @@ describe("a daemon that was killed", () => {
 });
 
 describe("while pi starts", () => {
-  it("nothing is offered; what pi still waits for is, as soon as it reads", () => {
+  it("nothing is offered; pending questions are offered as soon as pi reads", () => {
     const room = new DialogRoom();
     room.isReady = false;
     room.dialogs.childStarting();
@@ -393,7 +393,7 @@ describe("while pi starts", () => {
 });
 
 describe("a flood", () => {
-  it("of 10,000 questions leaves so many open, and cancels the others by name", () => {
+  it("of 10,000 questions leaves a limited number open, and cancels the others by name", () => {
     const room = new DialogRoom();
     for (let i = 0; i < 10_000; i += 1) room.ask();
     expect(room.open).toHaveLength(maxDialogsPerSession);
@@ -402,7 +402,7 @@ describe("a flood", () => {
     expect(room.dialogs.summaries()).toHaveLength(maxDialogsPerSession);
   });
 
-  it("of text is cancelled by name, and what all may take has a bound too", () => {
+  it("of text is cancelled by name, and the total size of texts is bounded too", () => {
     const room = new DialogRoom(
       { kind: "wait" },
       { maxDialogBytes: 1_000, maxDialogsBytes: 2_500, maxDialogOptions: 3 },
@@ -420,7 +420,7 @@ describe("a flood", () => {
 });
 
 describe("the list", () => {
-  it("comes in pages, which go on where a dialog has ended meanwhile", () => {
+  it("comes in pages, which continue even if a dialog has ended in the meantime", () => {
     const room = new DialogRoom();
     for (let i = 0; i < 5; i += 1) room.ask();
     const all = room.open.map(({ requestId }) => requestId);
@@ -436,7 +436,7 @@ describe("the list", () => {
     );
   });
 
-  it("bounds a page in bytes, but gives one dialog always", () => {
+  it("limits a page in bytes, but always returns at least one dialog", () => {
     const room = new DialogRoom({ kind: "wait" }, { maxDialogPageBytes: 1_000 });
     for (let i = 0; i < 3; i += 1) room.ask({ title: "x".repeat(900) });
     const page = room.registry.page({});
@@ -446,7 +446,7 @@ describe("the list", () => {
 });
 
 describe("subscribers of the session", () => {
-  it("are told when the first dialog opens and when the last has ended", () => {
+  it("are notified when the first dialog opens and when the last has ended", () => {
     const room = new DialogRoom();
     room.ask();
     room.ask();
@@ -455,7 +455,7 @@ describe("subscribers of the session", () => {
     expect(room.pendingChanges).toBe(2);
   });
 
-  it("are told while one is open that was asked in a run", () => {
+  it("are notified while one is open that was asked in a run", () => {
     const room = new DialogRoom();
     room.ask();
     expect(room.runWaits).toEqual([]);

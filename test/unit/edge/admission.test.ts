@@ -69,14 +69,14 @@ describe.each<Transport>(["tcp", "unix"])("who may come in over %s", (transport)
     expect((await http(edge, { transport, path })).status).toBe(401);
   });
 
-  it("refuses before the body has come", async () => {
+  it("refuses before the body has arrived", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, transport);
     socket.socket.write(`POST /v1/rpc HTTP/1.1\r\nhost: localhost:${edge.port}\r\ncontent-length: 9000000000\r\n\r\n`);
     expect(await socket.until((text) => text.includes("\r\n\r\n"))).toMatch(/^HTTP\/1\.1 401 /);
   });
 
-  it("refuses before a chunked body has come", async () => {
+  it("refuses before a chunked body has arrived", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, transport);
     socket.socket.write(
@@ -85,7 +85,7 @@ describe.each<Transport>(["tcp", "unix"])("who may come in over %s", (transport)
     expect(await socket.until((text) => text.includes("\r\n\r\n"))).toMatch(/^HTTP\/1\.1 401 /);
   });
 
-  it("answers a preflight without a header of CORS", async () => {
+  it("answers a preflight without a CORS header", async () => {
     await using edge = await startEdge({ allowedOrigins: [origin] });
     const headers = {
       origin,
@@ -99,7 +99,7 @@ describe.each<Transport>(["tcp", "unix"])("who may come in over %s", (transport)
 });
 
 describe("many refused tokens", () => {
-  it("get no answer beyond the rate, over HTTP and upgrades together", async () => {
+  it("get no answer above the rate, over HTTP and upgrades together", async () => {
     await using edge = await startEdge({ limits: { maxRefusedTokensPerMinute: 2 } });
     expect((await http(edge, { path: "/v1/rpc" })).status).toBe(401);
     expectAnswer(await ask(edge, "unix", { title: "", status: 0 }, "GET /v1/ws", upgrade), 401);
@@ -110,7 +110,7 @@ describe("many refused tokens", () => {
     ).rejects.toThrow();
   });
 
-  it("lock out nobody who has the token", async () => {
+  it("do not affect clients with a valid token", async () => {
     await using edge = await startEdge({ limits: { maxRefusedTokensPerMinute: 0 } });
     await expect(http(edge, { path: "/v1/rpc" })).rejects.toThrow();
     expect(await isUsable(edge)).toBe(true);
@@ -140,7 +140,7 @@ describe("the token", () => {
 });
 
 describe("the addresses", () => {
-  it("are loopback alone", async () => {
+  it("are loopback only", async () => {
     await using edge = await startEdge();
     const socket = connect({ host: "127.0.0.2", port: edge.port });
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -157,7 +157,7 @@ const upgrade = [
   "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
-/** Writes the head by hand; resolves with the answer's head and body as far as they have come. */
+/** Writes the head by hand; resolves with the answer's head and the body received so far. */
 async function ask(
   edge: TestEdge,
   transport: Transport,

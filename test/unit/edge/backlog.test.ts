@@ -11,7 +11,7 @@ function delta(seq: number): Frame {
   return { bytes, sessionId: "s", seq, isDelta: true };
 }
 
-/** The numbers that what leaves the backlog covers, in order. */
+/** The numbers covered by the frames that leave the backlog, in order. */
 function covered(backlog: Backlog): string[] {
   const stretches: string[] = [];
   for (let frame = backlog.shift(); frame !== undefined; frame = backlog.shift()) {
@@ -33,7 +33,7 @@ test("deltas that follow each other leave one gap", () => {
   expect(covered(backlog)).toEqual(["100..119"]);
 });
 
-test("a peer that goes back in the log gets a gap of its own for what is told anew", () => {
+test("a peer that goes back in the log gets its own gap for repeated events", () => {
   const backlog = new Backlog();
   add(backlog, 100, 119);
   add(backlog, 51, 109);

@@ -10,7 +10,7 @@ function holder(grant: Grant | undefined, bytes: number): Holder {
   return { grant, heldBytes: bytes, memory: () => memory, giveUp: () => {} };
 }
 
-test("tokens share what may wait, and the connections of a token its share", () => {
+test("tokens share the budget of waiting bytes, and the connections of a token its share", () => {
   const budget = new BufferBudget(1_200);
   const first = token("first");
   const ofOne = Array.from({ length: 9 }, () => holder(first, 70));
@@ -22,7 +22,7 @@ test("tokens share what may wait, and the connections of a token its share", () 
   budget.enforce();
   // Half of it is divided by three tokens.
   expect([of(other), of(own[0]), of(ofOne[0])]).toEqual([200, 100, 200 / 9]);
-  // Joined twice and left twice, a connection counts once.
+  // A connection that joins and leaves twice counts once.
   budget.join(other);
   for (const one of ofOne.slice(1)) budget.leave(one);
   for (const one of ofOne.slice(1)) budget.leave(one);

@@ -18,7 +18,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     expect(edge.edge.load.connections).toBe(0);
   });
 
-  it("cancels the calls under way", async () => {
+  it("cancels the calls in progress", async () => {
     await using edge = await startEdge();
     const webSocket = await openWebSocket(edge, transport);
     const begun = edge.nextWait();
@@ -28,14 +28,14 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     expect(signal.aborted).toBe(true);
   });
 
-  it("comes although a peer does not answer the close", async () => {
+  it("completes although a peer does not answer the close", async () => {
     await using edge = await startEdge({ limits: { closeTimeoutMs: 100 } });
     using silent = await rawWebSocket(edge, transport);
     await edge.edge.close();
     expect(closeOf(await silent.ended)).toEqual({ code: 1001, reason: "shutting down" });
   });
 
-  it("comes although a peer neither reads nor answers, in the middle of a frame", async () => {
+  it("completes although a peer neither reads nor answers, in the middle of a frame", async () => {
     await using edge = await startEdge({ limits: { closeTimeoutMs: 100 } });
     using silent = await rawWebSocket(edge, transport);
     silent.socket.pause();
@@ -43,7 +43,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     await edge.edge.close();
   });
 
-  it("ends sockets that are idle, that are half through a request, and that wait for an answer", async () => {
+  it("ends sockets that are idle, halfway through a request, or waiting for an answer", async () => {
     await using edge = await startEdge({ limits: { closeTimeoutMs: 100 } });
     using idle = rawSocket(edge, transport);
     idle.socket.write(`GET /healthz HTTP/1.1\r\nhost: localhost:${edge.port}\r\n\r\n`);
@@ -75,7 +75,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     await edge.edge.close();
   });
 
-  it("lets a request that is under way have its answer", async () => {
+  it("lets a request that is in progress have its answer", async () => {
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const handlers = {
@@ -95,7 +95,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     await closed;
   });
 
-  it("takes nobody afterwards, and leaves no socket file", async () => {
+  it("accepts no connections afterwards, and leaves no socket file", async () => {
     await using edge = await startEdge();
     await edge.edge.close();
     await expect(http(edge, { transport })).rejects.toThrow();
@@ -105,7 +105,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
 });
 
 describe("close()", () => {
-  it("gives the same promise always, and comes before listen() too", async () => {
+  it("always returns the same promise, and works before listen() too", async () => {
     await using edge = await startEdge();
     const first = edge.edge.close();
     expect(edge.edge.close()).toBe(first);
@@ -113,7 +113,7 @@ describe("close()", () => {
     expect(edge.edge.close()).toBe(first);
   });
 
-  it("refuses what comes on a socket that is open still", async () => {
+  it("refuses requests on a socket that is still open", async () => {
     await using edge = await startEdge({ limits: { closeTimeoutMs: 500 } });
     using silent = await rawWebSocket(edge);
     using kept = rawSocket(edge);

@@ -12,7 +12,7 @@ function frameOf(value: unknown): Frame {
 }
 
 describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) => {
-  it("gets answers and notifications in the order in which they were made, however many a turn", async () => {
+  it("gets answers and notifications in the order in which they were made, however many per turn", async () => {
     const subscribe = (_params: unknown, { peer }: Call) => {
       for (let n = 0; n < 1_000; n += 1) peer?.send(frameOf({ n }));
       return { cursor: 0 };
@@ -29,7 +29,7 @@ describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) =>
     expect(heard.filter((one) => one !== "first")).toEqual([...Array(1_000).keys(), "second"]);
   });
 
-  it("gets the very bytes of a frame that is shared", async () => {
+  it("gets the exact bytes of a frame that is shared", async () => {
     const text = `{"method":"session/event","params":{"text":"${"ÿ€😀\\u0000\u2028".repeat(1_000)}"}}`;
     const shared = Buffer.from(text);
     const subscribe = (_params: unknown, { peer }: Call) => {
@@ -47,7 +47,7 @@ describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) =>
     expect(shared.toString()).toBe(text);
   });
 
-  it("that goes cancels its calls, and what is sent to it then is dropped in silence", async () => {
+  it("that ends cancels its calls, and later messages to it are silently dropped", async () => {
     await using edge = await startEdge();
     await using bystander = await openWebSocket(edge, transport);
     const webSocket = await openWebSocket(edge, transport);
@@ -64,7 +64,7 @@ describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) =>
     expect(edge.edge.load.connections).toBe(1);
   });
 
-  it("has an id that no other has", async () => {
+  it("has a unique id", async () => {
     const ids = new Set<string | undefined>();
     const subscribe = (_params: unknown, { peer }: Call) => {
       ids.add(peer?.id);

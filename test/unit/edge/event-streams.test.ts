@@ -25,7 +25,7 @@ const path = "/v1/sessions/s-1/events";
 interface Room extends AsyncDisposable {
   readonly edge: TestEdge;
   readonly journal: Journal;
-  /** A record of pi's; gives its bytes as they are told. */
+  /** A record of pi's; returns the bytes that are sent for it. */
   say(record: string, isDelta?: boolean): void;
   open(query?: string, headers?: Readonly<Record<string, string>>, transport?: Transport): Promise<TestEventSource>;
 }
@@ -67,7 +67,7 @@ async function startRoom(limits: EdgeTestOptions["limits"] = {}, tokens?: TokenS
 const said = (text: string): string => JSON.stringify({ type: "x", text });
 
 describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transport) => {
-  it("begin with the result of the subscription, and go on with the very bytes of a WebSocket's messages", async () => {
+  it("begin with the result of the subscription, and continue with the exact bytes of a WebSocket's messages", async () => {
     await using room = await startRoom();
     room.say(said("before"));
     using source = await room.open("", {}, transport);
@@ -97,7 +97,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     expect(source.events.slice(1).map(({ json }) => json.params.event.text)).toEqual(texts);
   });
 
-  it("go on behind the id that the client had last, whatever its URL says", async () => {
+  it("continue after the client's last id, whatever the URL says", async () => {
     await using room = await startRoom();
     for (let i = 0; i < 5; i += 1) room.say(said(String(i)));
     using first = await room.open("?after=2", {}, transport);
@@ -112,7 +112,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     expect([...first.seqs, ...second.seqs]).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  it("of another log begin with a gap, and with an id that is of this one", async () => {
+  it("of another log begin with a gap, and with an id of this log", async () => {
     await using room = await startRoom();
     room.say(said("a"));
     using source = await room.open("", { "last-event-id": "another:77" }, transport);
@@ -122,7 +122,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     expect(event).toMatchObject({ id: "e:1:1", json: { method: "session/event" } });
   });
 
-  it("are a page for who wants JSON, and events for who takes anything", async () => {
+  it("are a page for clients that accept JSON, and events for those that accept anything", async () => {
     await using room = await startRoom();
     room.say(said("a"));
     const ask = (accept: string) => http(room.edge, { transport, path, headers: { ...authorization, accept } });
@@ -134,7 +134,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     expect(anything.response.headers["content-type"]).toBe("text/event-stream");
   });
 
-  it("have a path for the page and one for the stream, which answer in one way whatever is accepted", async () => {
+  it("have a path for the page and one for the stream, which answer in one way for any Accept header", async () => {
     await using room = await startRoom();
     room.say(said("a"));
     const page = await http(room.edge, {
@@ -151,9 +151,9 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   });
 
   it.each([
-    ["a session that there is not", "/v1/sessions/other/events", {}, 404, "session_not_found"],
+    ["an unknown session", "/v1/sessions/other/events", {}, 404, "session_not_found"],
     ["an id of something else", path, { "last-event-id": "77" }, 400, "invalid_params"],
-    ["a name that is not known", `${path}?limit=1`, {}, 400, "invalid_params"],
+    ["an unknown name", `${path}?limit=1`, {}, 400, "invalid_params"],
     ["an idempotency key", path, { "idempotency-key": "k" }, 400, "invalid_params"],
   ])("are refused as a problem for %s, and leave nothing", async (_title, where, headers, status, name) => {
     await using room = await startRoom();
@@ -165,7 +165,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   });
 });
 
-test("HEAD says what there would be, and begins nothing", async () => {
+test("HEAD describes the answer, and starts nothing", async () => {
   await using room = await startRoom();
   const answer = await http(room.edge, { method: "HEAD", path, headers: authorization });
   expect(answer).toMatchObject({ status: 200, text: "" });
@@ -185,7 +185,7 @@ test("the filters are those of session/subscribe", async () => {
   expect(source.seqs).toEqual([3, 4]);
 });
 
-test("a record with a carriage return between its parts is one event still, with the same value", async () => {
+test("a record with a carriage return between its parts is still one event, with the same value", async () => {
   await using room = await startRoom();
   using source = await room.open();
   await source.until(({ events }) => events.length === 1);
@@ -194,13 +194,13 @@ test("a record with a carriage return between its parts is one event still, with
   expect(source.events[1]).toMatchObject({ id: "e:1:1", json: { params: { event: { type: "x", a: 1, b: 2 } } } });
 });
 
-test("a silent stream says that it lives", async () => {
+test("a silent stream sends keep-alives", async () => {
   await using room = await startRoom({ pingIntervalMs: 5 });
   using source = await room.open();
   await source.until(({ comments }) => comments.length > 1);
 });
 
-test("a closed session ends its streams, and a client that goes is forgotten", async () => {
+test("a closed session ends its streams, and a client that disconnects is forgotten", async () => {
   await using room = await startRoom();
   using leaving = await room.open();
   using source = await room.open();
@@ -217,7 +217,7 @@ test("a closed session ends its streams, and a client that goes is forgotten", a
   await expect.poll(() => room.edge.edge.load.connections).toBe(0);
 });
 
-test("the end of the daemon ends streams in order, and refuses others", async () => {
+test("the end of the daemon ends streams gracefully, and refuses others", async () => {
   await using room = await startRoom({ closeTimeoutMs: 60_000 });
   using source = await room.open();
   await source.until(({ events }) => events.length === 1);
@@ -247,7 +247,7 @@ test("a stream whose subscription is not answered when the daemon ends is refuse
   await closed;
 });
 
-test("there are only so many streams", async () => {
+test("the number of streams is limited", async () => {
   await using room = await startRoom({ maxEventStreams: 1 });
   using source = await room.open();
   const answer = await http(room.edge, { path, headers: authorization });
@@ -257,7 +257,7 @@ test("there are only so many streams", async () => {
   await expect.poll(() => room.edge.edge.load.connections).toBe(0);
 });
 
-test("a named token has only so many of them", async () => {
+test("the number of a named token's streams is limited", async () => {
   const named = new Grant({ name: "guest", capabilities });
   const tokens = { find: (text: string) => (text === "guest" ? named : mainGrant), onEnded: () => {} };
   await using room = await startRoom({ maxEventStreamsPerToken: 1 }, tokens);
@@ -270,7 +270,7 @@ test("a named token has only so many of them", async () => {
   expect([first, second, third].map(({ response }) => response.statusCode)).toEqual([200, 200, 200]);
 });
 
-test("a stream behind an unanswered request of the same socket is refused", async () => {
+test("a stream after an unanswered request of the same socket is refused", async () => {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   await using edge = await startEdge({ handlers: { "session/list": () => promise } });
   using socket = rawSocket(edge);
@@ -283,7 +283,7 @@ test("a stream behind an unanswered request of the same socket is refused", asyn
   expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "400"]);
 });
 
-test("a reader that takes nothing gets gaps for deltas, and is given up at a bound with a place to go on", async () => {
+test("a reader that does not read gets gaps for deltas, and is disconnected at a limit with a cursor to continue from", async () => {
   const bounds = {
     socketWindowBytes: 64 * 1024,
     mergeDeltasAboveBytes: 100_000,
@@ -297,7 +297,7 @@ test("a reader that takes nothing gets gaps for deltas, and is given up at a bou
   await source.until(({ events }) => events.length === 1);
   source.response.pause();
   const delta = JSON.stringify({ type: "tool_execution_update", toolCallId: "t", text: "d".repeat(50_000) });
-  // What the system's buffers take is not known: more than that.
+  // The sizes of the system's buffers are unknown: more than that.
   for (let i = 0; i < 400; i += 1) {
     room.say(delta, true);
     await new Promise((resolve) => setImmediate(resolve));

@@ -13,9 +13,9 @@ describe("a request with an expectation", () => {
     ["an Origin", "100-continue", `host: localhost\r\n${bearer}\r\norigin: https://evil.example`, 403],
     ["another host", "foo", "host: evil.example", 403],
     ["no token", "foo", "host: localhost", 401],
-    ["all that it needs", "foo", `host: localhost\r\n${bearer}`, 417],
+    ["everything required", "foo", `host: localhost\r\n${bearer}`, 417],
   ])(
-    "is looked at first: with %s, Expect: %s is answered with the last one, %s: %i",
+    "is checked for other faults first: with %s, Expect %s and the headers %s it gets %i",
     async (_title, expectation, head, status) => {
       await using edge = await startEdge();
       using socket = rawSocket(edge, "unix");
@@ -26,14 +26,14 @@ describe("a request with an expectation", () => {
     },
   );
 
-  it("of a body that is too long is answered with 413, and not told to go on", async () => {
+  it("with a body that is too long is answered with 413, without a 100 Continue", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, "unix");
     socket.socket.write(post(`host: localhost\r\n${bearer}`, "100-continue", 2 ** 30));
     expect((await socket.ended).match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 413"]);
   });
 
-  it("is told to go on where nothing speaks against it, and its socket takes further ones", async () => {
+  it("gets 100 Continue if it is acceptable, and its socket accepts further ones", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, "unix");
     for (const times of [1, 2]) {

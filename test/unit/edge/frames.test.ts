@@ -28,7 +28,7 @@ describe.each<Transport>(["tcp", "unix"])("frames over %s", (transport) => {
     ["a text within a fragmented text", Buffer.concat([frame("a", { fin: false }), frame("b")]), 1002],
     ["a fragmented ping", frame("", { opcode: opcodes.ping, fin: false }), 1002],
     ["a ping of 126 bytes", frame("x".repeat(126), { opcode: opcodes.ping }), 1002],
-    ["a close frame with a code that is none", frame(Buffer.from([0x00, 0x01]), { opcode: opcodes.close }), 1002],
+    ["a close frame with an invalid code", frame(Buffer.from([0x00, 0x01]), { opcode: opcodes.close }), 1002],
     [
       "16,385 empty fragments",
       Buffer.concat([
@@ -63,7 +63,7 @@ describe.each<Transport>(["tcp", "unix"])("frames over %s", (transport) => {
     expect(received).toContain('"result":{"sessions":[]}');
   });
 
-  it("reads frames that come a byte at a time, and many at once", async () => {
+  it("reads frames that arrive a byte at a time, and many at once", async () => {
     await using edge = await startEdge({ limits });
     using socket = await rawWebSocket(edge, transport);
     socket.socket.setNoDelay(true);
@@ -73,7 +73,7 @@ describe.each<Transport>(["tcp", "unix"])("frames over %s", (transport) => {
     await socket.until((text) => framesOf(text).length === 501);
   });
 
-  it("reads no more once it has closed: what stands behind the frame takes no effect", async () => {
+  it("reads no more once it has closed: frames after that one have no effect", async () => {
     let called = 0;
     const handlers = {
       "session/list": () => {
@@ -89,7 +89,7 @@ describe.each<Transport>(["tcp", "unix"])("frames over %s", (transport) => {
     expect(called).toBe(0);
   });
 
-  it("answers what stands before the frame for which it closes, or closes, but never both orders", async () => {
+  it("answers the messages before the frame for which it closes, or closes, but never in the wrong order", async () => {
     await using edge = await startEdge({ limits });
     using socket = await rawWebSocket(edge, transport);
     socket.socket.write(Buffer.concat([frame(list), frame("", { opcode: opcodes.close })]));
@@ -98,7 +98,7 @@ describe.each<Transport>(["tcp", "unix"])("frames over %s", (transport) => {
     expect(kinds.filter((opcode) => opcode === opcodes.close)).toHaveLength(1);
   });
 
-  it("survives a peer that vanishes in the middle of a frame", async () => {
+  it("survives a peer that disconnects in the middle of a frame", async () => {
     await using edge = await startEdge({ limits });
     const socket = await rawWebSocket(edge, transport);
     socket.socket.write(frame(list).subarray(0, 20));

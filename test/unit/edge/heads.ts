@@ -1,12 +1,12 @@
 import { token } from "../../helpers/edge.ts";
 
-/** A request's head, without the Host header where that is undefined. */
+/** A request's head, without a Host header if that is undefined. */
 export interface Head {
   readonly title: string;
   readonly path?: string;
   readonly host?: ((port: number) => string) | undefined;
   readonly headers?: readonly string[];
-  /** Further statuses for an upgrade and on the Unix socket, where these differ. */
+  /** Statuses for an upgrade and on the Unix socket, if these differ. */
   readonly status: number;
   readonly upgradeStatus?: number;
   readonly unixStatus?: number;

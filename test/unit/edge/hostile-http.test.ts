@@ -3,7 +3,7 @@ import type { Transport } from "../../../server/edge/admission.ts";
 import { isUsable, json, startEdge } from "../../helpers/edge.ts";
 import { rawSocket } from "./raw-socket.ts";
 
-/** Far more than a head takes from one end to the other when the machine is busy: a good request must have its answer. */
+/** Far longer than a head takes to arrive on a busy machine, so that a valid request gets its answer. */
 const times = { headersTimeoutMs: 500, requestTimeoutMs: 1_000 };
 
 describe.each<Transport>(["tcp", "unix"])("what is not HTTP over %s", (transport) => {
@@ -33,7 +33,7 @@ describe.each<Transport>(["tcp", "unix"])("what is not HTTP over %s", (transport
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it("is answered with 431 where the headers are too many", async () => {
+  it("is answered with 431 if there are too many headers", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, transport);
     socket.socket.write(`GET /healthz HTTP/1.1\r\nhost: localhost\r\n${"x-a: b\r\n".repeat(5_000)}\r\n`);
@@ -41,7 +41,7 @@ describe.each<Transport>(["tcp", "unix"])("what is not HTTP over %s", (transport
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it.concurrent("is answered with 408 where the head does not come to its end", async () => {
+  it.concurrent("is answered with 408 if the head never ends", async () => {
     await using edge = await startEdge({ limits: times });
     using socket = rawSocket(edge, transport);
     socket.socket.write("GET /healthz HTTP/1.1\r\nhost:");
@@ -49,7 +49,7 @@ describe.each<Transport>(["tcp", "unix"])("what is not HTTP over %s", (transport
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it.concurrent("is answered with 408 where the body does not come to its end", async () => {
+  it.concurrent("is answered with 408 if the body never ends", async () => {
     await using edge = await startEdge({ limits: times });
     using socket = rawSocket(edge, transport);
     const head = Object.entries(json).map(([name, value]) => `${name}: ${value}`);
@@ -60,13 +60,13 @@ describe.each<Transport>(["tcp", "unix"])("what is not HTTP over %s", (transport
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it.concurrent("ends a connection that says nothing at all", async () => {
+  it.concurrent("ends a connection that sends nothing at all", async () => {
     await using edge = await startEdge({ limits: times });
     using socket = rawSocket(edge, transport);
     expect(await socket.ended).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("closes what comes beyond the number of sockets", async () => {
+  it("closes connections above the limit of sockets", async () => {
     await using edge = await startEdge({ limits: { maxSockets: 1 } });
     using first = rawSocket(edge, transport);
     first.socket.write(`GET /healthz HTTP/1.1\r\nhost: localhost:${edge.port}\r\n\r\n`);

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { Transport } from "../../../server/edge/admission.ts";
 import { type HttpAnswer, http, isUsable, json, openWebSocket, startEdge, type TestEdge } from "../../helpers/edge.ts";
 
-/** A text that no client would write, and the code of its answer; none is a result. */
+/** A text that no client would write, and the code of its answer; without one a result is expected. */
 interface Hostile {
   readonly title: string;
   readonly text: () => Buffer | string;
   readonly code: number | undefined;
-  /** What the answer's message or result holds. */
+  /** A part of the answer's message or result. */
   readonly says?: string;
 }
 
@@ -87,7 +87,7 @@ const texts: readonly Hostile[] = [
   { title: "a number beyond doubles", text: () => command("1e999"), code: undefined, says: '"data":null' },
   { title: "a number of 100,000 digits", text: () => command("9".repeat(100_000)), code: undefined },
   {
-    title: "a number where an integer is asked",
+    title: "a number instead of an integer",
     text: () => '{"jsonrpc":"2.0","id":1,"method":"delivery/wait","params":{"deliveryId":"a","timeoutMs":1e999}}',
     code: invalidParams,
   },
@@ -147,7 +147,7 @@ describe.each<Transport>(["tcp", "unix"])("hostile JSON over %s", (transport) =>
     expect({}).not.toHaveProperty("isAdmin");
   });
 
-  it("takes a string of 16 MiB less its surroundings, and gives it back", async () => {
+  it("accepts a string of 16 MiB less its surroundings, and returns it", async () => {
     await using edge = await startEdge();
     const long = "x".repeat(16 * 1024 * 1024 - 200);
     await using webSocket = await openWebSocket(edge, transport);

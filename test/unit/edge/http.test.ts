@@ -8,8 +8,8 @@ const rpc = { method: "POST", path: "/v1/rpc", headers: json, body: list };
 
 describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
   it.each([
-    ["a path where there is nothing", { path: "/nowhere" }, 404, "method_not_found"],
-    ["the path with a slash behind it", { ...rpc, path: "/v1/rpc/" }, 404, "method_not_found"],
+    ["an unknown path", { path: "/nowhere" }, 404, "method_not_found"],
+    ["the path with a trailing slash", { ...rpc, path: "/v1/rpc/" }, 404, "method_not_found"],
     ["the path in capitals", { ...rpc, path: "/V1/RPC" }, 404, "method_not_found"],
     ["a path that cannot be decoded", { path: "/%zz" }, 400, "invalid_request"],
     ["another method", { path: "/v1/rpc" }, 405, "method_not_found"],
@@ -80,7 +80,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
   });
 
   it.each(["application/json", "*/*", "application/*;q=0.1, text/html", "text/html, */*;q=0.1", ""])(
-    "answers who accepts %j, and HEAD as GET",
+    "answers a client that accepts %j, and HEAD as GET",
     async (accept) => {
       await using edge = await startEdge();
       const headers = { ...authorization, accept };
@@ -93,7 +93,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     },
   );
 
-  it("has its documents for those with a token alone", async () => {
+  it("serves its documents only to clients with a token", async () => {
     await using edge = await startEdge();
     for (const path of ["/openapi.json", "/openrpc.json", "/docs", "/readyz"]) {
       expect((await http(edge, { transport, path })).status).toBe(401);
@@ -109,7 +109,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     });
   });
 
-  it("names the methods that a path takes, and the protocol to upgrade to", async () => {
+  it("names the methods of a path, and the protocol to upgrade to", async () => {
     await using edge = await startEdge();
     const headers = authorization;
     expect((await http(edge, { transport, headers, path: "/v1/rpc" })).headers.allow).toBe("POST");
@@ -118,7 +118,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
   });
 
   it.each(["application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"])(
-    "takes a body of %s",
+    "accepts a body of %s",
     async (type) => {
       await using edge = await startEdge();
       const answer = await http(edge, { transport, ...rpc, headers: { ...authorization, "content-type": type } });
@@ -142,7 +142,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it("takes a body of the limit, refuses a chunked one over it with 413 when it gets there", async () => {
+  it("accepts a body at the limit, and refuses a chunked one over it with 413 when it gets there", async () => {
     await using edge = await startEdge({ limits: { maxBodyBytes: 1_000 } });
     expect((await http(edge, { transport, ...rpc, body: list.padEnd(1_000) })).status).toBe(200);
     using socket = rawSocket(edge, transport);
@@ -153,7 +153,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it("takes a chunked body", async () => {
+  it("accepts a chunked body", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, transport);
     const chunks = [...list].map((letter) => `1\r\n${letter}\r\n`).join("");
@@ -161,7 +161,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     expect(await socket.until((text) => text.includes('"id":1'))).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("answers requests that are pipelined in their order", async () => {
+  it("answers pipelined requests in order", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, transport);
     const ids = Array.from({ length: 20 }, (_, at) => at);
@@ -173,7 +173,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     expect([...answers.matchAll(/"id":(\d+)/g)].map(([, id]) => Number(id))).toEqual(ids);
   });
 
-  it("refuses what is pipelined beyond the bound, in order and on the same socket", async () => {
+  it("refuses pipelined requests above the limit, in order and on the same socket", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const handlers = {
       "session/list": async () => {
@@ -192,7 +192,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     expect(answers).toMatch(/retry-after: 1/i);
   });
 
-  it("passes over the offer of another protocol than WebSocket", async () => {
+  it("ignores the offer of another protocol than WebSocket", async () => {
     await using edge = await startEdge();
     const offer = {
       ...json,
@@ -201,18 +201,18 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
       "http2-settings": "AAMAAABkAAQAAP__",
     };
     const answer = await http(edge, { transport, ...rpc, headers: offer });
-    // Before 22.21, Node cannot leave an offer aside.
+    // Before 22.21, Node cannot ignore an offer.
     expect([200, 400]).toContain(answer.status);
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it("takes no body with a content encoding", async () => {
+  it("refuses a body with a content encoding", async () => {
     await using edge = await startEdge();
     const answer = await http(edge, { transport, ...rpc, headers: { ...json, "content-encoding": "gzip" } });
     expect(answer.status).toBe(415);
   });
 
-  it("has nothing in its headers that says what it is made of", async () => {
+  it("reveals no software in its headers", async () => {
     await using edge = await startEdge();
     const { headers } = await http(edge, { transport, ...rpc });
     const safe = ["cache-control", "x-content-type-options"];
@@ -221,7 +221,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     );
   });
 
-  it("has headers in each answer of JSON by which no cache keeps it and no browser takes it for a page", async () => {
+  it("has headers in each JSON answer that prevent caching and interpretation as a page", async () => {
     await using edge = await startEdge();
     const safe = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
     const answers = [
@@ -257,7 +257,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     using socket = rawSocket(edge, transport);
     socket.socket.pause();
     socket.socket.write(begin.replace("localhost:0", `localhost:${edge.port}`) + chunk);
-    // Larger than what the system takes by itself: the end is written only where the daemon reads.
+    // Larger than the system's buffers: the end is written only if the daemon reads.
     const written = Promise.withResolvers<Error | null | undefined>();
     socket.socket.write("x".repeat(6_000_000), written.resolve);
     expect(await written.promise).toBeFalsy();
@@ -266,7 +266,7 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     expect(await isUsable(edge)).toBe(true);
   });
 
-  it("closes on who goes on and on with a body that was refused", async () => {
+  it("disconnects a client that keeps sending a body that was refused", async () => {
     await using edge = await startEdge({ limits: { maxBodyBytes: 1_000, maxDiscardedBytes: 100_000 } });
     using socket = rawSocket(edge, transport);
     socket.socket.write(`${head(edge.port)}content-length: ${2 ** 30}\r\n\r\n`);
@@ -286,7 +286,7 @@ describe.each<Transport>(["tcp", "unix"])("upgrades over %s", (transport) => {
   it.each([
     ["another path", "GET /v1/rpc", webSocket, 404],
     ["no key", "GET /v1/ws", "upgrade: websocket\r\nsec-websocket-version: 13\r\n", 400],
-    ["a key that is none", "GET /v1/ws", webSocket.replace("dGhl", "****"), 400],
+    ["an invalid key", "GET /v1/ws", webSocket.replace("dGhl", "****"), 400],
     ["another version", "GET /v1/ws", webSocket.replace("13", "12"), 400],
     ["version 8", "GET /v1/ws", webSocket.replace("13", "8"), 400],
     ["two versions", "GET /v1/ws", `${webSocket}sec-websocket-version: 8\r\n`, 400],

@@ -4,7 +4,7 @@ import { isUsable, openWebSocket, startEdge } from "../../helpers/edge.ts";
 import type { RawSocket } from "./raw-socket.ts";
 import { closeOf, frame, opcodes, rawWebSocket } from "./raw-web-socket.ts";
 
-/** How much there is of a message after each of some bytes, without what a fragment costs. */
+/** The bytes held of a message after each chunk, without the overhead of a fragment. */
 function bytesAfter(...chunks: readonly Buffer[]): readonly number[] {
   const unfinished = new UnfinishedMessage();
   return chunks.map((chunk) => {
@@ -14,8 +14,8 @@ function bytesAfter(...chunks: readonly Buffer[]): readonly number[] {
   });
 }
 
-describe("what there is of a message that is not whole", () => {
-  it.each([0, 1, 125, 126, 65_535, 65_536])("is nothing behind one of %i bytes, however it is cut", (length) => {
+describe("the held part of an incomplete message", () => {
+  it.each([0, 1, 125, 126, 65_535, 65_536])("is nothing after one of %i bytes, however it is cut", (length) => {
     const bytes = Buffer.concat([frame("x".repeat(length)), frame("y"), frame("", { opcode: opcodes.ping })]);
     expect(bytesAfter(bytes)).toEqual([0]);
     const cuts = [1, 2, 5, 6, 9, 13, 14, bytes.length - 12, bytes.length - 3].filter(
@@ -27,7 +27,7 @@ describe("what there is of a message that is not whole", () => {
     expect(unfinished.bytes).toBe(0);
   });
 
-  it("are its fragments and what has come of the next, whatever control frames are between them", () => {
+  it("is its fragments and the received part of the next, whatever control frames are between them", () => {
     const ping = frame("ping", { opcode: opcodes.ping });
     const begun = frame("x".repeat(100), { fin: false });
     const goesOn = frame("x".repeat(50), { opcode: opcodes.continuation, fin: false });
@@ -37,8 +37,8 @@ describe("what there is of a message that is not whole", () => {
   });
 });
 
-describe("messages that are not whole", () => {
-  it("are bounded over all connections: on which more comes is closed with 1013, and what it had is free again", async () => {
+describe("incomplete messages", () => {
+  it("are bounded over all connections: more data closes a connection with 1013, and releases its bytes", async () => {
     await using edge = await startEdge({ limits: { maxInboundBytes: 300_000, closeTimeoutMs: 100 } });
     const half = (): Buffer => frame("x".repeat(400_000)).subarray(0, 200_000);
     using first = await rawWebSocket(edge);
@@ -56,7 +56,7 @@ describe("messages that are not whole", () => {
     expect(await third.next()).toMatchObject({ id: 1, result: { sessions: [] } });
   });
 
-  it("are to come to their end in time, whatever pings are between", async () => {
+  it("must be completed in time, whatever pings are between", async () => {
     const limits = { messageTimeoutMs: 50, pingIntervalMs: 40, closeTimeoutMs: 100 };
     await using edge = await startEdge({ limits });
     using slow = await rawWebSocket(edge);
@@ -72,7 +72,7 @@ describe("messages that are not whole", () => {
 });
 
 describe("long messages that wait for their answer", () => {
-  it("count with them, and are free again with it", async () => {
+  it("count with them, and are released with it", async () => {
     await using edge = await startEdge({ limits: { maxInboundBytes: 300_000 } });
     await using waiting = await openWebSocket(edge);
     const begun = edge.nextWait();
@@ -90,7 +90,7 @@ describe("long messages that wait for their answer", () => {
     expect(await waiting.next()).toMatchObject({ id: 2, result: { sessions: [] } });
   });
 
-  it("count where they are many short ones, too", async () => {
+  it("count also if they are many short ones", async () => {
     await using edge = await startEdge({ limits: { maxInboundBytes: 300_000 } });
     await using waiting = await openWebSocket(edge);
     const params = `${" ".repeat(40_000)}{"deliveryId":"${crypto.randomUUID()}"}`;
@@ -101,7 +101,7 @@ describe("long messages that wait for their answer", () => {
     }
     waiting.raw.send(`{"jsonrpc":"2.0","id":8,"method":"delivery/wait","params":${params}}`);
     expect(await waiting.closed).toMatchObject({ code: 1013 });
-    // All that the connection had is free again.
+    // All bytes of the connection are released.
     await expect.poll(() => edge.edge.load.connections).toBe(0);
     await using next = await openWebSocket(edge);
     next.raw.send(`{"jsonrpc":"2.0","id":1,"method":"session/list","params":${" ".repeat(290_000)}{}}`);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { requireOwnSocket } from "../../../server/edge/inherited-socket.ts";
 
-/** A server that listens, in a directory of its own. */
+/** A server that listens in a directory of its own. */
 async function listening(where?: (directory: string) => string) {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "inherited-")));
   const server: Server = createServer();
@@ -36,7 +36,7 @@ function refusal(descriptor: number, path: string): unknown {
 }
 
 describe("a socket that a service manager hands over", () => {
-  it("is taken where it is the daemon's own, also by another name of its directory", async () => {
+  it("is used if it is the daemon's own, also by another name of its directory", async () => {
     await using at = await listening((directory) => join(directory, "daemon.sock"));
     symlinkSync(at.directory, join(at.directory, "link"));
     expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toBeUndefined();
@@ -48,13 +48,13 @@ describe("a socket that a service manager hands over", () => {
     expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is not a Unix socket/));
   });
 
-  it("is refused at another path, and where there is no descriptor", async () => {
+  it("is refused at another path, and if there is no descriptor", async () => {
     await using at = await listening((directory) => join(directory, "another.sock"));
     expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is at .*another\.sock/));
     expect(refusal(1_000_000, join(at.directory, "daemon.sock"))).toEqual(unsafe(/is not a Unix socket/));
   });
 
-  it("is refused where others may connect", async () => {
+  it("is refused if other users may connect", async () => {
     await using at = await listening((directory) => join(directory, "daemon.sock"));
     chmodSync(join(at.directory, "daemon.sock"), 0o666);
     expect(refusal(at.fd, join(at.directory, "daemon.sock"))).toEqual(unsafe(/has the mode 0666/));

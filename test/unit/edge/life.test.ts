@@ -40,7 +40,7 @@ describe("the subprotocol", () => {
 });
 
 describe("a half-open peer", () => {
-  it("is ended when it does not answer a ping, and others stay", async () => {
+  it("is disconnected when it does not answer a ping, and others stay", async () => {
     await using edge = await startEdge({ limits: { pingIntervalMs: 200 } });
     await using other = await openWebSocket(edge);
     using dead = await rawWebSocket(edge);
@@ -49,7 +49,7 @@ describe("a half-open peer", () => {
     expect(edge.edge.load.connections).toBe(1);
   });
 
-  it("is none while it uploads one long message: its pongs wait until that is complete", async () => {
+  it("is not assumed while a peer uploads one long message: its pongs wait until that is complete", async () => {
     await using edge = await startEdge({ limits: { pingIntervalMs: 200 } });
     using busy = await rawWebSocket(edge);
     const pings = (text: string): number => framesOf(text).filter(({ opcode }) => opcode === opcodes.ping).length;
@@ -62,7 +62,7 @@ describe("a half-open peer", () => {
     expect(await busy.until((text) => text.includes('"id":7'))).toContain('"sessions":[]');
   });
 
-  it("is none while it says something", async () => {
+  it("is not assumed while a peer sends anything", async () => {
     await using edge = await startEdge({ limits: { pingIntervalMs: 200 } });
     using busy = await rawWebSocket(edge);
     const pings = (text: string): number => framesOf(text).filter(({ opcode }) => opcode === opcodes.ping).length;
@@ -75,7 +75,7 @@ describe("a half-open peer", () => {
 });
 
 describe("pings of a peer", () => {
-  it("are all answered while it reads, however many come at once", async () => {
+  it("are all answered while it reads, however many arrive at once", async () => {
     await using edge = await startEdge();
     using peer = await rawWebSocket(edge);
     const sent = Array.from({ length: 500 }, (_, at) => String(at));
@@ -143,7 +143,7 @@ describe("a slow reader", () => {
     return sent;
   }
 
-  it("is closed with 1013 when what waits for it exceeds the bound; others go on", async () => {
+  it("is closed with 1013 when its backlog exceeds the limit; others continue", async () => {
     await using edge = await startEdge({ limits, handlers });
     const { slow, other } = await connected(edge);
     slow.raw.pause();
@@ -155,7 +155,7 @@ describe("a slow reader", () => {
     other.raw.terminate();
   });
 
-  it("is cut off where it does not read the close either", async () => {
+  it("is disconnected if it does not read the close either", async () => {
     await using edge = await startEdge({ limits, handlers });
     const { slow, other } = await connected(edge);
     slow.raw.pause();
@@ -171,7 +171,7 @@ describe("a slow reader", () => {
 });
 
 describe.each<Transport>(["tcp", "unix"])("calls under way over %s", (transport) => {
-  it("are cancelled by $/cancelRequest, and answered so", async () => {
+  it("are cancelled by $/cancelRequest, and answered as cancelled", async () => {
     await using edge = await startEdge();
     await using webSocket = await openWebSocket(edge, transport);
     const begun = edge.nextWait();
@@ -182,7 +182,7 @@ describe.each<Transport>(["tcp", "unix"])("calls under way over %s", (transport)
     expect(await webSocket.next()).toMatchObject({ id: "a", error: { code: -32034, data: { name: "cancelled" } } });
   });
 
-  it("are not cancelled by another connection, nor by an id of another kind", async () => {
+  it("are not cancelled by another connection, nor by an id of another type", async () => {
     await using edge = await startEdge();
     await using webSocket = await openWebSocket(edge, transport);
     await using other = await openWebSocket(edge, transport);
@@ -227,7 +227,7 @@ describe.each<Transport>(["tcp", "unix"])("calls under way over %s", (transport)
     await aborted(signal);
   });
 
-  it("are bounded: one more is overloaded, and there is room again when one ends", async () => {
+  it("are bounded: one more is overloaded, and capacity is free again when one ends", async () => {
     await using edge = await startEdge({ dispatcherLimits: { maxCallsInFlight: 2 } });
     await using webSocket = await openWebSocket(edge, transport);
     webSocket.send([{ ...wait, id: 1 }, { ...wait, id: 1 }, { ...wait, id: 3 }, wait]);
@@ -241,8 +241,8 @@ describe.each<Transport>(["tcp", "unix"])("calls under way over %s", (transport)
   });
 });
 
-describe("the texts of calls under way", () => {
-  it("are bounded in bytes: more is overloaded, whatever waits is not touched", async () => {
+describe("the texts of calls in progress", () => {
+  it("are bounded in bytes: more is overloaded, and waiting calls are not affected", async () => {
     await using edge = await startEdge({ dispatcherLimits: { maxBytesInFlight: 500 } });
     await using webSocket = await openWebSocket(edge);
     const begun = edge.nextWait();
@@ -261,7 +261,7 @@ describe("the texts of calls under way", () => {
 });
 
 describe("connections", () => {
-  it("are bounded: one more is refused with 503, and there is room again when one ends", async () => {
+  it("are bounded: one more is refused with 503, and capacity is free again when one ends", async () => {
     await using edge = await startEdge({ limits: { maxConnections: 1 } });
     const first = await openWebSocket(edge);
     await expect(openWebSocket(edge, "unix")).rejects.toThrow("503");
@@ -285,7 +285,7 @@ describe("connections", () => {
     for (const { socket } of sockets) socket.end(frame(Buffer.from([0x03, 0xe8]), { opcode: opcodes.close }));
     const ends = await Promise.all(sockets.map(({ ended }) => ended));
     expect(new Set(ends.map((text) => closeOf(text)?.code))).toEqual(new Set([1000]));
-    // Each end of a socket hears of its end by itself.
+    // Each end of a socket notices the close separately.
     await expect.poll(() => edge.edge.load.connections).toBe(0);
   });
 });

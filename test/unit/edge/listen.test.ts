@@ -45,12 +45,12 @@ function place(): Place {
 }
 
 describe("the Unix socket", () => {
-  it("belongs to its user alone", async () => {
+  it("belongs only to its user", async () => {
     await using edge = await startEdge();
     expect(statSync(edge.socketPath).mode & 0o777).toBe(0o600);
   });
 
-  it("takes the place of one that a killed process has left", async () => {
+  it("replaces one that a killed process has left", async () => {
     await using at = place();
     await leaveStaleSocket(at.socketPath);
     expect(statSync(at.socketPath).isSocket()).toBe(true);
@@ -58,7 +58,7 @@ describe("the Unix socket", () => {
     expect((await http(found(at, url), { transport: "unix" })).status).toBe(200);
   });
 
-  it("is removed at the end, but not one that has taken its place meanwhile", async () => {
+  it("is removed at the end, unless another one has replaced it", async () => {
     await using at = place();
     await at.edge.listen({ socketPath: at.socketPath, port: 0 });
     unlinkSync(at.socketPath);
@@ -68,14 +68,14 @@ describe("the Unix socket", () => {
     expect(readdirSync(dirname(at.socketPath))).toEqual(["s"]);
   });
 
-  it("leaves the process's file mode mask as it was", async () => {
+  it("leaves the process's file mode mask unchanged", async () => {
     const before = process.umask();
     await using at = place();
     await at.edge.listen({ socketPath: at.socketPath, port: 0 });
     expect(process.umask()).toBe(before);
   });
 
-  it("never takes the place of one that is in use", async () => {
+  it("never replaces one that is in use", async () => {
     await using first = await startEdge();
     await using at = place();
     const failed = at.edge.listen({ socketPath: first.socketPath, port: 0 });
@@ -84,7 +84,7 @@ describe("the Unix socket", () => {
     expect((await http(first, { transport: "unix" })).status).toBe(200);
   });
 
-  it("never takes the place of one that is too busy to answer", async () => {
+  it("never replaces one that is too busy to answer", async () => {
     await using at = place();
     await using busy = await startBusySocket(at.socketPath);
     const failed = at.edge.listen({ socketPath: at.socketPath, port: 0 });
@@ -92,7 +92,7 @@ describe("the Unix socket", () => {
     expect(statSync(busy.path).isSocket()).toBe(true);
   });
 
-  it("never takes the place of a file that is no socket", async () => {
+  it("never replaces a file that is not a socket", async () => {
     await using at = place();
     writeFileSync(at.socketPath, "precious");
     const failed = at.edge.listen({ socketPath: at.socketPath, port: 0 });
@@ -101,7 +101,7 @@ describe("the Unix socket", () => {
     expect(readFileSync(at.socketPath, "utf8")).toBe("precious");
   });
 
-  it("never takes the place of a link, even to a socket", async () => {
+  it("never replaces a link, even to a socket", async () => {
     await using at = place();
     await using other = await startEdge();
     symlinkSync(other.socketPath, at.socketPath);
@@ -111,7 +111,7 @@ describe("the Unix socket", () => {
     expect(existsSync(at.socketPath)).toBe(true);
   });
 
-  it("cannot be where there is no directory", async () => {
+  it("fails if there is no directory", async () => {
     await using at = place();
     const failed = at.edge.listen({ socketPath: join(at.socketPath, "nowhere"), port: 0 });
     await expect(failed).rejects.toMatchObject({ kind: "address_unavailable" });
@@ -119,7 +119,7 @@ describe("the Unix socket", () => {
 });
 
 describe("the port", () => {
-  it("is the one that was asked for", async () => {
+  it("is the requested one", async () => {
     const port = await unusedPort();
     await using at = place();
     expect(await at.edge.listen({ socketPath: at.socketPath, port })).toEqual({ url: `http://127.0.0.1:${port}` });
@@ -133,7 +133,7 @@ describe("the port", () => {
     expect(existsSync(at.socketPath)).toBe(false);
   });
 
-  it("is free again after close(), where the Unix socket failed", async () => {
+  it("is free again after close(), if the Unix socket failed", async () => {
     const port = await unusedPort();
     const at = place();
     writeFileSync(at.socketPath, "");
@@ -155,7 +155,7 @@ function found(at: Place, url: string): TestEdge {
   return { socketPath: at.socketPath, port: Number(new URL(url).port) } as TestEdge;
 }
 
-/** Node removes the path that its server had, and this one has moved away from it. */
+/** Node removes the path that its server had, and this one has been moved away from it. */
 async function leaveStaleSocket(path: string): Promise<void> {
   const server = createServer();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -166,7 +166,7 @@ async function leaveStaleSocket(path: string): Promise<void> {
   await promise;
 }
 
-/** A server that accepts nobody: its thread waits, and its queue is full. */
+/** A server that accepts no connection: its thread waits, and its queue is full. */
 async function startBusySocket(path: string): Promise<AsyncDisposable & { readonly path: string }> {
   const code = `
     const { parentPort, workerData } = require("node:worker_threads");

@@ -20,8 +20,8 @@ const wait = { jsonrpc: "2.0", id: 1, method: "delivery/wait", params: { deliver
 const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/list" });
 const overloaded = { status: 503, body: { name: "overloaded", retryable: true, retryAfterMs: 1_000 } };
 
-describe("HTTP requests under way", () => {
-  it("are bounded over all sockets and transports, and there is room again when one ends", async () => {
+describe("HTTP requests in progress", () => {
+  it("are bounded over all sockets and transports, and capacity is free again when one ends", async () => {
     await using edge = await startEdge({ limits: { maxHttpRequests: 1 } });
     using waiting = rawSocket(edge, "unix");
     const begun = edge.nextWait();
@@ -34,7 +34,7 @@ describe("HTTP requests under way", () => {
     await expect.poll(() => isUsable(edge)).toBe(true);
   });
 
-  it("are bounded in bytes, also where their length is not said", async () => {
+  it("are bounded in bytes, also if their length is not declared", async () => {
     await using edge = await startEdge({ limits: { maxHttpBytes: 4_000, maxBodyBytes: 3_000 } });
     using unsaid = rawSocket(edge);
     unsaid.socket.write(
@@ -44,7 +44,7 @@ describe("HTTP requests under way", () => {
     const ask = () => http(edge, { path: "/v1/rpc", method: "POST", headers: json, body });
     await expect.poll(async () => (await ask()).status).toBe(503);
     expect(await ask()).toMatchObject(overloaded);
-    // Its few bytes alone count when it has come.
+    // Only its few bytes count once it has arrived.
     const begun = edge.nextWait();
     const rest = JSON.stringify(wait);
     unsaid.socket.write(`${rest.length.toString(16)}\r\n${rest}\r\n0\r\n\r\n`);
@@ -59,7 +59,7 @@ describe("HTTP requests under way", () => {
 });
 
 describe("the connections of one named token", () => {
-  it("are bounded, and do not keep the daemon's own token out", async () => {
+  it("are bounded, and do not block the daemon's own token", async () => {
     const named = new Grant({ name: "guest", capabilities: ["observe"] });
     const main = new Grant({ name: "main", capabilities: ["admin"] });
     const grants = new Map([
@@ -93,7 +93,7 @@ describe("the connections of one named token", () => {
 });
 
 describe("the sockets from one address beyond loopback", () => {
-  it("are bounded, and those of loopback and the Unix socket are not counted with them", async () => {
+  it("are bounded, and those of loopback and the Unix socket are counted separately", async () => {
     await using edge = await startEdge({ tls: true, limits: { maxSocketsPerAddress: 1 } });
     const open = (): Promise<Socket> => {
       const socket = connect({ host: "127.0.0.1", port: edge.tlsPort });
@@ -108,14 +108,14 @@ describe("the sockets from one address beyond loopback", () => {
     expect((await http(edge, { path: "/v1/rpc", headers: authorization })).status).toBe(405);
     expect(await isUsable(edge)).toBe(true);
     first.destroy();
-    // Its end is heard of by itself.
+    // Its end is noticed by itself.
     await expect.poll(() => isSecured(edge)).toBe(true);
   });
 });
 
 describe("sockets without a token", () => {
   it.each(["tcp", "tls"] as const)(
-    "over %s keep nobody out who has one: a further one takes the place of the oldest",
+    "over %s do not block clients with a token: a further one displaces the oldest",
     async (transport) => {
       const share = { maxSocketsWithoutToken: 2, maxSocketsWithoutTokenPerAddress: 2 };
       await using edge = await startEdge({ tls: true, limits: share });
@@ -128,13 +128,13 @@ describe("sockets without a token", () => {
       expect(others.map(({ destroyed }) => destroyed)).toEqual([false, false]);
       if (transport === "tcp") expect(await isUsable(edge)).toBe(true);
       else expect(await isSecured(edge)).toBe(true);
-      // Those with a token are not among them.
+      // Those with a token are not counted.
       expect((await stays.call("session/list")).result).toEqual({ sessions: [] });
       for (const socket of sockets) socket.destroy();
     },
   );
 
-  it("count each, also those from one port of a peer to several addresses of the machine", async () => {
+  it("each count, also those from one port of a peer to several addresses of the machine", async () => {
     const limits = { maxSocketsWithoutToken: 2, maxSocketsWithoutTokenPerAddress: 2 };
     await using edge = await startEdge({ tls: { ...tlsFiles, listen: "0.0.0.0:0" }, limits });
     const from = await new Promise<number>((resolve) => {

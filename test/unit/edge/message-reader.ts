@@ -1,4 +1,4 @@
-/** Puts together the text messages of a server's side of a WebSocket, from its bytes (RFC 6455, 5.2 and 5.4). */
+/** Assembles the text messages of a server's side of a WebSocket from its bytes (RFC 6455, 5.2 and 5.4). */
 export class MessageReader {
   readonly texts: string[] = [];
   /** The payload of the largest frame. */

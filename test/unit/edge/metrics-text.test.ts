@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { metricsText } from "../../../server/edge/metrics-text.ts";
 
-test("metrics are written as Prometheus reads them", () => {
+test("metrics are written in the Prometheus text format", () => {
   const text = metricsText([
     { name: "a_total", help: "What it \\ is.\nMore.", type: "counter", samples: [{ value: 3 }] },
     { name: "b", help: "B.", type: "gauge", samples: [{ labels: { state: 'x"y\\z\n' }, value: 0.5 }] },

@@ -19,7 +19,7 @@ const small: OutboxLimits = {
   slowReaderDeadlineMs: 60_000,
 };
 
-/** A socket whose other side reads as much as it is told to. */
+/** A socket whose other side reads on request. */
 class Pipe extends Writable {
   readonly messages = new MessageReader();
   #unread: { readonly bytes: Buffer; read: number }[] = [];
@@ -30,7 +30,7 @@ class Pipe extends Writable {
     super({ highWaterMark: kib });
   }
 
-  /** Reads so many bytes, now or when they come. */
+  /** Reads this many bytes, now or when they arrive. */
   read(bytes: number): void {
     this.#room += bytes;
     this.#pass();
@@ -103,7 +103,7 @@ interface Heard {
 const heardBy = (pipe: Pipe): Heard[] => pipe.messages.texts.map((text) => JSON.parse(text) as Heard);
 
 describe("an outbox", () => {
-  it("passes frames and answers on in their order, as long as they are read", async () => {
+  it("forwards frames and answers in order, as long as they are read", async () => {
     const { pipe, box } = outbox();
     pipe.read(Number.POSITIVE_INFINITY);
     box.send(delta("s", 1, "a"));
@@ -113,7 +113,7 @@ describe("an outbox", () => {
     expect(heardBy(pipe).map(({ id, params }) => id ?? params.seq + 100)).toEqual([101, 1, 102]);
   });
 
-  it("lets answers overtake what waits", async () => {
+  it("lets answers overtake waiting frames", async () => {
     const { pipe, box } = outbox();
     for (let seq = 1; seq <= 200; seq += 1) box.send(durable("s", seq, 200));
     await turn();
@@ -128,7 +128,7 @@ describe("an outbox", () => {
     );
   });
 
-  it("sends a large message in fragments, between which control frames have room", async () => {
+  it("sends a large message in fragments, with space for control frames between them", async () => {
     const { pipe, box } = outbox();
     const text = "ÿ".repeat(50 * kib);
     box.send(durable("s", 1));
@@ -139,7 +139,7 @@ describe("an outbox", () => {
     expect(pipe.messages.largestFrame).toBeLessThanOrEqual(4 * kib);
   });
 
-  it("sends large answers that waited one after the other", async () => {
+  it("sends large waiting answers in sequence", async () => {
     const { pipe, box } = outbox();
     for (let seq = 1; seq <= 20; seq += 1) box.send(durable("s", seq, kib));
     box.flush();
@@ -151,7 +151,7 @@ describe("an outbox", () => {
     expect(answers).toEqual(results.map((result, id) => ({ id, result })));
   });
 
-  it("merges deltas first, then leaves them out and says so, and never what is no delta", async () => {
+  it("first merges deltas, then omits them with a gap, and never omits other frames", async () => {
     const { pipe, box, overflows } = outbox();
     let seq = 0;
     for (let i = 0; i < 500; i += 1) box.send(delta("s", ++seq, "some words "));
@@ -168,7 +168,7 @@ describe("an outbox", () => {
     expect(methods.at(-1)).toBe("session/event");
   });
 
-  it("gives up a reader when what cannot be left out exceeds the bound, and says what was sent of each session", async () => {
+  it("disconnects a reader when the frames that must be sent exceed the limit, and reports each session's position", async () => {
     const { pipe, box, overflows } = outbox();
     for (let seq = 1; seq <= 300 && overflows.length === 0; seq += 1) box.send(durable("s", seq, 8 * kib));
     expect(overflows).toMatchObject([{ bound: "maxBufferedBytes" }]);
@@ -179,7 +179,7 @@ describe("an outbox", () => {
     expect(box.heldBytes).toBe(0);
   });
 
-  it("gives up a reader that takes nothing for as long as it may, and none for which nothing waits", async () => {
+  it("disconnects a reader that does not read before the deadline, and none without a backlog", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     try {
       const slow = outbox();
@@ -207,7 +207,7 @@ describe("an outbox", () => {
     }
   });
 
-  it("gives up the reader for which most waits when all together keep too much; shared memory counts once", () => {
+  it("disconnects the reader with the largest backlog when all together hold too much; shared memory counts once", () => {
     const budget = new BufferBudget(2_048 * kib);
     const readers = [1, 2, 3].map(() => outbox({ ...small, maxBufferedBytes: 8_192 * kib }, budget));
     const gone = (): (string | undefined)[] => readers.map(({ overflows: [first] }) => first?.bound);
@@ -219,7 +219,7 @@ describe("an outbox", () => {
     expect(gone()).toEqual([undefined, "maxBufferedBytesAllConnections", undefined]);
   });
 
-  it("gives up a reader of the token for which most waits, not another token's that alone has most", () => {
+  it("disconnects a reader of the token with the largest total, not another token's reader with the largest backlog", () => {
     const budget = new BufferBudget(2_048 * kib);
     const [many, one] = ["many", "one"].map((name) => new Grant({ name, capabilities: ["observe"] }));
     const limits = { ...small, maxBufferedBytes: 8_192 * kib };
@@ -234,7 +234,7 @@ describe("an outbox", () => {
     expect(crowd.some(({ overflows }) => overflows.length > 0)).toBe(true);
   });
 
-  it("tells when more can be sent", async () => {
+  it("reports when more can be sent", async () => {
     const { pipe, box } = outbox();
     expect(box.drained()).toBeUndefined();
     for (let seq = 1; seq <= 50; seq += 1) box.send(durable("s", seq, kib));
@@ -247,7 +247,7 @@ describe("an outbox", () => {
     expect(box.drained()).toBeUndefined();
   });
 
-  it("hands over everything when it is finished", async () => {
+  it("sends everything when it is finished", async () => {
     const { pipe, box } = outbox();
     for (let seq = 1; seq <= 50; seq += 1) box.send(durable("s", seq, 5 * kib));
     box.finish();
@@ -313,11 +313,11 @@ const steps = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: "turn" as const }) },
 );
 
-/** What was sent of three sessions, and what that allows to be heard. */
+/** The sent frames of three sessions, and the receptions that they allow. */
 class Sent {
   answers = 0;
   readonly #box: Outbox;
-  /** The text of each number, from 1 on; undefined where it is no delta. */
+  /** The text of each number, from 1 on; undefined if it is not a delta. */
   readonly #texts: (string | undefined)[][] = [[], [], []];
   #notes = 0;
 

@@ -23,8 +23,8 @@ const full = (whose: string) => ({
   },
 });
 
-describe("what a named token has of HTTP", () => {
-  it("is bounded in requests, of which the main token and the health check have their own", async () => {
+describe("the HTTP quota of a named token", () => {
+  it("is bounded in requests; the main token and the health check have their own", async () => {
     await using edge = await startEdge({ tokens, limits: { maxHttpRequests: 2, maxHttpRequestsPerToken: 1 } });
     using begun = rawSocket(edge, "unix");
     begun.socket.write(post("guest", "content-length: 2", "{"));
@@ -57,7 +57,7 @@ describe("what a named token has of HTTP", () => {
     expect((await ask({})).status).toBe(200);
   });
 
-  it("is bounded in answers that it does not read; small ones are given all the same", async () => {
+  it("is bounded in unread answers; small ones are sent all the same", async () => {
     await using edge = await startEdge({
       tokens,
       limits: { maxUnreadHttpBytesPerToken: 100_000 },
@@ -75,7 +75,7 @@ describe("what a named token has of HTTP", () => {
     await expect.poll(async () => (await ask(guest)).status).toBe(200);
   });
 
-  it("is given back where an answer waits behind another, and their socket closes before it is there", async () => {
+  it("is released if an answer waits behind another, and their socket closes before it is there", async () => {
     const gone = Promise.withResolvers<void>();
     await using edge = await startEdge({
       tokens,
@@ -98,7 +98,7 @@ describe("what a named token has of HTTP", () => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     gone.resolve();
     const ask = () => http(edge, { path: "/v1/sessions", headers: guest });
-    // Whatever is counted of the answer that nobody gets is counted by now.
+    // The released answer is not counted any more.
     for (let n = 0; n < 3; n += 1) expect((await ask()).status).toBe(200);
   });
 
@@ -112,7 +112,7 @@ describe("what a named token has of HTTP", () => {
   }
 });
 
-test("each token has its share, all named ones together leave the rest to the main one, and what is given back is there again", () => {
+test("each token has its share, all named ones together leave the rest to the main one, and released bytes are available again", () => {
   const [one, other] = [grants.get("guest"), grants.get("other")];
   const quota = new Quota({ what: "things", max: 8, maxPerToken: 4, namedTokensPercent: 75 });
   quota.add(one, 4);

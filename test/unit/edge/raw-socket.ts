@@ -2,12 +2,12 @@ import { connect, type Socket } from "node:net";
 import type { Transport } from "../../../server/edge/admission.ts";
 import type { Address } from "../../helpers/edge.ts";
 
-/** A bare socket: what no well-behaved client would write. */
+/** A bare socket, for input that no well-behaved client would write. */
 export interface RawSocket extends Disposable {
   readonly socket: Socket;
-  /** All that came, once the edge has closed the socket. */
+  /** All received text, once the edge has closed the socket. */
   readonly ended: Promise<string>;
-  /** What has come when `fits` first holds, or when the socket has ended. */
+  /** The received text when `fits` first holds, or when the socket has ended. */
   until(fits: (text: string) => boolean): Promise<string>;
 }
 

@@ -37,7 +37,7 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** The frames behind the head of the upgrade's answer, as far as they have come in full. */
+/** The complete frames received after the head of the upgrade's answer. */
 export function framesOf(received: string): readonly Frame[] {
   let bytes = Buffer.from(received.slice(received.indexOf("\r\n\r\n") + 4), "latin1");
   const frames: Frame[] = [];

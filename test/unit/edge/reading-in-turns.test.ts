@@ -15,7 +15,7 @@ const grants = new Map([
 const tokens = { find: (text: string) => grants.get(text), onEnded: () => {} };
 const bearer = (name: string) => ({ authorization: `Bearer ${name}` });
 
-/** Takes the thread for more than a slice. */
+/** Occupies the thread for more than a slice. */
 function work(): void {
   for (const until = performance.now() + 1; performance.now() < until; );
 }
@@ -37,7 +37,7 @@ it("does not count messages that wait for their token's turn as calls: none is r
   for (let id = 1; id <= count; id += 1) expect(await webSocket.next()).toMatchObject({ id, result: {} });
 });
 
-it("answers another token's call, the main token's too, before a flood that came first, over whatever connections", async () => {
+it("answers another token's call, including the main token's, before an earlier flood over any connections", async () => {
   const floods = 20;
   const each = 50;
   let made = 0;
@@ -67,7 +67,7 @@ it("answers another token's call, the main token's too, before a flood that came
   expect(made).toBeLessThan((floods * each) / 2);
 });
 
-it("begins what a peer has sent before it left, also what waits for its token's turn", async () => {
+it("starts calls that a peer sent before it left, including those waiting for its token's turn", async () => {
   let made = 0;
   await using edge = await startEdge({
     handlers: {

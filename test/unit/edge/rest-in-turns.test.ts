@@ -45,9 +45,9 @@ it.each(["/v1/sessions", "/metrics"])(
   },
 );
 
-it("counts the time to read a body as its token's", async () => {
+it("attributes the time of reading a body to its token", async () => {
   await using edge = await startEdge({ tokens });
-  // Refused once it is read, because params are an object.
+  // Refused after it is read, because params must be an object.
   const body = JSON.stringify(Array.from({ length: 200_000 }, () => 1));
   const readMs = Array.from({ length: 5 }, () => {
     const from = performance.now();

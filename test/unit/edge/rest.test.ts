@@ -8,7 +8,7 @@ import { authorization, deliveryId, http, isUsable, json, startEdge } from "../.
 
 const sessionId = "01920000-0000-7000-8000-0000000000aa";
 
-/** An edge whose delivery methods answer with what they were asked. */
+/** An edge whose delivery methods return their params. */
 function startEchoing() {
   const echo = (params: unknown): unknown => ({ params });
   return startEdge({
@@ -62,11 +62,11 @@ describe.each<Transport>(["tcp", "unix"])("a path of the method table over %s", 
 
   it.each<[string, string, string, string | undefined, number, string]>([
     ["an unknown name in the query", "GET", "/v1/deliveries?colour=red", undefined, 400, "invalid_params"],
-    ["a number that is none", "GET", "/v1/deliveries?limit=many", undefined, 400, "invalid_params"],
+    ["an invalid number", "GET", "/v1/deliveries?limit=many", undefined, 400, "invalid_params"],
     ["a number out of bounds", "GET", "/v1/deliveries?limit=99999999999999999999", undefined, 400, "invalid_params"],
     ["a name that is given twice", "GET", "/v1/deliveries?limit=1&limit=2", undefined, 400, "invalid_params"],
     ["a prototype in the query", "GET", "/v1/deliveries?__proto__=1", undefined, 400, "invalid_params"],
-    ["an id that is none", "GET", "/v1/deliveries/%2e%2e%2fetc", undefined, 400, "invalid_params"],
+    ["an invalid id", "GET", "/v1/deliveries/%2e%2e%2fetc", undefined, 400, "invalid_params"],
     [
       "a param in the path and in the body",
       "POST",
@@ -75,8 +75,8 @@ describe.each<Transport>(["tcp", "unix"])("a path of the method table over %s", 
       400,
       "invalid_params",
     ],
-    ["a body that is no object", "POST", `/v1/sessions/${sessionId}/deliveries`, "[1]", 400, "invalid_params"],
-    ["a body that is no JSON", "POST", `/v1/sessions/${sessionId}/deliveries`, "{", 400, "parse_error"],
+    ["a body that is not an object", "POST", `/v1/sessions/${sessionId}/deliveries`, "[1]", 400, "invalid_params"],
+    ["a body that is not valid JSON", "POST", `/v1/sessions/${sessionId}/deliveries`, "{", 400, "parse_error"],
     [
       "a body with a prototype",
       "POST",
@@ -135,7 +135,7 @@ test("an error of a method is a problem with the error's own status and data", a
   expect(answer.body).toMatchObject({ name: "deadline_exceeded", retryable: true, delivery });
 });
 
-test("a caller that goes away ends its wait", async () => {
+test("a caller that disconnects ends its wait", async () => {
   await using edge = await startEdge();
   const waiting = edge.nextWait();
   const caller = new AbortController();

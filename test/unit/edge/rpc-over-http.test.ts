@@ -16,7 +16,7 @@ const long = `${text.slice(0, -1)},"params":{}${" ".repeat(100_000)}}`;
 it.each([
   ["plain JSON of a length that it says", [type, length(text)], text],
   ["with a charset", [`${type}; charset=utf-8`, length(text)], text],
-  ["that says what it accepts", [type, length(text), "accept: application/json;q=0.5, text/html"], text],
+  ["with an Accept header", [type, length(text), "accept: application/json;q=0.5, text/html"], text],
   ["in chunks", [type, "transfer-encoding: chunked"], `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`],
   ["that is long", [type, length(long)], long],
 ])("a body %s gets the same answer", async (_title, heads, body) => {
@@ -33,7 +33,7 @@ it.each([
   });
 });
 
-it("an empty body is no JSON, and one without an answer has none", async () => {
+it("an empty body is invalid JSON, and a notification gets an empty body", async () => {
   await using edge = await startEdge();
   using socket = rawSocket(edge);
   const notification = '{"jsonrpc":"2.0","method":"session/list"}';
@@ -42,7 +42,7 @@ it("an empty body is no JSON, and one without an answer has none", async () => {
   expect(await socket.ended).toMatch(/^HTTP\/1\.1 400 [\s\S]*-32700[\s\S]*HTTP\/1\.1 204 No Content\r\n/);
 });
 
-it("a body in many pieces is one text; one that breaks off is no call", async () => {
+it("a body in many pieces is one text; an incomplete one is not a call", async () => {
   const called: unknown[] = [];
   const list = (params: unknown) => {
     called.push(params);

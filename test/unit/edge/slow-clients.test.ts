@@ -5,14 +5,14 @@ import { http, json, startEdge, type TestEdge, token } from "../../helpers/edge.
 import { rawSocket } from "./raw-socket.ts";
 
 const listing = '{"jsonrpc":"2.0","id":1,"method":"session/list"}';
-/** Far more than a head takes from one end to the other when the machine is busy: a good request must have its answer. */
+/** Far longer than a head takes to arrive on a busy machine, so that a valid request gets its answer. */
 const limits = { headersTimeoutMs: 500, requestTimeoutMs: 1_000 };
 
 const head = (edge: TestEdge, more: string): string =>
   `POST /v1/rpc HTTP/1.1\r\nhost: localhost:${edge.port}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`;
 
 describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) => {
-  it("that drip their head a byte at a time are ended with 408 all the same", async () => {
+  it("that send their head a byte at a time are still ended with 408", async () => {
     await using edge = await startEdge({ limits });
     using socket = rawSocket(edge, transport);
     const text = head(edge, `x: ${"a".repeat(10_000)}`);
@@ -25,7 +25,7 @@ describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) =>
     clearInterval(drip);
   });
 
-  it("may wait for their answer beyond the time for requests", async () => {
+  it("may wait for their answer longer than requests may take to arrive", async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     await using edge = await startEdge({ limits, handlers: { "session/list": () => promise } });
     const asked = http(edge, { transport, method: "POST", path: "/v1/rpc", headers: json, body: listing });
@@ -46,11 +46,11 @@ describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) =>
     socket.socket.pause();
     socket.socket.write(`${head(edge, `content-length: ${listing.length}`)}${listing}`);
     await vi.waitUntil(() => handler.mock.calls.length === 1, { timeout: 20_000 });
-    // An answer under way is waited for; far longer than this test may take.
+    // Closing waits for an answer in progress; far longer than this test may take.
     await edge.edge.close(1_000_000);
   });
 
-  it("get the whole of an answer that was written before the edge closes", async () => {
+  it("get the complete answer that was written before the edge closes", async () => {
     const bytes = 16 * 1024 * 1024;
     const handler = vi.fn(() => ({ sessions: ["x".repeat(bytes)] }));
     await using edge = await startEdge({ handlers: { "session/list": handler }, limits: { closeTimeoutMs: 60_000 } });
@@ -67,7 +67,7 @@ describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) =>
     await closed;
   });
 
-  it("that have said nothing do not keep the edge from its end, while a request is waited for", async () => {
+  it("that have sent nothing do not delay the edge's end, while a request in progress does", async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const handler = vi.fn(() => promise);
     await using edge = await startEdge({ handlers: { "session/list": handler }, limits: { closeTimeoutMs: 60_000 } });

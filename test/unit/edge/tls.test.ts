@@ -54,7 +54,7 @@ describe("an address beyond loopback", () => {
     expect(() => tlsListener(settings)).toThrow(expect.objectContaining({ name: "StartError", kind }));
   });
 
-  it("needs a certificate, or the daemon does not start and leaves nothing behind", async () => {
+  it("needs a certificate, otherwise the daemon does not start and leaves nothing", async () => {
     const root = mkdtempSync(join(tmpdir(), "tls-"));
     const config = join(root, "config.json");
     writeFileSync(config, JSON.stringify({ listen }));
@@ -63,7 +63,7 @@ describe("an address beyond loopback", () => {
     rmSync(root, { recursive: true });
   });
 
-  it("has a certificate whose time is told in daemon.json, and warned of where it is over", async () => {
+  it("has a certificate whose expiry is in daemon.json, with a warning if it has expired", async () => {
     const root = mkdtempSync(join(tmpdir(), "tls-"));
     const config = join(root, "config.json");
     writeFileSync(config, JSON.stringify({ listen: "127.0.0.1:0", ...expiredTlsFiles }));
@@ -84,11 +84,11 @@ describe("an address beyond loopback", () => {
     ]);
   });
 
-  it("is not needed: without any of the settings there is none", () => {
+  it("is optional: without any of the settings there is none", () => {
     expect(tlsListener({})).toBeUndefined();
   });
 
-  it("has names of its own, unless it stands for all", () => {
+  it("has names of its own, unless it is a wildcard address", () => {
     expect(["0.0.0.0", "::", "192.168.1.5", "FE80::1"].map((host) => ownHosts(host, 8443))).toEqual([
       [],
       [],
@@ -112,7 +112,7 @@ describe("TLS", () => {
     expect(await ask(edge, headers)).toBe(status);
   });
 
-  it("takes WebSockets with the token, and refuses them without", async () => {
+  it("accepts WebSockets with the token, and refuses them without", async () => {
     await using edge = await startEdge({ tls: true });
     const url = `wss://localhost:${edge.tlsPort}/v1/ws`;
     const refused = new WebSocket(url, { ca: ca() });
@@ -142,7 +142,7 @@ describe("TLS", () => {
     expect(heard).not.toContain("HTTP/");
   });
 
-  it("is negotiated with forward secrecy alone", async () => {
+  it("is negotiated only with forward secrecy", async () => {
     await using edge = await startEdge({ tls: expiredTlsFiles });
     const tls12 = (ciphers: string) => handshake(edge, "TLSv1.2", `${ciphers}:@SECLEVEL=0`);
     expect(await tls12("AES128-GCM-SHA256:AES256-GCM-SHA384:AES128-SHA:AES256-SHA256")).toBe("refused");
@@ -152,7 +152,7 @@ describe("TLS", () => {
     expect(await handshake(edge, "TLSv1.3")).toBe("TLSv1.3");
   });
 
-  it("ends a handshake that does not go on, and those under way when the daemon ends", async () => {
+  it("ends a stalled handshake, and those in progress when the daemon ends", async () => {
     await using slow = await startEdge({ tls: true, limits: { headersTimeoutMs: 50 } });
     await closed(connectPlain({ host: "127.0.0.1", port: slow.tlsPort }));
     const edge = await startEdge({ tls: true });

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { whenGone } from "../../../server/edge/when-gone.ts";
 
-/** As far as it matters: what emits `close`, or has. */
+/** The relevant part of a stream: it emits `close`, or has. */
 function closable() {
   const emitter = new EventEmitter() as EventEmitter & { closed: boolean };
   emitter.closed = false;
@@ -28,7 +28,7 @@ function request() {
   return { socket, response, calls, watch };
 }
 
-test("a response that is given ends what waits for it, once, whatever becomes of its socket", () => {
+test("a completed response ends its waits, once, whatever happens to its socket", () => {
   const { socket, response, calls, watch } = request();
   watch("a");
   watch("b");
@@ -39,20 +39,20 @@ test("a response that is given ends what waits for it, once, whatever becomes of
   expect(calls).toEqual(["a", "b"]);
 });
 
-test("a socket that closes ends all its responses, also those that say nothing of it", () => {
+test("a socket that closes ends all its responses, including those that do not emit an event", () => {
   const { socket, response, calls, watch } = request();
   const queued = closable();
   watch("first");
   watch("queued", queued);
   socket.close();
   expect(calls).toEqual(["first", "queued"]);
-  // What a later Node says all the same.
+  // A later Node emits it anyway.
   response.close();
   queued.close();
   expect(calls).toHaveLength(2);
 });
 
-test("what is over already is told of at once", () => {
+test("a stream that is already closed is reported immediately", () => {
   const behind = request();
   behind.socket.close();
   behind.watch("closed socket");

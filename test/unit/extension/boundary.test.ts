@@ -34,7 +34,7 @@ function write(
   return { answer: writer.write(boundary) as BoundaryAnswer | undefined, faults };
 }
 
-test("drafts come in their order, behind those of other extensions", () => {
+test("drafts keep their order, after those of other extensions", () => {
   const theirs: SessionBoundaryDraft = { type: "custom_message", customType: "theirs", content: "", display: false };
   const { answer } = write(
     [() => ({ drafts: [message, summary], continue: true }), () => ({ drafts: [edit, custom] })],
@@ -43,13 +43,13 @@ test("drafts come in their order, behind those of other extensions", () => {
   expect(answer).toEqual({ entries: [theirs, custom, edit, summary, message], continue: true });
 });
 
-test("without a wish pi gets no answer, and another's wish to go on is kept", () => {
+test("without a contribution pi gets no answer, and another extension's wish to continue is kept", () => {
   expect(write([() => undefined, () => ({ drafts: [] })]).answer).toBeUndefined();
   expect(write([() => ({ drafts: [message] })], { continue: true }).answer?.continue).toBe(true);
   expect(write([() => ({ drafts: [message] })]).answer?.continue).toBe(false);
 });
 
-test("a part that throws costs only its own drafts", () => {
+test("a part that throws loses only its own drafts", () => {
   const broken: BoundaryContributor = () => {
     throw new Error("broken");
   };
@@ -59,11 +59,11 @@ test("a part that throws costs only its own drafts", () => {
 });
 
 test.for<[string, SessionBoundaryDraft]>([
-  ["an edit of what is not there", { ...edit, targetId: "none" }],
+  ["an edit of a missing entry", { ...edit, targetId: "none" }],
   ["an edit of another branch", { ...edit, targetId: "u9" }],
-  ["an edit of what cannot be edited", { ...edit, targetId: "c1" }],
+  ["an edit of an entry that cannot be edited", { ...edit, targetId: "c1" }],
   ["an edit without content", unchecked({ ...edit, replacement: {} })],
-  ["a compaction that keeps what is not there", { ...summary, firstKeptEntryId: "none" }],
+  ["a compaction that keeps a missing entry", { ...summary, firstKeptEntryId: "none" }],
   ["a compaction without a summary", unchecked({ ...summary, summary: undefined })],
   ["a message without a type", { ...message, customType: "" }],
   ["a message of numbers", unchecked({ ...message, content: 7 })],
@@ -75,7 +75,7 @@ test.for<[string, SessionBoundaryDraft]>([
   expect(faults).toHaveLength(1);
 });
 
-test("there is one edit for each target and one compaction, and others' come first", () => {
+test("there is one edit for each target and one compaction, and others' drafts come first", () => {
   const { answer, faults } = write([() => ({ drafts: [edit, summary, summary] })], { entries: [edit] });
   expect(answer?.entries).toEqual([edit, summary]);
   expect(faults).toEqual(["turn_end/compaction: A draft was left out: the boundary already has a compaction."]);
@@ -111,7 +111,7 @@ function writeEdits(
 
 const plain = (): FakeSession => session(user("u0"), user("u1"), assistant("a1"));
 
-test("of several edits of an entry the one that matters most is written", () => {
+test("of several edits of an entry the most important one is written", () => {
   const kinds: EditKind[] = ["deduplication", "stale", "errors", "masking", "decay"];
   const first = (given: readonly (EditKind | undefined)[]): unknown[] => writeEdits(given, plain());
   expect(first([undefined, ...kinds.toReversed()])).toEqual([replaced("deduplication")]);
@@ -119,20 +119,20 @@ test("of several edits of an entry the one that matters most is written", () => 
   expect(first([undefined, "decay"])).toEqual([replaced("decay")]);
 });
 
-test("an entry that was edited already is edited no more, whoever has done it", () => {
+test("an entry that was already edited by anyone is not edited again", () => {
   const reader = plain();
   reader.add({ type: "context_edit", id: "x1", targetId: "u1", replacement: null });
   expect(writeEdits(["masking"], reader)).toEqual([]);
-  // On another branch it is as it was.
+  // On another branch it is unchanged.
   reader.add({ ...user("u2"), parentId: "a1" });
   expect(writeEdits(["masking"], reader)).toEqual([replaced("masking")]);
 });
 
-test("an entry that carries a push which is not answered stays as it is", () => {
+test("an entry that carries an unanswered push is not edited", () => {
   expect(writeEdits(["masking"], plain(), (id) => id === "u1")).toEqual([]);
 });
 
-test("an entry that is not in the context any more is not edited", () => {
+test("an entry that is no longer in the context is not edited", () => {
   const reader = plain();
   reader.add(compaction("c1", "a1"));
   expect(writeEdits(["masking"], reader)).toEqual([]);
@@ -144,7 +144,7 @@ test("an entry that is not in the context any more is not edited", () => {
   expect(writeEdits(["masking"], none)).toEqual([]);
 });
 
-test("what a compaction of this boundary drops is not edited", () => {
+test("entries that a compaction of this boundary drops are not edited", () => {
   const drops: SessionBoundaryDraft = { type: "compaction", summary: "…", firstKeptEntryId: null };
   expect(write([() => ({ drafts: [edit] }), () => ({ drafts: [drops] })]).answer?.entries).toEqual([drops]);
   const early = replaced("early");

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { findEntries, findUnanswered, whyLeftOut } from "../../../extension/delivery/branch.ts";
 import { assistant, compaction, pushed, session, user } from "./session.ts";
 
-test("finds the entries of every branch, that of the active one where there are two", () => {
+test("finds the entries of every branch, and prefers the active branch's", () => {
   const reader = session(user("u1"), pushed("e1", "d1"), assistant("a1"), pushed("e2", "d2"));
   reader.add({ ...pushed("e3", "d3"), parentId: "u1" });
   reader.add({ ...pushed("e4", "d1"), parentId: "u1" });
@@ -14,7 +14,7 @@ test("finds the entries of every branch, that of the active one where there are 
   ]);
 });
 
-test("does not look further than it has to", () => {
+test("searches no further than necessary", () => {
   const reader = session(user("u1"), pushed("e1", "d1"));
   const seen: string[] = [];
   const watched = {
@@ -50,7 +50,7 @@ test.for([
   expect(whyLeftOut(session(...entries), "e1")).toBe(why);
 });
 
-test("says that a push which is on another branch is off the branch", () => {
+test("reports a push on another branch as off the branch", () => {
   const reader = session(user("u1"), pushed("e1", "d1"));
   reader.add({ ...user("u2"), parentId: "u1" });
   expect(whyLeftOut(reader, "e1")).toBe("off_branch");

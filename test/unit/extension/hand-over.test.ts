@@ -10,7 +10,10 @@ import { unchecked } from "../../helpers/partial.ts";
 import { heldPush } from "./pushes.ts";
 import { session } from "./session.ts";
 
-/** What the real pi does only in rare moments: it starts no run, refuses a message, is busy for long. */
+/**
+ * A fake pi that does what the real one does only in rare moments: it starts no run, refuses a message, is busy for
+ * long.
+ */
 function fakePi() {
   const memory = emptyMemory();
   const run = new RunWatch(memory);
@@ -48,7 +51,7 @@ function fakePi() {
   return { pi, ctx, handOver, run, memory, sent, faults, entries };
 }
 
-test("a run that pi does not start is started again, and given up after three times", () => {
+test("a run that pi does not start is requested again, and given up after three times", () => {
   const { pi, ctx, handOver, faults, entries } = fakePi();
   pi.startsRuns = false;
   handOver.hold([heldPush("d1")], ctx);
@@ -67,7 +70,7 @@ test("a run that pi does not start is started again, and given up after three ti
   expect(entries()).toEqual(["d1", "d2"]);
 });
 
-test("while the run that a push starts is not seen, the push is not handed over again", () => {
+test("until the run that a push starts is seen, the push is not handed over again", () => {
   const { pi, ctx, handOver } = fakePi();
   pi.startsRuns = false;
   handOver.hold([heldPush("d1")], ctx);
@@ -92,7 +95,7 @@ test("a message that pi does not append stays held", () => {
   expect(handOver.held()).toEqual([]);
 });
 
-test("while pi is busy without a run nothing is handed over, and it is tried again", () => {
+test("while pi is busy without a run nothing is handed over, and the attempt is repeated", () => {
   const { pi, ctx, handOver, entries } = fakePi();
   pi.isBusy = true;
   expect(handOver.hold([heldPush("d1"), heldPush("d2", { triggerTurn: false })], ctx)).toMatchObject({
@@ -107,7 +110,7 @@ test("while pi is busy without a run nothing is handed over, and it is tried aga
   expect(entries()).toEqual(["d1", "d2"]);
 });
 
-test("while a prompt is looked into no run is started by itself", () => {
+test("while a prompt is being processed no run is started by itself", () => {
   const { pi, ctx, handOver, run } = fakePi();
   pi.isBusy = true;
   handOver.hold([heldPush("d1")], ctx);
@@ -117,7 +120,7 @@ test("while a prompt is looked into no run is started by itself", () => {
   expect(pi.starts).toEqual([]);
 });
 
-test("while pi may still tell others that a run has settled, a carrier starts the next", () => {
+test("while pi may still be reporting that a run has settled, a carrier starts the next", () => {
   const { pi, ctx, handOver, run, entries } = fakePi();
   pi.isBusy = true;
   handOver.hold([heldPush("d1")], ctx);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { shownHeaders } from "../../../extension/provider/headers.ts";
 import { MAX_HEADER_CHARS, MAX_HEADERS } from "../../../protocol/link.ts";
 
-describe("the headers that are shown", () => {
+describe("the reported headers", () => {
   test.each([
     "authorization",
     "Authorization",
@@ -59,7 +59,7 @@ describe("the headers that are shown", () => {
     expect(shownHeaders({ [name]: value }).headers).toEqual({ [name]: "[redacted]" });
   });
 
-  test("are bounded in number and length, and what is left out is counted", () => {
+  test("are bounded in number and length, and omitted ones are counted", () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, "v"]));
     expect(shownHeaders(many).omitted).toBe(100 - MAX_HEADERS);
     expect(Object.keys(shownHeaders(many).headers)).toHaveLength(MAX_HEADERS);
@@ -69,12 +69,12 @@ describe("the headers that are shown", () => {
     expect(shownHeaders(large).omitted).toBeGreaterThan(20);
   });
 
-  test("are none where there are none, or what is there is no header", () => {
+  test("are empty if there are none, or they are not valid headers", () => {
     for (const wrong of [undefined, null, 7, {}, []]) expect(shownHeaders(wrong)).toEqual({ headers: {}, omitted: 0 });
     expect(shownHeaders({ "a b": "1", "": "2", x: 3, __proto__: {} })).toEqual({ headers: {}, omitted: 3 });
   });
 
-  test("keep their bounds whatever comes", () => {
+  test("keep their limits for any input", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string({ maxLength: 3_000 }), { maxKeys: 120 }), (given) => {
         const { headers, omitted } = shownHeaders(given);

@@ -18,7 +18,7 @@ test("keeps the order of arrival through every change", () => {
   expect(held.items()[0]?.push.content).toBe("Content of d1.");
 });
 
-test("gives up only what pi was not given", () => {
+test("gives up only pushes that pi was not given", () => {
   const held = heldList("d1", "d2");
   held.offer(["d1"], "run");
   expect(held.release("d1")).toBe("pending");
@@ -30,7 +30,7 @@ test("gives up only what pi was not given", () => {
   expect(held.ids()).toEqual([]);
 });
 
-test("counts the runs that never came to be", () => {
+test("counts the runs that never started", () => {
   const held = heldList("d1");
   held.takeBack("d1");
   held.offer(["d1"], "draft");
@@ -43,7 +43,7 @@ test("counts the runs that never came to be", () => {
   expect(held.items()[0]).toMatchObject({ lostStarts: 1, custody: { kind: "waiting" } });
 });
 
-test("a list made anew over the same map goes on", () => {
+test("a list created again over the same map continues", () => {
   const items = new Map<string, HeldItem>();
   new HeldList(items).add(heldPush("d1"));
   expect(new HeldList(items).has("d1")).toBe(true);

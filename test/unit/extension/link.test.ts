@@ -20,13 +20,13 @@ function file(content: string, mode = 0o600): string {
   return path;
 }
 
-test("a file of the daemon is read once and gone", () => {
+test("a file of the daemon is read once and deleted", () => {
   const path = file("content");
   expect(takeOwnedFile(path, 100).toString()).toBe("content");
   expect(existsSync(path)).toBe(false);
 });
 
-test("a file that is not the daemon's is refused and stays", () => {
+test("a file that is not the daemon's is refused and kept", () => {
   const path = file("content", 0o640);
   expect(() => takeOwnedFile(path, 100)).toThrow(/only this user/);
   chmodSync(path, 0o600);
@@ -40,14 +40,14 @@ test("a file that is not the daemon's is refused and stays", () => {
   expect(existsSync(path)).toBe(true);
 });
 
-test("the configuration is taken once, and its variable with it", () => {
+test("the configuration is read once, and its variable removed", () => {
   const env: NodeJS.ProcessEnv = { PI_RPCD_HELPER_CONFIG: file('{"link":1,"statusKey":"key","more":true}') };
   expect(takeHelperConfig(env)).toEqual({ link: 1, statusKey: "key" });
   expect(env).toEqual({});
   expect(takeHelperConfig(env)).toBeUndefined();
 });
 
-test("the configuration says how long a context is waited for", () => {
+test("the configuration says how long requests wait for a context", () => {
   const text = '{"link":1,"statusKey":"key","isOnlyAsked":true,"contextWithinMs":500}';
   expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text) })).toEqual(JSON.parse(text));
   const long = file(text.replace("500", "1e300"));
@@ -58,7 +58,7 @@ test("the configuration says how long a context is waited for", () => {
   }
 });
 
-test("what was for pi's start alone is restored, unless it is another value by now, and jiti caches nothing", () => {
+test("variables meant only for pi's start are restored, unless they were changed, and jiti caches nothing", () => {
   const startEnvironment = { A: { value: "start", before: "own" }, B: { value: "start" }, C: { value: "start" } };
   const text = JSON.stringify({ link: 1, statusKey: "key", startEnvironment });
   expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text) })).toEqual(JSON.parse(text));
@@ -88,7 +88,7 @@ function outbound(): { readonly outbound: Outbound; readonly texts: string[] } {
   return { outbound: out, texts };
 }
 
-test("frames carry their moment, and one that cannot be sent is dropped", () => {
+test("frames carry their time, and one that cannot be sent is dropped", () => {
   const unbound = new Outbound("key");
   unbound.send({ kind: "inserted", deliveryIds: [] });
   unbound.bind({
@@ -102,7 +102,7 @@ test("frames carry their moment, and one that cannot be sent is dropped", () => 
   expect(JSON.parse(texts[0] ?? "")).toEqual({ kind: "inserted", deliveryIds: ["d1"], at: expect.any(Number) });
 });
 
-test("the same fault is reported once a second, others at once, and none is long", () => {
+test("the same fault is reported once a second, others immediately, and none is long", () => {
   const { outbound: out, texts } = outbound();
   for (let n = 0; n < 100; n += 1) out.fault("here", new Error("broken"));
   out.fault("there", new Error("broken"));

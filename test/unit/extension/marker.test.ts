@@ -8,7 +8,7 @@ test("the identity is read back from messages and from entries", () => {
   expect(deliveryIdOf({ type: "custom_message", details })).toBe("d1");
 });
 
-test("a client cannot give another identity", () => {
+test("a client cannot set another identity", () => {
   expect(markedDetails({ deliveryId: "d1", details: { "pi-rpcd": { deliveryId: "d2" } } })["pi-rpcd"]).toEqual({
     deliveryId: "d1",
   });
@@ -33,6 +33,6 @@ test.for([
   expect(deliveryIdOf(message)).toBeUndefined();
 });
 
-test("ids are those of the wire", () => {
+test("ids have the wire's format", () => {
   expect(["a", "A-1._:", "x".repeat(128)].every(isDeliveryId)).toBe(true);
 });

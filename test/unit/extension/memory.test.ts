@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { claimMemory, isLinkKept, releaseMemory } from "../../../extension/memory.ts";
 import { unchecked } from "../../helpers/partial.ts";
 
-/** What is used of pi's API: it throws when its life has ended. */
+/** The used part of pi's API: it throws when its life has ended. */
 function life(): { readonly events: ExtensionAPI["events"]; end(): void } {
   let isOver = false;
   const emit = (): void => {
@@ -17,7 +17,7 @@ function life(): { readonly events: ExtensionAPI["events"]; end(): void } {
   };
 }
 
-test("a life goes on with the memory of the one before, and with no memory of one that is still there", () => {
+test("a life continues with the memory of its predecessor, and never with that of one that still runs", () => {
   const [first, other, second, third] = [life(), life(), life(), life()];
   const memory = claimMemory(first);
   memory.link = { owner: "file:///helper.ts", statusKey: "key", command: "command" };
@@ -32,7 +32,7 @@ test("a life goes on with the memory of the one before, and with no memory of on
   releaseMemory(memory, false);
   expect(claimMemory(second)).toBe(memory);
 
-  // A life that has ended without a word, or whose loading has failed.
+  // A life that ended silently, or failed to load.
   second.end();
   expect(claimMemory(third)).toBe(memory);
 

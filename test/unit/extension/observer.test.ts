@@ -32,7 +32,7 @@ function observed(...ids: readonly string[]) {
   return { observer, ctx, frames, reader, inserted, kinds: () => frames.map(({ kind }) => kind) };
 }
 
-test("cache warming is kept away from an open attempt and from no other time", () => {
+test("cache warming is prevented only during an open attempt", () => {
   const { observer, ctx } = observed("d1");
   expect(observer.warming(decision)).toBeUndefined();
   observer.offer([custom("d1")], ctx);
@@ -44,7 +44,7 @@ test("cache warming is kept away from an open attempt and from no other time", (
   expect(observer.warming(decision)).toBeUndefined();
 });
 
-test("an update is content only when it brings some", () => {
+test("an update is content only when it adds some", () => {
   const { observer, ctx, kinds } = observed("d1");
   observer.offer([custom("d1")], ctx);
   observer.messageStart(assistant("pending"), ctx);
@@ -61,7 +61,7 @@ test("an update is content only when it brings some", () => {
   expect(kinds()).toEqual(["prepared", "verdict"]);
 });
 
-test("a push that nobody waits for any more is in no attempt", () => {
+test("a push that is no longer awaited is in no attempt", () => {
   const { observer, ctx, kinds } = observed();
   observer.offer([custom("d1")], ctx);
   expect(kinds()).toEqual([]);
@@ -73,7 +73,7 @@ test("a push in two messages of a list is one push", () => {
   expect(frames).toMatchObject([{ kind: "prepared", deliveryIds: ["d1"] }]);
 });
 
-test("what a request leaves out is reported for each such request, unless it was delivered", () => {
+test("an omission is reported for each such request, unless the push was delivered", () => {
   const { observer, ctx, frames } = observed("d1", "d2");
   observer.offer([custom("d1"), custom("d2")], ctx);
   observer.payload({ messages: [...payload.messages, ...payload.messages] });
@@ -91,7 +91,7 @@ test("what a request leaves out is reported for each such request, unless it was
   expect(late.frames.at(-1)).toMatchObject({ kind: "prepared", deliveryIds: ["d1"] });
 });
 
-test("what no request can have again is left out once", () => {
+test("a push that no request can contain again is reported as left out once", () => {
   const { observer, ctx, frames, reader } = observed("d1");
   reader.add(compaction("c1", "c1"));
   observer.offer([], ctx);

@@ -14,7 +14,7 @@ function listed(): { list: PendingList; frames: OutwardBody[]; widgets: (string[
   return { list, frames, widgets };
 }
 
-test("each change is told whole, as a frame that the daemon takes", () => {
+test("each change is reported completely, as a frame that the daemon accepts", () => {
   const { list, frames, widgets } = listed();
   list.show(item);
   list.show({ ...item, state: "failed", error: "Nobody\u001b[31m listened\nto it." });
@@ -26,7 +26,7 @@ test("each change is told whole, as a frame that the daemon takes", () => {
   for (const frame of frames) expect(parseOutwardFrame({ ...frame, at: 1 })).toEqual({ ...frame, at: 1 });
 });
 
-test("what is too much or too long is cut, and what is not shown is never in a frame", () => {
+test("long or numerous entries are cut, and hidden ones are never in a frame", () => {
   const { list, frames, widgets } = listed();
   for (let n = 0; n < 150; n += 1) list.show({ ...item, id: `i-${n}`, label: "x".repeat(1_000) });
   const last = frames.at(-1);
@@ -40,22 +40,22 @@ test.for<[string, unknown]>([
   ["no list", "none"],
   ["too many", Array.from({ length: 101 }, (_, n) => ({ ...item, id: `i-${n}` }))],
   ["a hole", new Array(1)],
-  ["an item that is none", [7]],
-  ["an id that is none", [{ ...item, id: "__proto__" }]],
-  ["a label that is no text", [{ ...item, label: {} }]],
+  ["an invalid item", [7]],
+  ["an invalid id", [{ ...item, id: "__proto__" }]],
+  ["a label that is not a text", [{ ...item, label: {} }]],
   ["a state that there is not", [{ ...item, state: "toString" }]],
   ["a time that no date can hold", [{ ...item, startedAt: 9e15 }]],
-  ["an error that is no text", [{ ...item, error: 7 }]],
+  ["an error that is not a text", [{ ...item, error: 7 }]],
 ])("the daemon takes no frame with %s", ([, pending]) => {
   expect(parseOutwardFrame({ kind: "pending", at: 1, pending })).toBeUndefined();
 });
 
-test("the daemon cuts what is too long and leaves out what it does not know", () => {
+test("the daemon cuts long entries and omits unknown ones", () => {
   const frame = { kind: "pending", at: 1, pending: [{ ...item, label: "x".repeat(500), more: "hidden" }] };
   expect(parseOutwardFrame(frame)).toEqual({ kind: "pending", at: 1, pending: [{ ...item, label: "x".repeat(200) }] });
 });
 
-test("a display that is gone is no reason to fail", () => {
+test("a display that is gone does not cause a failure", () => {
   const list = new PendingList({
     send: () => {},
     context: () => {

@@ -63,13 +63,13 @@ describe("presence in a payload", () => {
       [{ type: "image", data: image, mimeType: "image/png" }],
       { messages: [user([{ image: { format: "png", source: { bytes: Buffer.from(image, "base64") } } }])] },
     ],
-    ["in a format that nobody knows", "Hello.", { prompt: ["You are.", "Hello."] }],
+    ["in an unknown format", "Hello.", { prompt: ["You are.", "Hello."] }],
   ])("finds %s", ([, content, payload]) => {
     expect(check(content, payload)).toBe("confirmed");
   });
 
   test.for<[string, unknown, unknown]>([
-    ["what is not there", "Hello.", { messages: [user("Goodbye.")] }],
+    ["a missing content", "Hello.", { messages: [user("Goodbye.")] }],
     [
       "what only the model has said",
       "Hello.",
@@ -138,7 +138,7 @@ describe("presence in a payload", () => {
     expect(check(long, { messages: [user(`I quote: ${long}`)] }, listed)).toBe("unverified");
   });
 
-  test("takes the handed-over content, not what another handler has made of it in the list", () => {
+  test("compares the handed-over content, not another handler's version of it in the list", () => {
     const messages = [custom("d1", "Edited.")];
     const checks = checkPresence([{ deliveryId: "d1", content: "Original." }], messages, {
       messages: [user("Edited.")],
@@ -146,12 +146,12 @@ describe("presence in a payload", () => {
     expect(checks).toEqual({ d1: "unverified" });
   });
 
-  test("a text of blanks only is found as it is", () => {
+  test("a text of only blanks is found unchanged", () => {
     expect(check(" \n", { messages: [user(" \n")] })).toBe("confirmed");
     expect(check(" \n", { messages: [user("\n")] })).toBe("unverified");
   });
 
-  test("looks into megabytes in less than a second", () => {
+  test("searches megabytes in less than a second", () => {
     const text = "All work and no play makes Jack a dull boy. ".repeat(100_000);
     const started = performance.now();
     expect(check(text, { messages: [user("Hello."), user(text)] }, [user("Hello.")])).toBe("confirmed");

@@ -56,7 +56,7 @@ test.for<[string, readonly DeliveryEvent[], string, string | undefined]>([
   ["an abort while it is held", [settled("aborted", ["d1"])], "parked", "abort"],
   ["an abort that leaves it for another hand-over", [settled("aborted")], "held", undefined],
   ["a run that ends well while it is held", [settled("completed", ["d1"])], "held", undefined],
-  ["a run that ends well behind it", [inserted, settled("completed")], "inserted", undefined],
+  ["a run that completes after it", [inserted, settled("completed")], "inserted", undefined],
   [
     "a later run for what was parked",
     [inserted, settled("failed"), prepared("r2"), verdict("r2", "delivered")],
@@ -72,7 +72,7 @@ test.for<[string, readonly DeliveryEvent[], string, string | undefined]>([
   ],
   ["the answer to another request", [...straight, answered("r2")], "delivered", undefined],
   ["a compaction before any request", [inserted, gone], "dropped", "compacted"],
-  ["a compaction behind the delivery", [...straight, gone], "delivered", undefined],
+  ["a compaction after the delivery", [...straight, gone], "delivered", undefined],
   ["a request that leaves it out", [inserted, removed, settled("completed")], "parked", "removed_by_extension"],
   [
     "a later request that has it",
@@ -86,7 +86,7 @@ test.for<[string, readonly DeliveryEvent[], string, string | undefined]>([
   ["a drop by an abort", [{ kind: "dropped", deliveryIds: ids, reason: "abort" }], "dropped", "abort"],
   ["another session while it is held", [replaced], "dropped", "session_replaced"],
   ["another session in the middle", [inserted, prepared("r1"), replaced], "unknown", "session_replaced"],
-  ["another session behind the delivery", [...straight, replaced], "delivered", "session_replaced"],
+  ["another session after the delivery", [...straight, replaced], "delivered", "session_replaced"],
   [
     "whatever comes behind the end",
     [cancelled, inserted, prepared("r1"), verdict("r1", "delivered")],
@@ -102,21 +102,21 @@ test.for<[string, readonly DeliveryEvent[], string, string | undefined]>([
   );
 });
 
-test("what was reached stays reached, and a parked one keeps nobody waiting", () => {
+test("a reached state stays reached, and a parked delivery ends waits", () => {
   const parked = [inserted, prepared("r1"), settled("failed")].reduce(advance, heldProgress("d1", "steer"));
   expect(outcomeOf(parked, "prepared")).toBe("reached");
   expect(outcomeOf(parked, "delivered")).toBe("unmet");
   expect(outcomeOf(advance(parked, prepared("r2")), "delivered")).toBe("open");
 });
 
-test("what concerns other deliveries leaves the very same object", () => {
+test("frames about other deliveries return the same object", () => {
   const progress = heldProgress("d2", "steer");
   for (const occurrence of [inserted, prepared("r1"), verdict("r1", "delivered"), gone, cancelled]) {
     expect(advance(progress, occurrence)).toBe(progress);
   }
 });
 
-test("the tracker forgets the oldest that have ended, and never one that is on its way", () => {
+test("the tracker forgets the oldest finished deliveries, and never unfinished ones", () => {
   const tracker = new DeliveryTracker(new Map(), () => {});
   tracker.held({ deliveryId: "open", deliverAs: "steer" });
   for (let n = 0; n < 1_200; n += 1) {
@@ -129,7 +129,7 @@ test("the tracker forgets the oldest that have ended, and never one that is on i
   expect(tracker.get("d-1199")?.progress.state).toBe("cancelled");
 });
 
-test("a watcher that throws is reported, and the others hear", () => {
+test("a watcher that throws is reported, and the others are called", () => {
   const faults: string[] = [];
   const tracker = new DeliveryTracker(new Map(), (where) => faults.push(where));
   const heard: string[] = [];

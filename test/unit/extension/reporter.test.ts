@@ -59,7 +59,7 @@ function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes
   return { observer, memory, ctx, frames, events, directory, watch, request };
 }
 
-test("extensions are reportedFacts of each request in summary, and the daemon of none that it does not watch", () => {
+test("extensions get a summary of each request, and the daemon none unless it watches", () => {
   const { observer, ctx, events, frames, request } = observed("off");
   observer.offer([userMessage], ctx);
   observer.payload(payload);
@@ -110,7 +110,7 @@ test("extensions get frozen copies, and one that throws changes nothing", () => 
   expect(given[0]?.["deliveryIds"]).not.toBe(event.deliveryIds);
 });
 
-test("a watched request has one report of its leaving and one of its end", () => {
+test("a watched request has one report when it leaves and one when it ends", () => {
   const { request, frames, directory } = observed("summary");
   request();
   expect(frames).toEqual([
@@ -135,7 +135,7 @@ test("a watched request has one report of its leaving and one of its end", () =>
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test("a request whose payload nobody shows is reportedFacts of with the verdict, before its end", () => {
+test("a request whose payload is never shown is reported with the verdict, before its end", () => {
   const { observer, ctx, frames } = observed("payload");
   observer.offer([userMessage], ctx);
   expect(frames).toEqual([]);
@@ -146,7 +146,7 @@ test("a request whose payload nobody shows is reportedFacts of with the verdict,
   expect(frames[0]).not.toHaveProperty("payload");
 });
 
-test("the list and the payload are left as private files, as far as the level says", () => {
+test("the list and the payload are stored as private files, according to the level", () => {
   for (const [level, names] of [
     ["summary", []],
     ["messages", ["messages"]],
@@ -165,7 +165,7 @@ test("the list and the payload are left as private files, as far as the level sa
   }
 });
 
-test("what is too large, or not taken by the daemon, is not left", () => {
+test("files that are too large, or that the daemon has not taken, are not stored", () => {
   const small = observed("payload", { maxBodyBytes: 40 });
   small.request();
   expect(small.frames[0]).toMatchObject({
@@ -182,7 +182,7 @@ test("what is too large, or not taken by the daemon, is not left", () => {
   expect(untaken.frames.at(-1)).toMatchObject({ kind: "requestEnd", outcome: "delivered" });
 });
 
-test("a request that leaves once more with another payload ends with the facts of the last", () => {
+test("a request that is sent again with another payload ends with the facts of the last", () => {
   const { observer, ctx, frames } = observed("summary");
   const other = { messages: [] };
   observer.offer([userMessage], ctx);
@@ -196,7 +196,7 @@ test("a request that leaves once more with another payload ends with the facts o
   ]);
 });
 
-test("a cache-warming request's payload is not taken for the request's own", () => {
+test("a cache-warming request's payload is not mistaken for the request's own", () => {
   const { observer, ctx, frames } = observed("summary");
   observer.warming(partial({ type: "cache_warming_decision", action: "warm" }));
   observer.offer([userMessage], ctx);
@@ -206,7 +206,7 @@ test("a cache-warming request's payload is not taken for the request's own", () 
   expect(frames).toMatchObject([facts({ ...payload, max_tokens: 100 })]);
 });
 
-test("watching a request without pushes keeps no cache warming away, and believes no headers meanwhile", () => {
+test("watching a request without pushes prevents no cache warming, and trusts no headers during it", () => {
   const { observer, ctx, frames } = observed("summary");
   observer.offer([userMessage], ctx);
   observer.payload(payload);
@@ -221,7 +221,7 @@ test("watching a request without pushes keeps no cache warming away, and believe
   expect(frames[1]).not.toHaveProperty("payloadSha256");
 });
 
-test("a payload that cannot be written as JSON takes the facts away, and nothing else", () => {
+test("a payload that cannot be written as JSON removes only the facts", () => {
   const { request, frames } = observed("payload");
   const circular: Record<string, unknown> = {};
   circular["self"] = circular;
@@ -235,7 +235,7 @@ test("a payload that cannot be written as JSON takes the facts away, and nothing
   expect(frames.filter(({ kind }) => kind === "requestEnd")).toHaveLength(4);
 });
 
-test("a request that was made before anybody watched is not reportedFacts of, and one that was reportedFacts of has its end", () => {
+test("a request made before watching began is not reported, and a reported one has its end", () => {
   const { observer, ctx, frames, watch } = observed("off");
   observer.offer([userMessage], ctx);
   watch("payload");
@@ -249,7 +249,7 @@ test("a request that was made before anybody watched is not reportedFacts of, an
   expect(frames.map(({ kind }) => kind)).toEqual(["request", "requestEnd"]);
 });
 
-test("a reload of the module in the middle of a request keeps its end", () => {
+test("a reload of the module during a request keeps its end", () => {
   const before = observed("summary");
   before.observer.offer([userMessage], before.ctx);
   before.observer.payload(payload);
@@ -258,7 +258,7 @@ test("a reload of the module in the middle of a request keeps its end", () => {
   expect(after.frames).toMatchObject([{ kind: "requestEnd", outcome: "failed", status: 529 }]);
 });
 
-test("a session that is replaced ends what is open", () => {
+test("a replaced session ends its open requests", () => {
   const { observer, ctx, frames } = observed("summary");
   observer.offer([userMessage], ctx);
   observer.payload(payload);

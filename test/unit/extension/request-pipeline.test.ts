@@ -13,7 +13,7 @@ function pipeline(): { readonly pipeline: RequestPipeline; readonly faults: stri
   };
 }
 
-test("the stages of a request are in the order of the table, whenever they were put in", () => {
+test("the stages of a request run in the order of the table, in whatever order they were added", () => {
   const { pipeline: line } = pipeline();
   const seen: string[] = [];
   for (const name of [...stageOrder.context_with_system].reverse())
@@ -34,7 +34,7 @@ test("the stages of a request are in the order of the table, whenever they were 
   ]);
 });
 
-test("each stage sees what the one before has made of it", () => {
+test("each stage sees the result of the previous one", () => {
   const { pipeline: line } = pipeline();
   line.use("before_provider_request", "tools", (payload) => [...(payload as string[]), "tools"]);
   line.use("before_provider_request", "audit", () => undefined);
@@ -42,7 +42,7 @@ test("each stage sees what the one before has made of it", () => {
   expect(line.run("before_provider_request", ["payload"], ctx)).toEqual(["payload", "tools", "presence"]);
 });
 
-test("a stage that throws is passed over and reported", () => {
+test("a stage that throws is skipped and reported", () => {
   const { pipeline: line, faults } = pipeline();
   const kept = [{ role: "user" }] as unknown as readonly AgentMessage[];
   line.use("context_with_system", "head", () => kept);
@@ -53,13 +53,13 @@ test("a stage that throws is passed over and reported", () => {
   expect(faults).toEqual(["context_with_system/carrier: broken"]);
 });
 
-test("a place has room for one stage", () => {
+test("a position holds one stage", () => {
   const { pipeline: line } = pipeline();
   line.use("message_end", "learn", () => undefined);
   expect(() => line.use("message_end", "learn", () => undefined)).toThrow(/already exists/);
 });
 
-test("pi is asked for the hooks that have stages only, and gets an answer only when something has changed", () => {
+test("the pipeline registers only the hooks that have stages, and answers pi only after a change", () => {
   const { pipeline: line } = pipeline();
   const handlers = new Map<string, (event: unknown, ctx: unknown) => unknown>();
   const other = [{ role: "user" }] as unknown as AgentMessage[];
@@ -92,7 +92,7 @@ test("a request waits for its gates in order, and continues if one fails", async
   line.wait(late("first", Promise.resolve()));
   line.wait(late("second", Promise.reject(new Error("late"))));
   line.wait(() => {
-    // A gate that is added during the wait holds the request as well.
+    // A gate that is added during the wait delays the request as well.
     if (!passed.includes("added")) line.wait(late("added", Promise.resolve()));
     return undefined;
   });

@@ -4,7 +4,7 @@ import { RetryTimer } from "../../../extension/delivery/retry-timer.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("asked again and again it calls ever later, but at least twice a second", () => {
+test("repeated requests make it fire less and less often, but at least twice a second", () => {
   const calls: number[] = [];
   const started = Date.now();
   const timer = new RetryTimer(() => {
@@ -18,7 +18,7 @@ test("asked again and again it calls ever later, but at least twice a second", (
   timer.stop();
 });
 
-test("once it is not asked again it begins anew", () => {
+test("it starts again from the shortest pause once it was not requested", () => {
   let calls = 0;
   const timer = new RetryTimer(() => {
     calls += 1;
@@ -30,7 +30,7 @@ test("once it is not asked again it begins anew", () => {
   }
 });
 
-test("it can be hastened, and stopped", () => {
+test("it can be fired early, and stopped", () => {
   let calls = 0;
   const timer = new RetryTimer(() => {
     calls += 1;
@@ -45,7 +45,7 @@ test("it can be hastened, and stopped", () => {
   expect(calls).toBe(1);
 });
 
-test("what the callback throws is reported and ends nothing", () => {
+test("an error in the callback is reported and ends nothing", () => {
   const faults: unknown[] = [];
   const timer = new RetryTimer(
     () => {

@@ -24,7 +24,7 @@ test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>(
     },
     silent,
   ],
-  ["completed where pi does not say", "completed", (run) => run.answered("toolUse", quiet), silent],
+  ["completed if pi does not say", "completed", (run) => run.answered("toolUse", quiet), silent],
   [
     "aborted where its last boundary is missing after a failure",
     "aborted",
@@ -66,7 +66,7 @@ test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>(
   expect(run.settled(settled)).toBe(end);
 });
 
-test("the last boundary is asked for where nothing else tells how the run ends", () => {
+test("the last boundary is requested if nothing else tells how the run ends", () => {
   const run = new RunWatch(emptyMemory());
   expect(run.needsSettleHook).toBe(false);
   run.started(quiet);
@@ -79,7 +79,7 @@ test("the last boundary is asked for where nothing else tells how the run ends",
   expect(run.needsSettleHook).toBe(false);
 });
 
-test("after a run has settled, only a frame or another run proves that pi is through with it", () => {
+test("after a run has settled, only a frame or another run proves that pi has finished with it", () => {
   const memory = emptyMemory();
   const run = new RunWatch(memory);
   run.started(quiet);
@@ -91,7 +91,7 @@ test("after a run has settled, only a frame or another run proves that pi is thr
   expect(memory.run.kind).toBe("idle");
 });
 
-test("a prompt is waited for, and not for ever", () => {
+test("a prompt is awaited, but not forever", () => {
   const run = new RunWatch(emptyMemory());
   run.prompted(1_000);
   expect(run.isPrompting(2_999)).toBe(true);

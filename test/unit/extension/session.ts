@@ -7,7 +7,7 @@ type Draft = {
   readonly [field: string]: unknown;
 };
 
-/** A session of a few entries, each behind the one before. */
+/** A session of a few entries, each after the previous one. */
 export interface FakeSession extends TreeReader {
   leaf: string | undefined;
   add(entry: Draft): void;

@@ -28,7 +28,7 @@ describe("the head", () => {
     expect(withHead(messages, prompt)).toBe(messages);
   });
 
-  test("a head of tools alone gets the prompt", () => {
+  test("a head with only tools gets the prompt", () => {
     const messages = list(system({ toolsAdded: tools }), push);
     expect(withHead(messages, prompt)).toEqual([system({ content: "You are pi.", toolsAdded: tools }), push]);
   });
@@ -37,16 +37,16 @@ describe("the head", () => {
     expect(withHead(list(push), prompt)).toEqual([{ role: "system", content: "You are pi.", timestamp: 0 }, push]);
   });
 
-  test("without a prompt nothing is made up", () => {
+  test("without a prompt none is invented", () => {
     for (const messages of [list(push), list(system({ toolsAdded: tools }), push)])
       expect(withHead(messages, () => "")).toBe(messages);
   });
 
-  test("a prompt behind the history comes first, with its tools", () => {
+  test("a prompt after the history comes first, with its tools", () => {
     expect(withHead(list(user, answer, full, user), prompt)).toEqual([full, user, answer, user]);
   });
 
-  test("a late prompt joins the tools that came first, and later changes of the tools stay in their order", () => {
+  test("a late prompt joins the tools that came first, and later changes of the tools stay in order", () => {
     const added = system({ toolsAdded: [{ name: "late" }] });
     const late = system({
       sections: { intro: "You are pi." },
@@ -65,7 +65,7 @@ describe("the head", () => {
     ]);
   });
 
-  test("a late prompt that changes no tools leaves nothing behind", () => {
+  test("a late prompt that changes no tools leaves nothing", () => {
     const late = system({ sections: { intro: "You are pi." } });
     expect(withHead(list(system({ toolsAdded: tools }), push, late, user), prompt)).toEqual([
       system({ sections: { intro: "You are pi." }, toolsAdded: tools }),
@@ -77,21 +77,21 @@ describe("the head", () => {
 
 describe("carriers", () => {
   test.for([
-    ["behind a push", [user, answer, push, carrier], [user, answer, push]],
-    ["behind a push whose request has failed", [push, failed, carrier], [push, failed]],
-    ["behind one another", [push, carrier, carrier], [push]],
+    ["after a push", [user, answer, push, carrier], [user, answer, push]],
+    ["after a push whose request has failed", [push, failed, carrier], [push, failed]],
+    ["one after the other", [push, carrier, carrier], [push]],
     ["with later messages", [push, carrier, answer, user], [push, answer, user]],
     ["alone", [carrier], []],
   ] as const)("one %s is left out", ([, messages, expected]) => {
     expect(withoutCarriers(list(...messages))).toEqual(expected);
   });
 
-  test("one directly behind an answer stays, once, for a request must not end with the model's own words", () => {
+  test("one directly after an answer stays, once, because a request must not end with the model's own words", () => {
     const patch = system({ sections: { date: "Monday" } });
     expect(withoutCarriers(list(user, answer, patch, carrier, carrier))).toEqual([user, answer, patch, carrier]);
   });
 
-  test("a list without carriers stays as it is", () => {
+  test("a list without carriers is unchanged", () => {
     const messages = list(user, answer);
     expect(withoutCarriers(messages)).toBe(messages);
   });

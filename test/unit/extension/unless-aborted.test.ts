@@ -19,7 +19,7 @@ function summaryBy(result: Promise<unknown>, signal: AbortSignal) {
   return summarise(unchecked(request), ctx as unknown as ExtensionContext);
 }
 
-test("a summary is not waited for behind the abort where the provider is deaf to it", async () => {
+test("after an abort a summary is not awaited if the provider ignores the abort", async () => {
   const controller = new AbortController();
   const summary = summaryBy(never, controller.signal);
   controller.abort(new Error("The run was aborted."));
@@ -27,7 +27,7 @@ test("a summary is not waited for behind the abort where the provider is deaf to
   expect(await summary).toEqual({ failed: "The run was aborted.", usage: undefined });
 });
 
-test("a summary whose provider heeds the abort says what it has cost", async () => {
+test("a summary whose provider observes the abort reports its cost", async () => {
   const controller = new AbortController();
   const usage = { totalTokens: 7 };
   const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -39,7 +39,7 @@ test("a summary whose provider heeds the abort says what it has cost", async () 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a part that does not answer behind the abort costs only its own drafts", async () => {
+test("a part that does not answer after the abort loses only its own drafts", async () => {
   const faults: string[] = [];
   const controller = new AbortController();
   const writer = new BoundaryWriter((where, thrown) => faults.push(`${where}: ${(thrown as Error).message}`));
@@ -57,7 +57,7 @@ test("a part that does not answer behind the abort costs only its own drafts", a
   expect(faults).toEqual(["turn_end/deaf: aborted"]);
 });
 
-test("what rejects after it was given up is passed over", async () => {
+test("a rejection after it was abandoned is ignored", async () => {
   const { promise, reject } = Promise.withResolvers<never>();
   const given = unlessAborted(promise, AbortSignal.abort(new Error("aborted")), 10);
   const refused = expect(given).rejects.toThrow("aborted");

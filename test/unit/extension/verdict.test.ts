@@ -33,7 +33,7 @@ const content: HookEvent = { kind: "content" };
 const warming: HookEvent = { kind: "warming" };
 const over = (aborted = false): HookEvent => ({ kind: "over", failure: { aborted, error: "over" } });
 
-/** What comes of the events, in a few words for each finding. */
+/** The findings that follow from the events, in a few words each. */
 function findings(...events: readonly HookEvent[]): string[] {
   let state = nothingObserved;
   return events.flatMap((event) => {
@@ -55,8 +55,8 @@ describe("the verdict", () => {
       [request(), payload(), headers(), start(), content, end()],
       ["r1 delivered headers confirmed", "r1 answered"],
     ],
-    ["a message list alone is none", [request(), payload()], []],
-    ["headers without a start are none", [request(), payload(), headers()], []],
+    ["a message list alone is not a verdict", [request(), payload()], []],
+    ["headers without a start are not a verdict", [request(), payload(), headers()], []],
     ["a start without headers waits for content", [request(), payload(), start()], []],
     [
       "a start without headers and then content is acceptance",
@@ -211,7 +211,7 @@ describe("the verdict", () => {
     expect(findings(...events)).toEqual(expected);
   });
 
-  test("carries the provider's words and status of a failure", () => {
+  test("carries the error text and status of a failure", () => {
     const offered = observe(nothingObserved, request()).next;
     expect(observe(offered, start("error")).findings).toMatchObject([
       { outcome: "failed", status: 529, error: "529 Overloaded" },

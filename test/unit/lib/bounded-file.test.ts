@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readBounded } from "../../../server/lib/bounded-file.ts";
 
-test("of a small file no more is read than it may have, and nobody waits for a pipe", () => {
+test("a small file is read only up to its limit, and a pipe is not awaited", () => {
   const root = mkdtempSync(join(tmpdir(), "bounded-"));
   const at = (name: string) => join(root, name);
   try {

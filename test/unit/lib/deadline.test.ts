@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { unlessAborted } from "../../../server/lib/deadline.ts";
 
-test("a wait that was aborted before it began leaves no rejection that nobody handles", async () => {
+test("a wait that was aborted before it began leaves no unhandled rejection", async () => {
   const unhandled: unknown[] = [];
   const note = (error: unknown): unknown => unhandled.push(error);
   process.on("unhandledRejection", note);
@@ -16,7 +16,7 @@ test("a wait that was aborted before it began leaves no rejection that nobody ha
   }
 });
 
-test("a wait that is aborted ends with the signal's reason, one that is not with its promise", async () => {
+test("an aborted wait ends with the signal's reason, any other with its promise", async () => {
   const controller = new AbortController();
   const wait = unlessAborted(new Promise(() => {}), controller.signal);
   controller.abort("enough");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Gate } from "../../../server/lib/gate.ts";
 
-/** A job that ends when it is told to. */
+/** A job that ends on request. */
 function job(name: string, log: string[]) {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
@@ -15,7 +15,7 @@ function job(name: string, log: string[]) {
 
 const forEver = 600_000;
 
-test("lets jobs through in their order, also after one that failed", async () => {
+test("lets jobs through in order, also after one that failed", async () => {
   const gate = new Gate(1, forEver);
   const log: string[] = [];
   const [a, b, c] = [job("a", log), job("b", log), job("c", log)];
@@ -30,7 +30,7 @@ test("lets jobs through in their order, also after one that failed", async () =>
   expect(log).toEqual(["a", "b", "c"]);
 });
 
-test("lets one that is not wanted any more leave the queue", async () => {
+test("removes a cancelled job from the queue", async () => {
   const gate = new Gate(1, forEver);
   const log: string[] = [];
   const [a, b, c] = [job("a", log), job("b", log), job("c", log)];
@@ -55,7 +55,7 @@ test("lets spare jobs wait for all others", async () => {
   expect(log).toEqual(["first", "asked for", "spare 1", "spare 2"]);
 });
 
-test("gives the place of a job that waits for something itself to the next, and only once", async () => {
+test("gives the slot of a job that waits for something to the next one, and only once", async () => {
   const gate = new Gate(1, 10);
   const log: string[] = [];
   const [slow, next, last] = [job("slow", log), job("next", log), job("last", log)];

@@ -49,7 +49,7 @@ test.each([
   for (let at = 0; at < 20; at += 1) file.write(`line ${at}\n`);
   restore();
   const before = linesOf("log");
-  // Up to twice the bound; then they are counted.
+  // Up to twice the limit; then they are counted.
   expect(before.slice(1)).toEqual(["line 0", "line 1", "line 2", "line 3", "line 4"]);
   expect(file.lost).toBe(15);
   const other = openSync(join(folder, "other"), "w");
@@ -61,7 +61,7 @@ test.each([
   expect(readdirSync(folder).toSorted()).toEqual(["log", "log.1", "other"]);
 });
 
-test("a file that somebody has taken away is begun anew", () => {
+test("a file that was removed by another program is created again", () => {
   const file = new RotatingFile(path, 10);
   file.write("first line\n");
   rmSync(path);
@@ -71,7 +71,7 @@ test("a file that somebody has taken away is begun anew", () => {
 
 test.each([
   ["taken back", {}, ["whole", "later"]],
-  ["a line of its own, where that fails", { ftruncateSync: spaceless }, ["whole", "the ", "later"]],
+  ["a separate line if that fails", { ftruncateSync: spaceless }, ["whole", "the ", "later"]],
 ])("a line of which the disk takes only a part is %s", (_what, failing, expected) => {
   const file = new RotatingFile(path, 1_000);
   file.write("whole\n");
@@ -87,7 +87,7 @@ test.each([
   expect([linesOf("log"), file.lost]).toEqual([expected, 1]);
 });
 
-test("a line that is taken in parts is whole", () => {
+test("a line that is written in parts is complete", () => {
   const file = new RotatingFile(path, 1_000);
   const short = (descriptor: number, bytes: Buffer, from = 0): number => writeSync(descriptor, bytes, from, 1);
   replace({ writeSync: short as typeof writeSync });

@@ -4,7 +4,7 @@ import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 const queueOf = (maxWaiting = 10) => new SerialQueue({ maxWaiting, onFull: () => new Error("full") });
 
 describe("SerialQueue", () => {
-  test("refuses jobs beyond its limit, and never begins an aborted job", async () => {
+  test("refuses jobs above its limit, and never begins an aborted job", async () => {
     const queue = queueOf(2);
     const gate = Promise.withResolvers<void>();
     const gone = new AbortController();
@@ -22,7 +22,7 @@ describe("SerialQueue", () => {
     expect(trace).toEqual(["wanted"]);
   });
 
-  test("runs jobs one at a time in their order, and returns the outcome of each", async () => {
+  test("runs jobs one at a time in order, and returns the outcome of each", async () => {
     const queue = queueOf();
     const trace: string[] = [];
     const gate = Promise.withResolvers<void>();

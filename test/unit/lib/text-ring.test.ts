@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { TextRing } from "../../../server/lib/text-ring.ts";
 
-test("a TextRing keeps the end of what was pushed, within its bound, whatever the cuts", () => {
+test("a TextRing keeps the end of the pushed text, within its limit, however the text is cut", () => {
   const ring = new TextRing(100);
   const text = "ä€😀x".repeat(200);
   for (const byte of Buffer.from(text)) ring.push(Buffer.from([byte]));
@@ -11,7 +11,7 @@ test("a TextRing keeps the end of what was pushed, within its bound, whatever th
   expect(kept.length).toBeGreaterThan(10);
 });
 
-test("a TextRing takes a chunk far over its bound", () => {
+test("a TextRing accepts a chunk far above its limit", () => {
   const ring = new TextRing(10);
   ring.push(Buffer.from(`${"a".repeat(10_000)}the end`));
   expect(ring.toString()).toBe("aaathe end");

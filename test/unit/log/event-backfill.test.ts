@@ -45,7 +45,7 @@ function backfillOf(log: EventLog): { backfill: EventBackfill; told: () => unkno
   return { backfill, event, told: () => records.map((record) => JSON.parse(record).entry) };
 }
 
-test("what the file has behind the newest message of the log is told, and once", async () => {
+test("entries of the file after the newest message of the log are reported once", async () => {
   const custom = { type: "custom_message", customType: "note", content: "pushed", display: true, details: { id: 1 } };
   const file = sessionFile(entry(1), entry(2, custom), entry(3), entry(4, { type: "compaction", summary: "…" }));
   const { backfill, event, told } = backfillOf(memoryLog());
@@ -60,7 +60,7 @@ test("what the file has behind the newest message of the log is told, and once",
   expect(told().at(-1)).toEqual(entry(5));
 });
 
-test("of two identical custom messages the second is told, whoever has told the first", async () => {
+test("of two identical custom messages the second is reported, whichever daemon reported the first", async () => {
   const custom = { type: "custom_message", customType: "note", content: "pushed", display: true };
   const file = sessionFile(entry(1), entry(2, custom), entry(3), entry(4, custom), entry(5, custom));
   const store = memoryStore();
@@ -81,7 +81,7 @@ test("of two identical custom messages the second is told, whoever has told the 
   expect(told()).toHaveLength(1);
 });
 
-test("another daemon knows from the store what the log has", async () => {
+test("another daemon learns the log's content from the store", async () => {
   const store = memoryStore();
   const first = memoryLog({ store });
   const { event } = backfillOf(first);
@@ -98,7 +98,7 @@ test("another daemon knows from the store what the log has", async () => {
   expect(third.told()).toEqual([]);
 });
 
-test("a log that is lost is begun again from all that the file has", async () => {
+test("a log that is lost is started again from the whole file", async () => {
   const { backfill, told } = backfillOf(memoryLog({ numbers: new SeqNumbers(reserveFrom(500)) }));
   const entries = Array.from({ length: 400 }, (_, i) =>
     entry(i + 1, { type: "message", message: message(i + 1), pad: "x".repeat(1_000) }),
@@ -107,13 +107,13 @@ test("a log that is lost is begun again from all that the file has", async () =>
   expect(told()).toEqual(entries);
 });
 
-test("a file that is not there is nothing to tell of", async () => {
+test("nothing is reported for a missing file", async () => {
   const { backfill, told } = backfillOf(memoryLog());
   await backfill.run("/nowhere/session.jsonl");
   expect(told()).toEqual([]);
 });
 
-test("a snapshot is the branch to the leaf, with what stands for messages, and without its oldest when it is too large", async () => {
+test("a snapshot is the branch to the leaf, with the entries that replace messages, and without its oldest when it is too large", async () => {
   const file = sessionFile(
     entry(1),
     entry(2, { type: "model_change", provider: "p", modelId: "m" }),

@@ -20,7 +20,7 @@ const framesOf = ({ items }: LogChunk): Frame[] => items.flatMap((item) => (item
 const gapsOf = ({ items }: LogChunk): Gap[] => items.flatMap((item) => (item.kind === "gap" ? [item.gap] : []));
 const everything = Number.MAX_SAFE_INTEGER;
 
-/** Takes everything and keeps nothing. */
+/** Accepts everything and keeps nothing. */
 const forgetful: LogStore = { ...memoryStore(), put: async () => {}, newest: () => undefined };
 
 function collect(): void {
@@ -28,7 +28,7 @@ function collect(): void {
   (runInNewContext("gc") as () => void)();
 }
 
-/** As a daemon that was killed and another that goes on: the number up to which was reserved is all that it knows. */
+/** Like a killed daemon and its successor, which knows only the last reserved number. */
 function nextLife(log: EventLog, store = memoryStore(), bound = 1 << 20): EventLog {
   const numbers = new SeqNumbers(reserveFrom(log.cursor + 100));
   return memoryLog({ store, numbers, maxRetainedBytes: bound });
@@ -48,7 +48,7 @@ const step = fc.oneof(
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** A log over the lives of several daemons, and what it has told. */
+/** A log over the lives of several daemons, and its reported frames. */
 class World {
   readonly #store = memoryStore();
   readonly #bound: number;
@@ -112,7 +112,7 @@ class World {
 }
 
 describe("EventLog", () => {
-  test("wraps pi's very bytes in an envelope with the next seq", () => {
+  test("wraps pi's exact bytes in an envelope with the next seq", () => {
     const text = '{"type":"x", "text":"ä\u2028","n":1.0}';
     const log = memoryLog();
     log.appendEvent(Buffer.from('{"type":"first"}'), 1, false);
@@ -126,7 +126,7 @@ describe("EventLog", () => {
     });
   });
 
-  test("numbers the daemon's own notifications in the same row", () => {
+  test("numbers the daemon's own notifications in the same sequence", () => {
     const log = memoryLog();
     log.appendEvent(record({}), 1, true);
     expect(parse(log.append("delivery/updated", { delivery: { state: "held" } }))).toMatchObject({
@@ -137,7 +137,7 @@ describe("EventLog", () => {
     expect(log.cursor).toBe(3);
   });
 
-  test("returns exactly what follows a cursor, as much at a time as requested", () => {
+  test("returns exactly the events after a cursor, at most as many as requested", () => {
     const log = memoryLog();
     for (let i = 1; i <= 5; i += 1) log.appendEvent(record({ i }), 1, i % 2 === 0);
     const chunk = log.read(2, everything);
@@ -150,7 +150,7 @@ describe("EventLog", () => {
     expect(log.read(5, everything)).toMatchObject({ items: [], upTo: 5 });
   });
 
-  test("has from the store what an earlier daemon had told, and names what that did not store", async () => {
+  test("reads the reports of an earlier daemon from the store, and names the numbers that were not stored", async () => {
     const store = memoryStore();
     const first = memoryLog({ store });
     first.appendEvent(record({ type: "message_start" }), 1, false);
@@ -174,12 +174,12 @@ describe("EventLog", () => {
       { from: 2, to: 6, reason: "not_retained", onlyDeltas: true },
       { from: 8, to: 108, reason: "daemon_restart" },
     ]);
-    // A third daemon says the same of it.
+    // A third daemon returns the same.
     await second.persist();
     expect(gapsOf(nextLife(second, store).read(0, everything)).slice(0, 2)).toEqual(gapsOf(chunk));
   });
 
-  test("leaves no gap behind a log that was put to rest, and holds no memory then", async () => {
+  test("leaves no gap after a log that was unloaded, and then uses no memory", async () => {
     const store = memoryStore();
     let onDisk = 0;
     const reserve = async (upTo: number): Promise<void> => {
@@ -213,14 +213,14 @@ describe("EventLog", () => {
     expect(store.spans).toEqual([]);
   });
 
-  test("costs next to nothing when it is at rest", async () => {
+  test("costs next to nothing while it is unloaded", async () => {
     const before = process.memoryUsage().arrayBuffers;
     const logs = Array.from({ length: 20 }, () => memoryLog({ maxRetainedBytes: 8 << 20, store: forgetful }));
     for (const log of logs) {
       for (let i = 0; i < 1_500; i += 1) log.appendEvent(record({ text: "x".repeat(1_000) }), 1, true);
       await log.rest();
     }
-    // What is outside of the heap is given back some time behind its collection.
+    // Memory outside the heap is released some time after collection.
     await vi.waitFor(() => {
       collect();
       expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(logs.length * 50_000);
@@ -228,13 +228,13 @@ describe("EventLog", () => {
     expect(logs.every(({ retainedBytes }) => retainedBytes === 0)).toBe(true);
   });
 
-  test("names a log of which nothing is stored", () => {
+  test("names a log without stored events", () => {
     const log = memoryLog({ numbers: new SeqNumbers(reserveFrom(100)) });
     expect(log.lost).toEqual({ from: 1, to: 100, reason: "not_retained" });
     expect(gapsOf(log.read(4, everything))).toEqual([{ from: 5, to: 100, reason: "not_retained" }]);
   });
 
-  test("holds no more in memory than its bound and one segment", () => {
+  test("holds no more in memory than its limit and one segment", () => {
     const log = memoryLog({ maxRetainedBytes: 64 * 1024 });
     for (let i = 0; i < 2_000; i += 1) log.appendEvent(record({ text: "x".repeat(500) }), 1, false);
     expect(log.retainedBytes).toBeLessThanOrEqual(64 * 1024);
@@ -255,7 +255,7 @@ describe("EventLog", () => {
     expect(framesOf(quiet.read(0, everything))).toHaveLength(10);
   });
 
-  test("stores again what could not be stored, as long as it is held", async () => {
+  test("stores events again after a failed write, as long as it holds them", async () => {
     const store = memoryStore();
     const log = memoryLog({ store });
     log.appendEvent(record({ i: 1 }), 1, false);
@@ -267,7 +267,7 @@ describe("EventLog", () => {
     expect(store.spans.flatMap(({ frames }) => frames)).toHaveLength(2);
   });
 
-  test("notes in the store what was forgotten before it could be stored", async () => {
+  test("records in the store the events that were forgotten before they could be stored", async () => {
     const store = memoryStore();
     const log = memoryLog({ store, maxRetainedBytes: 8 * 1024 });
     for (let i = 0; i < 500; i += 1) log.appendEvent(record({ i, pad: "x".repeat(200) }), 1, false);
@@ -286,7 +286,7 @@ describe("EventLog", () => {
     expect(bytes.toString("utf8")).toBe(text);
   });
 
-  test("gives or names every number once, and each with what it was, whatever befalls memory, store and daemon", async () => {
+  test("returns or names every number once, always with the same content, whatever happens to memory, store and daemon", async () => {
     const steps = fc.array(step, { maxLength: 60 });
     const bound = fc.integer({ min: 1, max: 200_000 });
     await fc.assert(
@@ -300,7 +300,7 @@ describe("EventLog", () => {
   });
 });
 
-test("numbers that nobody had reserved, and that could not be cut off, hide no loss, and are cut off by the log itself", async () => {
+test("unreserved numbers that could not be truncated hide no loss, and the log itself truncates them", async () => {
   const store = memoryStore();
   const row = (seq: number) => [Buffer.from(`{"seq":${seq}}`)];
   await store.put("s-1", 1, 4, row(4));

@@ -26,7 +26,7 @@ const log = pino({ level: "silent" });
 /** So few that slow and absent readers miss some. */
 const bounds = { maxFeedEvents: 6, maxFeedBytes: 1_000_000 };
 
-/** A store and the feed over it, as one daemon after the other has them. */
+/** A store and the feed over it, as successive daemons have them. */
 class Lives implements Disposable {
   readonly bounds: FeedLimits;
   readonly #connect: Connect | undefined;
@@ -34,7 +34,7 @@ class Lives implements Disposable {
   #life = 0;
   #parts;
   #ids = 0;
-  /** What has been begun and not ended. */
+  /** Unfinished operations. */
   runs: { readonly sessionId: string; readonly runId: string }[] = [];
   dialogs: Dialog[] = [];
   deliveries: Delivery[] = [];
@@ -58,7 +58,7 @@ class Lives implements Disposable {
     };
   }
 
-  /** One step of what a daemon does. Nothing waits for the disk. */
+  /** One step of a daemon. Nothing waits for the disk. */
   step(what: number, which: number): void {
     const { sessions, deliveries, dialogs, runs } = this.#parts;
     const known = sessions.all();
@@ -94,12 +94,12 @@ class Lives implements Disposable {
     if (what === 9) this.#advance(which);
   }
 
-  /** Brings everything to disk. */
+  /** Writes everything to disk. */
   async written(): Promise<void> {
     await this.#parts.database.written();
   }
 
-  /** What is on disk at this moment is all that the next daemon has; it ends what the former has left open. */
+  /** The next daemon has only what is on disk at this moment; it ends the unfinished work of the former one. */
   kill(): void {
     const former = this.#parts.database;
     for (const suffix of ["", "-wal"]) {
@@ -165,7 +165,7 @@ function dialogOf(dialogId: string, sessionId: string): Dialog {
   return { ...about, openedAt: 1, deadline: 2, state: "open" };
 }
 
-/** A connection that takes what it gets, or makes the feed wait. */
+/** A connection that reads its frames, or makes the feed wait. */
 class Reader {
   readonly id = "reader";
   #gone = new AbortController();
@@ -222,7 +222,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 
 const operations = fc.array(fc.record({ what: fc.nat(16), which: fc.nat(9) }), { maxLength: 100, size: "max" });
 
-test("whatever happens, also to connections and daemons, a client that folds the feed knows what lists say", async () => {
+test("whatever happens to sessions, connections and daemons, a client that folds the feed agrees with the lists", async () => {
   const seen = { gaps: 0, kills: 0 };
   await fc.assert(
     fc.asyncProperty(operations, async (steps) => {
@@ -257,9 +257,9 @@ test("whatever happens, also to connections and daemons, a client that folds the
   expect(seen.kills).toBeGreaterThan(0);
 });
 
-test("a token gets events of sessions that it covers, also of deleted ones, and the numbers of others", async () => {
+test("a token gets events of sessions that it covers, including deleted ones, and the numbers of others", async () => {
   using lives = new Lives();
-  // In turns of the directories /0 and /1; the third session's is closed, and the first has a run.
+  // Alternating between the directories /0 and /1; the third session's is closed, and the first has a run.
   for (const which of [0, 1, 2]) {
     lives.step(0, which);
     await lives.written();
@@ -285,7 +285,7 @@ test("a token gets events of sessions that it covers, also of deleted ones, and 
     [4, 3, "closed"],
     [5, 4, "settled"],
   ]);
-  // The token has become another: what follows the cursor is told by what is allowed now.
+  // The token has changed: events after the cursor are sent according to its current permissions.
   heard.length = 0;
   follow(1, "/1");
   await expect.poll(() => heard.map(({ params: { seq, after } }) => [seq, after])).toEqual([[2, 1]]);
@@ -301,7 +301,7 @@ test("a token gets events of sessions that it covers, also of deleted ones, and 
   expect(heard[0]).toMatchObject({ params: { from: 0, to: 1_000, reason: "log_reset" } });
 });
 
-test("a disk that cannot be read for a while ends no follower of the feed, and takes no event from one", async () => {
+test("a disk that is unreadable for a while ends no follower of the feed, and loses none of its events", async () => {
   const connection = failingConnection();
   using lives = new Lives(limits.feed, connection.connect);
   const reader = new Reader();

@@ -45,7 +45,7 @@ function watched() {
     journal.subscribe(subscriber, { provider: level });
     return subscriber;
   };
-  /** Answers the oldest frame to the helper that waits. */
+  /** Answers the oldest pending frame to the helper. */
   const reply = async (): Promise<void> => {
     replies.shift()?.resolve({});
     await new Promise(setImmediate);
@@ -57,12 +57,12 @@ function watched() {
 const story = ({ heard }: Recorder): string[] =>
   heard.map(({ method, params }) => `${method.slice("provider/request".length)} ${params.requestId}`);
 
-test("the helper is asked at once for as much as the most curious wants, and for no more than a few changes ahead", async () => {
+test("the helper is immediately asked for the highest requested level, and for only a few changes in advance", async () => {
   const { provider, child, journal, subscribe, reply, levels } = watched();
   provider.attach(child);
   expect(levels()).toEqual([]);
   subscribe("a", "summary");
-  // Behind this call comes the prompt, whose request the subscriber is told of: no answer may be waited for.
+  // The prompt follows this call, and the subscriber must get its request: the call cannot wait for the answer.
   subscribe("b", "payload");
   subscribe("c", "messages");
   expect(levels()).toEqual(["summary", "payload"]);
@@ -74,13 +74,13 @@ test("the helper is asked at once for as much as the most curious wants, and for
   }
   expect(levels()).toHaveLength(8);
   subscribe("e", "messages");
-  // What comes of all that is said once the helper has taken the first of them.
+  // The result of all messages after the helper has taken the first of them.
   while (levels().at(-1) !== "messages") await reply();
   for (let n = 0; n < 9; n += 1) await reply();
   expect(levels().at(-1)).toBe("messages");
 });
 
-test("a child that comes while somebody watches, and a helper that is loaded anew, are asked", async () => {
+test("a child that starts during a subscription, and a reloaded helper, are asked", async () => {
   const { provider, child, subscribe, reply, levels } = watched();
   subscribe("a", "summary");
   provider.attach(child);
@@ -101,7 +101,7 @@ test("a helper that was reloaded before its answer is asked again", async () => 
   expect(levels()).toEqual(["summary", "summary"]);
 });
 
-test("whatever a helper reports, each request that was told of ends once", () => {
+test("whatever a helper reports, each reported request ends once", () => {
   const { provider, child, subscribe } = watched();
   provider.attach(child);
   const subscriber = subscribe("a", "summary");
@@ -123,7 +123,7 @@ test("whatever a helper reports, each request that was told of ends once", () =>
   expect(subscriber.heard.filter(({ params }) => params.reason === "unknown")).toHaveLength(2);
 });
 
-test("a failure waits for what pi says of a retry, and no longer than the run", () => {
+test("a failure waits for pi's statement about a retry, and no longer than the run", () => {
   const { provider, child, subscribe } = watched();
   provider.attach(child);
   const subscriber = subscribe("a", "summary");
@@ -162,7 +162,7 @@ test("only subscribers that got a request get its end", () => {
 
 const left = { bytes: 10, isLeft: true };
 
-test("bodies that are not what they must be are left out, said so, and deleted", () => {
+test("invalid bodies are omitted, reported as omitted, and deleted", () => {
   const { provider, child, subscribe, prefix, directory } = watched();
   provider.attach(child);
   const subscriber = subscribe("a", "payload");
@@ -190,7 +190,7 @@ test("bodies that are not what they must be are left out, said so, and deleted",
   expect(readdirSync(directory)).toEqual(["secret"]);
 });
 
-test("bodies are told as they are, in the frames of those who asked", () => {
+test("bodies are sent unchanged, in the frames of the subscribers that requested them", () => {
   const { provider, child, subscribe, prefix, directory } = watched();
   provider.attach(child);
   const [summary, messages, payload] = [

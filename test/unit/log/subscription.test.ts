@@ -46,7 +46,7 @@ const event = (journal: Journal, type: string, more: object = {}): void =>
   journal.record(Buffer.from(JSON.stringify({ type, ...more })), 1, false);
 
 describe("a subscription", () => {
-  test("reads what lies ready in its subscriber's turns, and has each number once, whatever comes meanwhile", async () => {
+  test("reads ready events in its subscriber's turns, and gets each number once, whatever arrives meanwhile", async () => {
     const journal = journalOf();
     const text = "x".repeat(50_000);
     for (let i = 0; i < 8; i += 1) event(journal, "x", { text });
@@ -72,7 +72,7 @@ describe("a subscription", () => {
     expect(waiting.seqs()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  test("gets what follows its cursor and continues live, and one without a cursor only later events", () => {
+  test("gets the events after its cursor and continues live, and one without a cursor gets only later events", () => {
     const journal = journalOf();
     for (let i = 0; i < 3; i += 1) event(journal, "x");
     const [all, live] = [ear("all"), ear("live")];
@@ -81,7 +81,7 @@ describe("a subscription", () => {
     event(journal, "x");
     expect(all.seqs()).toEqual([2, 3, 4]);
     expect(live.seqs()).toEqual([4]);
-    // Once more, from an earlier place.
+    // Once more, from an earlier position.
     journal.subscribe(all, { after: 2 });
     expect(all.seqs()).toEqual([2, 3, 4, 3, 4]);
     journal.unsubscribe("all");
@@ -121,7 +121,7 @@ describe("a subscription", () => {
     expect(["live", "merging"].map((id) => journal.unsubscribe(id))).toEqual([false, false]);
   });
 
-  test("waits for its answer, and misses nothing that happens meanwhile", () => {
+  test("waits for its answer, and misses no event in the meantime", () => {
     const journal = journalOf();
     event(journal, "x");
     const heard = ear();
@@ -134,7 +134,7 @@ describe("a subscription", () => {
     expect(heard.seqs()).toEqual([1, 2, 3]);
   });
 
-  test("that is begun anew before it was begun is begun once", () => {
+  test("that is restarted before it began begins once", () => {
     const journal = journalOf();
     for (let i = 0; i < 3; i += 1) event(journal, "x");
     const heard = ear();
@@ -163,7 +163,7 @@ describe("a subscription", () => {
     expect(journal.continues({ after: 1, epoch: "e-1" })).toBe(true);
   });
 
-  test("of certain types is not ended by a record that has the form of JSON and is none", () => {
+  test("of certain types is not ended by a record that looks like JSON and is invalid", () => {
     const journal = journalOf();
     const heard = ear();
     journal.subscribe(heard, { types: ["x"] });
@@ -172,7 +172,7 @@ describe("a subscription", () => {
     expect(heard.seqs()).toEqual([3]);
   });
 
-  test("of certain types gets these alone, and what is no event of pi's", () => {
+  test("of certain types gets only these, and the notifications that are not events of pi", () => {
     const journal = journalOf();
     const heard = ear();
     journal.subscribe(heard, { types: ["agent_start", 'we"ird'] });
@@ -210,7 +210,7 @@ describe("a subscription", () => {
     expect([all, few, typed].map((one) => one.frames.length)).toEqual([4, 2, 1]);
   });
 
-  test("that reads slowly is led through the log piece by piece, and becomes live at its end", async () => {
+  test("that reads slowly gets the log piece by piece, and becomes live at its end", async () => {
     const journal = journalOf({ maxRetainedBytes: 16 << 20 });
     const big = "x".repeat(100_000);
     for (let i = 0; i < 50; i += 1) event(journal, "x", { big });
@@ -231,7 +231,7 @@ describe("a subscription", () => {
     expect(heard.seqs()).toEqual(Array.from({ length: 52 }, (_, i) => i + 1));
   });
 
-  test("is told which numbers could not be reserved, at their position", () => {
+  test("gets the numbers that could not be reserved, at their position", () => {
     const numbers = new SeqNumbers(
       { reserved: 0, reserve: () => Promise.reject(new Error()), flush: () => false },
       () => 500,
@@ -247,7 +247,7 @@ describe("a subscription", () => {
     expect(later.seqs()).toEqual(["1-499999", 500_000, 500_001]);
   });
 
-  test("that merges gets a block's deltas as one, in front of all that follows", () => {
+  test("that merges gets a block's deltas as one, before all later events", () => {
     vi.useFakeTimers();
     try {
       const journal = journalOf();
@@ -305,7 +305,7 @@ describe("a subscription", () => {
   );
   const wishes = fc.record({ deltas: fc.boolean(), coalesceMs: fc.constantFrom(0, 10_000), typed: fc.boolean() });
 
-  test("accounts for every number once: sent, merged, named as a gap, or not wanted", async () => {
+  test("accounts for every number once: sent, merged, in a gap, or filtered out", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), wishes, fc.nat(60), async (steps, wished, from) => {
         const log = memoryLog({ maxRetainedBytes: 1 });
@@ -321,7 +321,7 @@ describe("a subscription", () => {
           else if (each.kind === "event") event(journal, "x", { pad: "y".repeat(5_000) });
           else if (each.kind === "persist") await log.persist();
           else {
-            // What waits to be merged is sent at once.
+            // Deltas that wait to be merged are sent at once.
             journal.subscribe(heard);
             heard.frames.length = 0;
             place = Math.max(0, journal.cursor - each.back - from);
@@ -347,7 +347,7 @@ describe("a subscription", () => {
 });
 
 describe("a page", () => {
-  test("has as much as is asked for, and the cursor of the next", async () => {
+  test("has as many events as requested, and the cursor of the next", async () => {
     const journal = journalOf();
     for (let i = 0; i < 10; i += 1) {
       event(journal, i % 2 === 0 ? "even" : "odd", { pad: "y".repeat(3_000) });

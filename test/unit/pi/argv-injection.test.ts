@@ -4,11 +4,11 @@ import { createValidator } from "../../../protocol/validation.ts";
 import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
 
-/** What would be an option, end an argument, or begin another line for whoever prints it. */
+/** Texts that would be an option, end an argument, or begin another line when printed. */
 const hostile = ["-", "--", "-x", "--approve", "-e=/evil.ts", "--session", "a\0b", "\0", "a\nb", "\n--approve"];
 const validator = createValidator();
 
-/** Every string of session/create, from the very schema: alone, or as an item. */
+/** Every string of session/create, from its schema: alone, or as an item. */
 const strings = Object.entries(sessionOptions).flatMap(([name, schema]) => {
   const { type, items, ...rest } = schema as { readonly type?: string; readonly items?: { readonly type?: string } };
   if (type === "array") return [{ name, of: (value: string): unknown => [value], item: items?.type }];
@@ -16,7 +16,7 @@ const strings = Object.entries(sessionOptions).flatMap(([name, schema]) => {
   return type === "string" || isChoice ? [{ name, of: (value: string): unknown => value, item: "string" }] : [];
 });
 
-/** They reach pi in files of the daemon's, whatever they begin with. */
+/** They reach pi in files of the daemon, whatever they begin with. */
 const inFiles = ["systemPrompt", "appendSystemPrompt"];
 
 function argumentsOf(options: PiOptions): readonly string[] {
@@ -33,7 +33,7 @@ function argumentsOf(options: PiOptions): readonly string[] {
   }).args;
 }
 
-test("the table has every option that takes a text, and nothing else does", () => {
+test("the table has exactly the options that take a text", () => {
   const others = Object.keys(sessionOptions).filter((name) => !strings.some((row) => row.name === name));
   expect(others.sort()).toEqual(
     [
@@ -52,7 +52,7 @@ test("the table has every option that takes a text, and nothing else does", () =
   expect(strings.map(({ item }) => item)).toEqual(strings.map(() => "string"));
 });
 
-test.each(strings)("no hostile text is $name's, or it stays one in a file", ({ name, of }) => {
+test.each(strings)("no hostile text is accepted for $name, or it stays one argument in a file", ({ name, of }) => {
   for (const value of hostile) {
     const findings = validator.params("session/create", { cwd: "/", [name]: of(value) });
     if (inFiles.includes(name)) expect(argumentsOf({ [name]: of(value) })).toEqual(argumentsOf({}));
@@ -61,7 +61,7 @@ test.each(strings)("no hostile text is $name's, or it stays one in a file", ({ n
 });
 
 test.each(strings.filter(({ name }) => !["provider", "thinking", "noTools", "customUi", ...inFiles].includes(name)))(
-  "should the schema of $name ever take one, nothing is started",
+  "if the schema of $name ever accepted one, nothing would be started",
   ({ name, of }) => {
     for (const value of hostile.filter((text) => text.startsWith("-") || text.includes("\0"))) {
       expect(() => argumentsOf({ [name]: of(value) })).toThrow(TypeError);

@@ -19,7 +19,7 @@ afterEach(() => {
   rmSync(stateDir, { recursive: true });
 });
 
-/** A process that is there, as a child or a tool of one with this marker. It says when it runs. */
+/** A process like a child or its tool, with this marker. It reports when it runs. */
 async function sleeper(marker: string, script = ""): Promise<ChildProcess & { readonly pid: number }> {
   const child = spawn(process.execPath, ["-e", `${script}; setInterval(() => {}, 1000); console.log()`], {
     env: { ...process.env, PI_RPCD_CHILD: marker },
@@ -42,7 +42,7 @@ test("ends processes that a killed daemon's children left, and none of another d
     await sleeper("c"),
     await sleeper("foreign"),
   ];
-  // A number that is another process's by now is nothing by itself.
+  // A process id that now belongs to another process identifies nothing.
   former.started("a", foreign.pid);
   former.ended("c");
   const gone = [once(tool, "exit"), once(unnoted, "exit")];
@@ -61,7 +61,7 @@ test("lets a pi that outlives its daemon end by itself", async () => {
   expect(await exited).toEqual([0, null]);
 });
 
-test("passes over lines that were not written to their end", async () => {
+test("skips lines that were not written completely", async () => {
   const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");
   appendFileSync(join(stateDir, "children.jsonl"), '{"id":"b","pi\n[]\nnull\n{"id":7}\n{"id":"');
@@ -72,7 +72,7 @@ test("passes over lines that were not written to their end", async () => {
   expect(existsSync(join(stateDir, "children.jsonl"))).toBe(false);
 });
 
-test("stays short however many children there have been", async () => {
+test("stays short, however many children there have been", async () => {
   const book = await ChildRegistry.open(stateDir, log);
   book.begin("lives");
   for (let i = 0; i < 2_000; i += 1) {

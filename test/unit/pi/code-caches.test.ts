@@ -12,7 +12,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 
 const nothing = { NODE_DISABLE_COMPILE_CACHE: "1", JITI_FS_CACHE: "false" };
 
-test("compiled code is kept in a directory of the user's alone, which is made again when it was deleted", () => {
+test("compiled code is kept in a private directory of the user, which is created again when it was deleted", () => {
   for (const env of [{ XDG_CACHE_HOME: join(root, ".cache"), HOME: "/none" }, { HOME: root }]) {
     const { directory, env: given } = codeCaches(env);
     expect(directory).toBe(join(root, ".cache", "pi-rpcd", "pi"));
@@ -22,7 +22,7 @@ test("compiled code is kept in a directory of the user's alone, which is made ag
   }
 });
 
-test("a directory that others could read is closed to them; one in which they could put code is not used", () => {
+test("a directory that others can read is made private; one that they can write to is not used", () => {
   const directory = join(root, "pi-rpcd", "pi");
   mkdirSync(directory, { recursive: true });
   chmodSync(directory, 0o755);
@@ -36,7 +36,7 @@ test("a directory that others could read is closed to them; one in which they co
   });
 });
 
-test("the mode of a directory to which another user's link leads is not changed", () => {
+test("the mode of a directory reached through another user's link is not changed", () => {
   const [shared, own] = [join(root, "shared"), join(root, "own")];
   mkdirSync(join(own, "pi"), { recursive: true });
   mkdirSync(shared);
@@ -47,7 +47,7 @@ test("the mode of a directory to which another user's link leads is not changed"
   expect(statSync(join(own, "pi")).mode & 0o777).toBe(0o755);
 });
 
-test("where others could put another directory in its place, no code is cached", () => {
+test("no code is cached where others could replace the directory", () => {
   const shared = join(root, "shared");
   mkdirSync(shared);
   for (const [mode, isSafe] of [
@@ -68,7 +68,7 @@ test("where others could put another directory in its place, no code is cached",
     expect(codeCaches(env)).toMatchObject({ env: nothing });
 });
 
-test("a directory that another user has made first is not used", ({ skip }) => {
+test("a directory that another user created first is not used", ({ skip }) => {
   skip(process.getuid?.() !== 0, "only root may give a file to another user");
   const [parent, own] = [join(root, "theirs"), join(root, "own")];
   for (const home of [parent, own]) mkdirSync(join(home, ".cache", "pi-rpcd", "pi"), { recursive: true });

@@ -41,7 +41,7 @@ describe("the mark of a session file", () => {
     expect(second?.entries).toEqual([{ id: "c", parentId: "b" }]);
   });
 
-  test("takes a line that is being written only when it is whole, and passes over what is no entry", async () => {
+  test("reads a line only when it is complete, and skips lines that are not entries", async () => {
     const whole = entry("b", "a", "x".repeat(100_000));
     writeFileSync(file, header + entry("a", null) + whole.slice(0, 50_000));
     const { mark } = (await changeSince(file, noFile)) ?? {};
@@ -53,7 +53,7 @@ describe("the mark of a session file", () => {
     expect(ids((await changeSince(file, mark ?? noFile))?.entries)).toEqual(["b", "odd"]);
   });
 
-  test("tells a file that was rewritten, replaced, cut or removed from one that has grown", async () => {
+  test("distinguishes a file that was rewritten, replaced, truncated or removed from one that has grown", async () => {
     writeFileSync(file, header + entry("a", null) + entry("b", "a"));
     const mark = await markOf(file);
     const kindNow = async (): Promise<unknown> => {
@@ -81,7 +81,7 @@ describe("the mark of a session file", () => {
   });
 });
 
-test("a branch is known by its last entry, a line by each", () => {
+test("a branch is identified by its last entry, a line of entries by each", () => {
   const entries: EntryHead[] = [
     { id: "b", parentId: "a" },
     { id: "c", parentId: "b" },
@@ -94,7 +94,7 @@ test("a branch is known by its last entry, a line by each", () => {
     true,
     false,
   ]);
-  // A ring is no tree, and ends nothing.
+  // A cycle is not a tree, and must not cause an endless loop.
   expect(
     descends(
       [
@@ -121,7 +121,7 @@ test("an entry by which pi has moved in the tree continues the line, and no othe
   expect(await isLine(entry("c", "a"))).toBe(false);
 });
 
-test("a branch goes into a file of its own, with what leads to it and nothing else", async () => {
+test("a branch is copied to its own file, with the entries that lead to it and nothing else", async () => {
   writeFileSync(
     file,
     header + entry("a", null) + entry("b", "a") + entry("x", "a", "strange") + entry("c", "b") + entry("y", "x"),

@@ -65,13 +65,13 @@ async function startTaker(stateDir: string): Promise<Taker> {
   };
 }
 
-/** A lease that somebody has left. */
+/** A lease left by this holder. */
 function leave(holder: LeaseHolder, path = leasePath(file), id = "left-behind"): void {
   const facts: LeaseFacts = { lease: 1, id, holder, daemonId: "d", stateDir: "/nowhere", generation: 3, at: 1 };
   writeFileSync(path, JSON.stringify(facts));
 }
 
-/** The process was one, and is none any more. */
+/** A process that has ended. */
 async function deadHolder(): Promise<LeaseHolder> {
   const child = spawn("true");
   await once(child, "exit");
@@ -92,7 +92,7 @@ describe("a lease", () => {
     expect(names()).toEqual([]);
   });
 
-  test("of another living daemon is refused with its owner, until it ends in order", async () => {
+  test("of another living daemon is refused with its owner, until that daemon ends gracefully", async () => {
     const lease = await take("one");
     await using other = await startTaker("other");
     expect(other.said).toMatchObject({ taken: false, kind: "session_in_use" });
@@ -107,7 +107,7 @@ describe("a lease", () => {
     await (await take("one")).release();
   });
 
-  test("of a killed daemon goes to exactly one of those who come then", { timeout: 60_000 }, async () => {
+  test("of a killed daemon goes to exactly one of the next claimants", { timeout: 60_000 }, async () => {
     for (let round = 0; round < 3; round += 1) {
       const first = await startTaker("first");
       expect(first.said).toEqual({ taken: true });
@@ -121,11 +121,11 @@ describe("a lease", () => {
     }
   });
 
-  test("of a dead process goes to exactly one, however many ask at once", async () => {
+  test("of a dead process goes to exactly one claimant, however many claim it concurrently", async () => {
     const dead = await deadHolder();
     for (let round = 0; round < 25; round += 1) {
       leave(dead);
-      // In some rounds the last one to take over has died in the middle of it.
+      // In some rounds the last one to take over has died while doing so.
       if (round % 3 === 0) leave(dead, `${leasePath(file)}~left-beh`, "guard-left");
       const attempts = await Promise.allSettled(Array.from({ length: 8 }, (_, index) => take(`daemon ${index}`)));
       const taken = attempts.filter((attempt) => attempt.status === "fulfilled");
@@ -135,7 +135,7 @@ describe("a lease", () => {
     }
   });
 
-  test("of a process whose number another has by now is taken over; so is one from before the machine's start", async () => {
+  test("of a process whose number another process has by now is taken over; so is one from before the last boot", async () => {
     const own = await thisHolder();
     leave({ ...own, startTime: "1" });
     await (await take("one")).release();
@@ -156,7 +156,7 @@ describe("a lease", () => {
     }
   });
 
-  test("that a former daemon of the same state directory left is taken over, though its process lives", async () => {
+  test("left by a former daemon of the same state directory is taken over, though its process lives", async () => {
     const request = { file, stateDir: join(root, "same"), generation: 1 };
     await Lease.take({ ...request, daemonId: "former" });
     await (await Lease.take({ ...request, daemonId: "next" })).release();
@@ -183,7 +183,7 @@ describe("a lease", () => {
     expect(await refusal(attempt(elsewhere, stateDir))).toMatchObject({ kind: "session_in_use" });
   });
 
-  test("that says nothing keeps others out, unless the machine has been started since", async () => {
+  test("that is empty keeps others out, unless the machine has been booted since", async () => {
     writeFileSync(leasePath(file), "");
     expect(await refusal(take("one"))).toMatchObject({ kind: "session_in_use", data: { reason: "unreadable_lease" } });
     utimesSync(leasePath(file), 1, 1);
@@ -191,7 +191,7 @@ describe("a lease", () => {
     expect(names()).toEqual([]);
   });
 
-  test("that was deleted is taken again; one that is another's by now is lost, and not deleted", async () => {
+  test("that was deleted is taken again; one that another daemon holds by now is lost, and not deleted", async () => {
     const lease = await take("one");
     rmSync(leasePath(file));
     expect(await lease.confirm()).toEqual({ kind: "retaken" });

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-test("a program is asked for its version once, by all who want it, until it is another", async () => {
+test("all callers share one version check of a program, until the program changes", async () => {
   const path = join(root, "pi");
   const asked = join(root, "asked");
   const says = (version: string) =>
@@ -28,7 +28,7 @@ test("a program is asked for its version once, by all who want it, until it is a
   await expect(found()).rejects.toMatchObject({ kind: "pi_not_found" });
 });
 
-test("a program that could not say its version is asked again", async () => {
+test("a program that could not report its version is asked again", async () => {
   const path = join(root, "pi");
   const ready = join(root, "ready");
   writeFileSync(path, `#!/bin/sh\ntest -e '${ready}' && echo 1.5.2\n`, { mode: 0o755 });
@@ -38,7 +38,7 @@ test("a program that could not say its version is asked again", async () => {
   expect(await found()).toMatchObject({ version: "1.5.2" });
 });
 
-test("a program that is asked for its version keeps no code where others can write, and leaves no process", async () => {
+test("a version check stores no code where others can write, and leaves no process", async () => {
   const path = join(root, "pi");
   const facts = join(root, "facts");
   vi.stubEnv("XDG_CACHE_HOME", root);
@@ -51,6 +51,6 @@ test("a program that is asked for its version keeps no code where others can wri
   const [temporary, compiled, left] = readFileSync(facts, "utf8").trim().split("|") as [string, string, string];
   const cache = join(realpathSync(root), "pi-rpcd", "pi");
   expect([temporary, compiled]).toEqual([cache, join(cache, "node")]);
-  // One that nobody reaps keeps its number, but has ended.
+  // A zombie keeps its process id, but has ended.
   await vi.waitFor(async () => expect(await startTimeOf(Number(left))).toBeUndefined());
 });

@@ -42,27 +42,27 @@ const frames: readonly OutwardFrame[] = [
   { kind: "requestEnd", at, requestId: "r", outcome: "failed", status: 529, error: "overloaded", latencyMs: 7 },
 ];
 
-/** The fields that a frame may lack, beyond the common ones. */
+/** The fields that a frame may lack, in addition to the common ones. */
 const mayLack: Partial<Record<OutwardFrame["kind"], readonly string[]>> = {
   verdict: ["evidence", "error"],
   request: ["model", "messages", "payload"],
   requestEnd: ["headers", "headersOmitted", "error"],
 };
 
-/** As a frame arrives: through text. */
+/** A frame as received: through text. */
 const parseText = (text: string): OutwardFrame | undefined => parseOutwardFrame(JSON.parse(text));
 const mutant = (frame: object, field: string, value: unknown): OutwardFrame | undefined =>
   parseOutwardFrame({ ...frame, [field]: value });
 
 describe("parseOutwardFrame", () => {
-  test.each(frames)("gives $kind afresh, with its known fields only", (frame) => {
+  test.each(frames)("returns a new $kind with its known fields only", (frame) => {
     const parsed = parseText(JSON.stringify({ ...frame, more: 1, toString: "x" }));
     expect(parsed).toStrictEqual(frame);
     const again = parseOutwardFrame(frame);
     expect(again).not.toBe(frame);
   });
 
-  test.each(frames)("refuses $kind without any one of the fields that it must have", (frame) => {
+  test.each(frames)("refuses $kind without any one of its required fields", (frame) => {
     const optional = ["sessionFile", "status", "data", ...(mayLack[frame.kind] ?? [])];
     for (const field of Object.keys(frame)) {
       const { [field]: _left, ...rest } = frame as unknown as Record<string, unknown>;
@@ -70,7 +70,7 @@ describe("parseOutwardFrame", () => {
     }
   });
 
-  test("refuses kinds that are no own words of the table", () => {
+  test("refuses kinds that are inherited names of the table", () => {
     for (const kind of [
       "",
       "hold",
@@ -86,12 +86,12 @@ describe("parseOutwardFrame", () => {
       expect(mutant(hello, "kind", kind)).toBeUndefined();
   });
 
-  test("refuses moments that are none", () => {
+  test("refuses invalid times", () => {
     for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1, 1e300, "1", null])
       expect(mutant(hello, "at", wrong)).toBeUndefined();
   });
 
-  test("refuses ids that are none, and more than 10,000 of them", () => {
+  test("refuses invalid ids, and more than 10,000 of them", () => {
     const inserted = { kind: "inserted", at };
     for (const id of ["", "a b", "a\n", "__proto__", "é", "x".repeat(129), 1, null, ["d"]]) {
       expect(mutant(inserted, "deliveryIds", ["d", id])).toBeUndefined();
@@ -128,7 +128,7 @@ describe("parseOutwardFrame", () => {
     expect(parseText(text('{"d":"unchecked"}'))).toHaveProperty("payload", { d: "unchecked" });
   });
 
-  test("refuses words that it does not know", () => {
+  test("refuses unknown words", () => {
     for (const word of ["", "constructor", "Headers", "unknown", null, 1, ["headers"], ["failed"]]) {
       expect(mutant(verdict, "evidence", word)).toBeUndefined();
       expect(mutant(verdict, "outcome", word)).toBeUndefined();
@@ -138,7 +138,7 @@ describe("parseOutwardFrame", () => {
     for (const status of [1.5, "200", null, 1e300]) expect(mutant(verdict, "status", status)).toBeUndefined();
   });
 
-  test("refuses sizes, hashes, models and bodies that are none", () => {
+  test("refuses invalid sizes, hashes, models and bodies", () => {
     const whole = { ...request, ...facts };
     for (const wrong of [-1, 1.5, "1", null, 1e300]) {
       for (const field of ["messageCount", "payloadBytes"]) expect(mutant(whole, field, wrong)).toBeUndefined();
@@ -155,7 +155,7 @@ describe("parseOutwardFrame", () => {
     expect(mutant(requestEnd, "evidence", undefined)).toBeUndefined();
   });
 
-  test("refuses headers that are none, too many or too long", () => {
+  test("refuses headers that are invalid, too many or too long", () => {
     const of = (headers: unknown): OutwardFrame | undefined => mutant(requestEnd, "headers", headers);
     const many = (count: number, length: number): unknown =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${i}`, "v".repeat(length)]));
@@ -165,7 +165,7 @@ describe("parseOutwardFrame", () => {
     expect(parseText(JSON.stringify(requestEnd).replace("}", ',"headers":{"__proto__":"x"}}'))).toBeUndefined();
   });
 
-  test("refuses a command that would be anything but one word", () => {
+  test("refuses a command that is not exactly one word", () => {
     for (const wrong of [
       "",
       "short",
@@ -182,7 +182,7 @@ describe("parseOutwardFrame", () => {
     for (const wrong of [null, "1", 1.5]) expect(mutant(hello, "link", wrong)).toBeUndefined();
   });
 
-  test("cuts errors to 1,024, and leaves no half of a character", () => {
+  test("cuts errors to 1,024 characters, and never in the middle of one", () => {
     const long = "x".repeat(5_000);
     const cut = "x".repeat(1_024);
     expect(mutant(verdict, "error", long)).toHaveProperty("error", cut);
@@ -191,7 +191,7 @@ describe("parseOutwardFrame", () => {
     expect(fault).toStrictEqual({ kind: "fault", at, where: cut, error: `${"x".repeat(1_023)}\ufffd` });
   });
 
-  test("never throws, whatever it is given", () => {
+  test("never throws, whatever the input", () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true, withMap: true, withSparseArray: true }), (value) => {
         parseOutwardFrame(value);
@@ -202,7 +202,7 @@ describe("parseOutwardFrame", () => {
     );
   });
 
-  test("of a valid frame in which anything was put, gives undefined or a frame that parses to itself", () => {
+  test("for a valid frame with anything inserted, returns undefined or a frame that parses to itself", () => {
     const fields = [...new Set(frames.flatMap((frame) => Object.keys(frame)))];
     const strange = fc.anything({ withNullPrototype: true, withSparseArray: true, withBigInt: true });
     const value = fc.oneof(

@@ -32,7 +32,7 @@ function route(...records: (string | Buffer)[]): Routed {
 }
 
 describe("Router", () => {
-  test("passes high-rate records on unparsed and all others parsed, both with pi's own bytes", () => {
+  test("forwards high-rate records unparsed and all others parsed, both with pi's own bytes", () => {
     const delta =
       '{"type":"message_update","usage":{ },"assistantMessageEvent":{"type":"text_delta","delta":"a\u2028"}}';
     const end = '{"type":"message_end" , "message":{}}';
@@ -59,7 +59,7 @@ describe("Router", () => {
     expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unparsable"]);
   });
 
-  test("knows a high-rate type only as a whole word at the start of an object that ends", () => {
+  test("recognises a high-rate type only as a whole word at the start of a complete object", () => {
     const cases = ['{"type":"message_updates"}', '{"usage":1,"type":"message_update"}', '{"type": "message_update"}'];
     expect(route(...cases).events.every(({ parsed }) => parsed)).toBe(true);
     expect(route('{"type":"message_update","usage":').diagnostics[0]?.kind).toBe("unparsable");
@@ -75,7 +75,7 @@ describe("Router", () => {
     expect(routed.events).toEqual([]);
   });
 
-  test("does not parse what is nested too deeply, and rejects the command if it is a response", () => {
+  test("does not parse a record that is nested too deeply, and rejects its command if it is a response", () => {
     const deep = "[".repeat(600) + "]".repeat(600);
     const routed = route(`{"id":"d1","type":"response","data":${deep}}`, `{"type":"message_end","message":${deep}}`);
     expect([routed.responses, routed.events]).toEqual([[], []]);
@@ -83,7 +83,7 @@ describe("Router", () => {
     expect(routed.unread[0]).toMatch(/^\{"id":"d1","type":"response"/);
   });
 
-  test("takes the link's status records out of the events, and no others", () => {
+  test("removes the link's status records from the events, and no others", () => {
     const status = (key: string) =>
       JSON.stringify({ type: "extension_ui_request", id: "u", method: "setStatus", statusKey: key, statusText: "t" });
     const routed = route(status("link"), status("other"));
@@ -107,7 +107,7 @@ describe("Router", () => {
     expect(routed.events).toEqual([]);
   });
 
-  test("replaces invalid UTF-8, reports it, and passes the record on", () => {
+  test("replaces invalid UTF-8, reports it, and forwards the record", () => {
     const routed = route(
       Buffer.concat([Buffer.from('{"type":"message_update","delta":"'), Buffer.from([0xff, 0xc3]), Buffer.from('"}')]),
     );

@@ -21,7 +21,7 @@ test("a push's entry is found after any text that JSON allows, and before many l
   expect(await deliveriesIn(written.path, ["odd", "1", "3", "4"])).toEqual(new Set(["odd", "1", "3"]));
 });
 
-test("a torn entry, one of another kind, and a file that is not there have no push", async () => {
+test("an incomplete entry, one of another kind, and a missing file contain no push", async () => {
   const other = JSON.stringify({ type: "message", details: { "pi-rpcd": { deliveryId: "other" } } });
   using written = file(`null\n{"pi-rpcd"\n${other}\n${entry("torn", "x").slice(0, -1)}`);
   expect(await deliveriesIn(written.path, ["other", "torn"])).toEqual(new Set());

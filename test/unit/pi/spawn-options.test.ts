@@ -61,7 +61,7 @@ test("every option has its flag, followed by each value, and the helper is the l
   expect(args.slice(-2)).toEqual(["--extension", "/helper.ts"]);
 });
 
-test("options that are not set are not on the command line, and options that are turned off are", () => {
+test("unset options are not on the command line, and options that are turned off are", () => {
   expect(plan({}).args).toEqual([
     ...["--mode", "rpc", "--session", "/s.jsonl"],
     ...["--system-prompt", "/run/system.md", "--append-system-prompt", "/run/append.md"],
@@ -82,14 +82,14 @@ test.each(["a\nb", "a b", "a;b", "$(a)", "--x".slice(2)])("a value %j stays one 
   expect(args[args.indexOf("--name") + 1]).toBe(value);
 });
 
-test("a session's variables are added, and never take the place of the daemon's own marks", () => {
+test("a session's variables are added, and never replace the daemon's own markers", () => {
   const { env } = plan({ env: { MINE: "1", PI_RPCD_CHILD: "forged" } }, { NODE_OPTIONS: "--x", npm_a: "b", KEY: "k" });
   expect(env).toMatchObject({ MINE: "1", KEY: "k" });
   expect([env["NODE_OPTIONS"], env["npm_a"]]).toEqual(["--disable-sigusr1", undefined]);
   expect(Object.values(env)).toContain("child");
 });
 
-test("what is for pi's start alone replaces what daemon and session have, which the helper restores", () => {
+test("variables for pi's start replace those of daemon and session, and the helper restores them", () => {
   const startEnv = { TMPDIR: "/private", NODE_COMPILE_CACHE: "/private/node", MINE: "start" };
   const { env, startEnvironment } = plan({ env: { MINE: "session" } }, { TMPDIR: "/tmp", OTHER: "1" }, startEnv);
   expect(env).toMatchObject({ ...startEnv, OTHER: "1" });

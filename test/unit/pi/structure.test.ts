@@ -4,7 +4,7 @@ import { isBounded, isOneObject, MAX_DEPTH, MAX_PARTS } from "../../../server/pi
 
 const isOne = (text: string): boolean => isOneObject(Buffer.from(text));
 
-/** Text in which quotes, escapes and brackets are frequent, and often longer than what is read byte by byte. */
+/** Text with many quotes, escapes and brackets, often longer than the part that is read byte by byte. */
 const text = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.string({ unit: fc.constantFrom('"', "\\", "{", "}", "[", "]", "a", "é", "\u2028"), maxLength: 600 }),
@@ -69,7 +69,7 @@ describe("isOneObject", () => {
     );
   });
 
-  test("is true of a changed record that JSON.parse still takes for an object", () => {
+  test("is true for a changed record that JSON.parse still accepts as an object", () => {
     const change = fc.tuple(fc.nat(), fc.constantFrom(...Buffer.from('{}[]"\\a,')));
     fc.assert(
       fc.property(object, change, (one, [place, byte]) => {
@@ -81,7 +81,7 @@ describe("isOneObject", () => {
     );
   });
 
-  test("finds what closes early for what it is: wherever it passes, the object can stand inside another", () => {
+  test("detects objects that close early: a text that passes can be nested inside another object", () => {
     const piece = fc.constantFrom("{", "}", "[", "]", '"', "\\", '"a":', '"b"', ",", "1", '"x":{}', "x".repeat(130));
     const forged = fc.array(piece, { maxLength: 14 }).map((pieces) => `{${pieces.join("")}}`);
     fc.assert(
@@ -124,7 +124,7 @@ describe("isOneObject", () => {
     expect(isOne(record)).toBe(false);
   });
 
-  test("knows an escaped quote by the parity of its backslashes, also where the search for far quotes begins", () => {
+  test("recognises an escaped quote by the parity of its backslashes, also where the search for far quotes begins", () => {
     for (let before = 0; before < 280; before += 1) {
       for (let slashes = 0; slashes < 6; slashes += 1) {
         const inside = "x".repeat(before) + "\\".repeat(slashes);
@@ -134,7 +134,7 @@ describe("isOneObject", () => {
     }
   });
 
-  test("takes objects up to the greatest depth, of both kinds of brackets, and none deeper", () => {
+  test("accepts objects up to the greatest depth, of both kinds of brackets, and none deeper", () => {
     const nested = (depth: number): string => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
     expect(isOne(nested(MAX_DEPTH))).toBe(true);
     expect(isOne(nested(MAX_DEPTH + 1))).toBe(false);
@@ -147,7 +147,7 @@ describe("isOneObject", () => {
     fc.assert(fc.property(fc.uint8Array(), (bytes) => typeof isOneObject(Buffer.from(bytes)) === "boolean"));
   });
 
-  test("takes time in line with the length, also of nothing but escapes", () => {
+  test("takes linear time, also for nothing but escapes", () => {
     const escapes = (length: number): Buffer => Buffer.from(`{"a":"${'\\"'.repeat(length)}"}`);
     const slashes = Buffer.from(`{"a":"${"x".repeat(200)}${"\\\\".repeat(2_000_000)}"}`);
     expect(isOneObject(escapes(2_000_000))).toBe(true);

@@ -24,7 +24,7 @@ afterEach(() => {
   rmSync(root, { recursive: true });
 });
 
-/** A child that does nothing but end. */
+/** A child that can only end. */
 class Idle {
   state = { kind: "ready" };
   stopped = 0;
@@ -47,7 +47,7 @@ class Idle {
 interface Setting extends AsyncDisposable {
   readonly pool: WarmPool;
   readonly started: Idle[];
-  /** Wants the kind so often, and waits until every start that came of it is over. */
+  /** Requests the kind this often, and waits until every resulting start is over. */
   want(times?: number, kind?: WarmKind): Promise<void>;
   kind(options?: WarmKind["options"]): WarmKind;
 }
@@ -88,7 +88,7 @@ function setting(limits: Partial<WarmPoolLimits> = {}, fails = false, freeBytes 
   };
 }
 
-test("a kind is kept warm when it is wanted for the second time, and not before", async () => {
+test("a kind is kept warm when it is requested for the second time, and not before", async () => {
   await using at = setting();
   at.pool.wanted(at.kind());
   expect(await at.pool.take(at.kind())).toBeUndefined();
@@ -116,7 +116,7 @@ test("a child is never given to a session whose start would differ, and model, t
   await child?.stop();
 });
 
-test("a child that was started before pi's settings changed is ended instead of given", async () => {
+test("a child that was started before pi's settings changed is ended instead of being assigned", async () => {
   writeFileSync(join(root, "settings.json"), "{}");
   await using at = setting();
   await at.want(2);
@@ -126,7 +126,7 @@ test("a child that was started before pi's settings changed is ended instead of 
   expect(at.started[0]?.stopped).toBe(1);
 });
 
-test("a child that ends by itself is not given", async () => {
+test("a child that ends by itself is not assigned", async () => {
   await using at = setting();
   await at.want(2);
   await vi.waitFor(() => expect(at.pool.size).toBe(1));
@@ -144,7 +144,7 @@ test("the limits of one kind and of all kinds are kept", async () => {
   expect(at.started).toHaveLength(2);
 });
 
-test("nothing is kept warm when it is turned off, or memory is short", async () => {
+test("nothing is kept warm when warm children are turned off, or memory is short", async () => {
   await using off = setting({ perKind: 0 });
   await off.want(5);
   await using short = setting({}, false, 100);
@@ -152,14 +152,14 @@ test("nothing is kept warm when it is turned off, or memory is short", async () 
   expect([off.started.length, short.started.length]).toEqual([0, 0]);
 });
 
-test("a kind whose start fails has to be wanted twice again", async () => {
+test("a kind whose start fails must be requested twice again", async () => {
   await using at = setting({}, true);
   await at.want(2);
   await at.want(1);
   expect(at.pool.size).toBe(0);
 });
 
-test("the memory of the kind that was wanted longest ago is given back first", async () => {
+test("the memory of the least recently requested kind is released first", async () => {
   await using at = setting();
   for (const [i, tool] of ["a", "b"].entries()) {
     await at.want(2, at.kind({ tools: [tool] }));
@@ -171,7 +171,7 @@ test("the memory of the kind that was wanted longest ago is given back first", a
   expect(at.pool.shrink()).toBe(false);
 });
 
-test("a closed pool ends what waits and keeps nothing more", async () => {
+test("a closed pool ends its waiting children and keeps nothing more", async () => {
   const at = setting();
   await at.want(2);
   await vi.waitFor(() => expect(at.pool.size).toBe(1));

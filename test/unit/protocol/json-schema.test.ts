@@ -2,7 +2,7 @@ import { Type as Typebox } from "typebox";
 import { expect, test } from "vitest";
 import { Type } from "../../../protocol/json-schema.ts";
 
-/** The same schema by either builder. */
+/** The same schema from either builder. */
 function build(type: typeof Type): unknown {
   return type.Object(
     {
@@ -20,7 +20,7 @@ function build(type: typeof Type): unknown {
   );
 }
 
-test("the schema builders give what typebox gives, whose types they have", () => {
+test("the schema builders return the same schemas as typebox, whose types they have", () => {
   expect(JSON.parse(JSON.stringify(build(Type)))).toEqual(
     JSON.parse(JSON.stringify(build(Typebox as unknown as typeof Type))),
   );

@@ -20,14 +20,14 @@ function split(chunks: readonly Buffer[], maxRecordBytes = 1_000): Split {
   return { records, oversize, rest: splitter.rest()?.toString("utf8") };
 }
 
-/** Cuts bytes at the given places. */
+/** Cuts bytes at the given positions. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const sorted = [0, ...[...places].map((place) => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
   return sorted.slice(1).map((end, i) => bytes.subarray(sorted[i], end));
 }
 
 describe("JsonlSplitter", () => {
-  test("splits on LF alone, so U+2028, U+2029, U+0085, VT and FF stay inside a record", () => {
+  test("splits only on LF, so U+2028, U+2029, U+0085, VT and FF stay inside a record", () => {
     const line = '{"text":"a\u2028b\u2029c\u0085d\u000be\u000cf"}';
     expect(split([Buffer.from(`${line}\n${line}\n`)]).records).toEqual([line, line]);
   });

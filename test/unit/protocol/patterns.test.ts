@@ -5,7 +5,7 @@ import { methods } from "../../../protocol/methods.ts";
 
 const server = join(import.meta.dirname, "../../../server");
 
-/** Every `pattern` below a schema, with where it stands. */
+/** Every `pattern` below a schema, with its place. */
 function patternsOf(value: unknown, at: string): [place: string, pattern: string][] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, part]): [string, string][] =>
@@ -16,16 +16,16 @@ function patternsOf(value: unknown, at: string): [place: string, pattern: string
 test("no pattern for untrusted text takes more than linear time", () => {
   const patterns = Object.entries(methods).flatMap(([name, { params }]) => patternsOf(params, name));
   expect(patterns.length).toBeGreaterThan(20);
-  // A repetition without a bound inside of one that is repeated is what goes back and forth.
+  // An unbounded repetition inside a repeated one causes backtracking.
   const doubtful = patterns.filter(([, pattern]) => /[*+]\)?[^()]*\)(?:[*+]|\{\d+,)/.test(pattern));
   expect(doubtful).toEqual([]);
-  // Nor what looks back, or ahead without a bound.
+  // So do lookbehind, and unbounded lookahead.
   expect(patterns.filter(([, pattern]) => /\\[1-9]|\(\?<?[=!][^)]*[*+]/.test(pattern))).toEqual([]);
 });
 
 test("no regular expression of the daemon is built from untrusted text", () => {
   const files = readdirSync(server, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const making = files.filter((name) => readFileSync(join(server, name), "utf8").includes("new RegExp("));
-  // Of the paths of the method table.
+  // Built from the paths of the method table.
   expect(making).toEqual(["edge/rest.ts"]);
 });

@@ -12,7 +12,7 @@ describe("the method table", () => {
     for (const name of Object.keys(notifications)) expect(name).toMatch(/^[a-z]+\/[a-z][A-Za-z]*$/);
   });
 
-  test("lets no unknown parameter pass in any method", () => {
+  test("allows no unknown parameter in any method", () => {
     const validator = createValidator();
     for (const name of Object.keys(methods)) {
       if (!isMethodName(name)) throw new Error(name);
@@ -21,7 +21,7 @@ describe("the method table", () => {
     }
   });
 
-  test("knows no method by an inherited name", () => {
+  test("finds no method by an inherited name", () => {
     for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", ""])
       expect(isMethodName(name)).toBe(false);
   });
@@ -43,7 +43,7 @@ describe("the method table", () => {
     }
   });
 
-  test("has the params of notifications in the OpenRPC document each by its own name", () => {
+  test("has the params of each notification by their own names in the OpenRPC document", () => {
     const described = openRpcDocument("0")["x-notifications"] as {
       readonly name: keyof typeof notifications;
       readonly params: readonly { readonly name: string; readonly required: boolean }[];
@@ -75,7 +75,7 @@ describe("the error catalogue", () => {
     }
   });
 
-  test("lets no detail hide an error's name", () => {
+  test("allows no detail to hide an error's name", () => {
     expect(new WireError("conflict", "m", { name: "other", retryable: true, x: 1 }).data).toEqual({
       name: "conflict",
       retryable: false,
@@ -99,7 +99,7 @@ describe("the validator", () => {
     );
   });
 
-  test("gives one finding of a value with very many, in little time and memory", () => {
+  test("returns one finding for a value with very many, with little time and memory", () => {
     const content = Array.from({ length: 500_000 }, () => ({ type: "nothing" }));
     expect(validator.params("delivery/push", { sessionId: "s", customType: "t", content }).length).toBeLessThan(10);
   });

@@ -6,7 +6,7 @@ import { wireText } from "../../../scripts/lib/wire-text.ts";
 
 const pinned = readFileSync(new URL("../../../protocol/wire.txt", import.meta.url), "utf8");
 
-test("protocol/wire.txt is what the tables declare", () => {
+test("protocol/wire.txt matches the declarations in the tables", () => {
   expect(pinned === wireText(), "run: npm run schema, and review the difference in protocol/wire.txt").toBe(true);
 });
 
@@ -20,7 +20,7 @@ test("has every field of params, results and notifications, at every depth", () 
   expect([...names].filter((name) => !new RegExp(`[{(, ]${name}\\??: `).test(pinned))).toEqual([]);
 });
 
-test("refuses a schema that it could not write whole", () => {
+test("refuses a schema that it could not write completely", () => {
   const row = { ...methods["session/get"], result: { type: "string", format: "uri" } };
   expect(() => wireText({ ...methods, "session/get": row })).toThrow("No notation for format");
 });

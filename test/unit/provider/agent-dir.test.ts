@@ -8,7 +8,7 @@ async function json(path: string): Promise<unknown> {
   return JSON.parse(await readFile(path, "utf8"));
 }
 
-test("an agent directory names the provider's models for each API, and suits tests", async () => {
+test("an agent directory names the provider's models for each API, and has settings for tests", async () => {
   await using provider = await startProvider({ apiKey: "key-of-the-test" });
   await using dir = await createAgentDir({ provider });
   expect(dir.env).toMatchObject({ PI_CODING_AGENT_DIR: dir.path, PI_OFFLINE: "1" });
@@ -35,7 +35,7 @@ test("an agent directory names the provider's models for each API, and suits tes
   });
 });
 
-test("models, settings and the default are the caller's", async () => {
+test("models, settings and the default can be replaced by the caller", async () => {
   await using provider = await startProvider();
   await using dir = await createAgentDir({
     provider,
@@ -57,7 +57,7 @@ test("models, settings and the default are the caller's", async () => {
   });
 });
 
-test("it is the owner's alone, and gone after dispose", async () => {
+test("it is private to its owner, and removed by dispose", async () => {
   await using provider = await startProvider();
   const dir = await createAgentDir({ provider });
   expect((await stat(dir.path)).mode & 0o777).toBe(0o700);

@@ -4,7 +4,7 @@ import { startProvider } from "../../../provider/server.ts";
 import { apis, ask, type Json, request, textOf } from "./requests.ts";
 
 describe.each(apis)("an answer over %s", (api) => {
-  test("without a script it says what the last message says", async () => {
+  test("without a script it repeats the last message", async () => {
     await using provider = await startProvider();
     const answered = await ask(provider, api, request(api, "what is up?"));
     expect(answered.status).toBe(200);
@@ -43,7 +43,7 @@ describe.each(apis)("an answer over %s", (api) => {
     expect((await ask(provider, api)).text).toContain("data: {broken\n\n");
   });
 
-  test("extra headers come with the answer", async () => {
+  test("extra headers are sent with the answer", async () => {
     await using provider = await startProvider({ script: [{ ...answer("x"), headers: { "x-ratelimit-left": "7" } }] });
     expect((await ask(provider, api)).headers.get("x-ratelimit-left")).toBe("7");
   });
@@ -176,7 +176,7 @@ describe("OpenAI Responses", () => {
     expect(json).toMatchObject({ output: [{ id: "fc_2", call_id: "call_1" }] });
   });
 
-  test("reasoning comes encrypted when that is asked for", async () => {
+  test("reasoning is encrypted on request", async () => {
     await using provider = await startProvider({ otherwise: () => answer(thinking("hm"), "text") });
     const include = ["reasoning.encrypted_content"];
     const asked = await ask(provider, "openai-responses", request("openai-responses", "x", { include }));
@@ -244,7 +244,7 @@ describe("Anthropic", () => {
     });
   });
 
-  test("an answer that is not streamed has whole blocks", async () => {
+  test("an answer that is not streamed has complete blocks", async () => {
     await using provider = await startProvider({
       script: [{ ...answer("te", "xt", call("read", { path: "a" }, "id-1")), stop: "length" }],
     });
@@ -296,7 +296,7 @@ describe("Google", () => {
   });
 });
 
-test("tool calls without ids get ids that no other provider gives", async () => {
+test("tool calls without ids get ids in a format that no other provider uses", async () => {
   const ids = new Set<unknown>();
   for (let n = 0; n < 2; n += 1) {
     await using provider = await startProvider({ script: [answer(call("a"), call("a")), answer(call("a"))] });
@@ -309,7 +309,7 @@ test("tool calls without ids get ids that no other provider gives", async () => 
   expect([...ids].every((id) => /^[a-zA-Z0-9_-]{1,64}$/.test(String(id)))).toBe(true);
 });
 
-test("the echo of a tool result says so, and a long text is shortened", async () => {
+test("the echo of a tool result is marked as such, and a long text is shortened", async () => {
   await using provider = await startProvider();
   const call = {
     role: "assistant",
@@ -324,7 +324,7 @@ test("the echo of a tool result says so, and a long text is shortened", async ()
   expect(long).toBe(`Echo: ${"y".repeat(400)}…`);
 });
 
-test("paths of no API get a 404 and stay out of the log", async () => {
+test("unknown paths get a 404 and are not logged", async () => {
   await using provider = await startProvider();
   const responses = await Promise.all([
     fetch(`${provider.url}/v1/models`),

@@ -4,7 +4,7 @@ import { loadVocabulary } from "../../../provider/cache/vocabulary.ts";
 import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { type Api, apis, ask, type Json, request } from "./requests.ts";
 
-/** About two thousand tokens that no other number has. */
+/** About two thousand tokens that are unique to this number. */
 const long = (seed: number): string =>
   Array.from({ length: 500 }, (_, line) => `line ${line} of text ${seed}`).join("\n");
 const mark = { type: "ephemeral" };
@@ -25,7 +25,7 @@ async function usageOf(provider: ScriptedProvider, api: Api, body: Json) {
   return usage;
 }
 
-/** A conversation in which the first text and the newest may differ; an answer stands between. */
+/** A conversation in which the first text and the newest may differ, with an answer in between. */
 function conversation(api: Api, system: string, ...texts: readonly string[]): Json {
   const turns = texts.flatMap((text, i) =>
     i === 0
@@ -62,8 +62,8 @@ function conversation(api: Api, system: string, ...texts: readonly string[]): Js
   }
 }
 
-describe.each(apis)("what %s keeps of prompts", (api) => {
-  test("the next request reads what the one before began with, and pays for the rest", async () => {
+describe.each(apis)("the prompt cache of %s", (api) => {
+  test("serves the common beginning of the next request, which pays for the rest", async () => {
     await using provider = await cached();
     const first = await usageOf(provider, api, conversation(api, long(0), long(1)));
     const second = await usageOf(provider, api, conversation(api, long(0), long(1), "And now?"));
@@ -77,7 +77,7 @@ describe.each(apis)("what %s keeps of prompts", (api) => {
     expect(rest).toBeGreaterThan(0);
   });
 
-  test("a text that differs early loses what lies behind it, and no more", async () => {
+  test("loses everything after a text that differs early, and nothing before it", async () => {
     await using provider = await cached();
     await usageOf(provider, api, conversation(api, long(0), long(1), long(2)));
     const changed = await usageOf(provider, api, conversation(api, long(0), long(3), long(2)));
@@ -86,7 +86,7 @@ describe.each(apis)("what %s keeps of prompts", (api) => {
     expect(changed.cacheReadTokens).toBeLessThan(system + 128);
   });
 
-  test("nothing is kept beyond its lifetime, and each use begins it anew", async () => {
+  test("keeps nothing beyond its lifetime, which each use renews", async () => {
     const clock = new Clock();
     await using provider = await cached({ now: clock.now });
     const body = conversation(api, long(0), "Well?");
@@ -99,14 +99,14 @@ describe.each(apis)("what %s keeps of prompts", (api) => {
     expect((await usageOf(provider, api, body)).cacheReadTokens).toBe(0);
   });
 
-  test("prompts below 1,024 tokens are not kept", async () => {
+  test("does not keep prompts below 1,024 tokens", async () => {
     await using provider = await cached();
     const short = conversation(api, "word ".repeat(900), "Well?");
     await usageOf(provider, api, short);
     expect(await usageOf(provider, api, short)).toMatchObject({ cacheReadTokens: 0, cacheWriteTokens: 0 });
   });
 
-  test("what the service says is what was counted", async () => {
+  test("reports the counted tokens", async () => {
     await using provider = await cached();
     const body = conversation(api, long(0), "Well?");
     await usageOf(provider, api, body);
@@ -126,7 +126,7 @@ describe.each(apis)("what %s keeps of prompts", (api) => {
     expect(text).toContain(`"${name}":${usage?.cacheReadTokens}`);
   });
 
-  test("another model has read nothing", async () => {
+  test("does not serve another model", async () => {
     await using provider = await cached();
     const cache = new PromptCache();
     const body = conversation(api, long(0), "Well?");
@@ -158,7 +158,7 @@ describe("Anthropic's marks", () => {
     expect(usage.inputTokens).toBeLessThan(20);
   });
 
-  test("a mark may move: string or block, marked or not, the same text is the same", async () => {
+  test("a mark may move: the same text as string or block, with or without a mark, is equal", async () => {
     await using provider = await cached();
     const first = request("anthropic", "", { messages: [user(long(1), { cache_control: mark })] });
     const { cacheWriteTokens } = await usageOf(provider, "anthropic", first);
@@ -183,7 +183,7 @@ describe("Anthropic's marks", () => {
     expect(usage.cacheReadTokens > 0).toBe(isFound);
   });
 
-  test("an hour is an hour", async () => {
+  test("an hour of cache life lasts an hour", async () => {
     const clock = new Clock();
     await using provider = await cached({ now: clock.now });
     const body = request("anthropic", "", { messages: [user(long(1), { cache_control: { ...mark, ttl: "1h" } })] });
@@ -196,7 +196,7 @@ describe("Anthropic's marks", () => {
 });
 
 describe("counting", () => {
-  test("an image and the tools count, and a refused request keeps nothing", async () => {
+  test("includes images and tools, and a refused request caches nothing", async () => {
     await using provider = await startProvider({ cache: {}, apiKey: "right", otherwise: () => "Yes." });
     await ask(provider, "openai", conversation("openai", long(0), "Well?"));
     expect(provider.requests[0]?.usage).toBeUndefined();
@@ -210,7 +210,7 @@ describe("counting", () => {
     expect(seen.inputTokens - plain.inputTokens).toBe(1_200);
   });
 
-  test("names of special tokens are text, and each vocabulary is its own", async () => {
+  test("treats names of special tokens as text, and each encoding counts by its own rules", async () => {
     const counts = [];
     for (const name of ["cl100k_base", "o200k_base", "r50k_base"] as const) {
       const { encode } = await loadVocabulary(name);

@@ -30,7 +30,7 @@ describe.each(apis)("over %s", (api) => {
     expect(entry?.status).toBe(code);
   });
 
-  test("a status can have a body and headers of its own", async () => {
+  test("a status can have its own body and headers", async () => {
     await using provider = await startProvider({
       script: [status(503, { body: "down", headers: { "x-a": "b" } }), rateLimited(3)],
     });
@@ -57,7 +57,7 @@ describe.each(apis)("over %s", (api) => {
     expect(entry?.status).toBeUndefined();
   });
 
-  test("a reset in the middle breaks the stream after what precedes it", async () => {
+  test("a reset in the middle breaks the stream after the data sent before it", async () => {
     const gate = new Gate();
     await using provider = await startProvider({ script: [answer("a", "b", hold(gate), reset())] });
     const response = await post(urlOf(provider, api), request(api));
@@ -90,7 +90,7 @@ describe.each(apis)("over %s", (api) => {
     expect(await provider.requests[0]?.ended).toBe("broken");
   });
 
-  test("a gate before the headers holds them back until it is opened", async () => {
+  test("a gate before the headers delays them until it is opened", async () => {
     const gate = new Gate();
     await using provider = await startProvider({ script: [behind(hold(gate), status(529))] });
     const answered = ask(provider, api);
@@ -102,7 +102,7 @@ describe.each(apis)("over %s", (api) => {
     expect(gate.waiting).toBe(0);
   });
 
-  test("a gate in the middle holds the rest, what precedes it is there", async () => {
+  test("a gate in the middle delays the rest, and earlier data is sent", async () => {
     const gate = new Gate();
     await using provider = await startProvider({ script: [answer("before", hold(gate), delay(1), "after")] });
     const response = await post(urlOf(provider, api), request(api));

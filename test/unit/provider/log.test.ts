@@ -122,7 +122,7 @@ test.each([
   expect(entry?.messages.at(-1)?.texts).toEqual(["go on"]);
 });
 
-test("texts are found and counted in messages and tool results, within the roles asked for", async () => {
+test("texts are found and counted in messages and tool results, within the requested roles", async () => {
   await using provider = await startProvider();
   const messages = [
     { role: "system", content: "marker" },
@@ -159,7 +159,7 @@ test("credentials are redacted in headers and in the path", async () => {
   expect(entry?.path).toBe("/v1beta/models/model-1:streamGenerateContent?alt=sse&key=[redacted]&x=1");
 });
 
-test("a waiter gets the first request that matches, past or to come", async () => {
+test("a waiter gets the first request that matches, past or future", async () => {
   await using provider = await startProvider();
   await ask(provider, "openai", request("openai", "one"));
   await expect(provider.waitForRequest((entry) => entry.hasText("one"))).resolves.toMatchObject({ n: 1 });
@@ -190,7 +190,7 @@ test("a waiter can be cancelled, and a predicate that throws fails only its wait
   expect((await fine).n).toBe(1);
 });
 
-test("a client that goes away in the middle of its request is recorded and takes no step", async () => {
+test("a client that disconnects in the middle of its request is recorded and takes no step", async () => {
   await using provider = await startProvider({ script: ["kept"] });
   const socket = connect(Number(new URL(provider.url).port), "127.0.0.1");
   socket.write("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");

@@ -6,7 +6,7 @@ export type Api = ApiName;
 
 export const apis: readonly Api[] = ["openai", "openai-responses", "anthropic", "google"];
 
-/** A response that was read to its end, or as far as it came. */
+/** A response that was read to its end, or until it broke. */
 export interface Answered {
   readonly status: number;
   readonly headers: Headers;
@@ -18,7 +18,7 @@ export interface Answered {
   readonly isBroken: boolean;
 }
 
-/** The smallest request of an API that says a text. */
+/** The smallest request of an API with a text. */
 export function request(api: Api, text = "hello", more: Json = {}): Json {
   switch (api) {
     case "openai":
@@ -47,7 +47,7 @@ export function urlOf(provider: ScriptedProvider, api: Api, isStreamed = true): 
   }
 }
 
-/** A request of an API that says nothing. */
+/** A request of an API without a text. */
 export function emptyRequest(api: Api): Json {
   const key = { google: "contents", "openai-responses": "input", openai: "messages", anthropic: "messages" }[api];
   return request(api, "", { [key]: [] });
@@ -113,7 +113,7 @@ function jsonOf(text: string): Json {
   }
 }
 
-/** The text of an answer, in whatever API and form. */
+/** The text of an answer, in any API and form. */
 export function textOf(answered: Answered, api: Api): string {
   const bodies = answered.events.length > 0 ? answered.events : [answered.json];
   return bodies.map((body) => pieceOf(body, api)).join("");

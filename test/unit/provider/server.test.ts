@@ -6,7 +6,7 @@ import { startProvider } from "../../../provider/server.ts";
 import { apis, ask, post, request, textOf, urlOf } from "./requests.ts";
 
 describe("the script", () => {
-  test("a conditional step waits for its request, others pass it by", async () => {
+  test("a conditional step waits for its request, and other requests skip it", async () => {
     await using provider = await startProvider({
       script: [when((entry) => entry.hasText("beta"), "for beta"), "for anyone"],
     });
@@ -21,14 +21,14 @@ describe("the script", () => {
     expect(textOf(await ask(provider, "openai"), "openai")).toBe("late");
   });
 
-  test("a responder sees the request and may take its time", async () => {
+  test("a responder gets the request and may take its time", async () => {
     await using provider = await startProvider({
       otherwise: async (entry) => `${entry.n} ${entry.model} ${entry.api}`,
     });
     expect(textOf(await ask(provider, "anthropic"), "anthropic")).toBe("1 model-1 anthropic");
   });
 
-  test("a responder that throws is answered by a 400 that says why", async () => {
+  test("a responder that throws is answered by a 400 with its error", async () => {
     await using provider = await startProvider({
       script: [
         () => {
@@ -41,14 +41,14 @@ describe("the script", () => {
     expect(provider.requests[0]?.violations).toEqual(["The script failed: Error: no idea"]);
   });
 
-  test("what cannot be sent breaks the connection and is recorded", async () => {
+  test("a reply that cannot be sent breaks the connection and is recorded", async () => {
     await using provider = await startProvider({ script: [{ ...answer("x"), headers: { "bad name": "x" } }] });
     await expect(post(urlOf(provider, "openai"), request("openai"))).rejects.toThrow();
     expect(await provider.requests[0]?.ended).toBe("broken");
     expect(provider.requests[0]?.violations).toEqual([expect.stringContaining("bad name")]);
   });
 
-  test.each(apis)("requests for the fewest %s tokens are answered aside when asked so", async (api) => {
+  test.each(apis)("requests for the fewest %s tokens are answered separately if configured", async (api) => {
     const limit = {
       openai: { max_completion_tokens: 1 },
       "openai-responses": { max_output_tokens: 16 },
@@ -92,7 +92,7 @@ describe("limits", () => {
     expect(provider.droppedRequests).toBe(3);
   });
 
-  test("the log drops the oldest bodies beyond its bytes, but never the newest", async () => {
+  test("the log drops the oldest bodies above its limit, but never the newest", async () => {
     await using provider = await startProvider({ maxLogBytes: 3_000 });
     await ask(provider, "openai", request("openai", "x".repeat(2_000)));
     await ask(provider, "openai", request("openai", "x".repeat(2_000)));
@@ -119,7 +119,7 @@ describe("the API key", () => {
 });
 
 describe("closing", () => {
-  test("ends hanging and held replies, waiters and gates at once", async () => {
+  test("ends hanging and held replies, waiters and gates immediately", async () => {
     const [held, never] = [new Gate(), new Gate()];
     const provider = await startProvider({ script: [hang(), behind(hold(held), answer("x")), answer(hold(never))] });
     const requests = [

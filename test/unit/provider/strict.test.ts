@@ -56,7 +56,7 @@ describe("OpenAI refuses", () => {
     expect(said(messages).join("\n")).toMatch(expected);
   });
 
-  test("what is missing around the messages", () => {
+  test("missing fields besides the messages", () => {
     expect(violations("openai", { messages: [user] })).toEqual(["you must provide a model parameter"]);
     expect(violations("openai", { model: "m", messages: [user], stream_options: {} })).toEqual([
       expect.stringContaining("stream_options"),
@@ -86,14 +86,14 @@ describe("OpenAI refuses", () => {
       "system messages anywhere, users in a row",
       [{ role: "system", content: "s" }, user, { role: "system", content: "s" }, user],
     ],
-    ["an empty string beside calls", [user, { ...calls("a"), content: "" }, result("a")]],
+    ["an empty string in addition to calls", [user, { ...calls("a"), content: "" }, result("a")]],
     ["content as parts", [{ role: "user", content: [{ type: "text", text: "x" }] }]],
   ])("but not %s", (_, messages) => {
     expect(said(messages)).toEqual([]);
   });
 });
 
-test("with userFirst an assistant may not speak first at either API of OpenAI's", () => {
+test("with userFirst a conversation may not begin with an assistant at either API of OpenAI's", () => {
   const messages = [
     { role: "system", content: "s" },
     { role: "assistant", content: "x" },
@@ -153,7 +153,11 @@ describe("OpenAI Responses refuses", () => {
     ["a bad tool name", [user, call("a", { name: "a b" }), result("a")], /input\[1\].name': string does not match/],
     ["a long tool name", [user, call("a", { name: long }), result("a")], /input\[1\].name': string too long/],
     ["a call without a name", [user, call("a", { name: null }), result("a")], /required parameter: 'input\[1\].name'/],
-    ["arguments that are no string", [user, call("a", { arguments: {} }), result("a")], /type for 'input\[1\].argum/],
+    [
+      "arguments that are not a string",
+      [user, call("a", { arguments: {} }), result("a")],
+      /type for 'input\[1\].argum/,
+    ],
     ["a result without output", [user, call("a"), result("a", null)], /required parameter: 'input\[2\].output'/],
     ["an empty text", [{ role: "user", content: "" }], /input\[0\].content': empty string/],
     ["a message without content", [{ role: "user", content: [] }], /input\[0\].content': empty string/],
@@ -171,7 +175,7 @@ describe("OpenAI Responses refuses", () => {
     expect(said(input).join("\n")).toMatch(expected);
   });
 
-  test("what is missing around the input", () => {
+  test("missing fields besides the input", () => {
     expect(violations("openai-responses", { input: "hi" })).toEqual(["you must provide a model parameter"]);
     expect(said([user], { max_output_tokens: 1 })).toEqual([
       "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.",
@@ -278,7 +282,7 @@ describe("Anthropic refuses", () => {
     expect(said(messages).join("\n")).toMatch(expected);
   });
 
-  test("what is missing around the messages", () => {
+  test("missing fields besides the messages", () => {
     expect(violations("anthropic", {})).toEqual([
       "model: Field required",
       "max_tokens: Field required",
@@ -317,7 +321,7 @@ describe("Anthropic refuses", () => {
     expect(said(messages)).toEqual([]);
   });
 
-  test("system messages inside the conversation are let through where models take them", () => {
+  test("but accepts system messages inside the conversation for models that take them", () => {
     const body = request("anthropic", "", { messages: [user, { role: "system", content: "x" }, user] });
     expect(violations("anthropic", body, { ...lax, systemMessages: true })).toEqual([]);
   });
@@ -373,7 +377,7 @@ describe.each(apis)("over %s", (api) => {
     expect([entry?.outcome ?? (await entry?.ended), provider.remainingSteps]).toEqual(["refused", 1]);
   });
 
-  test("a lone surrogate anywhere is refused, and one that is only spelled out is not", async () => {
+  test("a lone surrogate anywhere is refused, and an escaped one in text is not", async () => {
     await using provider = await startProvider();
     for (const more of [{ more: [{ a: "\ud800" }] }, { more: { "\udc00": 1 } }]) {
       const { status, text } = await ask(provider, api, request(api, "hello", more));
@@ -383,7 +387,7 @@ describe.each(apis)("over %s", (api) => {
     expect((await ask(provider, api, whole)).status).toBe(200);
   });
 
-  test("an unknown model is a 404 when there is a list", async () => {
+  test("an unknown model is a 404 if there is a list of models", async () => {
     await using provider = await startProvider({ models: ["other"] });
     const { status, text } = await ask(provider, api);
     expect([status, text]).toEqual([404, expect.stringContaining("model-1")]);

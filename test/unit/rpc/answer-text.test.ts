@@ -20,7 +20,7 @@ async function batch(calls: number, result: () => object, maxBatchAnswerBytes?: 
 }
 
 describe("the answers to a batch", () => {
-  test("are bounded together: those beyond are too_large by their own ids, and small ones are given all the same", async () => {
+  test("are bounded together: those above the limit are too_large with their own ids, and small ones are still sent", async () => {
     let calls = 0;
     const result = () => ({ openrpc: "x".repeat([20_000, 20_000, 30_000, 10_000][calls++] as number) });
     const answer = await batch(4, result, 45_000, "daemon/info");
@@ -31,14 +31,14 @@ describe("the answers to a batch", () => {
       [0, false],
       [1, false],
       [2, true],
-      // What only reads and is likely to be as long is not built.
+      // The answer of a reading call that is likely to be as long is not built.
       [3, true],
       [4, false],
     ]);
     expect(found[2]).toMatchObject({ error: { data: { name: "too_large", maxBatchAnswerBytes: 45_000 } } });
   });
 
-  test("that have no room are not built: once it shows, calls that only read end or are not made", async () => {
+  test("are not built without space: reading calls then end or are not made", async () => {
     let written = 0;
     const result = () => ({
       toJSON: () => {
@@ -52,7 +52,7 @@ describe("the answers to a batch", () => {
     expect(written).toBe(2);
   });
 
-  test("may be one that is longer than the bound", async () => {
+  test("may be one answer that is longer than the limit", async () => {
     const [only] = await batch(1, () => ({ openrpc: "x".repeat(60_000) }), 45_000);
     expect(only).toHaveProperty("result");
   });
@@ -83,7 +83,7 @@ describe("the answers to a batch", () => {
   });
 });
 
-test("a text that is kept is made once, and is the same JSON in an answer and in a batch", async () => {
+test("a cached text is built once, and is the same JSON in an answer and in a batch", async () => {
   let written = 0;
   const toJSON = (): string => {
     written += 1;

@@ -14,7 +14,7 @@ const sessionId = "01920000-0000-7000-8000-000000000002";
 const params = { sessionId, after: 0 };
 const log = pino({ level: "silent" });
 
-/** A journal with one event behind a dispatcher in which every call is signed. */
+/** A journal with one event, with a dispatcher in which every call has a client. */
 function start() {
   const journal = new Journal({ sessionId, epoch: "e", log: memoryLog({ sessionId }) });
   const event = (type: string) => journal.record(Buffer.from(JSON.stringify({ type })), 1, false);
@@ -31,7 +31,7 @@ function start() {
   return { dispatcher, event };
 }
 
-/** Notes what a peer gets, in the order in which it gets it. */
+/** Records the messages that a peer gets, in order. */
 function converse(dispatcher: Dispatcher) {
   const got: string[] = [];
   const waiting: (() => void)[] = [];
@@ -50,7 +50,7 @@ function converse(dispatcher: Dispatcher) {
   return { conversation: dispatcher.converse(peer, undefined), got, some };
 }
 
-test("a replay comes behind the answer of a signed call", async () => {
+test("a replay comes after the answer of an attributed call", async () => {
   const { dispatcher, event } = start();
   const { conversation, got, some } = converse(dispatcher);
   const text = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/subscribe", params }));
@@ -61,7 +61,7 @@ test("a replay comes behind the answer of a signed call", async () => {
   expect(got).toEqual(["answer", "session/event before", "session/event after"]);
 });
 
-test("a replay comes behind the answer of a call that was made in the process", async () => {
+test("a replay comes after the answer of a call that was made in the process", async () => {
   const { dispatcher, event } = start();
   const { conversation, got, some } = converse(dispatcher);
   expect(await conversation.call("session/subscribe", params)).toMatchObject({ result: { cursor: 1 } });
@@ -71,7 +71,7 @@ test("a replay comes behind the answer of a call that was made in the process", 
   expect(got).toEqual(["answer", "session/event before", "session/event after"]);
 });
 
-test("the other hosts' dialect hears what happens once it is connected", async () => {
+test("the other hosts' dialect gets events once it is connected", async () => {
   const { dispatcher, event } = start();
   const { conversation, got, some } = converse(compatDispatcher({ dispatcher, sessionId, log }));
   await conversation.receive(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "unknown" })));

@@ -36,7 +36,7 @@ function start(fail?: unknown) {
   return { lines, refused, ask };
 }
 
-test("every method that changes something has one line, every other none, and no line has its words", async () => {
+test("every method that changes something logs one line, every other none, and no line has texts of the call", async () => {
   const { lines, ask } = start();
   const params = { text: secret, content: secret, name: secret, token: secret, cwd: secret, value: secret };
   for (const [name] of rows) await ask(name, { ...params, command: { type: "compact", customInstructions: secret } });
@@ -49,7 +49,7 @@ test("every method that changes something has one line, every other none, and no
   expect(lines.every(({ level }) => level === 30)).toBe(true);
 });
 
-test("a line says who, with which token, what, in which session, and the outcome", async () => {
+test("a line has the client, its token, the method, the session, and the outcome", async () => {
   const { lines, ask } = start();
   await ask("session/create", { cwd: "/" });
   await ask("delivery/cancel", { deliveryId: "d" });
@@ -74,7 +74,7 @@ test.each([
   expect(lines).toEqual([]);
 });
 
-test("a thousand calls that are refused are a line and how many more there were, and push out none that was made", async () => {
+test("a thousand refused calls are a line with the number of the others, and displace no successful ones", async () => {
   vi.useFakeTimers();
   const { lines, refused, ask } = start(new WireError("forbidden", secret));
   for (let i = 0; i < 1_000; i += 1) await ask("session/abort", { sessionId: "s" }).catch(() => {});
@@ -89,7 +89,7 @@ test("a thousand calls that are refused are a line and how many more there were,
   vi.useRealTimers();
 });
 
-test("what only looks on has a line where its params need more than that", async () => {
+test("a reading call has a line if its params need more than reading", async () => {
   const { lines, ask } = start();
   await ask("session/subscribe", { sessionId: "s", provider: "summary", awake: false });
   await ask("session/subscribe", { sessionId: "s", provider: "payload" });
@@ -100,7 +100,7 @@ test("what only looks on has a line where its params need more than that", async
   ]);
 });
 
-test("pushes by the thousand push no other call out: twenty in a second have a line, and the rest is counted", async () => {
+test("thousands of pushes displace no other call: twenty in a second have a line, and the rest is counted", async () => {
   vi.useFakeTimers();
   const { lines, ask } = start();
   for (let i = 0; i < 1_000; i += 1) await ask("delivery/push", { sessionId: "s" });

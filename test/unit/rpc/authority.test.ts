@@ -20,7 +20,7 @@ const policy = authority({
 
 const grantOf = (...allowed: readonly Capability[]): Grant => new Grant({ name: "ci", capabilities: allowed });
 
-/** What a call comes to: the method's name, or the error's with what is needed. */
+/** The result of a call: the method's name, or the error's with the missing capability. */
 function outcome(method: MethodName, params: object, grant: Grant | undefined): unknown {
   try {
     return under(policy, method, () => method)(params, { grant, signal });
@@ -31,7 +31,7 @@ function outcome(method: MethodName, params: object, grant: Grant | undefined): 
 }
 
 describe("a capability", () => {
-  test("is asked for by every method of the table as its row says, and admin is enough for all", () => {
+  test("is required by every method of the table as its row says, and admin is enough for all", () => {
     for (const [name, { capability }] of rows) {
       const given = { command };
       const others = capabilities.filter((other) => other !== capability && other !== "admin");
@@ -44,21 +44,21 @@ describe("a capability", () => {
     }
   });
 
-  test("is not needed to say hello and to learn what protocol this is, and for nothing else", () => {
+  test("is not needed for hello and for asking for the protocol, and for nothing else", () => {
     const free = rows.filter(([, { capability }]) => capability === "any").map(([name]) => name);
     expect(free).toEqual(["daemon/info", "rpc.discover", "daemon/hello"]);
   });
 
   test.each([
     ["session/create", { extensions: ["/x"] }],
-    // An extension may be what asks before a tool runs.
+    // An extension may be the one that asks before a tool runs.
     ["session/create", { noExtensions: true }],
     ["session/create", { skills: ["/x"] }],
     ["session/create", { approve: true }],
     ["session/create", { env: { A: "b" } }],
     ["session/create", { sessionDir: "/x" }],
     ["session/open", { approve: true }],
-    // A path is read, or says whether it is there.
+    // A path is read, or its existence is revealed.
     ["session/create", { optimisation: { compaction: { prompt: "/x" } } }],
     ["session/create", { optimisation: { dynamicTools: { synonyms: "/x" } } }],
     ["optimisation/configure", { sessionId: "s", optimisation: { compaction: { prompt: "/x" } } }],
@@ -73,7 +73,7 @@ describe("a capability", () => {
     expect(outcome(method, params, grantOf("admin"))).toBe(method);
   });
 
-  test("admin is not needed for what a configured profile brings, nor to turn something off that guards nothing", () => {
+  test("admin is not needed for the options of a configured profile, nor to turn off an option that guards nothing", () => {
     const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: false, noSkills: true };
     expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
     const optimisation = {
@@ -83,7 +83,7 @@ describe("a capability", () => {
     expect(outcome("session/create", { optimisation }, grantOf("prompt"))).toBe("session/create");
   });
 
-  test("is decided for every option of a session: those that run code need admin, and no option is new here", () => {
+  test("is decided for every option of a session: those that run code need admin, and a new option fails this test", () => {
     const needAdmin = Object.keys(sessionOptions).filter(
       (option) => outcome("session/create", { [option]: true }, grantOf("prompt")) === "forbidden admin",
     );
@@ -118,7 +118,7 @@ describe("a capability", () => {
     expect(asked({ dialogs: true, awake: true }, "prompt")).toBe("session/subscribe");
   });
 
-  test("of a pi command is that of its method, and admin where nobody here knows the command", () => {
+  test("of a pi command is that of its method, and admin if the command is unknown", () => {
     const sent = (type: string, ...allowed: Capability[]) =>
       outcome("session/command", { sessionId: "s", command: { type } }, grantOf("prompt", ...allowed));
     for (const type of ["bash", "abort_bash", "export_html"]) {
@@ -135,7 +135,7 @@ describe("a capability", () => {
     }
   });
 
-  test("of a call without a token's grant is none, whatever the call says of itself", () => {
+  test("of a call without a token's grant is empty, whatever the call claims", () => {
     for (const [name] of rows) {
       expect([name, outcome(name, { command, capabilities: ["admin"], grant: "admin" }, undefined)]).toEqual([
         name,
@@ -153,7 +153,7 @@ describe("a token that has ended", () => {
     for (const [name] of rows) expect([name, outcome(name, { command }, grant)]).toEqual([name, "unauthorized"]);
   });
 
-  test("gets neither the result nor the error of a call that is under way, but the answer of the call that ended it", async () => {
+  test("gets neither the result nor the error of a call in progress, but the answer of the call that ended it", async () => {
     for (const end of ["resolve", "reject"] as const) {
       const wait = Promise.withResolvers<unknown>();
       const grant = grantOf("admin");
@@ -172,7 +172,7 @@ describe("a token that has ended", () => {
 
 describe("a token that is limited to some sessions", () => {
   const grant = new Grant({ name: "ci", capabilities: ["observe", "prompt", "bash"], cwds: ["/project"] });
-  test("gets of what belongs to any other what is said of something that is not there, by every method", () => {
+  test("gets for foreign objects the same answer as for missing ones, from every method", () => {
     const checked = new Set<string>();
     for (const [name, row] of rows) {
       for (const { kind, param, isChosen } of subjectsOf(row)) {
@@ -186,7 +186,7 @@ describe("a token that is limited to some sessions", () => {
         expect([name, outcome(name, { command, [param]: "inside" }, grant)]).toEqual([name, name]);
       }
     }
-    // Every id in params is checked, but for new ones, and for those that the methods compare with the grant themselves.
+    // Every id in params is checked, except new ones, and those that the methods compare with the grant themselves.
     const named = rows.flatMap(([name, row]) => {
       const params = paramNames(row).filter((param) => /^(session|delivery|dialog|prompt)Id$/.test(param));
       return params.map((param) => `${name} ${param}`);
@@ -202,7 +202,7 @@ describe("a token that is limited to some sessions", () => {
     ]);
   });
 
-  test("learns no place in a list from an id that is outside of it", () => {
+  test("learns no position in a list from an id outside its limits", () => {
     expect(outcome("delivery/list", { after: "outside" }, grant)).toBe("delivery_not_found");
     expect(outcome("dialog/list", { after: "outside" }, grant)).toBe("dialog_not_found");
     expect(outcome("delivery/list", { after: "inside" }, grant)).toBe("delivery/list");

@@ -18,7 +18,7 @@ function world(limits = { maxClientsPerToken: 3, maxGoneClients: 4 }) {
 }
 
 describe("the clients of a daemon", () => {
-  test("are known by their connection until they say who they are", () => {
+  test("are known by their connection until they identify themselves", () => {
     const { clients } = world();
     const one = peer("connection-1");
     expect(clients.by(one)).toEqual({ clientId: "connection-1" });
@@ -27,7 +27,7 @@ describe("the clients of a daemon", () => {
     expect(clients.hello(one, { name: "Ada Lovelace" })).toEqual({ clientId: "client-ada", name: "Ada Lovelace" });
   });
 
-  test("cannot become others on the same connection", () => {
+  test("cannot change their identity on the same connection", () => {
     const { clients } = world();
     const one = peer("connection-1");
     clients.hello(one, { id: "client-ada" });
@@ -35,7 +35,7 @@ describe("the clients of a daemon", () => {
     expect(attempt).toThrow(expect.objectContaining({ kind: "conflict" } satisfies Partial<WireError>));
   });
 
-  test("cannot become another connection that has not said who it is", () => {
+  test("cannot become another connection that has not identified itself", () => {
     const { clients } = world();
     const [one, two] = [peer("connection-1"), peer("connection-2")] as const;
     clients.by(one);
@@ -60,7 +60,7 @@ describe("the clients of a daemon", () => {
     expect(told).toEqual(["returned client-ada", "returned client-ada", "left client-ada", "returned client-ada"]);
   });
 
-  test("that have gone before they were heard are nobody", () => {
+  test("that left before their first call are unknown", () => {
     const { clients, told } = world();
     const one = peer("connection-1");
     one.leave();
@@ -68,7 +68,7 @@ describe("the clients of a daemon", () => {
     expect([clients.find("client-ada"), clients.by(one), told]).toEqual([undefined, { clientId: "connection-1" }, []]);
   });
 
-  /** Comes and goes under an id. Gives the error's name. */
+  /** Connects and disconnects under an id. Returns the error's name. */
   function visit(clients: Clients, id: string, token: string, stays = false): string {
     const own = peer(`connection-of-${id}-${token}-${Math.random()}`);
     try {
@@ -88,18 +88,18 @@ describe("the clients of a daemon", () => {
     expect(visit(clients, "client-ada", "main")).toBe("known");
   });
 
-  test("are forgotten when they have gone, the longest gone of a token first, and no other token's for it", () => {
+  test("are forgotten after they have left, the longest absent of a token first, and never another token's instead", () => {
     const { clients } = world();
     visit(clients, "client-ada", "main");
     for (const id of ["a", "b", "c", "d"]) visit(clients, id, "other");
     expect(["client-ada", "b"].map((id) => visit(clients, id, "third"))).toEqual(["conflict", "conflict"]);
     expect(visit(clients, "a", "third")).toBe("known");
-    // One too many of all: the token with most of them forgets its oldest.
+    // One above the total: the token with most of them forgets its oldest.
     expect(["client-ada", "c"].map((id) => visit(clients, id, "fourth"))).toEqual(["conflict", "conflict"]);
     expect(visit(clients, "b", "fourth")).toBe("known");
   });
 
-  test("are overloaded where so many of their token are connected, and others are not", () => {
+  test("are overloaded if too many of their token are connected, and others are not", () => {
     const { clients } = world();
     for (const id of ["a", "b", "c"]) visit(clients, id, "main", true);
     expect(visit(clients, "d", "main")).toBe("overloaded");

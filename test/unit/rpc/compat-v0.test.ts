@@ -11,7 +11,7 @@ import { mainGrant } from "../../helpers/tokens.ts";
 const log = pino({ level: "silent" });
 const sessionId = "01920000-0000-7000-8000-000000000002";
 
-test("an event is translated once for all connections, and its time is counted as their token's", async () => {
+test("an event is translated once for all connections, and the time is attributed to their token", async () => {
   const subscribers: Peer[] = [];
   const { handlers } = fakeCore({
     "session/subscribe": (_params, { peer }: Call) => {

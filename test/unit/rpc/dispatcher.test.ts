@@ -43,7 +43,7 @@ const waitCall = (id: unknown) => request(id, "delivery/wait", { deliveryId });
 const cancel = (id: unknown) => ({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id } });
 
 describe("a handler that fails", () => {
-  it("passes on the code, the message and the data of a wire error", async () => {
+  it("forwards the code, the message and the data of a wire error", async () => {
     const failing = () => {
       throw new WireError("conflict", "It was another one.", { idempotencyKey: "k" });
     };
@@ -75,20 +75,20 @@ describe("a handler that fails", () => {
     if (thrown instanceof Error) expect(logged[0]).toContain("secret words");
   });
 
-  it("is logged too when nobody asked for an answer", async () => {
+  it("is logged too if the call was a notification", async () => {
     const { conversation, logged } = start({ handlers: { "session/list": () => Promise.reject(new Error("boom")) } });
     expect(await say(conversation, { jsonrpc: "2.0", method: "session/list" })).toBeUndefined();
     expect(logged.join("")).toContain("boom");
   });
 
-  it("never answers a notification whose params are wrong", async () => {
+  it("never answers a notification whose params are invalid", async () => {
     const { conversation } = start();
     expect(await say(conversation, { jsonrpc: "2.0", method: "session/list", params: { no: 1 } })).toBeUndefined();
   });
 });
 
 describe("params", () => {
-  it("are checked before the handler sees them, and each finding names its path", async () => {
+  it("are validated before the handler sees them, and each finding names its path", async () => {
     const handler = vi.fn();
     const { conversation } = start({ handlers: { "session/get": handler } });
     const { error } = await say(conversation, request(1, "session/get", { extra: 1 }));
@@ -109,14 +109,14 @@ describe("params", () => {
     expect(JSON.stringify(answer).length).toBeLessThan(2_000);
   });
 
-  it("are an empty object where there are none", async () => {
+  it("are an empty object if there are none", async () => {
     const { conversation } = start({ handlers: { "session/list": (params) => ({ sessions: [params] }) } });
     expect((await say(conversation, request(1, "session/list"))).result).toEqual({ sessions: [{}] });
   });
 });
 
 describe("results", () => {
-  it("and errors are checked where this is asked for; a wrong result is an internal error too", async () => {
+  it("and errors are validated on request; an invalid result is an internal error too", async () => {
     const options = { handlers: { "session/list": () => ({ sessions: "none" }) } };
     const unchecked = start(options);
     expect((await say(unchecked.conversation, request(1, "session/list"))).result).toEqual({ sessions: "none" });
@@ -134,7 +134,7 @@ describe("results", () => {
     expect(violations.slice(1)).toEqual(["session/list does not list its error phase_not_open: There is none."]);
   });
 
-  it("that are checked may hold undefined, as JSON leaves it out", async () => {
+  it("that are validated may hold undefined, which JSON omits", async () => {
     const { conversation } = start({
       handlers: { "session/list": () => ({ sessions: [], more: undefined }) },
       onViolation: (violation) => expect.unreachable(violation.message),
@@ -142,7 +142,7 @@ describe("results", () => {
     expect((await say(conversation, request(1, "session/list"))).error).toBeUndefined();
   });
 
-  it("are null where a handler returns nothing", async () => {
+  it("are null if a handler returns nothing", async () => {
     const { conversation } = start({ handlers: { "session/list": () => undefined } });
     expect(await say(conversation, request(1, "session/list"))).toEqual({ jsonrpc: "2.0", id: 1, result: null });
   });
@@ -150,7 +150,7 @@ describe("results", () => {
 
 describe("ids", () => {
   it.each(["9007199254740993", "-9007199254740993", "1e400", "-1e400", "1e300"])(
-    "that would come back as another number are refused: %s",
+    "that would be returned as another number are refused: %s",
     async (id) => {
       const { conversation } = start();
       const answer = await say(conversation, `{"jsonrpc":"2.0","id":${id},"method":"session/list"}`);
@@ -159,8 +159,8 @@ describe("ids", () => {
   );
 });
 
-describe("calls under way", () => {
-  it("run at once: a fast one overtakes a slow one", async () => {
+describe("calls in progress", () => {
+  it("run concurrently: a fast one overtakes a slow one", async () => {
     const { conversation, nextWait } = start();
     const wait = nextWait();
     const slow = say(conversation, waitCall("slow"));
@@ -211,7 +211,7 @@ describe("calls under way", () => {
     await answer;
   });
 
-  it("under one id twice: the first is cancelled, the second goes on", async () => {
+  it("under the same id twice: the first is cancelled, the second continues", async () => {
     const { conversation, nextWait } = start();
     const first = nextWait();
     const answers = [say(conversation, waitCall(7))];
@@ -225,7 +225,7 @@ describe("calls under way", () => {
     for (const answer of await Promise.all(answers)) expect(answer.error.data.name).toBe("cancelled");
   });
 
-  it("answer with what they did when they had done it before they were cancelled", async () => {
+  it("answer with their result if they finished before they were cancelled", async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const { conversation } = start({ handlers: { "session/list": () => promise } });
     const answer = say(conversation, request(1, "session/list"));
@@ -270,7 +270,7 @@ describe("calls under way", () => {
     expect((await say(conversation, request(3, "session/list"))).result).toEqual({ sessions: [] });
   });
 
-  it("are bounded in bytes, but for one alone", async () => {
+  it("are bounded in bytes, except a single one", async () => {
     const { conversation, nextWait } = start({ limits: { maxBytesInFlight: 150 } });
     const long = request(1, "session/list", { cwd: "x".repeat(1_000) });
     expect((await say(conversation, long)).result).toBeDefined();
@@ -286,7 +286,7 @@ describe("calls under way", () => {
 });
 
 describe("a batch", () => {
-  it("holds as many requests as the limit says, and no more", async () => {
+  it("holds as many requests as the limit allows, and no more", async () => {
     const { conversation } = start();
     const batch = (length: number) => Array.from({ length }, (_, id) => request(id, "session/list"));
     const { maxBatchLength } = defaultDispatcherLimits;
@@ -298,7 +298,7 @@ describe("a batch", () => {
 });
 
 describe("the parts of a text", () => {
-  it("are commas, colons and opening brackets outside strings: taken up to the limit, refused beyond", async () => {
+  it("are commas, colons and opening brackets outside strings: accepted up to the limit, refused above", async () => {
     const { conversation } = start({ limits: { maxJsonParts: 9 } });
     const asked = (cwd: string) => `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{"cwd":${cwd}}}`;
     expect((await say(conversation, asked('"{[,:"'))).error.data).toMatchObject({ maxJsonParts: 9 });
@@ -308,7 +308,7 @@ describe("the parts of a text", () => {
     expect([id, error.data]).toEqual([null, { name: "invalid_request", retryable: false, maxJsonParts: 10 }]);
   });
 
-  it("are refused where one object has more keys than the limit, and taken where many have fewer", async () => {
+  it("are refused if one object has more keys than the limit, and accepted if many objects have fewer", async () => {
     const { conversation } = start({ limits: { maxObjectKeys: 5 } });
     const asked = (given: string) => `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{${given}}}`;
     const seven = asked(`"k":[${'{"a":{"b":1,"c":1},"d":"::","e":1,"f":1,"g":1},'.repeat(3)}0]`);
@@ -317,7 +317,7 @@ describe("the parts of a text", () => {
     expect([id, error.data]).toEqual([null, { name: "invalid_request", retryable: false, maxObjectKeys: 5 }]);
   });
 
-  it("are refused before they are read: a million keys cost no more than their bytes", async () => {
+  it("are refused before they are parsed: a million keys cost no more than their bytes", async () => {
     const { conversation } = start();
     const keys = Array.from({ length: 1_000_000 }, (_, at) => `"k${at}":0`).join();
     const { error } = await say(conversation, `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{${keys}}}`);
@@ -349,18 +349,18 @@ describe("nesting", () => {
     expect(error).toMatchObject({ code: -32600, data: { maxDepth: maxNestingDepth } });
   });
 
-  it.each(["[[[[", '\\"[[[[', '\\\\\\"{{{{', "\\\\"])("is not counted inside of strings: %s", async (text) => {
+  it.each(["[[[[", '\\"[[[[', '\\\\\\"{{{{', "\\\\"])("is not counted inside strings: %s", async (text) => {
     const { conversation } = start({ limits: { maxNestingDepth: 3 } });
     const asked = `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{"cwd":"${text}"}}`;
     expect((await say(conversation, asked)).result).toEqual({ sessions: [] });
   });
 
-  it("is counted behind a string that ends with a backslash", async () => {
+  it("is counted after a string that ends with a backslash", async () => {
     const { conversation } = start({ limits: { maxNestingDepth: 3 } });
     expect((await say(conversation, '{"a":"\\\\","b":[[[1]]]}')).error.data.maxDepth).toBe(3);
   });
 
-  it("may fall below zero: the text is no JSON then", async () => {
+  it("may fall below zero: the text is then invalid JSON", async () => {
     const { conversation } = start({ limits: { maxNestingDepth: 3 } });
     expect((await say(conversation, "]]]]]][[[[[[")).error.code).toBe(-32700);
   });

@@ -10,7 +10,7 @@ const ids = { sessionId: "s", deliveryId: "d", promptId: "p", dialogId: "q" };
 const peer = { id: "connection-1", gone: new AbortController().signal, send: () => {} };
 const call: Call = { peer, signal: new AbortController().signal };
 
-/** What a call comes to in a session that its client may not change: the client, or the kind of the error. */
+/** The result of a call in a session that its client may not change: the client, or the kind of the error. */
 function outcome(name: MethodName, params: object): unknown {
   const policy = control({
     check: (sessionId, by) => {
@@ -28,7 +28,7 @@ function outcome(name: MethodName, params: object): unknown {
   }
 }
 
-describe("in a session that another client controls alone", () => {
+describe("in a session that another client controls exclusively", () => {
   test("every method of the table that changes something is refused, and every other is not", () => {
     const command = { command: { type: "set_session_name", name: "x" } };
     for (const [name, row] of rows) {
@@ -38,7 +38,7 @@ describe("in a session that another client controls alone", () => {
     }
   });
 
-  test("only what is about no session that is there, or about control itself, is not governed, of all that changes something", () => {
+  test("the only changing methods that are not governed concern no existing session, or control itself", () => {
     const free = rows.filter(([, row]) => !isReading(row) && !isGoverned(row));
     expect(free.map(([name]) => name)).toEqual([
       "session/create",
@@ -51,7 +51,7 @@ describe("in a session that another client controls alone", () => {
     ]);
   });
 
-  test("every governed method says which session it is about, by a param that is looked at", () => {
+  test("every governed method names its session by a param that is checked", () => {
     const silent = rows.filter(([, row]) => {
       const required = (row.params as { readonly required?: readonly string[] }).required ?? [];
       return isGoverned(row) && !subjectsOf(row).some(({ param }) => required.includes(param));

@@ -7,8 +7,8 @@ import { Grant } from "../../../server/rpc/grant.ts";
 test.each([
   ["a file that is there", "file.md", true],
   ["one that is not", "none/of/these.md", true],
-  ["one behind a link to the outside", "link/file.md", false],
-  ["one behind such a link that is not there", "link/none/x.md", false],
+  ["one reached through a link to the outside", "link/file.md", false],
+  ["a missing one reached through such a link", "link/none/x.md", false],
   ["one above", "../x.md", false],
 ])("a token of a directory may name %s: %s is inside: %s", async (_what, name, isInside) => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "grant-")));

@@ -42,7 +42,7 @@ function start(limitsOf: RateLimits = limits) {
   return { clock, ask };
 }
 
-/** The second of two calls with the same token, where each rate has room for many calls but this one. */
+/** The second of two calls with the same token, where only this rate is limited to one call. */
 function secondCall(rate: RateClass, method: MethodName, params: object): unknown {
   const many = { windowMs: 10_000, maxStarts: 99, maxPrompts: 99, maxPushes: 99 };
   const max = { starts: { maxStarts: 1 }, prompts: { maxPrompts: 1 }, pushes: { maxPushes: 1 } }[rate];
@@ -56,7 +56,7 @@ const isOverloaded = (outcome: unknown) => outcome !== "done";
 
 const given = (param: string | undefined) => (param === undefined ? {} : { [param]: true });
 
-it("every method of the table counts for the rate that its row names, and for no other", () => {
+it("every method of the table counts towards the rate that its row names, and no other", () => {
   for (const [name, row] of rows) {
     const params = paramNames(row).includes("sessionId") ? { sessionId: "awake" } : {};
     const counted = (["starts", "prompts", "pushes"] as const).filter((rate) =>
@@ -66,7 +66,7 @@ it("every method of the table counts for the rate that its row names, and for no
   }
 });
 
-it("every method of the table counts as a start where it starts the pi of a session without one, as its row says", () => {
+it("every method of the table counts as a start if it starts the pi of a session without one, as its row says", () => {
   for (const [name, row] of rows.filter(([, { rate }]) => rate !== "starts")) {
     const { asleep, wakesWith, startsWith } = row;
     const names = paramNames(row);
@@ -83,7 +83,7 @@ it("every method of the table counts as a start where it starts the pi of a sess
   }
 });
 
-it("what starts a pi is overloaded beyond its rate, and retryAfterMs is true", () => {
+it("a call that starts a pi is overloaded above its rate, and retryAfterMs is correct", () => {
   const { clock, ask } = start();
   const whose = grant("a");
   expect(ask("session/create", whose)).toBe("done");
@@ -94,7 +94,7 @@ it("what starts a pi is overloaded beyond its rate, and retryAfterMs is true", (
   expect(ask("session/open", whose)).toBe("done");
 });
 
-it("prompts have a rate of their own, all kinds together; what only reads has none", () => {
+it("prompts have their own rate, all kinds together; reading methods have none", () => {
   const { ask } = start();
   const whose = grant("a");
   expect(ask("session/create", whose)).toBe("done");
@@ -103,7 +103,7 @@ it("prompts have a rate of their own, all kinds together; what only reads has no
   expect(Array.from({ length: 9 }, () => ask("session/list", whose))).toEqual(Array(9).fill("done"));
 });
 
-it("pushes have a rate of their own, which is neither that of prompts nor another token's", () => {
+it("pushes have their own rate, separate from prompts and from other tokens", () => {
   const { clock, ask } = start();
   const [whose, others] = [grant("a"), grant("b")];
   expect(Array.from({ length: 4 }, () => ask("delivery/push", whose))).toEqual([
@@ -122,7 +122,7 @@ it("pushes have a rate of their own, which is neither that of prompts nor anothe
   expect(ask("delivery/push", whose)).toBe("done");
 });
 
-it("one token's rate is not another's", () => {
+it("tokens have separate rates", () => {
   const { ask } = start();
   expect([ask("session/create", grant("a")), ask("session/create", grant("b")), ask("session/create")]).toEqual([
     "done",
@@ -147,7 +147,7 @@ it.each([
   expect(ask(method, whose, { ...awake, ...quiet })).toBe("done");
 });
 
-it("a list of models that is asked for anew counts as a start, and a compaction as a prompt", () => {
+it("a refreshed list of models counts as a start, and a compaction as a prompt", () => {
   const { ask } = start();
   const whose = grant("a");
   expect(ask("model/list", whose, { refresh: true })).toBe("done");
@@ -157,7 +157,7 @@ it("a list of models that is asked for anew counts as a start, and a compaction 
   expect(ask("session/compact", whose)).toEqual(["overloaded", 10_000]);
 });
 
-it.each(methodsOfParts)("%s counts as a start where its session has no pi, and else not", (method) => {
+it.each(methodsOfParts)("%s counts as a start if its session has no pi, and otherwise not", (method) => {
   const { ask } = start();
   const whose = grant("a");
   expect(ask(method, whose, { sessionId: "asleep" })).toBe("done");
@@ -166,7 +166,7 @@ it.each(methodsOfParts)("%s counts as a start where its session has no pi, and e
 });
 
 it.each(["optimisation/configure", "pruning/configure", "cost/report", "session/getStats", "pruning/inspect"])(
-  "%s starts no pi, and counts as none",
+  "%s starts no pi, and does not count as a start",
   (method) => {
     const { ask } = start();
     const whose = grant("a");
@@ -174,7 +174,7 @@ it.each(["optimisation/configure", "pruning/configure", "cost/report", "session/
   },
 );
 
-it("what has a model compress counts as a prompt, and wakes a session as one", () => {
+it("a call that makes a model compress counts as a prompt, and wakes a session like one", () => {
   const { ask } = start();
   const [whose, others] = [grant("a"), grant("b")];
   const compress = (sessionId: string, by: Grant) => ask("pruning/compress", by, { sessionId });

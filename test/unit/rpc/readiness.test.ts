@@ -4,12 +4,12 @@ import { readiness } from "../../../server/rpc/handlers/daemon.ts";
 
 const open = { state: "open", unwritten: 0, bytes: 0, damaged: [] } as const satisfies StoreInfo;
 
-test("a daemon with a store that takes writes and a pi that is there is ready", async () => {
+test("a daemon is ready if its store accepts writes and its pi exists", async () => {
   const found = { pi: { path: process.execPath }, store: () => open, lostLogLines: () => 2 };
   expect(await readiness(found)).toMatchObject({ ready: true, store: "open", pi: "found", lostLogLines: 2 });
 });
 
-test("a daemon that is not ready says every reason", async () => {
+test("a daemon that is not ready reports every reason", async () => {
   const store = (): StoreInfo => ({ ...open, state: "failing", since: 1, why: "ENOSPC" });
   const failed = readiness({ pi: { path: "/nowhere/pi" }, store, lostLogLines: () => 0 });
   await expect(failed).rejects.toMatchObject({

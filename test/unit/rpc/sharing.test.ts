@@ -36,8 +36,8 @@ function text(method: string, params: object = {}, id = 1): string {
 const nameOf = (answer: unknown): unknown => (answer as { error?: { data: object } }).error?.data;
 const overloaded = { name: "overloaded", retryable: true, retryAfterMs: expect.any(Number) };
 
-test("calls that wait count with a fixed cost: a token's share is bounded over all its connections, and the main token has its own", async () => {
-  // Room for ten calls, seven of named tokens, four of each.
+test("waiting calls count with a fixed cost: a token's share is bounded over all its connections, and the main token has its own", async () => {
+  // Capacity for ten calls, seven of named tokens, four of each.
   const { converse } = dispatcher({}, { maxCallBytes: 10.5 * callBytes, maxCallBytesPerToken: 4.5 * callBytes });
   const [guest, other] = [token("guest"), token("other")];
   const wait = Buffer.from(text("delivery/wait", { deliveryId }));
@@ -54,7 +54,7 @@ test("calls that wait count with a fixed cost: a token's share is bounded over a
   const refused = await begin(guest);
   expect(nameOf(refused)).toEqual(overloaded);
   expect(refused).toMatchObject({ error: { message: expect.stringContaining('the token "guest"') } });
-  // A batch, and a call that came by a path, are no way around.
+  // A batch and a call by an HTTP path are not exceptions.
   const batch = await converse(guest).receive(Buffer.from(`[${text("delivery/wait", { deliveryId })}]`));
   expect(nameOf(batch) ?? nameOf((batch as RpcResponse[])[0])).toEqual(overloaded);
   expect(nameOf(await converse(guest).call("delivery/wait", { deliveryId }))).toEqual(overloaded);
@@ -67,7 +67,7 @@ test("calls that wait count with a fixed cost: a token's share is bounded over a
   const waiting = main.receive(Buffer.from(`[${three.join(",")}]`));
   main.end();
   expect((await waiting) as readonly RpcResponse[]).toHaveLength(3);
-  // There is room again when calls have ended.
+  // Capacity is free again when calls have ended.
   for (const conversation of all) conversation.end();
   await Promise.all(waits);
   expect(await converse(guest).receive(Buffer.from(text("session/list")))).toMatchObject({ result: {} });
@@ -87,18 +87,18 @@ test("a batch runs in slices: another token's call is answered between its calls
   const batch = busy.receive(Buffer.from(`[${requests.join(",")}]`)).finally(() => {
     isDone = true;
   });
-  // What its peer sends next waits for its turn.
+  // The peer's next message waits for its turn.
   const later = busy.receive(Buffer.from(text("daemon/info")));
   const quiet = converse(token("quiet"));
   expect(await quiet.receive(Buffer.from(text("daemon/info")))).toMatchObject({ result: { pid: 1 } });
   expect([isDone, made < 50]).toEqual([false, true]);
   expect(await later).toMatchObject({ result: { pid: 1 } });
-  // In the order in which it came.
+  // In the order of arrival.
   expect(made).toBe(50);
   expect(((await batch) as readonly RpcResponse[]).map(({ id }) => id)).toEqual(requests.map((_, id) => id));
 });
 
-test("an answer is written in its token's turn, and before what follows it", async () => {
+test("an answer is written in its token's turn, and before later messages", async () => {
   const order: string[] = [];
   const { converse, lane } = dispatcher({
     "session/list": async (_params, call) => {
@@ -108,7 +108,7 @@ test("an answer is written in its token's turn, and before what follows it", asy
   });
   const busy = token("busy");
   const answering = converse(busy).receive(Buffer.from(text("session/list")), () => order.push("given"));
-  // The token uses its slice before the answer is there.
+  // The token uses its slice before the answer exists.
   lane(busy).count(() => {
     for (const until = performance.now() + 2; performance.now() < until; );
   });

@@ -3,7 +3,7 @@ import type { Transport } from "../../../server/edge/admission.ts";
 import { deliveryId, http, json, openWebSocket, startEdge, type TestEdge } from "../../helpers/edge.ts";
 import { type Example, expectAnswer, further, specification } from "../../helpers/json-rpc-examples.ts";
 
-/** Says one text to an edge; resolves with the answer, or undefined when there is none. */
+/** Sends one text to an edge; resolves with the answer, or undefined without one. */
 type Say = (edge: TestEdge, example: Example) => Promise<unknown>;
 
 const transports: Readonly<Record<string, Say>> = {
@@ -28,7 +28,7 @@ describe.each(Object.entries(transports))("JSON-RPC 2.0 over %s", (_name, say) =
 });
 
 describe.each<Transport>(["tcp", "unix"])("a WebSocket over %s", (transport) => {
-  it("is usable behind a text that is no JSON, and cancels a call that waits", async () => {
+  it("is usable after invalid JSON, and cancels a call that waits", async () => {
     await using edge = await startEdge();
     await using webSocket = await openWebSocket(edge, transport);
     webSocket.raw.send("{");
@@ -61,7 +61,7 @@ async function overHttp(edge: TestEdge, transport: Transport, example: Example):
   return undefined;
 }
 
-/** Two calls follow the text, one after the other: what is not answered before the second is never answered. */
+/** Two calls follow the text in sequence: an answer that does not come before the second one's never comes. */
 async function overWebSocket(edge: TestEdge, transport: Transport, text: string): Promise<unknown> {
   await using webSocket = await openWebSocket(edge, transport);
   webSocket.raw.send(text);

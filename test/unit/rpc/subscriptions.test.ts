@@ -37,20 +37,20 @@ const full = (whose: string) => ({
   message: expect.stringContaining(`subscriptions is the limit of ${whose}`),
 });
 
-test("a token's subscriptions are bounded over all its connections, and free again when they end, however they do", async () => {
+test("a token's subscriptions are bounded over all its connections, and freed when they end in any way", async () => {
   const { subscribe, unsubscribe, close } = world();
   const [guest, one, other] = [token("guest"), peer("one"), peer("other")];
   await subscribe("a", guest, one);
   await subscribe("b", guest, other);
   await expect(subscribe("c", guest, one)).rejects.toMatchObject(full('the token "guest"'));
-  // To change one is not to have one more.
+  // Changing one does not add one.
   await subscribe("a", guest, one);
   await unsubscribe("a", guest, one);
   await subscribe("c", guest, one);
   await expect(subscribe("a", guest, one)).rejects.toMatchObject(full('the token "guest"'));
   close("c");
   await subscribe("a", guest, one);
-  // A closed session's subscription is not given back twice.
+  // A closed session's subscription is not released twice.
   one.leave();
   await subscribe("d", guest, other);
   await expect(subscribe("a", guest, other)).rejects.toMatchObject(full('the token "guest"'));

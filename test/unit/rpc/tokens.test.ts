@@ -18,7 +18,7 @@ function open(options: Partial<TokensOptions> = {}): Tokens {
   return new Tokens({ main: "the-main-token", setMain: () => {}, file, maxTokens: 3, ...options });
 }
 
-test("named tokens are found by their secret alone, by the next daemon too, with what they allow", () => {
+test("named tokens are found only by their secret, with their permissions, also by the next daemon", () => {
   const { token } = open().create({ name: "ci", capabilities: ["prompt", "observe"], labels: { team: "a" } });
   const grant = open().find(token);
   expect(grant?.name).toBe("ci");
@@ -36,7 +36,7 @@ test("named tokens are found by their secret alone, by the next daemon too, with
   }
 });
 
-test("a name is given once, there are so many tokens, and one that allows admin has no limits", () => {
+test("a name is unique, the number of tokens is limited, and one that allows admin has no limits", () => {
   const tokens = open();
   tokens.create({ name: "a", capabilities: ["observe"] });
   expect(() => tokens.create({ name: "a", capabilities: ["observe"] })).toThrow("already");
@@ -47,7 +47,7 @@ test("a name is given once, there are so many tokens, and one that allows admin 
   expect(() => tokens.create({ name: "d", capabilities: ["observe"] })).toThrow("which is the limit");
 });
 
-test("what cannot be written changes nothing: no token is made, ended, or has another secret", () => {
+test("a failed write changes nothing: no token is created, ended, or gets another secret", () => {
   const tokens = open();
   const { token } = tokens.create({ name: "a", capabilities: ["observe"] });
   const failing = open({
@@ -73,14 +73,14 @@ test.each([
   ["gives its own the name of the daemon's", stored({ name: MAIN_TOKEN })],
   ["has a capability that there is not", stored({ capabilities: ["root"] })],
   ["has no hash", stored({ hash: undefined })],
-  ["limits an admin, who could make others", stored({ capabilities: ["admin"], cwds: ["/work"] })],
-  ["has labels that are none", stored({ labels: "team" })],
+  ["limits an admin, who could create others", stored({ capabilities: ["admin"], cwds: ["/work"] })],
+  ["has invalid labels", stored({ labels: "team" })],
 ])("a file that %s is not started with", (_what, text) => {
   writeFileSync(file, text, { mode: 0o600 });
   expect(() => open()).toThrow("cannot be used");
 });
 
-test("a file that others can read is not started with", () => {
+test("a file that others can read prevents the start", () => {
   writeFileSync(file, stored({}), { mode: 0o644 });
   expect(() => open()).toThrow("can read it");
   chmodSync(file, 0o600);

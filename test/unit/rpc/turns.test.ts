@@ -7,7 +7,7 @@ import { Turns } from "../../../server/rpc/turns.ts";
 
 const token = (name: string): Grant => new Grant({ name, capabilities: ["observe"] });
 
-/** Takes the thread for more than a slice. */
+/** Occupies the thread for more than a slice. */
 function work(): void {
   for (const until = performance.now() + 2; performance.now() < until; );
 }
@@ -18,12 +18,12 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** A job that ran at once has no promise. */
+/** A job that ran immediately has no promise. */
 async function settled(jobs: readonly unknown[]): Promise<void> {
   await Promise.all(jobs.map((job) => Promise.resolve(job)));
 }
 
-test("a token that has used its slice waits for turns of the event loop; another's work runs at once", async () => {
+test("a token that has used its slice waits for turns of the event loop; another's work runs immediately", async () => {
   const turns = new Turns();
   const [busy, quiet] = [turns.of(token("busy")), turns.of(token("quiet"))];
   const ran: string[] = [];
@@ -42,7 +42,7 @@ test("a token that has used its slice waits for turns of the event loop; another
   expect(ran.at(-1)).toBe("busy 3");
 });
 
-test("of tokens that wait, the one that has used least goes first, however much the others have brought", async () => {
+test("of waiting tokens, the one that has used least goes first, however much the others have queued", async () => {
   const turns = new Turns();
   const [many, few] = [turns.of(token("many")), turns.of(token("few"))];
   const ran: string[] = [];
@@ -57,7 +57,7 @@ test("of tokens that wait, the one that has used least goes first, however much 
   expect(ran.lastIndexOf("few")).toBeLessThan(10);
 });
 
-test("what a job passes comes directly after it, and before what has come since", async () => {
+test("follow-up work of a job comes directly after it, and before newer work", async () => {
   const turns = new Turns();
   const lane = turns.of(token("one"));
   const ran: string[] = [];
@@ -79,7 +79,7 @@ test("what a job passes comes directly after it, and before what has come since"
   expect(ran).toEqual(["a1", "a2", "a3", "b1", "b2", "b3", "c"]);
 });
 
-test("a job that throws rejects, and those after it run", async () => {
+test("a job that throws rejects, and later ones run", async () => {
   const lane = new Turns().of(undefined);
   void lane.pass(work);
   const failed = lane.pass(() => {
@@ -89,7 +89,7 @@ test("a job that throws rejects, and those after it run", async () => {
   expect(await lane.pass(() => 1)).toBe(1);
 });
 
-/** Turns with a clock that only work moves on: what `use` makes takes so many milliseconds. */
+/** Turns with a clock that only work advances: the jobs that `use` creates take this many milliseconds. */
 function clocked() {
   let now = 0;
   const turns = new Turns(() => now);
@@ -117,7 +117,7 @@ test("tokens get the same time, whatever their jobs take and however many there 
   const fewDone = ran.lastIndexOf("few") + 1;
   expect(count("short", fewDone)).toBeLessThanOrEqual(48);
   expect(count("long", fewDone)).toBeLessThanOrEqual(12);
-  // Those that are left share the rest.
+  // The remaining tokens share the rest.
   const half = ran.length / 2;
   expect(Math.abs(count("short", half) - 4 * count("long", half))).toBeLessThanOrEqual(8);
 });
@@ -135,7 +135,7 @@ test("a token that was idle has not saved up time: it takes turns with the other
   expect(both.filter((one) => one === "busy").length).toBeGreaterThanOrEqual(16);
 });
 
-test("what is counted without a turn delays the token's next job, and is counted once", async () => {
+test("time counted outside a turn delays the token's next job, and is counted once", async () => {
   const { turns, ran, use } = clocked();
   const lane = turns.of(token("one"));
   expect(lane.isBusy).toBe(false);
@@ -149,7 +149,7 @@ test("what is counted without a turn delays the token's next job, and is counted
   expect(lane.usedMs).toBe(3);
 });
 
-test("what ends something that was begun goes before other work, also before what jobs have passed", async () => {
+test("work that ends a started operation goes before other work, also before follow-up work of jobs", async () => {
   const { turns, ran, use } = clocked();
   const lane = turns.of(token("one"));
   const jobs: unknown[] = [lane.pass(use("uses its slice", 1))];
@@ -167,7 +167,7 @@ test("what ends something that was begun goes before other work, also before wha
   expect(ran).toEqual(["uses its slice", "whole", "end", "part 1", "part 2", "last"]);
 });
 
-test("a lane that is never empty keeps nothing of the jobs that have run, not even their places", async () => {
+test("a lane that is never empty keeps nothing of completed jobs, not even their slots", async () => {
   let now = 0;
   const lane = new Turns(() => now).of(token("busy"));
   let left = 400_000;

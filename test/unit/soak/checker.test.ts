@@ -11,7 +11,7 @@ test("a push that all three sides agree on is in order", () => {
   expect(check(history())).toEqual([]);
 });
 
-test("a push that was given up before it was inserted, and is nowhere, is in order", () => {
+test("a push that was cancelled before it was inserted, and occurs nowhere, is in order", () => {
   const cancelled = delivery(["accepted", "held", "cancelled"]);
   expect(check(history({ sightings: [], requests: [], entries: [] }, cancelled))).toEqual([]);
 });
@@ -33,7 +33,7 @@ describe("wrong is", () => {
     expect(kinds(history({ requests }))).toContain("wrong");
   });
 
-  test("a delivered of an eager provider that rests on its start", () => {
+  test("a delivered of an eager provider that relies on its start", () => {
     const final = { ...answered, attempts: [attempt({ evidence: "start" })] };
     const forged = history({ pushes: [{ ...pushed, api: "eager" }], sightings: [] }, final);
     expect(kinds(forged)).toEqual(["wrong"]);
@@ -55,12 +55,12 @@ describe("wrong is", () => {
     expect(kinds(history({ requests }))).toEqual(["wrong"]);
   });
 
-  test("a state that follows none of its allowed predecessors", () => {
+  test("a state that none of its allowed predecessors precedes", () => {
     const final = delivery(["accepted", "prepared", "delivered", "answered"], { attempts: [attempt()] });
     expect(kinds(history({ sightings: [] }, final))).toContain("wrong");
   });
 
-  test("an end that changes", () => {
+  test("a final state that changes", () => {
     const cancelled = delivery(["accepted", "cancelled"]);
     const forged = history({ sightings: [sighting(cancelled)] });
     expect(check(forged).map(({ message }) => message)).toContain("its end has changed");
@@ -111,12 +111,12 @@ describe("lost is", () => {
     expect(kinds(history({ sightings: [], requests: [], entries: [entry] }, cancelled))).toEqual(["lost"]);
   });
 
-  test("a push that never comes forward", () => {
+  test("a push that makes no progress", () => {
     const held = delivery(["accepted", "held"]);
     expect(kinds(history({ sightings: [], requests: [], entries: [] }, held))).toEqual(["lost"]);
   });
 
-  test("a push that was said to be cancelled and is answered", () => {
+  test("a push that was reported as cancelled and is answered", () => {
     const claims = [{ deliveryId: pushed.id, state: "cancelled" as const, from: "delivery/cancel" }];
     expect(kinds(history({ claims }))).toEqual(["lost"]);
   });
@@ -127,24 +127,24 @@ describe("lost is", () => {
 });
 
 describe("doubled is", () => {
-  test("a push with two entries, on whichever branch", () => {
+  test("a push with two entries, on any branch", () => {
     const entries = [entry, { ...entry, entryId: "e2", onActiveBranch: false }];
     expect(kinds(history({ entries }))).toEqual(["doubled"]);
   });
 
-  test("a push that is twice in one request", () => {
+  test("a push that occurs twice in one request", () => {
     expect(kinds(history({ requests: [request({ carried: { [pushed.id]: 2 } })] }))).toEqual(["doubled"]);
   });
 });
 
-test("what a daemon has said to be damaged may be lost, and never doubled", () => {
+test("pushes after reported damage may be lost, and never duplicated", () => {
   const lost = { ...history({ damages: [2_000] }), final: new Map() };
   expect(kinds(lost)).toEqual([]);
   expect(kinds({ ...lost, entries: [entry, { ...entry, entryId: "e2" }] })).toEqual(["doubled"]);
   expect(kinds({ ...lost, damages: [500] })).toEqual(["lost"]);
 });
 
-test("the provider's answer may be unknown to a child that was killed, and to nobody else", () => {
+test("the provider's answer may be unknown only to a child that was killed", () => {
   const parked = delivery(["accepted", "held", "inserted", "prepared", "parked"], {
     attempts: [attempt({ outcome: "unknown" })],
     state: "dropped",

@@ -1,7 +1,7 @@
 import type { Attempt, Delivery, DeliveryState } from "../../../protocol/delivery.ts";
 import type { EntryFact, History, PushFact, RequestFact, Sighting } from "../../soak/history.ts";
 
-// A history in which nothing is wrong, to be forged by the tests.
+// A history without faults, into which the tests put faults.
 
 export const pushed: PushFact = {
   id: "push-1",

@@ -5,7 +5,7 @@ import { isMoving } from "../../soak/actor.ts";
 const push = (state: Delivery["state"], deliverAs: Delivery["deliverAs"]) =>
   ({ state, deliverAs, triggerTurn: true }) as Delivery;
 
-test("a push for the next turn rests where no pi is there, and every other accepted one goes on", () => {
+test("a push for the next turn stays without a pi, and every other accepted one makes progress", () => {
   for (const session of ["hibernated", "crashed"] as const) {
     expect(isMoving(push("accepted", "nextTurn"), session)).toBe(false);
     expect(isMoving(push("accepted", "steer"), session)).toBe(true);

@@ -16,11 +16,11 @@ import { PromptStore } from "../../../server/store/prompts.ts";
 import { contents, copyStore, fillStore, open, pushOf, storedDelivery, storedSession } from "../../helpers/stored.ts";
 
 let root: string;
-/** A store as a daemon leaves that was killed, and one whose WAL was moved into the database. */
+/** A store left by a killed daemon, and one whose WAL was moved into the database. */
 let killed: string;
 let ended: string;
 let before: ReadonlyMap<string, string>;
-/** Whether a text is what was stored, now or before its newest change. */
+/** Whether a text was stored, now or before its newest change. */
 function wasStored(id: string, text: string): boolean {
   const newest = before.get(id) ?? "";
   const older = newest.replace('"state":"cancelled"', '"state":"accepted"').replace(',"settledAt":2', "");
@@ -29,7 +29,7 @@ function wasStored(id: string, text: string): boolean {
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), "damage-"));
   const store = open(root);
-  // So few that the WAL is not begun anew meanwhile: its newest frame is the last in its file.
+  // So few that the WAL does not wrap: its newest frame is the last in its file.
   await fillStore(store, 20);
   before = contents(store);
   killed = copyStore(root, join(root, "killed"));
@@ -118,14 +118,14 @@ describe("a damaged store", () => {
       const [report] = damaged;
       const after = contents(store);
       for (const [id, text] of after) expect(wasStored(id, text), id).toBe(true);
-      // The list has the sessions, whatever became of the database.
+      // The list has the sessions, whatever happened to the database.
       expect([...after.keys()].filter((id) => /^s\d$/.test(id)).sort()).toEqual(["s1", "s2", "s3"]);
       expect(report?.kept.deliveries).toBe([...after.keys()].filter((id) => id.startsWith("d-")).length);
       expect(report?.why).toMatch(/\.$/);
       if (title !== "the database gone") expect(statSync(report?.path ?? "").mode & 0o777).toBe(0o600);
       expect(store.sessions.all().every(({ reservedSeq }) => reservedSeq > 1_000_000_000_000_000)).toBe(true);
       store.close();
-      // It is well again, and what was found stays visible.
+      // It is intact again, and the report stays visible.
       const again = open(directory);
       expect(again.info().damaged).toEqual(damaged);
       expect(contents(again)).toEqual(after);
@@ -133,7 +133,7 @@ describe("a damaged store", () => {
     });
   }
 
-  test("keeps nearly everything where one page is lost, and names what that page had", () => {
+  test("keeps nearly everything if one page is lost, and names the content of that page", () => {
     const directory = copyOf(ended);
     change(join(directory, db), (bytes) => {
       const at = bytes.indexOf("content 13 ");
@@ -148,7 +148,7 @@ describe("a damaged store", () => {
     store.close();
   });
 
-  test("keeps everything where only the first page is lost", () => {
+  test("keeps everything if only the first page is lost", () => {
     const directory = copyOf(ended);
     change(join(directory, db), (bytes) => bytes.fill(0xff, 0, 4_096));
     const store = open(directory);
@@ -156,7 +156,7 @@ describe("a damaged store", () => {
     store.close();
   });
 
-  test("is never silent: whatever is changed anywhere, nothing is wrong afterwards, and nothing missing without a report", () => {
+  test("is never silent: after any change of the file nothing is wrong, and nothing is missing without a report", () => {
     let state = 20_240_101;
     const random = (below: number): number => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -199,23 +199,23 @@ describe("a damaged store", () => {
     store.close();
   });
 
-  test("is left alone where it cannot be read for another reason, and the daemon does not start", () => {
+  test("is left alone if it cannot be read for another reason, and the daemon does not start", () => {
     const directory = copyOf(ended);
     chmodSync(join(directory, db), 0o000);
-    // A superuser reads it all the same.
+    // A superuser can read it anyway.
     if (process.getuid?.() === 0) expect(() => open(directory).close()).not.toThrow();
     else expect(() => open(directory)).toThrow(/unable to open|permission/);
     expect(size(directory, db)).toBe(size(ended, db));
   });
 
-  test("is put in place by the next daemon where one was killed in between", () => {
+  test("is put in place by the next daemon if one was killed in between", () => {
     const directory = copyOf(ended);
     truncateSync(join(directory, db), 8_192);
     const store = open(directory);
     const [report] = store.info().damaged;
     const kept = contents(store);
     store.close();
-    // As it was right before the last rename.
+    // The state directly before the last rename.
     const interrupted = copyStore(directory, join(root, "interrupted"));
     rmSync(join(interrupted, wal), { force: true });
     writeFileSync(join(interrupted, "store.db.rebuilt"), readFileSync(join(interrupted, db)));
@@ -229,7 +229,7 @@ describe("a damaged store", () => {
   });
 });
 
-describe("what is stale", () => {
+describe("a stale store", () => {
   test("parks open pushes that are in the transcript, and does not change others", () => {
     const directory = copyOf(killed);
     cutWal(frame * 3)(directory);
@@ -240,7 +240,7 @@ describe("what is stale", () => {
     store.close();
   });
 
-  test("finds sessions in pi's own files where the list is gone too", () => {
+  test("finds sessions in pi's own files if the list is missing too", () => {
     const directory = copyOf(ended);
     rmSync(join(directory, "sessions.jsonl"));
     change(join(directory, db), (bytes) => {
@@ -272,9 +272,9 @@ describe("what is stale", () => {
     await deliveries.update({ ...delivery, state: "failed", settledAt: 2 }, true);
     await first.sessions.delete("one");
     first.close();
-    // The daemon between them has written the list anew.
+    // The daemon in between has rewritten the list.
     open(directory).close();
-    // The mark is of a commit that there is not.
+    // The mark names a commit that does not exist.
     const damaged = copyStore(directory, join(root, "closed-damaged"));
     copyFileSync(join(ended, "store.mark"), join(damaged, "store.mark"));
     const store = open(damaged, { findSession: () => ({ file: "/f", cwd: "/c", createdAt: 7 }) });
@@ -292,7 +292,7 @@ describe("what is stale", () => {
     await new PromptStore(first.database).deleteOf("s2");
     await first.sessions.delete("s2");
     first.close();
-    // The daemon between them has written the list anew.
+    // The daemon in between has rewritten the list.
     open(directory).close();
     truncateSync(join(directory, db), size(directory, db) - 4_096);
     const store = open(directory, { findSession: () => ({ file: "/f", cwd: "/c", createdAt: 7 }) });

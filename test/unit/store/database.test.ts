@@ -15,7 +15,7 @@ const file = () => join(directory, "store.db");
 const insert = "INSERT INTO idempotency (method, key, params_hash, result, at) VALUES (?, ?, ?, ?, ?)";
 
 describe("Database", () => {
-  test("has on disk what a write's promise has resolved for", async () => {
+  test("has a write on disk when its promise resolves", async () => {
     const database = new Database(file(), () => {});
     await database.write(database.prepare(insert), "m", "k", "h", "{}", 1);
     const other = new DatabaseSync(file(), { readOnly: true });
@@ -24,7 +24,7 @@ describe("Database", () => {
     database.close();
   });
 
-  test("commits the writes of one turn together, and without one that is wrong", async () => {
+  test("commits the writes of one turn together, and without an invalid one", async () => {
     const failures: unknown[] = [];
     const database = new Database(file(), (error) => failures.push(error));
     const statement = database.prepare(insert);
@@ -41,7 +41,7 @@ describe("Database", () => {
     database.close();
   });
 
-  test("stores a group together or not at all, whatever it shares its transaction with", async () => {
+  test("stores a group completely or not at all, whatever shares its transaction", async () => {
     const database = new Database(file(), () => {});
     const statement = database.prepare(insert);
     const wrong = database.prepare("INSERT INTO commits VALUES (1, 1)");
@@ -69,7 +69,7 @@ describe("Database", () => {
     again.close();
   });
 
-  test("accepts nothing when the disk is full, and goes on when there is room again", async () => {
+  test("accepts nothing when the disk is full, and continues when there is space again", async () => {
     const database = new Database(file(), () => {});
     const statement = database.prepare(insert);
     database.prepare("PRAGMA max_page_count = 20").get();

@@ -35,7 +35,7 @@ const noise = (length: number): Buffer => {
 const everything = Number.MAX_SAFE_INTEGER;
 
 describe("the logs in the store", () => {
-  test("are what was put, and say so to another daemon", async () => {
+  test("contain the written events, and report them to another daemon", async () => {
     const events = new EventStore(store.database, bounds);
     const frames = [Buffer.from('{"a":"ä\u2028"}'), Buffer.from('{"b":1}')];
     await events.put("s", 1, 9, frames);
@@ -72,7 +72,7 @@ describe("the logs in the store", () => {
     expect(events.read("s", 0, everything).spans.map(({ firstSeq }) => firstSeq)).toEqual([1, 3]);
   });
 
-  test("keep to the bound of a session, and to that of all, by forgetting what is oldest", async () => {
+  test("stay within the limit of a session, and of all, by forgetting the oldest events", async () => {
     const events = new EventStore(store.database, { maxSessionBytes: 50_000, maxTotalBytes: 120_000 });
     for (let i = 1; i <= 20; i += 1) {
       for (const id of ["a", "b", "c", "d"]) await events.put(id, i, i, [noise(5_000)]);
@@ -87,7 +87,7 @@ describe("the logs in the store", () => {
     expect(events.bytes).toBe(counted);
   });
 
-  test("forget what is old, but not how far a log had come", async () => {
+  test("forget old events, but not the last number of a log", async () => {
     const events = new EventStore(store.database, bounds);
     for (let i = 1; i <= 3; i += 1) await events.put("s", i, i, [Buffer.from("{}")]);
     await events.expire(Date.now() + 1_000);
@@ -107,7 +107,7 @@ describe("the tail of the logs", () => {
   ]);
   const tails = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".tail"));
 
-  test("brings to the store what a daemon that was killed had told, with what it covers", async () => {
+  test("stores the reports of a killed daemon, with the numbers that they cover", async () => {
     const events = new EventStore(store.database, bounds);
     await events.put("s", 1, 4, [frame("s", 4)]);
     const tail = tailOf();
@@ -115,7 +115,7 @@ describe("the tail of the logs", () => {
     tail.append("e", 5, frame("s", 9));
     tail.append("e", 1, frame("new", 2));
     tail.append("e", 10, frame("s", 10));
-    // Numbers between them were told, and could not be written.
+    // Numbers in between were used, but could not be written.
     tail.append("e", 20, frame("s", 21));
     tail.close();
     await Logs.recover(events, directory, recorded);
@@ -127,7 +127,7 @@ describe("the tail of the logs", () => {
     expect(tails()).toEqual([]);
   });
 
-  test("is read up to where it is torn, and passes over what is none", async () => {
+  test("is read up to an incomplete line, and skips invalid ones", async () => {
     const events = new EventStore(store.database, bounds);
     const tail = tailOf();
     tail.append("e", 1, frame("s", 1));
@@ -141,7 +141,7 @@ describe("the tail of the logs", () => {
     expect(events.newest("s")).toBe(1);
   });
 
-  test("leaves out numbers that nobody had reserved, and what is stored of them, and goes on below", async () => {
+  test("omits unreserved numbers, including stored ones, and continues below them", async () => {
     const events = new EventStore(store.database, bounds);
     await events.put("s", 1, 4, [frame("s", 4)]);
     await events.put("s", 2_000_000, 2_000_001, [frame("s", 2_000_001)]);
@@ -154,7 +154,7 @@ describe("the tail of the logs", () => {
     expect(events.read("s", 4, everything).spans).toEqual([{ firstSeq: 5, lastSeq: 5, frames: [frame("s", 5)] }]);
   });
 
-  test("is forgotten as far as it is of no session that there is", async () => {
+  test("is removed for sessions that do not exist", async () => {
     const events = new EventStore(store.database, bounds);
     const tail = tailOf();
     tail.append("e", 1, frame("never", 1));
@@ -164,7 +164,7 @@ describe("the tail of the logs", () => {
     expect([events.newest("never"), events.newest("s"), tails()]).toEqual([undefined, 1, []]);
   });
 
-  test("is forgotten as far as it is of an earlier session with the same id", async () => {
+  test("is removed for an earlier session with the same id", async () => {
     const events = new EventStore(store.database, bounds);
     const tail = tailOf();
     tail.append("former", 1, frame("s", 1));
@@ -176,7 +176,7 @@ describe("the tail of the logs", () => {
     expect(events.read("s", 0, everything).spans).toEqual([{ firstSeq: 1, lastSeq: 2, frames: [frame("s", 2)] }]);
   });
 
-  test("takes no more than its bound on disk, says so once, and goes on when something was stored", () => {
+  test("stays within its limit on disk, reports that once, and continues after events were stored", () => {
     const said: unknown[] = [];
     const one = frame("s", 1).length + 5;
     const tail = new EventTail(directory, (error) => said.push(error), 3 * one);

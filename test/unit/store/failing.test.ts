@@ -33,7 +33,7 @@ const kindOf = (work: Promise<void>) =>
     (error: WireError) => error.kind ?? "other",
   );
 
-/** What somebody else finds on disk. */
+/** What another process finds on disk. */
 function onDisk(): readonly unknown[] {
   const other = new DatabaseSync(join(directory, "store.db"), { readOnly: true });
   try {
@@ -48,7 +48,7 @@ function onDisk(): readonly unknown[] {
 
 describe("a store that fails", () => {
   for (const fault of ["COMMIT", "INSERT", "BEGIN", "UPDATE commits"] as const) {
-    test(`refuses what an error of the system at ${fault} met, and goes on with another connection`, async () => {
+    test(`refuses the writes hit by a system error at ${fault}, and continues with another connection`, async () => {
       await write("before");
       connection.fail(fault);
       expect(await kindOf(write("lost"))).toBe("store_failed");
@@ -60,7 +60,7 @@ describe("a store that fails", () => {
     });
   }
 
-  test("refuses writes and still reads while it cannot be opened again, and says since when and why", async () => {
+  test("refuses writes and still reads while it cannot be opened again, and reports since when and why", async () => {
     await write("before");
     connection.fail("open", Number.MAX_SAFE_INTEGER);
     connection.fail("COMMIT");
@@ -75,7 +75,7 @@ describe("a store that fails", () => {
     expect(onDisk()).toEqual(["after,{}", "before,{}"]);
   });
 
-  test("writes what has happened meanwhile when it is back, the newest of each key, and in every case before it ends", async () => {
+  test("writes the changes made in the meantime when it works again, the newest of each key, and always before it ends", async () => {
     connection.fail("open", Number.MAX_SAFE_INTEGER);
     connection.fail("COMMIT");
     const first = keep("a", "1");
@@ -100,7 +100,7 @@ describe("a store that fails", () => {
     ["number", { maxUnwritten: 4 }],
     ["bytes", { maxUnwrittenBytes: 1_500 }],
   ] as const)(
-    "owes no more than a bound allows (%s): new work is refused before it is reached, and changes at it",
+    "keeps at most a limited backlog (%s): new work is refused below the limit, and changes at it",
     async (_, bound) => {
       database.close();
       database = new Database(join(directory, "store.db"), () => {}, {
@@ -142,7 +142,7 @@ describe("a store that fails", () => {
     expect(onDisk()).toEqual(["before,{}", `kept,${large}`, "small,{}"]);
   });
 
-  test("does not take a database that is damaged for one that is well again", async () => {
+  test("does not consider a damaged database repaired", async () => {
     await write("before");
     connection.fail("COMMIT", 1, 11);
     connection.fail("open", Number.MAX_SAFE_INTEGER, 11);

@@ -25,7 +25,7 @@ afterEach(() => {
 const feedOf = (bounds: Partial<FeedLimits> = {}): FeedStore =>
   new FeedStore(store.database, { ...limits.feed, ...bounds });
 
-/** What a feed has after a number, as short texts. */
+/** The events of a feed after a number, as short texts. */
 const said = (feed: FeedStore, after = 0): readonly string[] =>
   feed
     .read(after, 1_000)
@@ -38,7 +38,7 @@ const dialog = (state: Dialog["state"]): Dialog => ({
   ...{ openedAt: 1, deadline: 2, state },
 });
 
-test("the feed has a reference for what clients can notice, and none for other writes", async () => {
+test("the feed has a reference for every change that clients can notice, and none for other writes", async () => {
   const feed = feedOf();
   const { sessions, database } = store;
   const [deliveries, dialogs, runs] = [new DeliveryStore(database), new DialogStore(database), new RunStore(database)];
@@ -95,11 +95,11 @@ test("a run whose beginning was never stored has its end in the feed", async () 
   const feed = feedOf();
   await new RunStore(store.database).end("s", "run-1", "interrupted");
   expect(said(feed)).toEqual(["1 run interrupted s run-1"]);
-  // Whose it was is not known here.
+  // Its owner is not known here.
   expect(feed.read(0, 1)[0]?.scope).toBeUndefined();
 });
 
-test("numbers go on after the store was opened again, in the same feed", async () => {
+test("numbers continue after the store was opened again, in the same feed", async () => {
   const { epoch } = feedOf();
   await store.sessions.put(storedSession("s"));
   store.close();
@@ -110,7 +110,7 @@ test("numbers go on after the store was opened again, in the same feed", async (
   expect(said(feed, 1)).toEqual(["2 session closed s"]);
 });
 
-test("a store that is begun again has another feed, which begins with the sessions that there are", async () => {
+test("a store that is created again has another feed, which begins with the existing sessions", async () => {
   const { epoch } = feedOf();
   await store.sessions.put(storedSession("s"));
   await store.sessions.put(storedSession("t"));

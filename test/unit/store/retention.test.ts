@@ -19,7 +19,7 @@ const day = 24 * 60 * 60 * 1_000;
 
 let directory: string;
 let store: OpenStore;
-/** The time that the stores count ages from. */
+/** The time from which the stores count ages. */
 let time = 0;
 const now = () => time;
 beforeEach(() => {
@@ -51,7 +51,7 @@ function parts(bounds: Partial<SettledBounds> = {}) {
   return { deliveries, prompts, idempotency, retention };
 }
 
-/** Settled long after it was made. */
+/** Settled long after it was created. */
 async function settle(deliveries: DeliveryStore, id: string, at: number, content = "text"): Promise<void> {
   const delivery = storedDelivery(id, "s", { createdAt: at - 100 * day });
   time = at;
@@ -82,7 +82,7 @@ describe("Retention", () => {
     retention.close();
   });
 
-  test("keeps so many prompts that are over, the newest", async () => {
+  test("keeps a limited number of completed prompts, the newest", async () => {
     const { prompts, retention } = parts();
     const now = Date.now();
     for (const n of [1, 2, 3, 4, 5])
@@ -113,11 +113,11 @@ describe("Retention", () => {
     retention.close();
   });
 
-  test("counts ages independently of the wall clock, and little of the time in which no daemon ran", async () => {
+  test("counts ages independently of the wall clock, and only a little of the time without a daemon", async () => {
     const { deliveries, retention } = parts();
     await settle(deliveries, "settled", 1_000 * day);
     retention.close();
-    // Set back a year, or forward, or stopped for a year: ages go on from the newest time in the store.
+    // Set back a year, or forward, or stopped for a year: ages continue from the newest time in the store.
     for (const [start, expected] of [
       [635, 1_000],
       [1_000.5, 1_000.5],
@@ -130,7 +130,7 @@ describe("Retention", () => {
     }
   });
 
-  test("keeps no more settled deliveries than it may, in number and in bytes, the newest of them", async () => {
+  test("keeps no more settled deliveries than the limits of number and bytes allow, the newest of them", async () => {
     const few = parts({ maxSettled: 5 });
     for (let i = 0; i < 9; i += 1) await settle(few.deliveries, `n${i}`, day * i);
     await few.deliveries.add({ push: pushOf("open", "text"), delivery: storedDelivery("open", "s") });
@@ -144,7 +144,7 @@ describe("Retention", () => {
     small.retention.close();
   });
 
-  test("looks at the bounds while pushes come, and not only now and then", async () => {
+  test("checks the limits while pushes arrive, and not only at intervals", async () => {
     const { deliveries, retention } = parts({ maxSettled: 64 });
     for (let i = 0; i < 300; i += 1) await settle(deliveries, `d${i}`, i);
     expect(ids(deliveries).length).toBeLessThan(64 + 64 / 16 + 3);
@@ -164,7 +164,7 @@ describe("Retention", () => {
   });
 });
 
-test("of closed sessions those that were closed first are forgotten, also where the clock was set back", async () => {
+test("forgets the sessions that were closed first, also if the clock was set back", async () => {
   const closed = new ClosedSessions(store.database, 2);
   const clock = vi.spyOn(Date, "now").mockReturnValue(5_000);
   try {

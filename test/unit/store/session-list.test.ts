@@ -33,7 +33,7 @@ const idsIn = (place: string): readonly string[] => {
   return ids;
 };
 
-test("a session that clients know and the store could not take is there after a daemon that was killed", async () => {
+test("a session that clients know and the store could not write exists after its daemon was killed", async () => {
   const connection = failingConnection();
   const database = new Database(join(directory, "store.db"), () => {}, { connect: connection.connect });
   const list = new SessionList(join(directory, "sessions.jsonl"), unexpected);
@@ -54,17 +54,17 @@ test("a session that clients know and the store could not take is there after a 
   const store = open(killed);
   const [known, announced, ...others] = store.sessions.all();
   expect([known?.sessionId, announced?.sessionId, others]).toEqual(["before", "announced", []]);
-  // What numbers it had given nobody knows; all from now on are above them.
+  // Its used numbers are unknown; all from now on are above them.
   expect(known?.reservedSeq).toBe(5);
   expect(announced?.reservedSeq).toBeGreaterThanOrEqual(before * 1_000);
   store.close();
   expect(idsIn(killed)).toEqual(["before", "announced"]);
-  // It has its row by now, whatever becomes of the list.
+  // It has its row by now, whatever happens to the list.
   rmSync(join(killed, "sessions.jsonl"));
   expect(idsIn(killed)).toEqual(["before", "announced"]);
 });
 
-test("a session that was closed does not come back where the list could not be told of its end", async () => {
+test("a session that was closed does not come back if its end could not be written to the list", async () => {
   const store = open(directory);
   await store.sessions.put(storedSession("one"));
   await store.sessions.put(storedSession("two"));
@@ -76,7 +76,7 @@ test("a session that was closed does not come back where the list could not be t
   expect(idsIn(directory)).toEqual(["two"]);
 });
 
-/** A store that knows two sessions with all that hangs on them, and fails from then on. */
+/** A store that knows two sessions with their dependent rows, and fails from then on. */
 async function failingStore() {
   const connection = failingConnection();
   const database = new Database(join(directory, "store.db"), () => {}, { connect: connection.connect });
@@ -96,7 +96,7 @@ async function failingStore() {
   connection.fail("open", Number.MAX_SAFE_INTEGER);
   connection.fail("BEGIN", Number.MAX_SAFE_INTEGER);
   await expect(sessions.delete("closed")).rejects.toMatchObject({ kind: "store_failed" });
-  /** What a daemon leaves that is killed now. */
+  /** The files of a daemon that is killed now. */
   const kill = (): string => {
     const killed = copyStore(directory, join(directory, "killed"));
     connection.fail("open", 0);
@@ -108,7 +108,7 @@ async function failingStore() {
   return { sessions, list, kill };
 }
 
-/** All that hangs on a session, as far as it is there. */
+/** The dependent rows of a session that exist. */
 function hangingOn(place: string, sessionId: string): readonly unknown[] {
   const store = open(place);
   const { database } = store;
@@ -123,7 +123,7 @@ function hangingOn(place: string, sessionId: string): readonly unknown[] {
   return found;
 }
 
-test("a session that was closed while the store failed is gone after a daemon that was killed, with all that hangs on it", async () => {
+test("a session that was closed while the store failed is gone after its daemon was killed, with its dependent rows", async () => {
   const { kill } = await failingStore();
   const killed = kill();
   const store = open(killed);
@@ -132,7 +132,7 @@ test("a session that was closed while the store failed is gone after a daemon th
   store.close();
   expect(hangingOn(killed, "closed")).toEqual([undefined]);
   expect(hangingOn(killed, "other")).toEqual(["p-other", "r-other", "q-other", 1]);
-  // Its row is gone, whatever becomes of the list, which names it no more.
+  // Its row is gone, whatever happens to the list, which no longer names it.
   expect(readFileSync(join(killed, "sessions.jsonl"), "utf8")).not.toContain('"closed"');
   rmSync(join(killed, "sessions.jsonl"));
   expect(idsIn(killed)).toEqual(["other"]);
@@ -148,13 +148,13 @@ test("one that was opened again while the store failed is the new one, and has n
   expect([found?.logEpoch, store.sessions.wasGone("closed")]).toEqual(["second", true]);
   store.close();
   expect(hangingOn(killed, "closed")).toEqual([undefined]);
-  // From the second start on it is a session as any other.
+  // From the second start on it is a session like any other.
   const later = open(killed);
   expect([later.sessions.wasGone("closed"), later.sessions.all().length]).toEqual([false, 2]);
   later.close();
 });
 
-test("one that was closed, opened and stored again keeps what hangs on it", async () => {
+test("one that was closed, opened and stored again keeps its dependent rows", async () => {
   const store = open(directory);
   await store.sessions.put(storedSession("one", { logEpoch: "first" }));
   await store.sessions.delete("one");
@@ -169,7 +169,7 @@ test("one that was closed, opened and stored again keeps what hangs on it", asyn
 
 const full = 13;
 
-test("a session that is opened again stores nothing before its former life is gone, however often that fails", async () => {
+test("a session that is opened again stores nothing before its former life is deleted, however often that fails", async () => {
   const connection = failingConnection();
   const back = Promise.withResolvers<void>();
   const database = new Database(join(directory, "store.db"), () => {}, {
@@ -183,7 +183,7 @@ test("a session that is opened again stores nothing before its former life is go
   await sessions.put(storedSession("one", { logEpoch: "first" }));
   const delivery = storedDelivery("d", "one");
   await deliveries.add({ push: pushOf("d", "x"), delivery });
-  // Closed while the disk is full. Then there is room for what is small, and not for all that is owed.
+  // Closed while the disk is full. Then there is space for small writes, but not for all pending ones.
   connection.fail("COMMIT", 1, full);
   connection.fail("DELETE FROM prompts", Number.MAX_SAFE_INTEGER, full);
   const closing = [
@@ -207,12 +207,12 @@ test("a session that is opened again stores nothing before its former life is go
 
   const store = open(killed);
   expect(store.sessions.all()).toMatchObject([{ sessionId: "one", logEpoch: "second" }]);
-  // Its push is still open there, and is the former life's.
+  // Its push is still open there, and belongs to the former life.
   expect([store.sessions.wasGone("one"), new DeliveryStore(store.database).open().length]).toEqual([true, 1]);
   store.close();
 });
 
-test("a session that was closed does not come back where the store fails as the next daemon begins", async () => {
+test("a session that was closed does not come back if the store fails as the next daemon starts", async () => {
   const store = open(directory);
   for (const id of ["closed", "other"]) await store.sessions.put(storedSession(id, { logEpoch: "e" }));
   store.close();
@@ -234,7 +234,7 @@ test("a session that was closed does not come back where the store fails as the 
   expect(idsIn(directory)).toEqual(["other"]);
 });
 
-test("what hangs on no session that there is, is forgotten", async () => {
+test("rows that belong to no existing session are removed", async () => {
   const store = open(directory);
   await store.sessions.put(storedSession("one"));
   const prompts = new PromptStore(store.database);
@@ -251,7 +251,7 @@ describe("the list as it grows", () => {
     for (let i = from; i < from + times; i += 1) list.put(storedSession("busy", { name: `name ${i}` }));
   };
 
-  test("is written anew when it is long, with what the database lacks and what it may still have", () => {
+  test("is rewritten when it is long, with the changes that the database lacks and those that it may still have", () => {
     const list = new SessionList(file(), unexpected);
     const old = storedSession("old");
     list.begin([storedSession("busy"), storedSession("closed", { logEpoch: "e" }), old]);
@@ -261,7 +261,7 @@ describe("the list as it grows", () => {
     rename(list, 0, 10_100);
     expect(linesIn().length).toBeLessThan(200);
     expect([existsSync(`${file()}.new`), statSync(file()).mode & 0o777]).toEqual([false, 0o600]);
-    // What comes behind it stands in the new file.
+    // Later lines go to the new file.
     rename(list, 10_100, 1);
     const { sessions, ahead, closed } = SessionList.read(file());
     expect([...sessions.keys()].sort()).toEqual(["ahead", "busy", "old"]);
@@ -271,14 +271,14 @@ describe("the list as it grows", () => {
     list.close();
   });
 
-  test("that cannot be written anew goes on as it is, and has nothing twice or less", () => {
+  test("that cannot be rewritten continues unchanged, without duplicates or losses", () => {
     const said: unknown[] = [];
     const list = new SessionList(file(), (error) => said.push(error));
     list.begin([storedSession("busy")]);
-    // In the place where the new file would be begun.
+    // At the path where the new file would be created.
     mkdirSync(`${file()}.new`);
     rename(list, 0, 10_100);
-    // With its first line, and that of the session as it was.
+    // With its first line, and that of the unchanged session.
     expect([said.length, linesIn().length]).toEqual([1, 10_102]);
     expect(SessionList.read(file()).sessions.get("busy")?.name).toBe("name 10099");
     rmdirSync(`${file()}.new`);
@@ -288,7 +288,7 @@ describe("the list as it grows", () => {
     list.close();
   });
 
-  test("is written anew at the next line where it could not be begun", () => {
+  test("is rewritten at the next line if the rewrite could not start", () => {
     const said: unknown[] = [];
     const list = new SessionList(file(), (error) => said.push(error));
     mkdirSync(`${file()}.new`);

@@ -30,7 +30,7 @@ const store = () => join(root, "store.db");
 const backups = () => readdirSync(root).filter((name) => name.startsWith("store.db.shape-"));
 const olderShapes = Array.from({ length: schemaVersion - 1 }, (_, at) => at + 1);
 
-/** A store as an older version has left it, with one session. */
+/** A store left by an older version, with one session. */
 function writeOlder(shape: number, path = store()): void {
   const database = new DatabaseSync(path);
   database.exec("PRAGMA journal_mode = WAL");
@@ -56,24 +56,21 @@ function look(path: string): { readonly shape: number; readonly sessions: unknow
 }
 
 describe("a store of an older version", () => {
-  test.each(olderShapes)(
-    "of shape %i is copied, private and whole, and brought up to date with what is in it",
-    (shape) => {
-      writeOlder(shape);
-      const opened = open(root);
-      expect(opened.sessions.all().map(({ sessionId }) => sessionId)).toEqual(["s1"]);
-      opened.close();
-      expect(look(store())).toEqual({ shape: schemaVersion, sessions: 1, check: "ok" });
-      const [copy = ""] = backups();
-      expect(backups()).toEqual([expect.stringMatching(new RegExp(`^store\\.db\\.shape-${shape}-\\d{8}T\\d{9}Z$`))]);
-      expect(look(join(root, copy))).toEqual({ shape, sessions: 1, check: "ok" });
-      expect(statSync(join(root, copy)).mode & 0o777).toBe(0o600);
-      open(root).close();
-      expect(backups()).toEqual([copy]);
-    },
-  );
+  test.each(olderShapes)("of shape %i is copied privately and completely, and migrated with its content", (shape) => {
+    writeOlder(shape);
+    const opened = open(root);
+    expect(opened.sessions.all().map(({ sessionId }) => sessionId)).toEqual(["s1"]);
+    opened.close();
+    expect(look(store())).toEqual({ shape: schemaVersion, sessions: 1, check: "ok" });
+    const [copy = ""] = backups();
+    expect(backups()).toEqual([expect.stringMatching(new RegExp(`^store\\.db\\.shape-${shape}-\\d{8}T\\d{9}Z$`))]);
+    expect(look(join(root, copy))).toEqual({ shape, sessions: 1, check: "ok" });
+    expect(statSync(join(root, copy)).mode & 0o777).toBe(0o600);
+    open(root).close();
+    expect(backups()).toEqual([copy]);
+  });
 
-  test("keeps the order of its deliveries and prompts, which later ones follow", async () => {
+  test("keeps the order of its deliveries and prompts, and later ones follow", async () => {
     writeOlder(6);
     const database = new DatabaseSync(store());
     const insert = (table: string, values: Readonly<Record<string, string | number>>) =>
@@ -101,7 +98,7 @@ describe("a store of an older version", () => {
     opened.close();
   });
 
-  test("can be gone back to by its copy, as ARCHITECTURE.md says how", () => {
+  test("can be restored from its copy, as ARCHITECTURE.md describes", () => {
     writeOlder(schemaVersion - 1);
     const opened = open(root);
     opened.database.flush();
@@ -116,20 +113,20 @@ describe("a store of an older version", () => {
     again.close();
   });
 
-  test("is not changed if it cannot be copied, and reports it", () => {
+  test("is not changed if it cannot be copied, and the failure is reported", () => {
     writeOlder(1);
     mkdirSync(join(root, "store.db.copying", "in the way"), { recursive: true });
     expect(() => open(root)).toThrow(/cannot be copied before its migration/);
     expect(look(store())).toEqual({ shape: 1, sessions: 1, check: "ok" });
     rmSync(join(root, "store.db.copying"), { recursive: true });
-    // What a daemon has left that was killed while it copied.
+    // Files of a daemon that was killed while it copied.
     writeFileSync(join(root, "store.db.copying"), "half of it");
     open(root).close();
     expect(backups()).toHaveLength(1);
     expect(readdirSync(root)).not.toContain("store.db.copying");
   });
 
-  test("is kept in 2 copies, and one daemon that fails again and again does not push the first copy out", () => {
+  test("is kept in 2 copies, and one daemon that fails repeatedly does not displace the first copy", () => {
     const copyAt = (shape: number, now: number): void => {
       rmSync(store(), { force: true });
       writeOlder(shape);
@@ -140,7 +137,7 @@ describe("a store of an older version", () => {
   });
 });
 
-test("nothing is copied where there is no store, an empty one, or one of this version", () => {
+test("nothing is copied for a missing store, an empty one, or one of this version", () => {
   expect(backUpOlder(store(), 0)).toBeUndefined();
   writeFileSync(store(), "");
   expect(backUpOlder(store(), 0)).toBeUndefined();

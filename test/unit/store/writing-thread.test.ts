@@ -29,7 +29,7 @@ function open(options: DatabaseOptions = {}) {
   return { database, write, [Symbol.dispose]: () => database.close() };
 }
 
-/** A database whose thread writes. */
+/** A database with a writing thread. */
 async function threaded(options: DatabaseOptions = {}) {
   const opened = open(options);
   while (!opened.database.isThreaded) await opened.write("first");
@@ -49,7 +49,7 @@ function onDisk(): readonly unknown[] {
 }
 
 describe("a writing thread", () => {
-  test("has on disk what a write's promise has resolved for, and this thread reads it", async () => {
+  test("has a write on disk when its promise resolves, and this thread can read it", async () => {
     using store = await threaded();
     await Promise.all([store.write("a", "1"), store.write("b", "2")]);
     expect(onDisk()).toEqual(["a,1", "b,2", "first,{}"]);
@@ -68,7 +68,7 @@ describe("a writing thread", () => {
     expect(settled).toEqual(Array.from({ length: 300 }, (_, i) => i));
   });
 
-  test("takes bytes as they are, also a small part of a large piece of memory", async () => {
+  test("stores bytes unchanged, including a small part of a large piece of memory", async () => {
     using store = await threaded();
     const large = Buffer.alloc(1_000_000, 7);
     const table = store.database.prepare("CREATE TABLE pieces (n INTEGER, bytes BLOB)");
@@ -125,14 +125,14 @@ describe("a writing thread", () => {
     mark.close();
   });
 
-  test("ends when nothing is written for a while; then it is written here", async () => {
+  test("ends when nothing is written for a while; later writes happen in this thread", async () => {
     using store = await threaded({ maxIdleThreadMs: 20, maxLocalMs: 0 });
     await vi.waitUntil(() => !store.database.isThreaded);
     await store.write("here");
     expect(onDisk()).toEqual(["first,{}", "here,{}"]);
   });
 
-  test("makes room that was given back of use to others, without anybody waiting for it", async () => {
+  test("returns free pages to the file system without blocking writers", async () => {
     using store = await threaded();
     await store.write("large", "x".repeat(500_000));
     await store.database.write(store.database.prepare("DELETE FROM idempotency"));
@@ -143,7 +143,7 @@ describe("a writing thread", () => {
   });
 });
 
-/** A thread that is none: it does what it is asked when the test says so, or dies. */
+/** A fake thread: it does its work on request, or dies. */
 function stagedThread() {
   const stage = {
     callbacks: undefined as ThreadCallbacks | undefined,
@@ -211,7 +211,7 @@ describe("a disk that does not answer", () => {
     expect(await after).toBe("stored");
   });
 
-  test("has new work, and changes of what no change waits of, refused as overloaded behind so many writes", async () => {
+  test("above this many writes, new work and changes with no pending predecessor are refused as overloaded", async () => {
     const { stage, startThread } = stagedThread();
     using store = await threaded({ startThread, limits: { ...limits.store, maxQueued: 4 } });
     stage.isHung = true;
@@ -231,7 +231,7 @@ describe("a disk that does not answer", () => {
     expect(onDisk()).toEqual(["a,{}", "b,{}", "first,{}", "k,2", "l,1", "under way,{}"]);
   });
 
-  test("is waited for once, and not again before it has answered", async () => {
+  test("is awaited once, and not again before it has answered", async () => {
     const { stage, startThread } = stagedThread();
     using store = await threaded({ startThread });
     const waits: number[] = [];
@@ -245,7 +245,7 @@ describe("a disk that does not answer", () => {
     expect(store.database.flush(2_000)).toBe(true);
   });
 
-  test("has readers of prompts and runs refused by name, as long as what they would find is out of date", async () => {
+  test("refuses readers of prompts and runs by name, as long as their results would be outdated", async () => {
     const { stage, startThread } = stagedThread();
     using store = await threaded({ startThread });
     const prompts = new PromptStore(store.database);
@@ -264,7 +264,7 @@ describe("a disk that does not answer", () => {
 });
 
 describe("a writing thread that dies", () => {
-  test("before its commit leaves it to be made here", async () => {
+  test("before its commit leaves the commit to this thread", async () => {
     const { stage, startThread, die } = stagedThread();
     using store = await threaded({ startThread });
     const written = kindOf(store.write("written"));
@@ -276,7 +276,7 @@ describe("a writing thread that dies", () => {
     expect(onDisk()).toEqual(["after,{}", "first,{}", "written,{}"]);
   });
 
-  test("behind its commit has accepted it, though it could not say so", async () => {
+  test("after its commit has committed, though it could not report so", async () => {
     const { stage, startThread, die } = stagedThread();
     using store = await threaded({ startThread });
     const written = kindOf(store.write("written"));
@@ -291,7 +291,7 @@ describe("a writing thread that dies", () => {
     expect(onDisk()).toEqual(["first,{}", "written,{}"]);
   });
 
-  test("as it was told to has not failed", async () => {
+  test("on request has not failed", async () => {
     const { stage, startThread } = stagedThread();
     const failures: unknown[] = [];
     const told = (callbacks: ThreadCallbacks): WriterThread => ({

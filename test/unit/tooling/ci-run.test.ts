@@ -19,7 +19,7 @@ function runCi(
       npm,
       `#!/bin/sh\ncase "$*" in\n"run test")\n${npmTest};;\n"run test:deep")\n${npmDeep};;\n"run check")\n${npmCheck};;\nesac\n`,
     );
-    // Neither dependencies nor a pi are installed for a test.
+    // A test installs neither dependencies nor a pi.
     writeFileSync(join(folder, "node"), "#!/bin/sh\n");
     writeFileSync(join(folder, "apt-get"), "#!/bin/sh\n");
     for (const name of ["npm", "node", "apt-get"]) chmodSync(join(folder, name), 0o755);
@@ -61,7 +61,7 @@ test.each([
   expect(code).toBe(1);
 });
 
-test("CI does not fail for deep tests that cannot be run here, and fails for one that fails", () => {
+test("CI does not fail for deep tests that cannot run here, and fails for one that fails", () => {
   const well = 'echo "5 passed, 0 failed"';
   const notRun = runCi(well, well, 'echo "2 passed, 0 failed"; exit 3');
   expect([notRun.lines.at(-1), notRun.code]).toEqual(["12 passed, 0 failed", 0]);

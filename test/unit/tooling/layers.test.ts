@@ -84,7 +84,7 @@ test("a file in a folder without a layer is named", () => {
   ]);
 });
 
-test("what a browser must not load is found through other files, with the way to it", () => {
+test("files that a browser must not load are found through other files, with the chain of imports", () => {
   const findings = check({
     "client/browser.ts": 'import { a } from "./client.ts";\n',
     "client/client.ts": 'import type { T } from "./node.ts";\nimport { b } from "./socket.ts";\n',
@@ -103,7 +103,7 @@ test("the daemon is loaded lazily by the command line", () => {
   expect(check({ "cli/main.ts": 'const { start } = await import("./start.ts");\n', ...start })).toEqual([]);
 });
 
-test("every form of import is read, and no comment is", () => {
+test("every form of import is read, and comments are ignored", () => {
   const source = [
     'import "./a.ts";',
     'import type { B } from "./b.ts";',

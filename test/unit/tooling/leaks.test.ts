@@ -6,7 +6,7 @@ import { processesWith } from "../../setup/processes.ts";
 const root = join(import.meta.dirname, "../../..");
 const config = join(root, "test/fixtures/tooling/leaks/vitest.config.ts");
 
-/** Runs one leaking test file in a vitest of its own, with the set-up that all our tests have. */
+/** Runs one leaking test file in its own vitest, with the set-up of all our tests. */
 function runLeak(name: string, env: Readonly<Record<string, string>> = {}): { code: number | null; output: string } {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   const { status, stdout, stderr } = spawnSync(

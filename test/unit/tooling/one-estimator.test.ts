@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const root = join(import.meta.dirname, "..", "..", "..");
 const estimator = "context/parts/estimator/";
 
-/** What counts tokens otherwise: pi's own counts, the simple form for contexts, tables of tokens, quarters of lengths. */
+/** Other ways to count tokens: pi's own counts, the simple form for contexts, tokenizers, quarters of lengths. */
 const otherCounts = [
   /\bestimate(?:Tokens|Text|Message|ContextTokens|ProjectedContextTokens)\b/,
   /\bgetContextUsage\b/,
@@ -22,7 +22,7 @@ function otherCountsIn(file: string, source: string): readonly string[] {
   });
 }
 
-test("every decision inside pi goes by the one estimator: nothing else in the helper counts tokens", () => {
+test("every decision inside pi uses the one estimator: nothing else in the helper counts tokens", () => {
   const files = globSync("{extension,context/{cost,parts,pruning}}/**/*.ts", { cwd: root }).map((file) =>
     file.replaceAll("\\", "/"),
   );
@@ -30,7 +30,7 @@ test("every decision inside pi goes by the one estimator: nothing else in the he
   expect(files.flatMap((file) => otherCountsIn(file, readFileSync(join(root, file), "utf8")))).toEqual([]);
 });
 
-test("another count is found", () => {
+test("another way of counting is found", () => {
   const source =
     "const a = estimateTokens(m);\nconst b = ctx.getContextUsage();\nconst c = text.length / 4;\n// text.length / 4\n";
   expect(otherCountsIn("context/parts/x.ts", source)).toHaveLength(3);

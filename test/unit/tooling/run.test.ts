@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Starts test/fixtures/tooling/ending.ts in the way that all npm scripts start theirs. */
+/** Starts test/fixtures/tooling/ending.ts like all npm scripts start theirs. */
 function start(how: string): ChildProcess {
   return spawn(process.execPath, [join(root, "scripts/run.mjs"), "test/fixtures/tooling/ending.ts", how], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -17,7 +17,7 @@ test("the runner ends with the program's exit code", async () => {
   expect(code).toBe(7);
 });
 
-test("the runner passes SIGTERM on and waits for the program", async () => {
+test("the runner forwards SIGTERM and waits for the program", async () => {
   const runner = start("SIGTERM");
   if (runner.stdout === null) throw new Error("the runner has no stdout");
   await once(runner.stdout, "data");

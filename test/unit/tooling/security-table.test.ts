@@ -14,7 +14,9 @@ test("the table of defences has every row, and each names a test", () => {
   expect(rows.filter((row) => testsOf(row).length === 0 || row.split(" | ").length !== 4)).toEqual([]);
 });
 
-/** What rows name and what is not there. A title stands whole in its file; where a table of cases is named, a case of it. */
+/**
+ * Missing tests that rows name. A title must be complete in its file; for a table of cases, one of its cases is named.
+ */
 function missingOf(lines: readonly string[]): readonly (readonly [file: string, title: string])[] {
   return lines.flatMap(testsOf).filter(([file, title]) => {
     const path = join(root, file);
@@ -29,7 +31,7 @@ test("every test that the table of defences names exists", () => {
   expect(missingOf(rows)).toEqual([]);
 });
 
-test("a test that is not there, or whose title is only a part of another, is missed", () => {
+test("a missing test, or one whose title only contains the name, is reported", () => {
   const file = "test/unit/tooling/security-table.test.ts";
   const there = [file, "every test that the table of defences names exists"] as const;
   const missing = [

@@ -4,14 +4,14 @@ import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** The titles of a file's tests, as they are written: those of templates and tables with their placeholders. */
+/** The titles of a file's tests as written: those of templates and tables with their placeholders. */
 function titlesIn(file: string): ReadonlySet<string> {
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const call = /\b(?:test|it)(?:\.\w+(?:\((?:[^()]|\([^()]*\))*\))?)*\(\s*(?:"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g;
   return new Set(Array.from(text.matchAll(call), ([, quoted, template]) => quoted ?? template ?? ""));
 }
 
-/** The names of the faults that a script has. */
+/** The names of the faults in a script. */
 function namesIn(file: string): ReadonlySet<string> {
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const names = text.matchAll(/\bname: (?:"([^"]*)"|`([^`]*)`)/g);

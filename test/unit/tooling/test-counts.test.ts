@@ -28,7 +28,7 @@ test("each project is counted by itself", () => {
   expect(counts.map(describeCounts)).toEqual(["unit: 2 passed, 0 failed", "pi-1.5.2: 1 passed, 0 failed"]);
 });
 
-test("a run that fails outside of its tests reports why, and an interrupted one reports it", () => {
+test("a run that fails outside its tests reports why, and an interrupted one reports it", () => {
   const green = countTests([outcome("passed")]);
   expect(failureOfRun(green, 0)).toBeUndefined();
   expect(failureOfRun(green, 1)).toBe("vitest ended with exit code 1");

@@ -24,13 +24,13 @@ test("each test file belongs to a tier, and no project runs one in both", () => 
   expect(files.filter((file) => !run.has(file))).toEqual([]);
 });
 
-test("each test with a pi is run on the newest, and on the other unless it is in a folder once/", () => {
+test("each test with a pi runs on the newest, and on the other unless it is in a folder once/", () => {
   const both = new Set([...runsOf("quick"), ...runsOf("deep")]);
   const withPi = files.filter((file) => matchesGlob(file, "test/{integration,e2e}/**"));
   expect(withPi.filter((file) => !both.has(`pi-1.5.2: ${file}`))).toEqual([]);
   expect(withPi.filter((file) => both.has(`pi-0.87.1: ${file}`) === file.includes("/once/"))).toEqual([]);
 });
 
-test("each smoke test and each long test is there", () => {
+test("each smoke test and each long test exists", () => {
   expect([...smokeTests, ...longTests].filter((file) => !files.includes(file))).toEqual([]);
 });

@@ -9,7 +9,7 @@ import { errorName, Scene } from "../scene.ts";
 const main = join(import.meta.dirname, "..", "..", "..", "..", "cli", "main.ts");
 const call = { type: "toolCall", id: "c9", name: "bash", arguments: {} };
 
-/** The blocks of docs/context.md for the command line: a document, and the lines for a shell. */
+/** The blocks of docs/context.md about the command line: a document, and shell commands. */
 function documented(): { readonly document: string; readonly script: string } {
   const [, section = ""] = /\n## On the command line\n(.*?)\n## /s.exec(read("docs/context.md")) ?? [];
   const [document, script] = ["json", "bash"].map(
@@ -22,7 +22,7 @@ function roles(scene: Scene): readonly string[] | undefined {
   return scene.provider.requests.at(-1)?.messages.map(({ role }) => role);
 }
 
-test("a document becomes a session's past by the lines of docs/context.md, and comes out again", async () => {
+test("the commands in docs/context.md turn a document into a session's past, and export it again", async () => {
   await using scene = await Scene.open();
   const { document, script } = documented();
   const at = (name: string): string => join(scene.cwd, name);
@@ -57,7 +57,7 @@ test("a document becomes a session's past by the lines of docs/context.md, and c
   const dryRun = ["context", "inspect", session, "--model", "scripted-anthropic/model-1"];
   expect(await scene.json(dryRun)).toMatchObject({ mode: "session", counts: { items: 6, pairs: 1 }, warnings: [] });
 
-  // Of a session, under another model; and of a file that is too long for a call.
+  // From a session, for another model; and from a file that is too long for a call.
   const other = await scene.run(["context", "import", session, "--model", "scripted-anthropic/model-1"]);
   expect([other.code, other.stderr]).toEqual([0, expect.stringMatching(/^context: 6 messages, about \d+ tokens\n$/)]);
   expect((await scene.run(["prompt", other.stdout.trim(), "And now?"])).code).toBe(0);

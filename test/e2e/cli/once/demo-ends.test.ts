@@ -6,7 +6,7 @@ interface Step {
   readonly pid?: number;
 }
 
-/** What demos have left: each scene's go where no other's can be seen. */
+/** Directories left by demos; each scene has its own place for them. */
 function demoDirectories({ root }: Scene): readonly string[] {
   return readdirSync(root).filter((name) => name.startsWith("pi-rpcd-demo-"));
 }
@@ -21,7 +21,7 @@ function isAlive(pid: number): boolean {
 }
 
 test.each(["SIGINT", "SIGTERM"] as const)(
-  "%s in the middle ends the demo and all that it has started",
+  "%s during the demo ends it and every process that it started",
   async (signal) => {
     await using scene = await Scene.open();
     const demo = scene.start(["demo", "--json"], { env: { TMPDIR: scene.root } });
@@ -38,7 +38,7 @@ test.each(["SIGINT", "SIGTERM"] as const)(
   },
 );
 
-test("a demo that fails says what went wrong and what to do", async () => {
+test("a demo that fails reports what went wrong and what to do", async () => {
   await using scene = await Scene.open();
   const { code, stdout, stderr } = await scene.run(["demo", "--pi", "no-such-pi.js"], { env: { TMPDIR: scene.root } });
   expect(code).toBe(1);

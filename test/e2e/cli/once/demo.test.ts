@@ -12,7 +12,7 @@ interface Step {
   readonly pid?: number;
 }
 
-/** What demos have left: each scene's go where no other's can be seen. */
+/** Directories left by demos; each scene has its own place for them. */
 function demoDirectories({ root }: Scene): readonly string[] {
   return readdirSync(root).filter((name) => name.startsWith("pi-rpcd-demo-"));
 }
@@ -40,7 +40,7 @@ test("the demo shows every state of the receipt and exits with 0", async () => {
   expect(demoDirectories(scene)).toEqual([]);
 });
 
-test("the demo tells programs the same, and leaves neither process nor file", async () => {
+test("the demo reports the same as JSON, and leaves neither process nor file", async () => {
   await using scene = await Scene.open();
   const { code, stdout } = await scene.run(["demo", "--json"], { env: { TMPDIR: scene.root } });
   expect(code).toBe(0);

@@ -25,11 +25,11 @@ function refusal(): Reply {
   return status(400, { message: "no" });
 }
 
-/** A scene for the time of one test, with a session of the test's own, which is the last. */
+/** A scene for the duration of one test, with a session of its own, which is the newest. */
 interface Turn extends AsyncDisposable {
   readonly scene: Scene;
   readonly provider: TestsProvider;
-  /** All is as it must be: the next test may have the scene. Else it has another. */
+  /** Reports that everything is in order, so the next test may reuse the scene. Otherwise it gets another. */
   done(): void;
 }
 
@@ -63,7 +63,7 @@ async function useScene(script: ScriptOptions = {}): Promise<Turn> {
 }
 
 describe("from start to stop", () => {
-  test("every command does its part, in JSON and in words", async () => {
+  test("every command works, in JSON and in words", async () => {
     await using scene = await Scene.open();
     const started = await scene.json<{ readonly url: string; readonly pid: number }>([
       "start",
@@ -138,11 +138,11 @@ describe("from start to stop", () => {
     }
     const folder = join(scene.root, "elsewhere");
     mkdirSync(folder);
-    // As `npm run pi-rpcd` starts it: in the checkout's folder, with the caller's own in INIT_CWD.
+    // As `npm run pi-rpcd` starts it: in the checkout's folder, with the caller's directory in INIT_CWD.
     const env = { npm_lifecycle_event: "pi-rpcd", INIT_CWD: scene.root };
     const created = await scene.run(["new", "--cwd", "elsewhere"], { cwd: "/", env });
     expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]+\n$/) });
-    // On a busy machine one line about a slow start may follow.
+    // On a busy machine a line about a slow start may follow.
     expect(created.stderr).toMatch(
       /^pi-rpcd: no daemon was running; started one \(process \d+, log .*daemon\.log\)\n(pi-rpcd: pi is still starting after 3 s\. [^\n]+\n)?$/,
     );
@@ -151,7 +151,7 @@ describe("from start to stop", () => {
 });
 
 describe("prompt", () => {
-  test("exits with 7 when the run has failed, and says why", async () => {
+  test("exits with 7 when the run fails, and gives the reason", async () => {
     await using turn = await useScene({ otherwise: refusal });
     const { scene } = turn;
     const plain = await scene.run(["prompt", "last", "hello"]);
@@ -163,7 +163,7 @@ describe("prompt", () => {
     turn.done();
   });
 
-  test("is refused while a run is on, joins it if told to, and is aborted by Ctrl-C", async () => {
+  test("is refused during a run, joins the run if told to, and is aborted by Ctrl-C", async () => {
     const gate = new Gate();
     await using turn = await useScene({ script: [answer("working ", hold(gate), "done")] });
     const { scene } = turn;
@@ -185,7 +185,7 @@ describe("prompt", () => {
     turn.done();
   });
 
-  test("that is only left leaves the run alone", async () => {
+  test("that is detached leaves the run alone", async () => {
     const gate = new Gate();
     await using turn = await useScene({ script: [answer("working ", hold(gate), "done")] });
     const { scene } = turn;
@@ -210,7 +210,7 @@ describe("push --wait", () => {
     turn.done();
   });
 
-  test("exits with 5 when the time is over, and cancels nothing", async () => {
+  test("exits with 5 on timeout, and cancels nothing", async () => {
     await using turn = await useScene();
     const { scene } = turn;
     const args = ["push", "last", "-", "--no-trigger", "--id", "late", "--wait", "delivered", "--timeout", "0.2"];

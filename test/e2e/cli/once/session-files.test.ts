@@ -28,7 +28,7 @@ test("stored sessions are listed and opened, sessions are forked, and deleted on
   expect((await scene.run(["rm", copy, "--yes"])).stdout).toBe(`${copy} is deleted.\n`);
   expect(existsSync(file)).toBe(false);
 
-  // Another daemon knows nothing of it yet.
+  // Another daemon does not know it yet.
   expect((await scene.run(["stop"])).code).toBe(0);
   const other = ["--state-dir", `${scene.stateDir}-other`];
   const table = await scene.run(["open", "--cwd", scene.cwd, ...other]);

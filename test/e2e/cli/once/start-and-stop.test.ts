@@ -9,7 +9,7 @@ import { exampleOf } from "../../../../protocol/examples.ts";
 import { expiredTlsFiles } from "../../../helpers/edge.ts";
 import { errorName, Scene } from "../scene.ts";
 
-/** A process that has nothing to do with the daemon. */
+/** A process that is unrelated to the daemon. */
 function bystander(): AsyncDisposable & { readonly pid: number; readonly lives: boolean } {
   const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
   return {
@@ -52,7 +52,7 @@ test("a start with TLS shows its https address, as status does, and both warn of
 });
 
 describe("a second start", () => {
-  test("says that one runs, and that this one keeps its port and its pi", async () => {
+  test("reports that a daemon runs, and that it keeps its port and its pi", async () => {
     await using scene = await Scene.open();
     const first = await scene.json<{ readonly pid: number; readonly url: string }>(["start"]);
     const again = await scene.run(["start"]);
@@ -65,7 +65,7 @@ describe("a second start", () => {
     expect(await scene.json(["start", "--port", new URL(first.url).port])).toEqual({ ...first, started: false });
   });
 
-  test("at the same moment starts one daemon, and both know it", async () => {
+  test("at the same moment starts one daemon, and both commands find it", async () => {
     await using scene = await Scene.open();
     const both = await Promise.all([scene.json(["start"]), scene.json(["start"])]);
     expect(both.map(({ started }) => started).toSorted()).toEqual([false, true]);
@@ -105,7 +105,7 @@ describe("a start that fails", () => {
     expect((await scene.run(["start"])).code).toBe(0);
   });
 
-  test("names a state directory whose socket's path is too long, and does not make it", async () => {
+  test("names a state directory whose socket path is too long, and does not create it", async () => {
     await using scene = await Scene.open();
     const long = join(scene.root, "x".repeat(120), "state");
     const { code, stderr } = await scene.run(["start", "--state-dir", long, "--json"]);
@@ -127,7 +127,7 @@ describe("a start that fails", () => {
     expect(stderr).toContain(scene.cwd);
   });
 
-  test("in the foreground tells it too", async () => {
+  test("in the foreground reports the error too", async () => {
     await using scene = await Scene.open();
     await scene.json(["start"]);
     const { code, stderr } = await scene.run(["start", "--foreground", "--json"]);
@@ -136,7 +136,7 @@ describe("a start that fails", () => {
 });
 
 describe("a daemon in the foreground", () => {
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("ends in order with %s", async (signal) => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("ends gracefully with %s", async (signal) => {
     await using scene = await Scene.open();
     const daemon = scene.start(["start", "--foreground"]);
     await daemon.said(/listens at http/);
@@ -146,7 +146,7 @@ describe("a daemon in the foreground", () => {
     expect(scene.daemonFile).toBeUndefined();
   });
 
-  test("whose state directory is lost fails, and the next start reports it if the log was lost with it", async () => {
+  test("whose state directory is removed fails, and the next start reports it if the log was lost too", async () => {
     await using scene = await Scene.open();
     mkdirSync(scene.stateDir, { mode: 0o700 });
     const daemon = scene.start(["start", "--foreground", "--log-file", join(scene.stateDir, "daemon.log"), "--json"]);
@@ -158,7 +158,7 @@ describe("a daemon in the foreground", () => {
     expect([next.code, next.stderr]).toEqual([0, expect.stringContaining(`${scene.stateDir} was removed or replaced`)]);
   });
 
-  test("says where it listens, and never its token", async () => {
+  test("prints where it listens, and never its token", async () => {
     await using scene = await Scene.open();
     const daemon = scene.start(["start", "--foreground", "--log-level", "trace"]);
     await daemon.said(/listens at http/);
@@ -219,7 +219,7 @@ describe("stop", () => {
     await using other = bystander();
     writeDaemonFile(scene, other.pid);
     const info = exampleOf("daemon/info").result as object;
-    // A daemon in a container answers by the shared socket, and its process id is another program's here.
+    // A daemon in a container answers on the shared socket, but its process id belongs to another program here.
     const elsewhere = createHttpServer((_, response) => {
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: { ...info, pid: other.pid } }));
@@ -233,7 +233,7 @@ describe("stop", () => {
     expect(other.lives).toBe(true);
   });
 
-  test("is not needed after a kill: the next start takes over", async () => {
+  test("is unnecessary after a kill: the next start takes over", async () => {
     await using scene = await Scene.open();
     const { pid } = await scene.json<{ readonly pid: number }>(["start"]);
     process.kill(pid, "SIGKILL");

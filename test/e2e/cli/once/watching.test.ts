@@ -5,7 +5,7 @@ import { Gate } from "../../../../provider/gate.ts";
 import { answer, behind, hold } from "../../../../provider/reply.ts";
 import { lines, Scene } from "../scene.ts";
 
-test("a push whose state is waited for outlives its daemon", async () => {
+test("waiting for a push's state survives a restart of its daemon", async () => {
   await using scene = await Scene.open();
   const { sessionId } = await scene.json<SessionInfo>(["new"]);
   const push = scene.start(["push", sessionId, "--as", "nextTurn", "--id", "p1", "--wait", "answered", "not lost"]);
@@ -19,7 +19,7 @@ test("a push whose state is waited for outlives its daemon", async () => {
   expect(scene.provider.requests.at(-1)?.countText("not lost")).toBe(1);
 });
 
-test("a watch shows each state of each delivery, over the end of one daemon and the start of the next", async () => {
+test("a watch shows each state of each delivery across a restart of the daemon", async () => {
   const gate = new Gate();
   await using scene = await Scene.open({ script: [behind(hold(gate), answer("Got it."))] });
   const { sessionId } = await scene.json<SessionInfo>(["new"]);

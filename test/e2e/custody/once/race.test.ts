@@ -11,7 +11,7 @@ import { piUnderTest } from "../../../helpers/pi-versions.ts";
 import { type Stage, startStage } from "../../../helpers/stage.ts";
 import { Random } from "../../../soak/random.ts";
 
-// CUSTODY_ROUNDS and CUSTODY_SEED make it long, or the same again.
+// CUSTODY_ROUNDS makes it longer, and CUSTODY_SEED repeats a run.
 const rounds = Number(process.env["CUSTODY_ROUNDS"] ?? 3);
 const seed = Number(process.env["CUSTODY_SEED"] ?? 1);
 
@@ -36,7 +36,7 @@ async function startRival(stage: Stage): Promise<Rival> {
   };
 }
 
-/** Entries that are followed by more than one. */
+/** Entries with more than one successor. */
 function forksIn(file: string): number {
   const parents = readFileSync(file, "utf8")
     .trim()
@@ -52,7 +52,7 @@ const outcome = async (work: Promise<unknown>): Promise<string> =>
     (error: { kind?: string }) => error.kind ?? String(error),
   );
 
-test("of two daemons one has a session's file, and what a foreign pi makes of it never goes unnoticed", {
+test("of two daemons one holds a session's file, and a foreign pi's changes to it never go unnoticed", {
   timeout: 60_000 + rounds * 20_000,
 }, async () => {
   const random = new Random(seed);
@@ -84,7 +84,7 @@ test("of two daemons one has a session's file, and what a foreign pi makes of it
     const { session, house } = winner;
     await using told = await Notifications.of(house.stateDir, session.id);
     await compete(stage, session, random, file);
-    // Whatever has come of it: the next run begins on what is there, or says why it does not.
+    // Whatever the result, the next run continues from the file's content, or reports why it does not.
     expect([text, await outcome(session.promptAndWait("once more"))]).toEqual([
       text,
       expect.stringMatching(/^(done|foreign_write)$/),

@@ -8,7 +8,7 @@ const policy = (tool: string): OptimisationOptions => ({ toolResults: { tools: {
 const words = (tool: string) =>
   `optimisation.toolResults.tools.${tool}: pi does not have the tool "${tool}"; did you mean "grep"?`;
 
-test("a policy for a tool that pi lacks is refused when the session begins, and degrades where it is for all sessions", async () => {
+test("a policy for a tool that pi lacks is refused in a create call, and only degrades if it is for all sessions", async () => {
   const profiles = { wrong: { optimisation: { masking: { excludeTools: ["grepp"] } } } };
   await using stage = await startStage({ config: JSON.stringify({ optimisation: policy("grap"), profiles }) });
   const create = (more: object) => stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ...more });
@@ -24,7 +24,7 @@ test("a policy for a tool that pi lacks is refused when the session begins, and 
   });
   expect(await stage.client.listSessions()).toEqual([]);
 
-  // Tools that are not active are pi's too, and recall is ours.
+  // Inactive tools are pi's too, and recall is ours.
   const session = await create({ optimisation: { masking: { excludeTools: ["grep", "find", "ls", "recall"] } } });
   await using told = await Notifications.of(stage.stateDir, session.id);
   const configure = (tool: string) =>
@@ -36,7 +36,7 @@ test("a policy for a tool that pi lacks is refused when the session begins, and 
   const next = await told.until(({ params }) => params["reason"] === words("gerp"));
   expect([next.name, next.params["part"]]).toEqual(["optimisation/degraded", "toolResults"]);
 
-  // What the daemon's configuration names is told at the first start: a new life of the daemon tells it again.
+  // Faults of the daemon's configuration are reported at the first start; each new daemon reports them again.
   await stage.restart();
   await using again = await Notifications.of(stage.stateDir, session.id);
   await stage.client.session(session.id).runUntilSettled("And now?");

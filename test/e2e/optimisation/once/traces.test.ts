@@ -14,7 +14,7 @@ import { memoryOutput } from "../../../unit/cli/memory-output.ts";
 
 const prices = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 
-// What of them breaks the cache by itself: pauses that are longer than it lives, and pi's own compaction.
+// Actions that break the cache by themselves: pauses longer than its lifetime, and pi's own compaction.
 const cases: Readonly<Record<string, readonly [ScriptedName, TraceName, Readonly<Record<string, number>>]>> = {
   short: ["scripted-anthropic", "short", {}],
   autonomous: ["scripted-anthropic", "autonomous", {}],
@@ -23,7 +23,7 @@ const cases: Readonly<Record<string, readonly [ScriptedName, TraceName, Readonly
   "dialogue-openai": ["scripted", "dialogue", { expired: 4, compaction: 1 }],
 };
 
-test("the auditor names every cause for which a trace's cache was lost, what was missed, and no other cause; and so does `context show`", async () => {
+test("the auditor names every cause of a trace's cache losses, the cost, and no other cause; and so does `context show`", async () => {
   const script = new TraceScript();
   await using stage = await startStage({
     provider: { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
@@ -31,7 +31,7 @@ test("the auditor names every cause for which a trace's cache was lost, what was
   });
   writeTraceSkills(stage.agentDir.path);
   const [, , longest = ""] = await Promise.all(Object.keys(cases).map((id) => check(id, script, stage)));
-  // What a person is shown of it comes from the same session.
+  // The figures shown to users come from the same session.
   const { output, stdout } = memoryOutput();
   await showContext(new ContextDaemon(stage.stateDir, new AbortController().signal), longest, output);
   expect(stdout()).toMatch(/^The next request has about [\d,]+ of 200,000 tokens \(\d+ %\):\n {2}\w+ +[\d,]+ +\d+ %\n/);
@@ -65,7 +65,7 @@ async function check(id: string, script: TraceScript, stage: Stage): Promise<str
   const told = Object.fromEntries(Object.entries(report.causes).map(([cause, { count }]) => [cause, count]));
   expect(told, id).toEqual(causes);
   expect(report.volatile, id).toEqual([]);
-  // What it says of requests and tokens is what the provider counted.
+  // Its figures for requests and tokens match the provider's counts.
   const bill = billOf(spending, prices);
   expect(report.requests, id).toBe(bill.requests);
   expect(bill.breaks, id).toBe(Object.values(causes).reduce((sum, times) => sum + times, 0));

@@ -8,10 +8,10 @@ import { type KillableStage, startKillableStage } from "../../../helpers/killabl
 import { LongRunModel, makePlan, type Plan } from "../long-run.ts";
 
 const noCompress = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "no-compress.ts");
-/** Behind which compressions somebody dies: pi, the daemon, and again when blocks lie in blocks. */
+/** The compressions after which a process dies: pi, the daemon, and again when blocks are nested. */
 const deaths: Readonly<Record<number, "pi" | "daemon">> = { 3: "pi", 6: "daemon", 13: "pi", 16: "daemon" };
 
-test("two hundred turns with blocks in blocks, through deaths of pi and of the daemon, decompress to the messages of a run without blocks, byte for byte (R002-11, R002-14, R002-15)", async () => {
+test("after two hundred turns with nested blocks and deaths of pi and the daemon, decompressing restores the messages of a run without blocks, byte for byte (R002-11, R002-14, R002-15)", async () => {
   const models = new Map<string, LongRunModel>();
   await using stage = await startKillableStage({
     provider: {
@@ -30,7 +30,7 @@ test("two hundred turns with blocks in blocks, through deaths of pi and of the d
   expect(pruned.model.turnsDone).toBeGreaterThanOrEqual(200);
   staysAsItWas(pruned);
 
-  // Blocks in blocks in blocks, of which only the outermost are seen.
+  // Triple nesting, where only the outermost blocks are visible.
   const { blocks } = await exported(stage, pruned);
   expect(blocks).toHaveLength(pruned.model.compressing.length);
   expect(depthOf(blocks)).toBeGreaterThanOrEqual(3);
@@ -45,7 +45,7 @@ test("two hundred turns with blocks in blocks, through deaths of pi and of the d
   for (const [at, message] of (messages ?? []).entries()) {
     expect(JSON.stringify(message), `message ${at}`).toBe(JSON.stringify(originals?.[at]));
   }
-  // And of everything that was read and said every byte is there.
+  // Every byte that was read and said is present.
   const said = whole.messages.flatMap(({ texts, toolResults }) => [...texts, ...toolResults.map(({ text }) => text)]);
   expect(said.map(untagged)).toEqual(expect.arrayContaining([...plan.texts]));
 });
@@ -53,7 +53,7 @@ test("two hundred turns with blocks in blocks, through deaths of pi and of the d
 interface Run {
   readonly session: () => SessionHandle;
   readonly model: LongRunModel;
-  /** Requests that nobody answered, and the next ones. */
+  /** Requests that were never answered, and the next ones. */
   readonly revivals: readonly { readonly before: LogEntry; readonly after: LogEntry }[];
 }
 
@@ -64,7 +64,7 @@ interface Leading {
   readonly extensions: readonly string[];
 }
 
-/** Says everything that the user says. Whoever has to die does so while the model is asked, and the user goes on. */
+/** Sends all texts of the user. Deaths happen while the model is asked, and the user then continues. */
 async function leadThrough(stage: KillableStage, { plan, model, id, extensions }: Leading): Promise<Run> {
   const { sessionId } = await stage.client.call("session/create", {
     ...{
@@ -97,7 +97,7 @@ async function killPi(session: SessionHandle): Promise<void> {
   await expect.poll(async () => (await session.get()).pid).not.toBe(pid);
 }
 
-/** Between two compressions a request is the one before and more; and so is the one behind a death. */
+/** Between two compressions a request is the previous one plus more; the same holds after a death. */
 function staysAsItWas({ model, revivals }: Run): void {
   for (const [at, request] of model.requests.entries()) {
     const before = model.requests[at - 1];
@@ -125,7 +125,7 @@ function depthOf(blocks: Exported["blocks"]): number {
   return Math.max(...blocks.map(({ id }) => depth(id)));
 }
 
-/** The request of a session whose blocks were all taken back, the outermost first. */
+/** The request of a session whose blocks were all decompressed, the outermost first. */
 async function decompressed(stage: KillableStage, run: Run): Promise<LogEntry> {
   for (;;) {
     const { blocks } = await exported(stage, run);

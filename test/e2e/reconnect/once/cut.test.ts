@@ -4,10 +4,10 @@ import { connect } from "../../../../client/index.ts";
 import { CuttingProxy } from "../../../helpers/cutting-proxy.ts";
 import { startStage } from "../../../helpers/stage.ts";
 
-/** A backstop: what is done below takes far fewer chunks. */
+/** A safety limit: the test needs far fewer chunks. */
 const maxChunks = 200;
 
-/** Where in a chunk the connection breaks: before it has arrived, within it, behind it. */
+/** Where in a chunk the connection breaks: before it, within it, after it. */
 const places = [
   { from: "client", share: 0 },
   { from: "client", share: 0.5 },
@@ -17,7 +17,7 @@ const places = [
 ] as const;
 
 test.each(places)(
-  "wherever the connection is cut, a push is delivered once, a prompt is run once, and no event is missed: $from $share",
+  "wherever the connection is cut, a push is delivered once, a prompt runs once, and no event is missed: $from $share",
   async ({ from, share }) => {
     await using stage = await startStage();
     const { daemon, root } = stage;
@@ -38,7 +38,7 @@ test.each(places)(
       for await (const { seq } of events) seen.push(seq);
     })();
     let cuts = 0;
-    // Each round is cut one chunk later, until a round is over before its chunk has come.
+    // Each round is cut one chunk later, until a round ends before its chunk.
     for (let nth = 1; nth <= maxChunks; nth += 1) {
       const [pushed, prompted] = [`push ${nth}.`, `prompt ${nth}.`];
       proxy.cut({ from, nth, share });
@@ -57,7 +57,7 @@ test.each(places)(
     }
     expect(cuts).toBeGreaterThanOrEqual(2);
     expect(cuts).toBeLessThan(maxChunks);
-    // The log of one connection that was never cut.
+    // The log of a connection that was never cut.
     const { cursor } = await session.get();
     const replay = stage.client.session(id).events({ after: 0 });
     const all: number[] = [];

@@ -9,19 +9,19 @@ import { Scripts, type TestsProvider } from "../../../helpers/scripts.ts";
 import { startStage } from "../../../helpers/stage.ts";
 import { type Running, Scene } from "../../cli/scene.ts";
 
-/** A client that outlives daemons, and one that is the daemon's end of it. */
+/** A client that outlives daemons, and a client of the current daemon. */
 interface World extends AsyncDisposable {
   readonly client: Client;
   readonly cwd: string;
   readonly stateDir: string;
   readonly provider: Scene["provider"];
-  /** Ends the daemon, lets `meanwhile` happen, and starts another on the same state. */
+  /** Ends the daemon, runs `meanwhile`, and starts another on the same state. */
   replace(meanwhile?: () => void): Promise<void>;
 }
 
 const options = { validateResults: true, reconnect: { firstDelayMs: 5, maxDelayMs: 50 } };
 
-/** Daemons that are processes of their own, and end by SIGKILL. */
+/** Daemons that are separate processes, ended by SIGKILL. */
 async function killed(otherwise?: Responder): Promise<World> {
   const scene = await Scene.open(otherwise === undefined ? {} : { otherwise });
   const start = async (): Promise<Running> => {
@@ -49,7 +49,7 @@ async function killed(otherwise?: Responder): Promise<World> {
   };
 }
 
-/** Daemons that end in order. */
+/** Daemons that end gracefully. */
 async function stopped(otherwise: Responder): Promise<World> {
   const stage = await startStage({ provider: { otherwise } });
   const client = await connect({ stateDir: stage.stateDir, ...options });
@@ -66,17 +66,17 @@ async function stopped(otherwise: Responder): Promise<World> {
   };
 }
 
-/** A world and a session in it, for the time of one test. */
+/** A set-up with a session, for the duration of one test. */
 interface Turn extends AsyncDisposable {
   readonly client: Client;
   readonly session: SessionHandle;
   readonly provider: TestsProvider;
   replace: World["replace"];
-  /** All is as it must be: the next test may have both. Else it has others. */
+  /** Reports that everything is in order, so the next test may have both. Otherwise it gets new ones. */
   done(): Promise<void>;
 }
 
-/** Tests one after the other in the same world and session: starting pi takes most of their time. */
+/** Runs tests in sequence with the same set-up and session: starting pi takes most of their time. */
 function shareWorld(open: (otherwise: Responder) => Promise<World>) {
   const scripts = new Scripts();
   let world: World | undefined;
@@ -134,7 +134,8 @@ describe.each([
       () => undefined,
       (error: unknown) => error,
     );
-    // Where a request had it already when its child ended, it is not taken for delivered, nor sent again by itself.
+    // If a request already had it when its child ended, it does not count as delivered, and is not sent again
+    // automatically.
     if (refused !== undefined) {
       expect(refused).toMatchObject({ kind: "delivery", delivery: { state: "parked" } });
       await handle.resend();
@@ -170,7 +171,7 @@ describe.each([
     await gate.reached;
     await turn.replace();
     const refused: unknown = await delivered.catch((error: unknown) => error);
-    // Newer versions of pi abort the request when they are asked to end; of a child that was killed nobody can say.
+    // Newer versions of pi abort the request when asked to end; for a killed child the outcome is unknown.
     const outcome = expect.stringMatching(/^(unknown|aborted)$/);
     expect(refused).toMatchObject({
       kind: "delivery",
@@ -214,7 +215,7 @@ describe.each([
   });
 });
 
-test("a delivery that the next daemon does not know rejects plainly", async () => {
+test("waiting for a delivery that the next daemon does not know rejects by name", async () => {
   await using world = await killed();
   const { client, cwd, stateDir } = world;
   const session = await client.createSession({ cwd, model: "scripted/model-1" });

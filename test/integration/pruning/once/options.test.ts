@@ -8,7 +8,7 @@ import { startPi } from "../../extension/driver.ts";
 import { entriesOf, Model } from "../../optimisation/model.ts";
 
 const quiet: PruningOptions = { enabled: true, minContext: 0.9, maxContext: 0.95, protectRecentTurns: 1 };
-/** With so many requests to come each change is worth the cache. */
+/** With this many expected requests each change pays for the cache. */
 const worthwhile = { cache: { enabled: true, minBatchTokens: 1_000 }, masking: { expectedRequests: 1_000 } };
 const long = { text: "words of an output\n", times: 1_000 };
 const furnish = ({ cwd }: { readonly cwd: string }): void =>
@@ -16,7 +16,7 @@ const furnish = ({ cwd }: { readonly cwd: string }): void =>
 const compress = (startId: string, endId: string, summary: string) =>
   call("compress", { topic: "Looking", ranges: [{ startId, endId, summary }] });
 
-test("options that a pi is configured with anew change what it does next: placeholders, what blocks keep, strategies in manual mode", async () => {
+test("reconfigured options change what a running pi does next: placeholders, what blocks keep, strategies in manual mode", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, furnish, pruning: quiet, optimisation: worthwhile, after: ["emitting"] });
   const model = new Model(pi, provider);

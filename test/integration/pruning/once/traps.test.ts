@@ -10,7 +10,7 @@ import { startProvider } from "../../../../provider/server.ts";
 import { Random } from "../../../soak/random.ts";
 import { type Pi, startPi } from "../../extension/driver.ts";
 
-/** One run, in which the model answers so. Gives its requests. */
+/** One run, in which the model gives these answers. Returns its requests. */
 async function run(pi: Pi, model: Model, reply: (request: LogEntry) => Reply): Promise<readonly LogEntry[]> {
   model.reply = reply;
   model.requests = [];
@@ -30,7 +30,7 @@ const answering = (model: Model) => (request: LogEntry) => {
   return model.reply(request);
 };
 
-/** Reads other lines of the file with each answer, and says something in the end. */
+/** Reads other lines of the file with each answer, and finally says something. */
 function readings(count: number): () => AnswerReply {
   let answers = 0;
   return () => {
@@ -45,7 +45,7 @@ function isReminded({ messages }: LogEntry): boolean {
   return messages.at(-1)?.texts.at(-1)?.includes("<dcp-system-reminder>") === true;
 }
 
-/** Where in a run the reminders are. The first request's is one of a turn: nobody has counted its tokens yet. */
+/** Where in a run the reminders are. The first request's is a turn reminder: its tokens are not counted yet. */
 function remindersOf(requests: readonly LogEntry[]): readonly number[] {
   return requests.flatMap((request, at) => (at > 0 && isReminded(request) ? [at] : []));
 }
@@ -58,15 +58,15 @@ const length = 60;
 const lines = ({ cwd }: { readonly cwd: string }): void =>
   writeFileSync(join(cwd, "file.ts"), code(new Random(3), 40_000));
 
-test("reminders beyond the limit never come faster than they may, whether the model obeys them, fails at them or ignores them", async () => {
+test("reminders above the limit never come faster than allowed, whether the model obeys them, fails at them or ignores them", async () => {
   const model: Model = { reply: readings(1), requests: [] };
   await using provider = await startProvider({ otherwise: answering(model) });
-  // What can never be compressed is beyond the limit: each request is a reason for a reminder.
+  // The incompressible part is above the limit: each request is a reason for a reminder.
   const compress = { minRangeTokens: 0, minSavings: 0 };
   const limits = { maxContext: 1_000, minContext: 0, protectRecentTurns: 1 };
   await using pi = await startPi({ provider, furnish: lines, pruning: { enabled: true, compress, ...limits } });
 
-  // It compresses whenever it is told to: one compression after the other was reported of others.
+  // It compresses whenever it is told to: other tools were reported to compress in a row.
   const next = readings(length);
   let made = 0;
   const obeyed = await run(pi, model, (request) => {
@@ -81,7 +81,7 @@ test("reminders beyond the limit never come faster than they may, whether the mo
   expect(remindersOf(obeyed).length).toBeGreaterThanOrEqual(made);
   expect(Math.min(...gaps(remindersOf(obeyed)))).toBeGreaterThanOrEqual(5);
 
-  // It fails each time: it is told more and more rarely, and then not at all.
+  // It fails each time: reminders become rarer, and then stop.
   await pi.replaceSession();
   const more = readings(length);
   const failed = await run(pi, model, (request) =>
@@ -94,20 +94,20 @@ test("reminders beyond the limit never come faster than they may, whether the mo
   const [first = 0, second = 0, third = 0, ...others] = gaps(remindersOf(failed));
   expect(first).toBeGreaterThanOrEqual(10);
   expect(second).toBeGreaterThanOrEqual(20);
-  // Behind three failures in a row: the breaker.
+  // After three failures in a row: the breaker.
   expect(third === 0 || third >= 20).toBe(true);
   expect(others).toEqual([]);
   const degraded = pi.frames("notice").filter(({ name }) => name === "pruning/degraded");
   expect(degraded.map(({ data }) => data)).toMatchObject([{ reason: "breaker" }]);
 
-  // It does not care.
+  // It ignores reminders.
   await pi.replaceSession();
   const ignored = remindersOf(await run(pi, model, readings(length)));
   expect(ignored.length).toBeGreaterThanOrEqual(3);
   expect(Math.min(...gaps(ignored))).toBeGreaterThanOrEqual(5);
 });
 
-test("a hundred requests that take nothing out change no total, and strategies do not give up the cache for each output", async () => {
+test("a hundred requests that remove nothing change no total, and strategies do not give up the cache for each output", async () => {
   const model: Model = { reply: readings(1), requests: [] };
   await using provider = await startProvider({ otherwise: answering(model), warming: "aside" });
   await using pi = await startPi({
@@ -115,7 +115,7 @@ test("a hundred requests that take nothing out change no total, and strategies d
     optimisation: { cache: { minBatchTokens: 2_000 } },
     models: [{ id: "model-1", contextWindow: 1_000_000 }],
   });
-  // Every other read is of what was read already.
+  // Every other read repeats an earlier one.
   let reads = 0;
   const repeating = (request: LogEntry): Reply => {
     reads += 1;
@@ -132,7 +132,7 @@ test("a hundred requests that take nothing out change no total, and strategies d
   const stats = () => pi.send<Record<string, unknown>>({ kind: "ask", about: "pruning/stats", params: {} });
   const { removed, blocks, strategies, cache } = await stats();
   expect(blocks).toHaveLength(1);
-  // Many outputs go, few times.
+  // Many outputs are removed, in few batches.
   const gone = Object.values(strategies as Record<string, { count: number }>).reduce(
     (sum, { count }) => sum + count,
     0,

@@ -35,7 +35,7 @@ function dialog(more: Partial<Dialog>): Dialog {
 
 const never = new AbortController().signal;
 
-test("a line is a prompt, or what --if-running says while a run is on; a refusal is shown", async () => {
+test("a line is a prompt, or as --if-running says during a run; a refusal is shown", async () => {
   const { calls, lines, type } = stage();
   type("hello\r");
   type("  \r");
@@ -89,7 +89,7 @@ test("questions are asked one at a time, and the unfinished line returns afterwa
   expect(calls).toEqual([]);
 });
 
-test("a question that has ended elsewhere goes away", async () => {
+test("a question that ended elsewhere disappears", async () => {
   const { conversation, editor } = stage();
   const elsewhere = new AbortController();
   const asked = conversation.ask(dialog({ method: "confirm" }), elsewhere.signal);
@@ -99,7 +99,7 @@ test("a question that has ended elsewhere goes away", async () => {
   expect(editor.label).toBe("> ");
 });
 
-test("a question's text is no answer before a key is pressed, and what a terminal obeys is left out of it and told", async () => {
+test("a question's prefilled text is not an answer before a key is pressed, and loses its control sequences with a notice", async () => {
   const { conversation, editor, lines, type } = stage();
   let isAnswered = false;
   const asked = conversation.ask(

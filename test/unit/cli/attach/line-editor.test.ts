@@ -11,7 +11,7 @@ function control(editor: LineEditor, name: string): KeyAction | undefined {
   return editor.press("\u0001", { name, ctrl: true });
 }
 
-test("a line is what was typed, and the next one begins empty", () => {
+test("a line is the typed text, and the next one begins empty", () => {
   const editor = new LineEditor();
   expect(typed(editor, "hello\r")).toEqual({ kind: "line", text: "hello" });
   expect(editor.text).toBe("");
@@ -53,7 +53,7 @@ test("a paste with line breaks is one line, and Alt-Enter makes one too", () => 
   expect(typed(editor, "\r")).toEqual({ kind: "line", text: "a\nb\nc" });
 });
 
-test("earlier lines come back, and the one that was begun too", () => {
+test("earlier lines are recalled, and then the unfinished one", () => {
   const editor = new LineEditor();
   typed(editor, "first\rsecond\rdraft");
   const seen = ["up", "up", "up", "down", "down", "down"].map((name) => {
@@ -81,7 +81,7 @@ test("a line that is longer than the window shows the part with the cursor", () 
   expect(editor.view(8)).toEqual({ label: "> ", text: "012345", column: 2 });
 });
 
-test("keys that print nothing put nothing into the line", () => {
+test("keys without a printable character add nothing to the line", () => {
   const editor = new LineEditor();
   for (const [text, name] of [
     ["\u001b[15~", "f5"],

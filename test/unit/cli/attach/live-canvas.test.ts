@@ -12,8 +12,8 @@ function stage(columns = 30): { terminal: SmallTerminal; canvas: LiveCanvas; edi
   return { terminal, editor, canvas: new LiveCanvas(output, editor) };
 }
 
-describe("what is shown above the line that is typed", () => {
-  test("grows piece by piece, and the line stays below it with its cursor", () => {
+describe("the output above the input line", () => {
+  test("grows piece by piece, and the input line stays below it with its cursor", () => {
     const { terminal, canvas, editor } = stage();
     editor.set("typed");
     for (const piece of ["one ", "two", " th", "ree"]) canvas.stream(piece);
@@ -24,13 +24,13 @@ describe("what is shown above the line that is typed", () => {
     expect(terminal.screen).toEqual(["one two three", "[bash] ls", "four", "> typed"]);
   });
 
-  test("is broken at words, also where a word comes in pieces", () => {
+  test("is broken at words, also when a word arrives in pieces", () => {
     const { terminal, canvas } = stage(20);
     for (const piece of ["aaaa bbbb cccc dd", "ddee", "e ffff"]) canvas.stream(piece);
     expect(terminal.screen).toEqual(["aaaa bbbb cccc", "ddddeee ffff", ">"]);
   });
 
-  test("never goes beyond the width, whatever comes", () => {
+  test("never exceeds the width, whatever arrives", () => {
     const { terminal, canvas } = stage(24);
     canvas.stream("x".repeat(100));
     canvas.line("a\tb\tc\td\te\tf\tg");
@@ -50,7 +50,7 @@ describe("what is shown above the line that is typed", () => {
     expect(terminal.screen).toEqual(["one", "", "two", "three", ">"]);
   });
 
-  test("stays when the line is taken away", () => {
+  test("stays when the input line is removed", () => {
     const { terminal, canvas } = stage();
     canvas.stream("half a");
     canvas.close();

@@ -41,7 +41,7 @@ function shown(notifications: readonly LogNotification[], options: Partial<Sessi
 }
 
 describe("a run", () => {
-  test("is its prompt, its thinking, its text, its tools with their outcome, and what it has used", () => {
+  test("shows its prompt, its thinking, its text, its tools with their outcome, and its usage", () => {
     const by = { clientId: "other-client", name: "vim" };
     const text = shown([
       told("run/started", { runId: "r", promptIds: [], by }),
@@ -77,7 +77,7 @@ describe("a run", () => {
     ]);
   });
 
-  test("of this very person has no name, and thinking can be left out", () => {
+  test("of the user has no name, and thinking can be left out", () => {
     const mine = told("run/started", { runId: "r", promptIds: [], by: { clientId: "me", name: "pi-rpcd" } });
     expect(shown([mine])).not.toContain("pi-rpcd");
     const thinking = [
@@ -88,7 +88,7 @@ describe("a run", () => {
     expect(shown(thinking, { thinking: false })).toBe("");
   });
 
-  test("that failed says why, and so do a tool and a retry", () => {
+  test("that failed gives the reason, and so do a tool and a retry", () => {
     const text = shown([
       event({ type: "auto_retry_start", attempt: 1, maxAttempts: 3, delayMs: 1, errorMessage: "529 overloaded" }),
       event({ type: "tool_execution_end", toolCallId: "t", toolName: "read", isError: true, result: {} }),
@@ -101,8 +101,8 @@ describe("a run", () => {
   });
 });
 
-describe("what did not stream", () => {
-  test("comes with the end of the message: the rest of it, or all where pieces are missing", () => {
+describe("a message that did not stream", () => {
+  test("is shown at its end: the missing rest, or everything if pieces are missing", () => {
     expect(shown([begin, delta("one "), assistant([{ type: "text", text: "one two" }])])).toBe("one two\n");
     expect(shown([assistant([{ type: "text", text: "whole" }])])).toBe("whole\n");
     expect(shown([begin, delta("a "), delta(" c"), assistant([{ type: "text", text: "a b c" }])])).toBe(
@@ -110,15 +110,15 @@ describe("what did not stream", () => {
     );
   });
 
-  test("is said where it is gone, unless the end of the message will have it", () => {
+  test("is reported as missing, unless the end of the message will show it", () => {
     const gap = { from: 1, to: 9, reason: "daemon_restart" };
     expect(shown([told("session/gap", gap)])).toBe(" … a part is missing (daemon_restart)\n");
     expect(shown([told("session/gap", { ...gap, onlyDeltas: true })])).toBe("");
   });
 });
 
-describe("what others bring about", () => {
-  test("is told: questions, pushes, prompts that wait, another state", () => {
+describe("actions of others", () => {
+  test("are shown: questions, pushes, queued prompts, another state", () => {
     const by = { clientId: "other-client", name: "vim" };
     const delivery = { deliveryId: "build-7", customType: "ci", state: "delivered" };
     const session = { state: "crashed", exit: { code: 137, signal: null } };
@@ -145,7 +145,7 @@ describe("what others bring about", () => {
   });
 });
 
-describe("what is hostile", () => {
+describe("hostile text", () => {
   const evil = "a\u001b[2J\u009b31m\u0007\rb\u202ec";
 
   test("cannot move the cursor or reverse text at any position", () => {
@@ -162,7 +162,7 @@ describe("what is hostile", () => {
       told("pending/updated", { pending: [{ label: evil }] }),
       told("run/ended", { runId: "r", promptIds: [], outcome: "failed", error: evil, startedAt: 0 }),
     ]);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not be there
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for them
     expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
     expect(text).toContain("a[2J31mbc");
   });

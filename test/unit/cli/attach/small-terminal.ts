@@ -1,4 +1,4 @@
-/** As much of a terminal as `attach` uses. Anything else that it is sent throws. */
+/** The subset of a terminal that `attach` uses. Any other input throws. */
 export class SmallTerminal {
   readonly columns: number;
   readonly isTTY = true;
@@ -11,11 +11,11 @@ export class SmallTerminal {
   }
 
   write(text: string): void {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what a terminal reads
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal reads them
     for (const [part] of text.matchAll(/\u001b\[(\d*)([A-Za-z])|./gsu)) this.#take(part);
   }
 
-  /** What is on the screen, without blanks at the ends of rows. */
+  /** The screen's content, without blanks at the ends of rows. */
   get screen(): readonly string[] {
     const rows = this.#rows.map((row) =>
       Array.from(row, (character) => character ?? " ")

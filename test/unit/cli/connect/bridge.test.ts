@@ -34,7 +34,7 @@ function carrying(framing: FramingName) {
   return { bridge, input, output, ended, sent, say };
 }
 
-test("a call before a head that cannot be read gets its answer", async () => {
+test("a call before an unreadable header is answered", async () => {
   const { bridge, input, output, ended, sent, say } = carrying("content-length");
   say(call(1));
   input.write("Content-Length: nonsense\r\n\r\n");
@@ -49,7 +49,7 @@ test("a call before a head that cannot be read gets its answer", async () => {
   expect(written).toContain('{"jsonrpc":"2.0","id":1,"result":{}}');
 });
 
-test("a last line without a line end is sent, one that was cut off is not", async () => {
+test("a last line without a line end is sent, but not an incomplete one", async () => {
   for (const [last, isWhole] of [
     [call(2), true],
     [call(2).slice(0, -1), false],
@@ -64,7 +64,7 @@ test("a last line without a line end is sent, one that was cut off is not", asyn
   }
 });
 
-test("what the daemon sends when the bridge has ended is not written to the output, which is closed", async () => {
+test("data from the daemon after the bridge has ended is not written to the closed output", async () => {
   const { bridge, input, output, ended } = carrying("jsonl");
   const failures: unknown[] = [];
   output.on("error", (error) => failures.push(error));

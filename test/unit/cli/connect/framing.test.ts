@@ -52,7 +52,7 @@ describe.each(framingNames)("the framing %s", (name) => {
     expect(read(name, cut(bytes, [40, 900, 1_500])).oversize).toEqual([2_001]);
   });
 
-  test("takes a whole last message that lacks only what follows it", () => {
+  test("accepts a complete last message that lacks only the bytes after it", () => {
     const bytes = Buffer.concat([framed(name, "1"), framed(name, "[2]")]);
     const end = bytes.lastIndexOf("]") + 1;
     expect(read(name, [bytes.subarray(0, end)])).toEqual({ messages: ["1", "[2]"], oversize: [], isWhole: true });
@@ -63,7 +63,7 @@ describe.each(framingNames)("the framing %s", (name) => {
     });
   });
 
-  test("knows that a stream ends within a message", () => {
+  test("detects a stream that ends within a message", () => {
     const bytes = framed(name, '{"id":1}');
     expect(read(name, [bytes.subarray(0, 5)])).toMatchObject({ messages: [], isWhole: false });
     const short = bytes.subarray(0, bytes.lastIndexOf("}"));
@@ -93,7 +93,7 @@ describe("heads", () => {
     ["with a length in hexadecimal", "Content-Length: 0x2\r\n\r\n{}"],
     ["with a length of many digits", `Content-Length: ${"9".repeat(16)}\r\n\r\n{}`],
     ["with another charset", "Content-Length: 2\r\nContent-Type: x; charset=latin1\r\n\r\n{}"],
-    ["with a line that is no field", "Content-Length: 2\r\n{}\r\n\r\n{}"],
+    ["with a line that is not a field", "Content-Length: 2\r\n{}\r\n\r\n{}"],
     ["that are lines of JSON", `{"jsonrpc":"2.0"}\n\r\n\r\n`],
     ["that never end", "X: ".padEnd(5_000, "x")],
     ["that never end, in pieces", "X: ".padEnd(5_000, "x")],

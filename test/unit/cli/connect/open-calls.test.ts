@@ -25,7 +25,7 @@ test.each(answered)("%s: an answer is awaited: %s", (message, isAwaited) => {
   expect(calls.isEmpty).toBe(true);
 });
 
-test.each([...specification, ...further])("of what JSON-RPC says is awaited what is answered: $title", (example) => {
+test.each([...specification, ...further])("an answer is awaited if JSON-RPC requires one: $title", (example) => {
   const calls = new OpenCalls();
   calls.sent(Buffer.from(example.text));
   expect(calls.isEmpty).toBe(example.answer === undefined);

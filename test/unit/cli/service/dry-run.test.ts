@@ -42,13 +42,16 @@ test.each([
   },
 );
 
-test.each(["HOME", "XDG_CONFIG_HOME", "PI_RPCD_STATE_DIR"])("no unit is made with a line's end in %s", async (name) => {
-  const env = { HOME: "/nowhere", OK: "1", [name]: "/nowhere\nExecStartPre=/bin/evil" };
-  const { output } = memoryOutput();
-  const options = { platform: "systemd", "dry-run": true, keep: "OK" } as const;
-  const made = service({ options, arguments: ["install"], output, env, signal });
-  await expect(made).rejects.toMatchObject({
-    name: "UsageError",
-    message: expect.stringContaining("control characters"),
-  });
-});
+test.each(["HOME", "XDG_CONFIG_HOME", "PI_RPCD_STATE_DIR"])(
+  "no unit is created with a line break in %s",
+  async (name) => {
+    const env = { HOME: "/nowhere", OK: "1", [name]: "/nowhere\nExecStartPre=/bin/evil" };
+    const { output } = memoryOutput();
+    const options = { platform: "systemd", "dry-run": true, keep: "OK" } as const;
+    const made = service({ options, arguments: ["install"], output, env, signal });
+    await expect(made).rejects.toMatchObject({
+      name: "UsageError",
+      message: expect.stringContaining("control characters"),
+    });
+  },
+);

@@ -23,7 +23,7 @@ describe("systemd", () => {
   const { files, enable } = systemdPlan(facts);
   const [environment, service, socket] = files.map(({ text }) => text);
 
-  test("has a unit that is watched, and a socket that only its user may use", () => {
+  test("has a unit with a watchdog, and a socket that only its user may use", () => {
     expect(files.map(({ path }) => path.replace("/home/ada/.config/", ""))).toEqual([
       "pi-rpcd/service.env",
       "systemd/user/pi-rpcd.service",
@@ -39,13 +39,13 @@ describe("systemd", () => {
     expect(enable.at(-1)).toEqual(["systemctl", "--user", "enable", "--now", "pi-rpcd.socket"]);
   });
 
-  test("has the variables in a file of their own, as a shell would read them too", () => {
+  test("has the variables in a separate file, quoted so that a shell could read it too", () => {
     expect(files.map(({ isSecret }) => isSecret)).toEqual([true, false, false]);
     const read = execFileSync("sh", ["-c", `${environment}\nprintf %s "$ODD"`], { encoding: "utf8" });
     expect(read).toBe(facts.environment["ODD"]);
   });
 
-  test("finds nothing wrong with the units, where it is there, and the program by whatever name it has", () => {
+  test("accepts the units, if it is installed, for any name of the program", () => {
     const found = spawnSync("systemd-analyze", ["--version"]).status === 0;
     const folder = mkdtempSync(join(tmpdir(), "units-"));
     try {
@@ -98,7 +98,7 @@ describe("systemd", () => {
   });
 });
 
-/** The words of a command line as systemd.service(5) has them, all of them in double quotes. */
+/** The words of a command line as systemd.service(5) defines them, all of them in double quotes. */
 function wordsOf(line: string): readonly string[] {
   const words = Array.from(line.matchAll(/"((?:[^"\\]|\\.)*)"(?: |$)/g), ([, word = ""]) => word);
   expect(words.map((word) => `"${word}"`).join(" ")).toBe(line);
@@ -111,7 +111,7 @@ function wordsOf(line: string): readonly string[] {
 }
 
 describe("launchd", () => {
-  test("has an agent that starts at login, and again when it fails", () => {
+  test("has an agent that starts at login, and again after a failure", () => {
     const { files, enable, disable, forget, status } = launchdPlan(facts);
     const [file] = files;
     expect(files).toHaveLength(1);
@@ -137,7 +137,7 @@ describe("launchd", () => {
     ]);
   });
 
-  test("has each text in its list as it was, whatever is in it", () => {
+  test("keeps each text in its list unchanged, whatever it contains", () => {
     const odd = [`/a "b" 'c' & <d> ]]> &amp; %h $x \\/node`, "--é=世界"];
     const [file] = launchdPlan({ ...facts, program: odd, environment: { A: odd[0] ?? "" } }).files;
     const { ProgramArguments, EnvironmentVariables } = plistOf(file?.text ?? "") as {
@@ -159,7 +159,7 @@ describe("the variables that are kept", () => {
     PI_OFFLINE: "1",
   };
 
-  test("are the usual ones, and logins only by name", () => {
+  test("are the usual ones, and credentials only by name", () => {
     expect(candidates(env)).toEqual({ usual: ["HTTPS_PROXY", "PATH", "PI_OFFLINE"], secrets: ["ANTHROPIC_API_KEY"] });
     expect(kept(env, ["PATH", "ANTHROPIC_API_KEY", "PATH"])).toEqual({ PATH: "/bin", ANTHROPIC_API_KEY: "k" });
   });

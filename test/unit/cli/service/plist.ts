@@ -1,4 +1,4 @@
-/** What a property list says. Throws where it is no well-formed XML, or no property list. */
+/** The content of a property list. Throws if it is not well-formed XML, or not a property list. */
 export function plistOf(xml: string): unknown {
   const tokens = Array.from(xml.matchAll(/<[^<>]*>|[^<]+/g), ([token]) => token);
   if (tokens.join("") !== xml) throw new Error("There is a < that begins no tag.");

@@ -14,7 +14,7 @@ const ctxOf = (entries: readonly object[]) =>
 const told = (session: FoldOfSession, entries: readonly object[]): readonly string[] =>
   session.read(ctxOf(entries)).checkpoints.map(({ event }) => event.label);
 
-test("checkpoints are told that come while the session is in this pi, each once, also the first of an empty session", () => {
+test("checkpoints written while the session is in this pi are reported, each once, also the first of an empty session", () => {
   const session = new FoldOfSession();
   const entries = entriesOf("a", "b");
   expect(told(session, [])).toEqual([]);
@@ -24,7 +24,7 @@ test("checkpoints are told that come while the session is in this pi, each once,
   expect(session.read(ctxOf(entries)).fold.checkpointCount).toBe(2);
 });
 
-test("a resumed session's checkpoints are not told again, nor are those of another session", () => {
+test("a resumed session's checkpoints are not reported again, nor are those of another session", () => {
   const resumed = new FoldOfSession();
   expect(told(resumed, entriesOf("a", "b"))).toEqual([]);
   expect(told(resumed, entriesOf("a", "b", "c"))).toEqual([]);

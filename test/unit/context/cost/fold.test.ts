@@ -75,7 +75,7 @@ test("each kind of entry counts once, under its model and its source, whatever b
   expect(report.requests).toBe(5);
 });
 
-test("an attempt is discarded where it failed, was aborted, or was taken out before the next answer", () => {
+test("an attempt is discarded if it failed, was aborted, or was removed before the next answer", () => {
   const cut = assistant(4, { stopReason: "length" });
   const used1 = assistant(8);
   const fold = folded(
@@ -85,7 +85,7 @@ test("an attempt is discarded where it failed, was aborted, or was taken out bef
     removal(cut.id),
     used1,
     assistant(16),
-    // What is taken out later was used in between.
+    // An answer that is removed later was used until then.
     removal(used1.id),
     entry({ type: "context_edit", targetId: "elsewhere", replacement: null }),
   );
@@ -96,7 +96,7 @@ test("an attempt is discarded where it failed, was aborted, or was taken out bef
   expect(outputs(kept.whole.bySource())).toEqual({ assistant: 1 });
 });
 
-test("a summary that was paid for and not used is told, and is in no sum", () => {
+test("a summary that was paid for and not used is reported, and in no sum", () => {
   const fold = folded(assistant(1), mark({ kind: "failedSummary", usage: used(5), model: "p/m" }));
   expect(outputs(fold.whole.bySource())).toEqual({ assistant: 1, compaction_failed: 5 });
   expect(fold.whole.total.output).toBe(1);
@@ -134,7 +134,7 @@ test("imported history counts nothing: neither tokens, USD nor requests", () => 
   expect(reportOf(fold, rules, 0)).toMatchObject({ requests: 0, byModel: {}, bySource: {}, estimated: false });
 });
 
-test("deltas of checkpoints, starts and ends of phases add up to the whole", () => {
+test("deltas of checkpoints and phases add up to the total", () => {
   const fold = folded(
     assistant(1, {}, 1),
     mark({ kind: "phaseStart", label: "outer" }, 2),
@@ -170,7 +170,7 @@ test("deltas of checkpoints, starts and ends of phases add up to the whole", () 
   ]);
 });
 
-test("budgets are of what was said last, told once for each level, and those of phases end with them", () => {
+test("the latest budget applies, is reported once for each level, and a phase's budget ends with it", () => {
   const configured = { ...rules, budgetUsd: 0.01 };
   const states = (fold: CostFold) =>
     fold.budgets(configured).map(({ phase, usd, onBudget, level, told }) => [phase?.label, usd, onBudget, level, told]);
@@ -195,13 +195,13 @@ test("budgets are of what was said last, told once for each level, and those of 
   expect(states(fold)).toEqual([]);
 });
 
-test("a missing price is said, unless the provider has said that it costs nothing", () => {
+test("a missing price is reported, unless the provider says that it costs nothing", () => {
   expect(folded(assistant(1, { usage: used(1, 0) })).whole.isEstimated).toBe(true);
   const free = { ...used(1, 0), cost: { ...used(1, 0).cost, totalFromProvider: true } };
   expect(folded(assistant(1, { usage: free })).whole.isEstimated).toBe(false);
 });
 
-test("what stands in a file may be anything, and stays within bounds", () => {
+test("entries of a file may contain anything, and the result stays bounded", () => {
   const strange = [
     null,
     7,

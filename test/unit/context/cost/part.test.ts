@@ -19,7 +19,7 @@ class Room {
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
   prices: Record<string, number> = { input: 1 };
-  /** Whether what the part writes is lost. */
+  /** Whether the part's writes are lost. */
   isForgetful = false;
   #config: ReturnType<typeof resolveOptimisation>;
 
@@ -80,7 +80,7 @@ class Room {
   }
 }
 
-test("a listener of pi's bus that throws is reported, and the checkpoint is told", () => {
+test("a listener of pi's bus that throws is reported, and the checkpoint is still published", () => {
   const room = new Room({ cost: { enabled: true } });
   room.spend(1);
   room.settle();
@@ -88,7 +88,7 @@ test("a listener of pi's bus that throws is reported, and the checkpoint is told
   expect(room.host.faults).toMatchObject([{ where: "cost_checkpoint" }]);
 });
 
-test("a run in which nothing was spent makes no checkpoint, and a part that was turned off makes none", () => {
+test("a run without costs writes no checkpoint, and neither does a disabled part", () => {
   const room = new Room({ cost: { enabled: true } });
   room.settle();
   expect(room.entries).toEqual([]);
@@ -99,7 +99,7 @@ test("a run in which nothing was spent makes no checkpoint, and a part that was 
   expect(room.told("cost/checkpointed")).toEqual([]);
 });
 
-test("a budget is told of at four fifths and at its end, once each, also when it is configured later", () => {
+test("a budget is reported at four fifths and at its end, once each, also when it is configured later", () => {
   const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
   room.spend(0.85);
   room.settle();
@@ -114,7 +114,7 @@ test("a budget is told of at four fifths and at its end, once each, also when it
   ]);
 });
 
-test("a budget is told of once in a life where its entry cannot be kept", () => {
+test("a budget is reported once in a life if its entry cannot be stored", () => {
   const room = new Room({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
   room.isForgetful = true;
   room.spend(2);
@@ -122,7 +122,7 @@ test("a budget is told of once in a life where its entry cannot be kept", () => 
   expect(room.told("cost/budgetReached")).toHaveLength(1);
 });
 
-test("open phases of one label are each told of once, whichever of them has a budget", async () => {
+test("open phases with the same label are each reported once, whichever of them has a budget", async () => {
   const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
   for (const text of ["start x $1", "start x", "start x $1"]) await room.say(text);
   room.spend(0.9);
@@ -133,7 +133,7 @@ test("open phases of one label are each told of once, whichever of them has a bu
   expect(told.map(({ level }) => level)).toEqual(["warning", "warning", "spent", "spent"]);
 });
 
-test("a model without prices is told of where there is a budget, and refuses another", async () => {
+test("a model without prices is reported if there is a budget, and refuses another", async () => {
   const room = new Room({ cost: { budgetUsd: 1 } });
   expect(room.degraded).toEqual([]);
   room.prices = { input: 0 };
@@ -158,7 +158,7 @@ test.for([
   expect(room.entries).toEqual([]);
 });
 
-test("/cost says what was spent, and begins and ends phases whose names have spaces and numbers", async () => {
+test("/cost reports the costs, and begins and ends phases whose names have spaces and numbers", async () => {
   const room = new Room({ cost: { enabled: true } });
   expect(await room.say("start slice 3")).toBe("Phase slice 3 started.");
   expect(await room.say("start inner $2 stop")).toBe("Phase slice 3 › inner started.");
@@ -173,7 +173,7 @@ test("/cost says what was spent, and begins and ends phases whose names have spa
   expect(await room.say("start deeper")).toBe("32 phases are open; end one first.");
 });
 
-test("a label's length is that of its characters, and the checkpoint before its phase cuts none apart", async () => {
+test("a label's length is counted in characters, and the checkpoint before its phase cuts none in two", async () => {
   const room = new Room({ cost: { enabled: true } });
   room.spend(1);
   expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("started.");
@@ -181,7 +181,7 @@ test("a label's length is that of its characters, and the checkpoint before its 
   expect(await room.say(`start ${"🙂".repeat(121)}`)).toContain("A label has 1 to 120 characters");
 });
 
-test("the command gives way to another extension's of its name", () => {
+test("the command is renamed if another extension has one of its name", () => {
   expect([...new Room({ cost: { enabled: true } }, ["context"]).commands.keys()]).toEqual(["cost"]);
   for (const name of ["cost", "cost:1"]) {
     expect([...new Room({ cost: { enabled: true } }, [name]).commands.keys()]).toEqual([]);

@@ -4,7 +4,7 @@ import { wholeText } from "../../../../context/pruning/block-text.ts";
 import { unchecked } from "../../../helpers/partial.ts";
 import { Branch, blockOf } from "./branch.ts";
 
-/** A branch of ten messages of the user, and what is known of its blocks at any time. */
+/** A branch of ten messages of the user, and the state of its blocks at any time. */
 function branch() {
   const made = new Branch();
   const users = Array.from({ length: 10 }, (_, at) => made.user(`Message ${at}.`));
@@ -15,7 +15,7 @@ function branch() {
   return { made, users, of, tree, states };
 }
 
-test("a block stands for its entries from the result of its call on", () => {
+test("a block replaces its entries from the result of its call on", () => {
   const { made, of, users, tree } = branch();
   expect(tree().all).toEqual([]);
   const [answer, result] = made.compress("Topic", blockOf("b1", of(1, 3), "What was said."));
@@ -24,7 +24,7 @@ test("a block stands for its entries from the result of its call on", () => {
   expect(tree().find("b1")).toMatchObject({ topic: "Topic", entryId: result, answerId: answer, callId: "call1" });
 });
 
-test("a tree stays the same object until something is done to blocks", () => {
+test("a tree stays the same object until a block changes", () => {
   const { made, of, tree } = branch();
   made.compress("Topic", blockOf("b1", of(1, 3), "A"));
   const before = tree();
@@ -34,7 +34,7 @@ test("a tree stays the same object until something is done to blocks", () => {
   expect(tree()).not.toBe(before);
 });
 
-test("a covered block is consumed by its parent, and comes back as it was when the parent is decompressed", () => {
+test("a covered block is consumed by its parent, and is restored unchanged when the parent is decompressed", () => {
   const { made, of, tree, states, users } = branch();
   made.compress("One", blockOf("b1", of(1, 2), "A"));
   made.compress("Two", blockOf("b2", of(1, 4), [{ text: "Before " }, { block: "b1" }, { text: " behind." }]));
@@ -53,7 +53,7 @@ test("a covered block is consumed by its parent, and comes back as it was when t
   expect(states()).toEqual({ b1: "active", b2: "inactive", b3: "inactive" });
 });
 
-test("nothing is recompressed over a block that was made since", () => {
+test("a block is not recompressed over a block that was made since", () => {
   const { made, of, tree, states } = branch();
   made.compress("One", blockOf("b1", of(1, 5), "A"));
   made.operate("decompress", "b1");
@@ -66,7 +66,7 @@ test("nothing is recompressed over a block that was made since", () => {
   expect(states()).toEqual({ b1: "active", b2: "inactive" });
 });
 
-test("what is refused of a block is said in a sentence", () => {
+test("a refused operation on a block is explained in a sentence", () => {
   const { made, of, tree, users } = branch();
   made.compress("One", blockOf("b1", of(1, 2), "A"));
   made.compress("Two", blockOf("b2", of(1, 4), [{ block: "b1" }]));
@@ -80,7 +80,7 @@ test("what is refused of a block is said in a sentence", () => {
   expect(tree().hinders("decompress", "b3")).toBe("A part of what b3 covers has left the context with a compaction.");
 });
 
-test("a block whose entries all went with a compaction is a checkpoint, one that lost a part of them stays", () => {
+test("a block whose entries were all compacted is a checkpoint, one that lost only a part of them stays", () => {
   const { made, of, tree, users } = branch();
   made.compress("One", blockOf("b1", of(1, 2), "A"));
   made.compress("Two", blockOf("b2", of(4, 6), "B"));
@@ -90,7 +90,7 @@ test("a block whose entries all went with a compaction is a checkpoint, one that
   expect(wholeText(unchecked(tree().all[0]), tree())).toBe("A");
 });
 
-test("on another branch its own blocks hold, and going back brings back what was", () => {
+test("another branch has its own blocks, and going back restores the former ones", () => {
   const { made, of, states, users } = branch();
   made.compress("One", blockOf("b1", of(1, 3), "A"));
   const [, leaf] = made.compress("Two", blockOf("b2", of(5, 6), "B"));
@@ -102,7 +102,7 @@ test("on another branch its own blocks hold, and going back brings back what was
   expect(states()).toEqual({ b1: "active", b2: "active" });
 });
 
-test("a record that does not fit the branch is passed over as a whole", () => {
+test("a record that does not fit the branch is ignored as a whole", () => {
   const { made, of, users, states } = branch();
   made.compress("One", blockOf("b1", of(2, 4), "A"));
   made.compress("Overlaps", blockOf("b2", of(6, 7), "B"), blockOf("b3", of(4, 5), "C"));
@@ -131,7 +131,7 @@ test.each([
   expect(states()).toEqual({});
 });
 
-test("the result of a failed call, and of another tool, has no blocks", () => {
+test("the result of a failed call or of another tool has no blocks", () => {
   const { made, of, states } = branch();
   const details = { v: 1, topic: "T", blocks: [blockOf("b1", of(1, 2), "A")] };
   made.call("compress", {}, "No.", { details, isError: true });
@@ -139,7 +139,7 @@ test("the result of a failed call, and of another tool, has no blocks", () => {
   expect(states()).toEqual({});
 });
 
-test("sizes that are no numbers count as none", () => {
+test("invalid sizes count as absent", () => {
   const { made, of, tree } = branch();
   const sizes = { tokensBefore: null, tokensAfter: -5 } as unknown as { tokensBefore: number };
   made.compress("One", blockOf("b1", of(1, 2), "A", sizes));

@@ -5,7 +5,7 @@ import type { BlockTree } from "../../../../context/pruning/pruning-services.ts"
 import { Random } from "../../../soak/random.ts";
 import { Branch, blockOf } from "./branch.ts";
 
-/** A session in which anything is done to blocks, some of it nonsense. */
+/** A session with random operations on blocks, some of them invalid. */
 class Session {
   readonly branch = new Branch();
   readonly #random: Random;
@@ -29,7 +29,7 @@ class Session {
     else this.branch.call("read", { path: "a" }, "Text.");
   }
 
-  /** Of whole blocks mostly, and sometimes of parts. */
+  /** Mostly of whole blocks, and sometimes of parts. */
   #compress(): void {
     const tree = this.#tree();
     const entries = this.branch.messages.map(({ entryId }) => entryId);
@@ -70,7 +70,7 @@ function factsOf(tree: BlockTree, branch: Branch) {
   return { blocks: tree.all.map(({ id, state }) => [id, state]), over };
 }
 
-/** What does not hold of a tree. */
+/** Violated invariants of a tree. */
 function flawsIn(tree: BlockTree, branch: Branch): string[] {
   const there = new Set(branch.messages.map(({ entryId }) => entryId));
   return tree.all.flatMap((block) => {
@@ -92,7 +92,7 @@ function flawsIn(tree: BlockTree, branch: Branch): string[] {
   });
 }
 
-test("blocks hold together whatever is done to them, and a new pi finds what the old one had", () => {
+test("blocks stay consistent under any operations, and a new pi finds the same blocks as the old one", () => {
   const met = new Set<string>();
   for (let seed = 0; seed < 40; seed += 1) {
     const fold = new BlockFold();
@@ -113,7 +113,7 @@ test("blocks hold together whatever is done to them, and a new pi finds what the
   expect([...met].toSorted()).toEqual(["active", "checkpointed", "consumed", "inactive"]);
 });
 
-test("what is decompressed and recompressed at once changes nothing", () => {
+test("decompressing and immediately recompressing changes nothing", () => {
   let tried = 0;
   for (let seed = 0; seed < 30; seed += 1) {
     const fold = new BlockFold();

@@ -31,7 +31,7 @@ function blocks() {
   });
   const made = blocksOf(services);
   const stateOf = (id: string) => made.on(branch.context).find(id)?.state.kind;
-  /** Writes what the writer gives pi. */
+  /** Writes the writer's entries to the branch. */
   const boundary = (drafts: readonly object[] = []): readonly object[] => {
     const state = { entries: drafts, continue: false };
     const given = { hook: "turn_end", state, ctx: branch.context } as unknown as Parameters<
@@ -46,7 +46,7 @@ function blocks() {
   return { branch, users, host, made, stateOf, boundary, recall, off, context, changed };
 }
 
-test("what the user does to a block is written at once where no run is on", () => {
+test("between runs the user's change of a block is written immediately", () => {
   const { branch, users, made, stateOf, context, changed } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   expect(made.operate("decompress", "b1", context())).toBe("now");
@@ -58,7 +58,7 @@ test("what the user does to a block is written at once where no run is on", () =
   });
 });
 
-test("while a run is on it is written at the next boundary, once", () => {
+test("during a run it is written at the next boundary, once", () => {
   const { branch, users, made, stateOf, boundary, context, changed } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
@@ -71,7 +71,7 @@ test("while a run is on it is written at the next boundary, once", () => {
   expect(boundary()).toEqual([]);
 });
 
-test("what a boundary has not taken is proposed again, and written when the run has settled", () => {
+test("a proposal that a boundary did not accept is repeated, and written when the run has settled", () => {
   const { branch, users, host, made, stateOf, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
@@ -83,7 +83,7 @@ test("what a boundary has not taken is proposed again, and written when the run 
   expect(branch.entries).toHaveLength(entries);
 });
 
-test("of what is done to a block while it waits the last holds", () => {
+test("of several pending changes of a block the last one counts", () => {
   const { branch, users, made, stateOf, boundary, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
@@ -93,7 +93,7 @@ test("of what is done to a block while it waits the last holds", () => {
   expect(stateOf("b1")).toBe("active");
 });
 
-test("a block that a user has made is written like one of the model's, and one that does not fit any more is not", () => {
+test("a user's block is written like one of the model's, unless it no longer fits", () => {
   const { branch, users, made, stateOf, boundary, context } = blocks();
   branch.isIdle = false;
   const record = (id: string) => ({ v: 1 as const, topic: "T", blocks: [blockOf(id, users.slice(1, 3), "A")] });
@@ -108,7 +108,7 @@ test("a block that a user has made is written like one of the model's, and one t
   expect(made.nextId(context())).toBe("b3");
 });
 
-test("a waiting block that does not fit any more is left out, which is told once", () => {
+test("a pending block that no longer fits is dropped, which is reported once", () => {
   const { branch, users, host, made, stateOf, boundary, context } = blocks();
   branch.isIdle = false;
   const record = { v: 1 as const, topic: "T", blocks: [blockOf("b1", users.slice(0, 2), "A")] };
@@ -125,7 +125,7 @@ test("a waiting block that does not fit any more is left out, which is told once
   expect(stateOf("b1")).toBeUndefined();
 });
 
-test("what waits counts for what is done next in the run", () => {
+test("a pending change counts for later operations in the run", () => {
   const { branch, users, host, made, stateOf, boundary, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
@@ -150,7 +150,7 @@ test("what waits counts for what is done next in the run", () => {
   expect(host.faults).toEqual([]);
 });
 
-test("ids are counted over all branches of the file, and none is given twice", () => {
+test("ids are counted over all branches of the file, and none is assigned twice", () => {
   const { branch, users, made, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.compress("Fits nothing", blockOf("b7", ["nowhere"], "A"));
@@ -160,7 +160,7 @@ test("ids are counted over all branches of the file, and none is given twice", (
   expect(made.nextId(context())).toBe("b8");
 });
 
-test("recall gives the text of any block of the branch as it was stored, with those that it holds", async () => {
+test("recall returns the stored text of any block of the branch, with its inner blocks", async () => {
   const { branch, users, recall } = blocks();
   const text = " Wörter, 🦊,\r\n\ttabs and (b7).\n\n";
   branch.compress("One", blockOf("b1", users.slice(1, 2), text));
@@ -174,7 +174,7 @@ test("recall gives the text of any block of the branch as it was stored, with th
   expect(await recall("b1")).toBe(text);
 });
 
-test("nothing under an active block is edited, and all of it may be when the block is decompressed", () => {
+test("nothing under an active block is edited, and everything may be edited after the block is decompressed", () => {
   const { branch, users, host, made, boundary, off, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   const edit = (at: number) => ({ type: "context_edit" as const, targetId: users[at] as string, replacement: null });
@@ -189,7 +189,7 @@ test("nothing under an active block is edited, and all of it may be when the blo
   expect(host.boundary.isProtected(users[2] as string, context())).toBe(false);
 });
 
-test("nothing is edited at the boundary at which a block takes its place", () => {
+test("nothing is edited at the boundary at which a block becomes active", () => {
   const { branch, users, host, made, boundary, context } = blocks();
   branch.isIdle = false;
   const edit = (at: number) => ({ type: "context_edit" as const, targetId: users[at] as string, replacement: null });
@@ -201,7 +201,7 @@ test("nothing is edited at the boundary at which a block takes its place", () =>
   expect(boundary()).toEqual([edit(1)]);
 });
 
-test("where pruning is off requests are as they came", () => {
+test("with pruning off requests are unchanged", () => {
   const { branch, users, host, off, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   off.why = "off";
@@ -210,7 +210,7 @@ test("where pruning is off requests are as they came", () => {
   expect(host.faults).toEqual([]);
 });
 
-test("without the tool recall no block is shortened: nobody would get the rest of it", () => {
+test("without the recall tool no block is shortened, because its rest would be unreachable", () => {
   const { branch, users, host, off, context } = blocks();
   branch.window = 10_000;
   branch.compress("T", blockOf("b1", users.slice(1, 3), "word ".repeat(3_000)));

@@ -7,7 +7,7 @@ import { BLOCKS_MARK, type BlockRecord, type Segment } from "../../../../context
 import { Rendering } from "../../../../context/pruning/rendering.ts";
 import type { AgentMessage, SessionEntry } from "../../../../extension/pi-types.ts";
 
-/** What stands on a branch, entry after entry: each follows the leaf. */
+/** A branch, entry by entry: each follows the leaf. */
 export class Branch {
   readonly #entries = new Map<string, SessionEntry>();
   #leaf: string | undefined;
@@ -45,7 +45,7 @@ export class Branch {
     return this.message({ role: "user", content: [{ type: "text", text }] });
   }
 
-  /** A call with its result. Gives the entries. */
+  /** A call with its result. Returns the entries. */
   call(name: string, args: object, text: string, fields: object = {}): readonly [string, string] {
     const id = `call${++this.#calls}`;
     const answer = this.message({ role: "assistant", content: [{ type: "toolCall", id, name, arguments: args }] });
@@ -94,7 +94,7 @@ export class Branch {
   }
 }
 
-/** A block of these entries, with these words. */
+/** A block of these entries, with this text. */
 export function blockOf(
   id: string,
   entryIds: readonly string[],

@@ -8,7 +8,7 @@ import { Clock, type Reply, storedText } from "./clock.ts";
 const failed: Reply = { compress: "m999 does not exist. The newest id is m120." };
 const stored: Reply = { compress: storedText };
 
-test("below the lower limit there is no reminder, whatever has happened", () => {
+test("below the lower limit there is no reminder in any case", () => {
   const clock = new Clock();
   clock.share = 0.39;
   clock.user();
@@ -16,7 +16,7 @@ test("below the lower limit there is no reminder, whatever has happened", () => 
   expect(clock.branch.entries.some(({ type }) => type === "custom")).toBe(false);
 });
 
-test("between the limits the first request behind a user's message has one, at most every second message", () => {
+test("between the limits the first request after a user's message has one, at most every second message", () => {
   const clock = new Clock();
   const kinds = Array.from({ length: 6 }, () => {
     clock.user();
@@ -29,7 +29,7 @@ test("between the limits the first request behind a user's message has one, at m
   expect(kinds).toEqual([turn, none, turn, none, turn, none]);
 });
 
-test("with a longer debounce turns are reminded of less often", () => {
+test("with a longer debounce there are fewer turn reminders", () => {
   const clock = new Clock({ nudgeDebounceTurns: 3 });
   const kinds = Array.from({ length: 7 }, () => {
     clock.user();
@@ -38,7 +38,7 @@ test("with a longer debounce turns are reminded of less often", () => {
   expect(kinds).toEqual(["turn", undefined, undefined, "turn", undefined, undefined, "turn"]);
 });
 
-test("long work without a word of the user's is reminded of at the threshold, then every few requests", () => {
+test("long work without a user message causes a reminder at the threshold, then every few requests", () => {
   const clock = new Clock();
   clock.user();
   expect(clock.requests(27)).toEqual({ 0: "turn", 15: "iteration", 20: "iteration", 25: "iteration" });
@@ -46,13 +46,13 @@ test("long work without a word of the user's is reminded of at the threshold, th
   expect(clock.requests(17)).toEqual({ 15: "iteration" });
 });
 
-test("the thresholds of long work are those that are configured", () => {
+test("the configured thresholds of long work apply", () => {
   const clock = new Clock({ iterationNudgeThreshold: 4, nudgeFrequency: 3 });
   clock.user();
   expect(clock.requests(12)).toEqual({ 0: "turn", 4: "iteration", 7: "iteration", 10: "iteration" });
 });
 
-test("above the upper limit the model is told at once, then every few requests, and from the third time on strongly", () => {
+test("above the upper limit there is a reminder immediately, then every few requests, and a strong one from the third on", () => {
   const clock = new Clock();
   clock.user();
   expect(clock.requests(3)).toEqual({ 0: "turn" });
@@ -60,7 +60,7 @@ test("above the upper limit the model is told at once, then every few requests, 
   expect(clock.requests(18)).toEqual({ 0: "limit-soft", 5: "limit-soft", 10: "limit-strong", 15: "limit-strong" });
 });
 
-test("an attempt begins the count of soft reminders anew", () => {
+test("an attempt restarts the count of soft reminders", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -97,7 +97,7 @@ test.for([
   expect(clock.requests(17)).toEqual(row.expected);
 });
 
-test("right behind a compaction there is none until a response has reported usage, and then not at once", () => {
+test("directly after a compaction there is none until a response has reported usage, and then not immediately", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -109,7 +109,7 @@ test("right behind a compaction there is none until a response has reported usag
   expect(clock.requests(7)).toEqual({ 4: "limit-soft" });
 });
 
-test("behind a failed attempt the next reminder waits double, and at most eight times as long", () => {
+test("after a failed attempt the next reminder waits twice as long, and at most eight times as long", () => {
   const clock = new Clock({ nudges: { maxFailures: 100, backoffMax: 8, breakerCooldown: 20 } });
   clock.share = 0.9;
   clock.user();
@@ -117,7 +117,7 @@ test("behind a failed attempt the next reminder waits double, and at most eight 
   for (let attempt = 0; attempt < 5; attempt += 1) {
     clock.request(failed);
     let waited = 0;
-    // The first request behind the attempt is 0.
+    // The first request after the attempt is 0.
     while (clock.request({ results: 1 }) === undefined) waited += 1;
     waits.push(waited);
   }
@@ -126,7 +126,7 @@ test("behind a failed attempt the next reminder waits double, and at most eight 
   expect(Object.keys(clock.requests(12))).toEqual(["5", "10"]);
 });
 
-test("several failures in a row stop reminders and compressions, which is told once, until some requests have passed", () => {
+test("several failures in a row stop reminders and compressions for some requests, which is reported once", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -134,7 +134,7 @@ test("several failures in a row stop reminders and compressions, which is told o
   expect(clock.broken).toBeUndefined();
   clock.request(failed);
   expect(clock.broken).toBe(3);
-  // What is refused for it is no further failure, and does not make it longer.
+  // A refusal for this reason is not a further failure, and does not extend it.
   clock.request({ compress: breakerMessage(3) });
   expect(clock.requests(18)).toEqual({});
   expect(clock.broken).toBe(3);
@@ -145,7 +145,7 @@ test("several failures in a row stop reminders and compressions, which is told o
   expect(told).toEqual([{ reason: "breaker", message: expect.stringMatching(/^3 compressions in a row have failed/) }]);
 });
 
-test("how many failures stop reminders, for how long, and how far waits grow is as configured", () => {
+test("the number of failures that stop reminders, the duration, and the growth of waits are configurable", () => {
   const clock = new Clock({ nudgeFrequency: 2, nudges: { maxFailures: 2, backoffMax: 1, breakerCooldown: 3 } });
   clock.share = 0.9;
   clock.user();
@@ -158,7 +158,7 @@ test("how many failures stop reminders, for how long, and how far waits grow is 
   expect(clock.requests(2)).toEqual({ 0: "limit-soft" });
 });
 
-test("a message of the user lets reminders begin again", () => {
+test("a message of the user restarts reminders", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -169,13 +169,13 @@ test("a message of the user lets reminders begin again", () => {
   expect(Object.keys(clock.requests(8))).toEqual(["5"]);
 });
 
-test("where there was nothing to compress only the limit is told of, until the user says something", () => {
+test("if there was nothing to compress only the limit causes reminders, until the next user message", () => {
   const clock = new Clock({ iterationNudgeThreshold: 1 });
   clock.user();
   clock.request({ compress: `m999 does not exist.\n${nothingToCompress}` });
   expect(clock.requests(20)).toEqual({});
   clock.share = 0.9;
-  // It has failed, so that reminders wait double.
+  // It has failed, so that reminders wait twice as long.
   expect(clock.requests(12)).toEqual({ 0: "limit-soft", 10: "limit-soft" });
   clock.share = 0.5;
   expect(clock.requests(12)).toEqual({});
@@ -194,7 +194,7 @@ test("a call that waits for the user has not failed", () => {
   expect(clock.requests(6)).toEqual({ 5: "limit-soft" });
 });
 
-test("what a call quotes of its own arguments does not decide how it has ended", () => {
+test("text that a call quotes from its own arguments does not determine its outcome", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -204,7 +204,7 @@ test("what a call quotes of its own arguments does not decide how it has ended",
   expect(clock.broken).toBe(3);
 });
 
-test("a request that is made again has the same reminder, byte for byte, and counts once", () => {
+test("a repeated request has the same reminder, byte for byte, and counts once", () => {
   const clock = new Clock();
   clock.share = 0.85;
   clock.user();
@@ -220,7 +220,7 @@ test("a request that is made again has the same reminder, byte for byte, and cou
   expect(clock.requests(6)).toEqual({ 4: "limit-soft" });
 });
 
-test("a reminder that nobody has answered has reminded nobody", () => {
+test("a reminder without an answer does not count", () => {
   const clock = new Clock();
   clock.share = 0.85;
   clock.user();
@@ -229,7 +229,7 @@ test("a reminder that nobody has answered has reminded nobody", () => {
   expect(clock.request({ results: 1 })).toBe("limit-soft");
 });
 
-test("what was told stands on the branch: another process counts on, and another branch has its own count", () => {
+test("reminders are recorded on the branch: another process continues the count, and another branch has its own", () => {
   const clock = new Clock();
   clock.share = 0.85;
   clock.user();
@@ -242,7 +242,7 @@ test("what was told stands on the branch: another process counts on, and another
   expect(clock.requests(6)).toEqual({ 0: "limit-soft", 5: "limit-soft" });
 });
 
-test("what a boundary has not taken is proposed again, and counts meanwhile", () => {
+test("a proposal that a boundary did not accept is repeated, and counts in the meantime", () => {
   const clock = new Clock();
   clock.share = 0.85;
   clock.user();
@@ -254,7 +254,7 @@ test("what a boundary has not taken is proposed again, and counts meanwhile", ()
   expect(clock.branch.entries.filter(({ type }) => type === "custom")).toHaveLength(3);
 });
 
-test("records that somebody else has written are distrusted", () => {
+test("records written by others are not trusted", () => {
   const clock = new Clock();
   clock.share = 0.85;
   clock.user();
@@ -282,9 +282,9 @@ test("while pruning is off nothing is added, counted or written", () => {
   expect(clock.requests(1)).toEqual({ 0: "limit-soft" });
 });
 
-// From the field.
+// Reported from use.
 
-test("twenty prompts behind each of which the model compresses are reminded ten times, not twenty", () => {
+test("of twenty prompts after each of which the model compresses, ten have a reminder", () => {
   const clock = new Clock();
   let told = 0;
   for (let prompt = 0; prompt < 20; prompt += 1) {
@@ -295,7 +295,7 @@ test("twenty prompts behind each of which the model compresses are reminded ten 
   expect(told).toBe(10);
 });
 
-test("a model that compresses whenever it is told is told once in six requests, not in each", () => {
+test("a model that compresses at each reminder is reminded once in six requests, not in each", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -309,7 +309,7 @@ test("a model that compresses whenever it is told is told once in six requests, 
   expect(told).toBe(10);
 });
 
-test("a compaction is not followed by a demand to compress what it has left", () => {
+test("a compaction is not followed by a reminder to compress its remainder", () => {
   const clock = new Clock();
   clock.share = 0.95;
   clock.user();
@@ -322,7 +322,7 @@ test("a compaction is not followed by a demand to compress what it has left", ()
   expect(clock.requests(20)).toEqual({});
 });
 
-test("a model whose calls all fail is told ever less often: of forty requests three have a reminder", () => {
+test("a model whose calls all fail gets fewer and fewer reminders: three in forty requests", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
@@ -336,7 +336,7 @@ test("a model whose calls all fail is told ever less often: of forty requests th
   expect(clock.broken).toBe(3);
 });
 
-test("the defaults are those of the configuration", () => {
+test("the defaults match the configuration's", () => {
   const { nudgeFrequency, iterationNudgeThreshold, nudgeDebounceTurns, nudgeForce, nudges } = defaultPruning;
   expect({ nudgeFrequency, iterationNudgeThreshold, nudgeDebounceTurns, nudgeForce, ...nudges }).toEqual({
     nudgeFrequency: 5,

@@ -14,10 +14,10 @@ import { Branch } from "./branch.ts";
 const window = 100_000;
 export const storedText = "Stored as b1.";
 
-/** What a request is answered with: words, calls of a tool with results, a call of compress with its result, or a failure. */
+/** The answer to a request: text, calls of a tool with results, a call of compress with its result, or a failure. */
 export type Reply = "text" | "error" | { readonly results: number } | { readonly compress: string };
 
-/** A session in which each request is a tick: the model's reminders are what the branch and the clock make of it. */
+/** A session in which each request is a tick: the reminders follow from the branch and the clock. */
 export class Clock {
   readonly branch = new Branch();
   readonly changes = new ChangeLog();
@@ -27,7 +27,7 @@ export class Clock {
   share: number | undefined = 0.5;
   isManual = false;
   off: string | undefined;
-  /** Whether pi takes what is proposed at boundaries. */
+  /** Whether pi accepts proposals at boundaries. */
   takesDrafts = true;
 
   constructor(config: Partial<PruningConfig> = {}) {
@@ -38,7 +38,7 @@ export class Clock {
   #breaker: ReturnType<typeof createBreaker>["breaker"] = () => undefined;
   #run: (messages: readonly AgentMessage[]) => readonly AgentMessage[] = (messages) => messages;
 
-  /** Another process takes the session up: nothing is known but what stands in the file. */
+  /** Another process continues the session: it knows only the file. */
   begin(): void {
     const host = fakeHost(this.branch.context);
     const { histories, breaker } = createBreaker(() => this.config);
@@ -73,7 +73,7 @@ export class Clock {
     return this.#breaker(this.branch.context);
   }
 
-  /** What was told, by name. */
+  /** The notifications, by name. */
   told(name: string): readonly Readonly<Record<string, unknown>>[] {
     return this.host.notices.filter((notice) => notice.name === name).map(({ data }) => unchecked(data));
   }
@@ -92,7 +92,7 @@ export class Clock {
     return content[0]?.text;
   }
 
-  /** A request and its answer. Gives the reminder's kind. */
+  /** A request and its answer. Returns the reminder's kind. */
   request(reply: Reply = "text"): NudgeKind | undefined {
     const before = this.told("pruning/nudged").length;
     this.reminder();

@@ -7,7 +7,7 @@ import { partial } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch, blockOf, blocksOf } from "./branch.ts";
 
-test("what waits can be taken back in the same run, and what is done already is refused", () => {
+test("a pending change can be cancelled in the same run, and a completed one is refused", () => {
   const branch = new Branch();
   const users = Array.from({ length: 4 }, (_, at) => branch.user(`Message ${at}.`));
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));

@@ -44,7 +44,7 @@ class Session {
   }
 }
 
-test("ids have at least three digits and widen at m1000; no other form is one", () => {
+test("ids have at least three digits, four from m1000 on; no other form is an id", () => {
   expect([1, 999, 1_000, 123_456].map(messageIdOf)).toEqual(["m001", "m999", "m1000", "m123456"]);
   expect(["m001", "m1000", "m0001", "m000", "M001", "m01", " m001", "m1e3", "b1"].map(messageNumberOf)).toEqual([
     1,
@@ -53,7 +53,7 @@ test("ids have at least three digits and widen at m1000; no other form is one", 
   ]);
 });
 
-test("ids are given in the order of first sight, and are never given again", () => {
+test("ids are assigned in the order of first sight, and never again", () => {
   const session = new Session();
   const registry = new IdsRegistry();
   for (const id of ["a", "b", "c"]) session.user(id);
@@ -61,14 +61,14 @@ test("ids are given in the order of first sight, and are never given again", () 
   session.record("r1", idsData(registry.unrecorded(session.reader)));
   expect(registry.unrecorded(session.reader).size).toBe(0);
 
-  // Behind a restart, and in a file that was forked off before the third was seen.
+  // After a restart, and in a file that was forked before the third was seen.
   const later = new IdsRegistry();
   expect(["a", "b", "c"].map((id) => later.give(id, session.reader))).toEqual([2, 1, 3]);
   expect(later.highest(session.reader)).toBe(3);
   expect(later.entryOf(2, session.reader)).toBe("a");
 });
 
-test("numbers of entries that a fork has left behind are not used again", () => {
+test("numbers of entries that a fork did not copy are not used again", () => {
   const fork = new Session("s2");
   fork.user("a");
   fork.record("r1", { v: 1, ids: { a: "m001", elsewhere: "m002" } });
@@ -76,7 +76,7 @@ test("numbers of entries that a fork has left behind are not used again", () => 
   expect(new IdsRegistry().give("b", fork.reader)).toBe(3);
 });
 
-test("a fork keeps ids that no entry told of yet, and another session knows nothing of them", () => {
+test("a fork keeps ids that no entry records yet, and another session does not know them", () => {
   const given = new Map<string, number>();
   const session = new Session();
   session.user("a");
@@ -93,7 +93,7 @@ test("a fork keeps ids that no entry told of yet, and another session knows noth
   expect([...given]).toEqual([["z", 1]]);
 });
 
-test("what another branch's record tells of is written down on this one too, so that a fork knows it", () => {
+test("an id recorded on another branch is recorded on this one too, so that a fork knows it", () => {
   const session = new Branch();
   const u1 = session.user("a");
   const a1 = session.message({ role: "assistant", content: [] });
@@ -127,7 +127,7 @@ test("what another branch's record tells of is written down on this one too, so 
   expect(host.faults).toEqual([]);
 });
 
-test("what was shown before pi was killed has the same id, on whichever branch the next request is made", () => {
+test("an entry shown before pi was killed has the same id, on whichever branch the next request is made", () => {
   const session = new Session();
   session.user("a");
   session.answer("x");
@@ -135,14 +135,14 @@ test("what was shown before pi was killed has the same id, on whichever branch t
   session.user("b");
   session.answer("y");
   session.user("c");
-  // Nobody wrote down that b was m002. c was not shown to anybody.
+  // It was not recorded that b was m002. c was never shown.
   const registry = new IdsRegistry();
   expect(registry.give("elsewhere", session.reader)).toBe(3);
   expect(registry.numberOf("b", session.reader)).toBe(2);
   expect(registry.numberOf("c", session.reader)).toBeUndefined();
 });
 
-test("records that are not as we write them are passed over, and infinity takes no numbers away", () => {
+test("invalid records are ignored, and infinity takes no numbers away", () => {
   const session = new Session();
   for (const data of [
     null,
@@ -164,7 +164,7 @@ test("records that are not as we write them are passed over, and infinity takes 
   expect(registry.give("h", session.reader)).toBe(3);
 });
 
-test("ids that the model names in its prose are counted, those with a tag and those that were never given are not", () => {
+test("ids that the model names in its prose are counted, except those in tags and unknown ones", () => {
   expect(bareIds("m001, (m002). m003 m004x <dcp-message-id>m001</dcp-message-id>", 2)).toBe(2);
   const session = new Session();
   session.record("r1", { v: 1, ids: { a: "m001" } });

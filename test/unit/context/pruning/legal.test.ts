@@ -87,7 +87,7 @@ function host({ isWhole = true, off }: { readonly isWhole?: boolean; readonly of
   };
 }
 
-test("what pruning makes illegal is undone: the request goes out unpruned, and the model call goes on", () => {
+test("a violation by pruning is undone: the request is made unpruned, and the model call continues", () => {
   const it = host();
   it.legality.begin();
   it.pipeline.use("context_with_system", "blocks", (messages) => messages.slice(2), "wrong");
@@ -100,7 +100,7 @@ test("what pruning makes illegal is undone: the request goes out unpruned, and t
   expect(it.notices).toEqual([]);
 });
 
-test("what others have made illegal before us is told once, and stays", () => {
+test("a violation by others before our stage is reported once, and stays", () => {
   const it = host({ isWhole: false });
   it.legality.begin();
   it.legality.verify();
@@ -112,7 +112,7 @@ test("what others have made illegal before us is told once, and stays", () => {
   ]);
 });
 
-test("a session that is broken in itself is nobody's foreign edit", () => {
+test("a session that is invalid by itself is not attributed to another extension", () => {
   const it = host();
   it.legality.begin();
   it.legality.verify();
@@ -120,7 +120,7 @@ test("a session that is broken in itself is nobody's foreign edit", () => {
   expect(it.notices).toEqual([]);
 });
 
-test("what a later extension has taken away or broken is found in the payload", () => {
+test("content that a later extension removed or broke is found in the payload", () => {
   const messages = [user("a", tagOf("m001")), user("b", tagOf("m002"))];
   const sent = (...contents: readonly string[]) => ({
     messages: contents.map((content) => ({ role: "user", content })),
@@ -144,14 +144,14 @@ test("what a later extension has taken away or broken is found in the payload", 
   );
 });
 
-test("a request whose messages cannot be told from each other is told of once, until one can again", () => {
+test("a request with indistinguishable messages is reported once, until they are distinguishable again", () => {
   const it = host();
   it.legality.begin();
   for (const isAmbiguous of [true, true, false, true]) it.begins(isAmbiguous);
   expect(it.notices.map(({ data }) => (data as { readonly reason: string }).reason)).toEqual(["mapping", "mapping"]);
 });
 
-test("nothing is looked at where pruning is off", () => {
+test("nothing is checked while pruning is off", () => {
   const it = host({ isWhole: false, off: "Off." });
   it.legality.begin();
   it.legality.verify();

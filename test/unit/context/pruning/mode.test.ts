@@ -7,7 +7,7 @@ import { partial } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
-/** A session's mode in one process after the other. */
+/** A session's mode in successive processes. */
 class Modes {
   readonly branch = new Branch();
   config: PruningConfig;
@@ -54,7 +54,7 @@ class Modes {
     this.#host.emit("agent_settled", {});
   }
 
-  /** What a call of a tool is told instead of being done. */
+  /** The answer to a call of a tool that is blocked. */
   blocked(toolName = "compress"): string | undefined {
     const answers = this.#host.emit("tool_call", { toolName, input: {} }) as readonly (
       | { reason: string }
@@ -68,7 +68,7 @@ class Modes {
   }
 }
 
-test("the mode is that of the configuration until somebody sets it, and what was set stays", () => {
+test("the mode comes from the configuration until it is set explicitly, and then stays", () => {
   const modes = new Modes({ enabled: true });
   expect(modes.now).toBe("manual");
   expect(modes.set("manual")).toBe(false);
@@ -79,7 +79,7 @@ test("the mode is that of the configuration until somebody sets it, and what was
   expect(modes.records).toEqual([{ v: 1, mode: "automatic" }]);
 });
 
-test("a mode that is set in a run holds at once, is written at the next boundary, and survives the process", () => {
+test("a mode that is set in a run applies immediately, is written at the next boundary, and survives the process", () => {
   const modes = new Modes();
   modes.branch.user("Go on.");
   modes.branch.isIdle = false;
@@ -95,7 +95,7 @@ test("a mode that is set in a run holds at once, is written at the next boundary
   expect(modes.now).toBe("manual");
 });
 
-test("in a run whose boundaries were not taken it is written when that has settled", () => {
+test("it is written after the run if no boundary accepted it", () => {
   const modes = new Modes();
   modes.branch.user("Go on.");
   modes.branch.isIdle = false;
@@ -106,7 +106,7 @@ test("in a run whose boundaries were not taken it is written when that has settl
   expect(modes.records).toHaveLength(1);
 });
 
-test("a mode follows its branch, and what is no mode is passed over", () => {
+test("a mode follows its branch, and an invalid mode is ignored", () => {
   const modes = new Modes();
   const first = modes.branch.user("Go on.");
   modes.set("manual");
@@ -131,7 +131,7 @@ test.for([
   expect(modes.blocked("read")).toBeUndefined();
 });
 
-test("the user grants one call, which lapses when the run has settled", () => {
+test("the user grants one call, which expires when the run has settled", () => {
   const modes = new Modes({ enabled: true, strict: true });
   modes.mode.grant();
   expect(modes.blocked()).toBeUndefined();
@@ -141,7 +141,7 @@ test("the user grants one call, which lapses when the run has settled", () => {
   expect(modes.blocked()).toMatch("waits for the user");
 });
 
-test("while pruning is off no call is stopped: another extension's tool may have the name", () => {
+test("while pruning is off no call is blocked: another extension's tool may have the name", () => {
   const modes = new Modes({ enabled: true, strict: true });
   modes.off = "Another extension has a tool named compress.";
   expect(modes.blocked()).toBeUndefined();

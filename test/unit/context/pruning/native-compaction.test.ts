@@ -10,7 +10,7 @@ import { defaultPruning } from "../../../../protocol/pruning/config.ts";
 import { unchecked } from "../../../helpers/partial.ts";
 import { Branch } from "./branch.ts";
 
-/** An entry of so many tokens. */
+/** An entry of this many tokens. */
 function seen(id: string, role: string, tokens = 100, type = "message"): SeenEntry {
   const content = role === "compactionSummary" ? {} : { content: [{ type: "text", text: id }] };
   const message = { role, ...content, summary: `Summary ${id}.`, timestamp: 1, tokens };
@@ -62,7 +62,7 @@ describe("the blocks that a context begins with", () => {
   const b1 = block("b1", "u1", "a1", "t1");
   const b2 = block("b2", "u2", "a2");
 
-  test("are those without a gap, and what follows them is kept", () => {
+  test("are those without a gap, and the entries after them are kept", () => {
     const prefix = coveredPrefix(context, treeOf(b1, b2), never);
     expect(prefix).toMatchObject({ firstKeptEntryId: "u3", keptAt: 6, before: [] });
     expect(prefix?.blocks.map(({ id }) => id)).toEqual(["b1", "b2"]);
@@ -70,14 +70,14 @@ describe("the blocks that a context begins with", () => {
     expect(coveredPrefix(context, treeOf(b2), never)).toBeUndefined();
   });
 
-  test("come behind the summary of a compaction, which stays", () => {
+  test("come after the summary of a compaction, which stays", () => {
     const again = [seen("c", "compactionSummary", 50, "compaction"), ...context];
     const prefix = coveredPrefix(again, treeOf(b1), never);
     expect(prefix?.before).toHaveLength(1);
     expect(prefix).toMatchObject({ firstKeptEntryId: "u2" });
   });
 
-  test("are none where nothing would stay, a result would come first, or a push has no answer yet", () => {
+  test("are none if nothing would stay, a result would come first, or a push has no answer yet", () => {
     expect(coveredPrefix(context.slice(0, 4), treeOf(b1), never)).toBeUndefined();
     expect(coveredPrefix(context, treeOf(block("b1", "u1", "a1")), never)).toBeUndefined();
     expect(coveredPrefix(context, treeOf(b1), (id) => id === "u1")).toBeUndefined();
@@ -85,8 +85,8 @@ describe("the blocks that a context begins with", () => {
   });
 });
 
-describe("what is shown of a context", () => {
-  test("is each block once, in the place of its first entry, and the rest as it is", () => {
+describe("the visible part of a context", () => {
+  test("has each block once, at its first entry, and everything else unchanged", () => {
     const shown = shownEntries(context, treeOf(block("b1", "u1", "a1", "t1")), ({ id }) => `Text of ${id}`);
     expect(shown.map(({ messages }) => messages.length)).toEqual([1, 1, 0, 0, 1, 1, 1, 1, 1]);
     expect(shown[1]?.messages[0]).toMatchObject({ content: [{ type: "text", text: "Text of b1" }] });
@@ -94,7 +94,7 @@ describe("what is shown of a context", () => {
     expect(shownEntries(context, treeOf(), () => "")).toBe(context);
   });
 
-  test("is cut before a block, or behind one with which it begins", () => {
+  test("is cut before a block, or after one with which it begins", () => {
     const tree = treeOf(block("b1", "u1", "a1", "t1"), block("b2", "u2", "a2"));
     expect(cutAround(context, 6, tree)).toBe(6);
     expect(cutAround(context, 5, tree)).toBe(4);
@@ -196,7 +196,7 @@ function event(
 describe("pi's own compaction", () => {
   const tree = treeOf(block("b1", "u1", "a1", "t1"), block("b2", "u2", "a2"));
 
-  test("is called off where the next request is below its threshold, and never one that was asked for or must be", async () => {
+  test("is cancelled if the next request is below its threshold, unless it was requested or is necessary", async () => {
     const { native, ctx } = stand({ usage: { tokens: 7_999 } });
     expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
     expect(await native.beforePis(event("manual"), ctx)).toBeUndefined();
@@ -205,7 +205,7 @@ describe("pi's own compaction", () => {
     expect(await above.native.beforePis(event("threshold"), above.ctx)).toBeUndefined();
   });
 
-  test("is left alone where the guard is off, or pruning is, and where the next request is above its threshold", async () => {
+  test("is left alone if the guard or pruning is off, and if the next request is above its threshold", async () => {
     for (const of of [
       { window: 9_000 },
       { usage: { tokens: 1 }, guard: false },
@@ -216,9 +216,9 @@ describe("pi's own compaction", () => {
     }
   });
 
-  test("is called off right behind another where nothing is reported yet, and what is shown is little", async () => {
+  test("is cancelled directly after another if no usage is reported yet and the visible context is small", async () => {
     const { native, ctx, asked } = stand({ tree, window: 9_000 });
-    // Of the 8,000 tokens blocks hide 4,900; the prompt has 500.
+    // Blocks hide 4,900 of the 8,000 tokens; the prompt has 500.
     const tokens = native.tokens(ctx) ?? 0;
     expect([tokens > 3_500, tokens < 3_800]).toEqual([true, true]);
     expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
@@ -226,7 +226,7 @@ describe("pi's own compaction", () => {
     expect(stand({ tree, off: "Off." }).native.tokens(ctx)).toBeUndefined();
   });
 
-  test("is made of the blocks that the context begins with, without a model", async () => {
+  test("is built from the blocks that the context begins with, without a model", async () => {
     const { native, ctx, asked } = stand({ tree, usage: { tokens: 9_000 } });
     const made = await native.beforePis(event("manual"), ctx);
     expect(made).toMatchObject({
@@ -242,7 +242,7 @@ describe("pi's own compaction", () => {
     expect(asked).toEqual([]);
   });
 
-  test("asks the model where blocks are off, cover too little, or the user says what the summary is to have", async () => {
+  test("asks the model if blocks are off or cover too little, or the user gives instructions for the summary", async () => {
     const little = treeOf(block("b1", "u1", "a1"));
     for (const of of [{ tree, fromBlocks: false }, { tree: little }, {}]) {
       const { native, ctx } = stand(of);
@@ -252,7 +252,7 @@ describe("pi's own compaction", () => {
     expect(await native.beforePis(event("manual", { customInstructions: "The tests." }), ctx)).toBeUndefined();
   });
 
-  test("is not made of blocks where it must free something: they stay as long as they were", async () => {
+  test("is not built from blocks if it must free tokens, because they keep their length", async () => {
     const over = stand({ tree, usage: { tokens: 9_000 } });
     expect(await over.native.beforePis(event("threshold"), over.ctx)).toBeUndefined();
     const overflow = stand({ tree, usage: { tokens: 5_000 } });
@@ -261,7 +261,7 @@ describe("pi's own compaction", () => {
     expect(await unguarded.native.beforePis(event("threshold"), unguarded.ctx)).toHaveProperty("compaction");
   });
 
-  test("sums up what is shown where blocks hide more than its model can take", async () => {
+  test("summarises the visible context if blocks hide more than its model can accept", async () => {
     const { native, ctx, asked } = stand({ tree, fromBlocks: false, window: 6_000, answer: "Short." });
     expect(await native.beforePis(event("manual", { customInstructions: "The tests." }), ctx)).toMatchObject({
       compaction: {
@@ -284,12 +284,12 @@ describe("pi's own compaction", () => {
     expect(await native.beforePis(through, ctx)).toMatchObject({ compaction: { firstKeptEntryId: "u2" } });
   });
 
-  test("never has the summariser read more than its window, also where it fails", async () => {
+  test("never gives the summariser more than its window, also if it fails", async () => {
     const of = { tree, fromBlocks: false, window: 4_500, answer: new Error("overloaded") };
     const { native, ctx } = stand(of);
     expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
     const made = await native.beforePis(event("overflow"), ctx);
-    // Blocks are summaries already: they stay, in their order, and are named.
+    // Blocks are already summaries: they stay, in order, and are named.
     expect(made?.compaction?.summary).toMatch(
       /recall b1 (?:.|\n)*Body of b1\.(?:.|\n)*recall b2 (?:.|\n)*Body of b2\./,
     );
@@ -298,7 +298,7 @@ describe("pi's own compaction", () => {
     expect(await wide.native.beforePis(event("overflow"), wide.ctx)).toBeUndefined();
   });
 
-  test("is not paid for again before each request where its summary has failed, and what that has cost is in the books", async () => {
+  test("is not paid for again before each request if its summary failed, and the cost is accounted for", async () => {
     const of = { tree, fromBlocks: false, window: 4_500, answer: "Too long.", stopReason: "length" };
     const { native, ctx, asked, allowed, branch } = stand({ ...of, usage: { tokens: 4_000 } });
     const turn = async (): Promise<void> => {
@@ -307,7 +307,7 @@ describe("pi's own compaction", () => {
     };
     await turn();
     expect(asked).toHaveLength(1);
-    // It leaves room for what it is to sum up.
+    // It leaves space for the text to summarise.
     expect(allowed).toEqual([1_000]);
     const marks = branch.entries.flatMap((entry) => (entry.type === "custom" ? [[entry.customType, entry.data]] : []));
     expect(marks).toMatchObject([
@@ -319,7 +319,7 @@ describe("pi's own compaction", () => {
     expect(asked).toHaveLength(1);
     await turn();
     expect(asked).toHaveLength(2);
-    // One that must be is tried at any time.
+    // A necessary one is tried at any time.
     await native.beforePis(event("overflow"), ctx);
     expect(asked).toHaveLength(3);
     branch.compact("e1");
@@ -327,18 +327,18 @@ describe("pi's own compaction", () => {
     expect(asked).toHaveLength(4);
   });
 
-  test("is not made of what is left of the words where the user wants one and a provider fails", async () => {
+  test("is not built from the remaining text if the user requests one and a provider fails", async () => {
     const of = { tree, fromBlocks: false, window: 4_500 };
     const { native, ctx, shown } = stand({ ...of, answer: new Error("overloaded") });
     expect(await native.beforePis(event("manual"), ctx)).toEqual({ cancel: true });
     expect(shown).toEqual(["Not compacted: no summary could be made. overloaded"]);
-    // Nothing will help it later where it does not fit.
+    // If it does not fit, nothing will change that later.
     const small = stand({ ...of, window: 100, answer: "Short." });
     expect(await small.native.beforePis(event("manual"), small.ctx)).toHaveProperty("compaction");
     expect([small.asked, small.shown]).toEqual([[], []]);
   });
 
-  test("has the words of long blocks within its share where no model can be asked, and something of the rest", async () => {
+  test("has the text of long blocks within its share if no model can be asked, and part of the rest", async () => {
     const long = { ...block("b1", "u1", "a1", "t1"), body: [{ text: "word ".repeat(5_000) }] };
     const other = treeOf(long, block("b2", "u2"));
     const { native, ctx } = stand({ tree: other, fromBlocks: false, window: 4_500, answer: new Error("overloaded") });
@@ -350,7 +350,7 @@ describe("pi's own compaction", () => {
     expect(summary).toContain("[Assistant] a2");
   });
 
-  test("leaves a summary a quarter of a small window at most", async () => {
+  test("leaves a summary at most a quarter of a small window", async () => {
     const { native, ctx, allowed } = stand({ tree, fromBlocks: false, window: 3_600, answer: "Short." });
     await native.beforePis(event("manual"), ctx);
     expect(allowed).toEqual([900]);

@@ -18,7 +18,7 @@ function stand(config: Partial<PruningConfig>) {
   return { teller: new PruningNotifier(host, () => ({ ...defaultPruning, ...config })), shown, told, logged };
 }
 
-test("changes are told and shown as far as `notification` wants it", () => {
+test("changes are reported and shown according to `notification`", () => {
   const levels = (["off", "minimal", "detailed"] as const).map((notification) => {
     const { teller, shown, told } = stand({ notification });
     teller.notify("pruning/changed", change);
@@ -40,7 +40,7 @@ test("changes are told and shown as far as `notification` wants it", () => {
   ]);
 });
 
-test("what a command answers is not shown twice, and subscribers hear of it", () => {
+test("a command's answer is not shown twice, and is sent to subscribers", () => {
   const { teller, shown, told } = stand({});
   expect(teller.answering(() => teller.notify("pruning/changed", change))).toBeUndefined();
   expect(() =>
@@ -53,7 +53,7 @@ test("what a command answers is not shown twice, and subscribers hear of it", ()
   expect(shown).toHaveLength(1);
 });
 
-test("lines of the log are written only where they are wanted, and are bounded", () => {
+test("debug lines are written only if enabled, and are bounded", () => {
   const off = stand({});
   off.teller.debug("pruning", { asked: "inspect" });
   off.teller.notify("pruning/changed", change);

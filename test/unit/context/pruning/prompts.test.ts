@@ -13,7 +13,7 @@ const builtIn: Readonly<Record<PromptName, string>> = { ...files };
 const names = Object.keys(promptFiles) as PromptName[];
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
 
-/** The statements that each text makes. */
+/** The statements of each text. */
 const statements: Readonly<Record<PromptName, readonly number[]>> = {
   system: range(1, 9),
   manual: [2, 10, 12, 14, 17, 18],
@@ -50,7 +50,7 @@ test("the prompt names the header and the tag that requests have", () => {
   for (const name of ["system", "manual"] as const) expect(builtInPrompt(name)).toContain(tagOf("m012"));
 });
 
-test("a reminder's values are put in once and never searched for variables", () => {
+test("a reminder's values are inserted once and never searched for variables", () => {
   const values = { usage: "81 %", max: "80 %", blocks: "{{candidates}}", candidates: "$& {{usage}}" };
   expect(filledPrompt("{{usage}} of {{max}}: {{blocks}}, {{candidates}}, {{other}}", values)).toBe(
     "81 % of 80 %: {{candidates}}, $& {{usage}}, {{other}}",
@@ -71,7 +71,7 @@ test.for([
   expect(checkPrompt(name, text)).toEqual([{ line, message: expect.stringContaining(message) }]);
 });
 
-test("a directory's texts take the place of the built-in ones, each that can be used, and are read once, and anew when pi is configured", () => {
+test("a directory's valid texts replace the built-in ones, and are read once, and again when pi is configured", () => {
   const directory = mkdtempSync(join(tmpdir(), "prompts-"));
   try {
     const write = (file: string, content: string | Buffer) => writeFileSync(join(directory, file), content);

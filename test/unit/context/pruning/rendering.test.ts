@@ -7,7 +7,7 @@ import { Rendering } from "../../../../context/pruning/rendering.ts";
 import type { AgentMessage } from "../../../../extension/pi-types.ts";
 import { Branch, blockOf } from "./branch.ts";
 
-/** What a branch looks like in a request. */
+/** A branch as it appears in a request. */
 class Shown {
   readonly branch = new Branch();
   readonly unanswered = new Set<string>();
@@ -62,7 +62,7 @@ function shown() {
   return { made, branch: made.branch, of: (from: number, to: number) => users.slice(from, to + 1) };
 }
 
-test("a request without blocks is the list that came", () => {
+test("a request without blocks is the unchanged list", () => {
   const { made, of, branch } = shown();
   const { messages } = made;
   expect(made.request(undefined, messages)).toBe(messages);
@@ -72,7 +72,7 @@ test("a request without blocks is the list that came", () => {
   expect(made.request(undefined, messages)).toBe(messages);
 });
 
-test("a block stands in the place of the first message that it covers, with its time, header, topic, body and tag (R002-7)", () => {
+test("a block replaces the first message that it covers, with its time, header, topic, body and tag (R002-7)", () => {
   const { made, of, branch } = shown();
   branch.compress("The parser", blockOf("b1", of(1, 3), "It was found."));
   const request = made.request();
@@ -87,7 +87,7 @@ test("a block stands in the place of the first message that it covers, with its 
   expect(request.map(textOf).slice(2, 4)).toEqual(["Message 4.", "Message 5."]);
 });
 
-test("a block's message is of no entry, though it has role and time of one", () => {
+test("a block's message belongs to no entry, though it has the role and time of one", () => {
   const { made, of, branch } = shown();
   branch.compress("T", blockOf("b1", of(1, 3), "A"));
   const [before, block] = made.request() as [AgentMessage, AgentMessage];
@@ -105,7 +105,7 @@ test("the same block is the same object in each request, and messages are never 
   expect(made.messages.slice(0, before.length)).toEqual(before);
 });
 
-test("an earlier request is the beginning of a later one while nothing is done to blocks (R002-15)", () => {
+test("while no block changes, an earlier request is the beginning of a later one (R002-15)", () => {
   const { made, of, branch } = shown();
   branch.compress("T", blockOf("b1", of(1, 3), "A"), blockOf("b2", of(5, 6), "B"));
   const first = JSON.stringify(made.request());
@@ -114,7 +114,7 @@ test("an earlier request is the beginning of a later one while nothing is done t
   expect(JSON.stringify(made.request()).startsWith(first.slice(0, -1))).toBe(true);
 });
 
-test("the arguments of a call that stored blocks name them, and the block alone has the text (R002-31)", () => {
+test("the arguments of a call that stored blocks name them, and only the block has the text (R002-31)", () => {
   const { made, of, branch } = shown();
   const [answer] = branch.compress(
     "T",
@@ -137,13 +137,13 @@ test("the arguments of a call that stored blocks name them, and the block alone 
       ],
     },
   });
-  // What is done to a block later does not change its call.
+  // Later changes of a block do not change its call.
   branch.operate("decompress", "b1");
   expect(made.request().find(({ role }) => role === "assistant")).toEqual(call);
 });
 
 test.each([
-  ["a range that is no list", { topic: "T", ranges: { startId: "m001", endId: "m002", summary: "Words." } }],
+  ["a range that is not a list", { topic: "T", ranges: { startId: "m001", endId: "m002", summary: "Words." } }],
   ["ranges as a text", { topic: "T", ranges: '[{"startId":"m001","endId":"m002","summary":"Words."}]' }],
   ["no object", "Words."],
 ])("arguments of %s are trimmed too", (_what, args) => {
@@ -154,7 +154,7 @@ test.each([
   expect(JSON.stringify(made.request())).toContain("(stored as b1)");
 });
 
-test("a signed call, a call that failed and another of the same id stay as they were made", () => {
+test("a signed call, a failed call and another call with the same id stay unchanged", () => {
   const { made, of, branch } = shown();
   branch.call("compress", { topic: "Before", ranges: "same id" }, "No.", { isError: true });
   const details = { v: 1, topic: "T", blocks: [blockOf("b1", of(1, 2), "A")] };
@@ -173,7 +173,7 @@ test("a signed call, a call that failed and another of the same id stay as they 
   expect(made.texts()).toContainEqual(expect.stringContaining("Topic: T"));
 });
 
-test("three levels are shown in one pass, and quoted placeholders are words (R002-10)", () => {
+test("three levels are shown in one pass, and quoted placeholders are text (R002-10)", () => {
   const { made, of, branch } = shown();
   branch.compress("One", blockOf("b1", of(1, 1), "The user wrote (b9) and (b2)."));
   branch.compress("Two", blockOf("b2", of(1, 2), [{ text: "First: " }, { block: "b1" }, { text: " Then (b1)." }]));
@@ -181,7 +181,7 @@ test("three levels are shown in one pass, and quoted placeholders are words (R00
   expect(made.texts()[0]).toContain("\n\nFirst: The user wrote (b9) and (b2). Then (b1). End.|");
 });
 
-test("what is kept word for word comes behind the body, that of inner blocks too", () => {
+test("verbatim text comes after the body, including that of inner blocks", () => {
   const { made, of, branch } = shown();
   const kept = (text: string) => ({ kept: [{ title: "[user]", text }] });
   branch.compress("One", blockOf("b1", of(1, 1), "Inner.", kept("Do this.")));
@@ -207,7 +207,7 @@ test("messages of other extensions inside a covered range stay", () => {
   expect(request.map(textOf).slice(1, 4)).toEqual([expect.stringContaining("Topic: T"), "Stranger.", "Message 4."]);
 });
 
-test("blocks above their bound are shown by their first lines and topics, the oldest first", () => {
+test("blocks above their limit are shown by their first lines and topics, the oldest first", () => {
   const { made, of, branch } = shown();
   const long = (word: string) => `${word} begins.\n${`${word} `.repeat(1_500)}`;
   branch.compress("One", blockOf("b1", of(0, 0), long("one")));
@@ -225,7 +225,7 @@ test("blocks above their bound are shown by their first lines and topics, the ol
   expect(made.texts(4_500)[2]).toContain(long("two"));
 });
 
-test("thirty nested compressions stay below the cap: summaries in summaries do not fill the context (R002-32)", () => {
+test("thirty nested compressions stay below the cap: nested summaries do not fill the context (R002-32)", () => {
   const { made, of, branch } = shown();
   const words = (at: number) => ` Level ${at}: ${"what was decided and why. ".repeat(80)}`;
   branch.compress("Topic 1", blockOf("b1", of(0, 0), words(1)));
@@ -243,7 +243,7 @@ test("thirty nested compressions stay below the cap: summaries in summaries do n
   expect(capped).toMatch(/recall b\d+\]/u);
 });
 
-test("no character is parted where the newest block loses its end", () => {
+test("no character is split where the newest block loses its end", () => {
   const { made, of, branch } = shown();
   branch.compress("T", blockOf("b1", of(0, 0), "🦊".repeat(5_000)));
   const [text = ""] = made.texts(1_000);

@@ -66,7 +66,7 @@ function managerOf(branch: Branch) {
   };
 }
 
-test("stats grow with every request: every removal is counted once, however often it is asked for", () => {
+test("stats grow with every request: every removal is counted once, however often it is requested", () => {
   const branch = new Branch();
   branch.user("Go on.");
   branch.add({ type: "custom", customType: "pi-rpcd.recall", data: removed("deduplication", 1, 50) });
@@ -93,13 +93,13 @@ test("stats grow with every request: every removal is counted once, however ofte
     echoes: 2,
   });
   for (let request = 0; request < 100; request += 1) expect(stats()).toEqual(first);
-  // The daemon adds these where it answers with what pi said last.
+  // The daemon adds these if it answers with pi's last answer.
   const { cached, cachedAt, outdated, ...counted } = PruningStats.properties;
   expect([cached, cachedAt, outdated].every((property) => property !== undefined)).toBe(true);
   expect(Object.keys(first).toSorted()).toEqual(Object.keys(counted).toSorted());
 });
 
-test("what the cache has lost by us is measured, and what another process has measured counts once", () => {
+test("cache losses caused by pruning are measured, and those measured by another process count once", () => {
   const branch = new Branch();
   branch.user("Go on.");
   const lose = (ledger: CacheLedger, cause: string, missedTokens: number): void =>
@@ -122,10 +122,10 @@ test("what the cache has lost by us is measured, and what another process has me
   expect(after.stats().cache).toEqual(cache);
   lose(two, "edit:sweep", 100);
   expect(after.stats().cache).toEqual({ misses: 3, tokens: 1_300, usd: 1.5 });
-  // The session before this one in the process is another's.
+  // The previous session in the process is not ours.
   const foreign = counting(branch, two, "s0");
   expect([foreign.stats().cache, foreign.boundary()]).toEqual([cache, undefined]);
-  // What a hand has written is no number of ours.
+  // Numbers in a hand-edited file are not ours.
   for (const data of [
     null,
     { v: 1, life: 1 },
@@ -136,7 +136,7 @@ test("what the cache has lost by us is measured, and what another process has me
   expect(counting(branch).stats().cache).toEqual(cache);
 });
 
-test("sums of what a hand has written stay numbers", () => {
+test("sums of hand-edited values stay numbers", () => {
   const branch = new Branch();
   branch.user("Go on.");
   for (const at of [1, 2]) {

@@ -35,20 +35,20 @@ test.each([
   expect(withoutTags(given, isIssued)).toBe(expected);
 });
 
-test("a tag at the end is told from what only looks like one", () => {
+test("a tag at the end is distinguished from a similar text", () => {
   expect(withoutLastTag(`push\n${tagOf("m001")}`)).toBe("push\n");
   expect(withoutLastTag(tagOf("m001"))).toBe("");
   expect(withoutLastTag("push</dcp-message-id>")).toBe("push</dcp-message-id>");
   expect(withoutLastTag(`${tagOf("m001")} push`)).toBe(`${tagOf("m001")} push`);
 });
 
-test("a text of megabytes with many beginnings of tags is looked at once, and stays", () => {
+test("a text of megabytes with many beginnings of tags is scanned once, and stays", () => {
   const hostile = `${"<dcp-message-id>m1".repeat(200_000)}${"\n".repeat(200_000)}</dcp-message-id>`;
   expect(withoutTags(hostile, isIssued)).toBe(hostile);
   expect(withoutLastTag(hostile)).toBe(hostile);
 });
 
-test("a file that the model writes holds no tag, and neither does its text; what it thinks is left alone", () => {
+test("a file that the model writes contains no tag, and neither does its text; its thinking is left alone", () => {
   const thinking = { type: "thinking", thinking: `about ${tagOf("m001")}`, thinkingSignature: "s" };
   const { made, removed } = stripped(
     said(
@@ -63,14 +63,14 @@ test("a file that the model writes holds no tag, and neither does its text; what
   expect(made.content).toEqual([thinking, text("done "), toolCall("write", { path: "a", content: "x\n" })]);
 });
 
-test("an answer that was nothing but a tag keeps an empty text, and one without tags is the same object", () => {
+test("an answer that was only a tag keeps an empty text, and one without tags is the same object", () => {
   expect(stripped(said(text(tagOf("m001"))), isIssued).made.content).toEqual([text("")]);
   const plain = said(text("see m012"), toolCall("bash", { command: "ls" }));
   expect(stripped(plain, isIssued)).toEqual({ made: plain, removed: 0 });
   expect(stripped(plain, isIssued).made).toBe(plain);
 });
 
-test("thoughts are never left as the end of an answer that had a tag behind them", () => {
+test("thinking is never left at the end of an answer that had a tag after it", () => {
   const thinking = { type: "thinking", thinking: "t", thinkingSignature: "s" };
   const tag = { ...text(tagOf("m012")), textSignature: "x" };
   const contentOf = (...content: readonly object[]) => stripped(said(...content), isIssued).made.content;
@@ -85,7 +85,7 @@ test("thoughts are never left as the end of an answer that had a tag behind them
   expect(contentOf(tag, thinking)).toEqual([thinking]);
 });
 
-test("what is looked for in a file, and the ids that the tools want, stay as they are", () => {
+test("search patterns, and ids that the tools expect, stay unchanged", () => {
   const tag = tagOf("m012");
   const edit = { edits: [{ oldText: `a${tag}`, newText: `b${tag}` }], oldText: tag, path: "a" };
   expect(strippedArguments("edit", edit, isIssued).made).toEqual({
@@ -103,7 +103,7 @@ test("what is looked for in a file, and the ids that the tools want, stay as the
   expect(strippedArguments("recall", { id: tagOf("b3") }, isIssued).made).toEqual({ id: tagOf("b3") });
 });
 
-test("a signed call is stored as it was made, and done without the tags", () => {
+test("a signed call is stored unchanged, and executed without the tags", () => {
   const signed = toolCall("write", { content: tagOf("m001") }, { thoughtSignature: "s" });
   const ctx = fakeContext();
   const host = fakeHost(ctx);
@@ -125,7 +125,7 @@ test("a signed call is stored as it was made, and done without the tags", () => 
   expect(host.faults).toEqual([]);
 });
 
-test("signed calls that were never made do not keep tags in those of later runs", () => {
+test("signed calls that were never executed do not keep tags in those of later runs", () => {
   const ctx = fakeContext();
   const host = fakeHost(ctx);
   const ids = partial<GivenMessageIds>({
@@ -143,7 +143,7 @@ test("signed calls that were never made do not keep tags in those of later runs"
   expect(input).toEqual({ content: "x" });
 });
 
-test("arguments with names of the language's own are arguments", () => {
+test("arguments with names of built-in properties are ordinary arguments", () => {
   const given = JSON.parse(`{"__proto__": {"content": ${JSON.stringify(tagOf("m001"))}}}`) as Record<string, unknown>;
   const { made } = strippedArguments("constructor", given, isIssued);
   expect(JSON.stringify(made)).toBe('{"__proto__":{"content":""}}');

@@ -31,7 +31,7 @@ const cases: readonly Case[] = [
 ];
 
 test.for(cases)(
-  "where $why, pruning is off by: $off",
+  "if $why, pruning is off because: $off",
   ({ config, active = ["read", "compress"], conflict, forced, off }) => {
     const ctx: ExtensionContext = fakeContext();
     const host = fakeHost(ctx);
@@ -40,7 +40,7 @@ test.for(cases)(
     if (conflict !== undefined) made.conflict(conflict);
     const systemPromptOptions: { forceSystemPrompt?: string } = {};
     host.emit("before_agent_start", { systemPromptOptions });
-    // Extensions behind ours do it later.
+    // Extensions after ours do it later.
     if (forced !== undefined) systemPromptOptions.forceSystemPrompt = forced;
     expect(made.off(ctx)).toBe(off);
     made.conflict(undefined);

@@ -17,7 +17,7 @@ test.each([
   expect(contentOf(withTag(message({ role, content }), "m007"))).toEqual(expected);
 });
 
-test("the tag of an answer stands behind the text and before the first call, in a block of its own", () => {
+test("the tag of an answer is after the text and before the first call, in its own block", () => {
   const thinking = { type: "thinking", thinking: "t", thinkingSignature: "s" };
   const call = { type: "toolCall", id: "c", name: "n", arguments: {} };
   const signed = { ...text("said"), textSignature: "s" };
@@ -28,7 +28,7 @@ test("the tag of an answer stands behind the text and before the first call, in 
   expect(made(thinking, signed)).toEqual([thinking, signed, tag]);
 });
 
-test("tags that are there are removed first: applying twice equals once", () => {
+test("existing tags are removed first: applying twice equals once", () => {
   for (const role of ["user", "custom", "toolResult", "assistant"]) {
     const once = withTag(message({ role, content: [text("words")] }), "m007");
     expect(withTag(once, "m007")).toEqual(once);
@@ -36,7 +36,7 @@ test("tags that are there are removed first: applying twice equals once", () => 
   }
 });
 
-test("stages never mutate: the message stays as it was", () => {
+test("stages never mutate: the message is unchanged", () => {
   const given = Object.freeze(message({ role: "user", content: Object.freeze([Object.freeze(text("words"))]) }));
   expect(withTag(given, "m007")).not.toBe(given);
 });

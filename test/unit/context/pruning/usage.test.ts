@@ -8,11 +8,11 @@ import { partial, unchecked } from "../../../helpers/partial.ts";
 import { fakeHost } from "../fake-host.ts";
 import { Branch } from "./branch.ts";
 
-/** A session whose messages have a token for each character, with an estimator that is never wrong. */
+/** A session whose messages have one token per character, with an estimator that is never wrong. */
 class Window {
   readonly branch = new Branch();
   readonly #host = fakeHost(this.branch.context);
-  /** What stands in the place of messages, by their text. */
+  /** Replacements of messages, by their text. */
   readonly blocks = new Map<string, string>();
   isOff = false;
   readonly usage: WindowUsage;
@@ -43,7 +43,7 @@ class Window {
     return this.usage.next(this.branch.context)?.tokens;
   }
 
-  /** A request with an answer that reports what it had. */
+  /** A request with an answer that reports its usage. */
   request(answer: string, reports = true): void {
     const messages = this.branch.messages.map(({ message }) => message);
     const made = this.#host.pipeline.run("context_with_system", structuredClone(messages), this.branch.context);
@@ -65,7 +65,7 @@ class Window {
     return block === "" ? [] : [{ ...message, content: [{ type: "text", text: block }] } as AgentMessage];
   }
 
-  /** As the estimator has it: the newest report, and what came since. */
+  /** As the estimator counts: the newest report, and the changes since. */
   #context(): number {
     const messages = this.branch.messages.map(({ message }) => message);
     const at = messages.findLastIndex((message) => message.role === "assistant" && message.usage.input > 0);
@@ -80,7 +80,7 @@ function textOf(message: AgentMessage): string {
   return content.map(({ text }) => text ?? "").join("");
 }
 
-test("usage is that of the next request: less by a new block before any response has said so, and not twice", () => {
+test("usage is that of the next request: reduced by a new block before any response reports it, and not twice", () => {
   const window = new Window();
   window.branch.user("x".repeat(500));
   window.request("y".repeat(100));
@@ -105,7 +105,7 @@ test("while pruning is off usage is that of the whole messages", () => {
   expect(window.next).toBe(501);
 });
 
-test("an answer without a report changes nothing of what is known", () => {
+test("an answer without a report does not change the known usage", () => {
   const window = new Window();
   window.branch.user("x".repeat(300));
   window.request("y".repeat(10));
@@ -114,7 +114,7 @@ test("an answer without a report changes nothing of what is known", () => {
   expect(window.next).toBe(30);
 });
 
-test("usage is not known right behind a compaction, nor in a window that is not known", () => {
+test("usage is unknown directly after a compaction, and for an unknown window", () => {
   const window = new Window();
   const first = window.branch.user("x".repeat(300));
   expect(window.next).toBe(300);
@@ -139,7 +139,7 @@ test("usage has the limits of the model as shares", () => {
   });
 });
 
-test("of the request in the making usage is what its messages have", () => {
+test("the usage of a request in progress is that of its messages", () => {
   const window = new Window();
   window.branch.user("x".repeat(300));
   window.request("y".repeat(10));

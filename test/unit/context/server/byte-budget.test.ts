@@ -4,7 +4,7 @@ import { ByteBudget } from "../../../../server/context/byte-budget.ts";
 const { signal } = new AbortController();
 const limits = { maxHeldBytes: 100, maxWaiting: 2, waitMs: 60_000, maxFreeBytes: 5 };
 
-/** Notes who has room, in order. */
+/** Records the order in which the budget is granted. */
 function room(more: Partial<typeof limits> = {}) {
   const bytes = new ByteBudget({ ...limits, ...more });
   const admitted: string[] = [];
@@ -17,7 +17,7 @@ function room(more: Partial<typeof limits> = {}) {
   return { bytes, admitted, take };
 }
 
-test("so many bytes are held at a time, in the order in which they were wanted, and one that is larger alone", async () => {
+test("only this many bytes are held at a time, granted in order, and a larger request is granted alone", async () => {
   const { bytes, admitted, take } = room();
   const large = take("large", 1_000);
   const first = take("first", 60);
@@ -28,7 +28,7 @@ test("so many bytes are held at a time, in the order in which they were wanted, 
   large.hold.release();
   await first.taken;
   const third = take("third", 40);
-  // There would be room for it, but another has waited longer.
+  // It would fit, but another has waited longer.
   expect([bytes.held, admitted]).toEqual([60, ["large", "first"]]);
   first.hold.shrink(50);
   await second.taken;
@@ -40,7 +40,7 @@ test("so many bytes are held at a time, in the order in which they were wanted, 
   expect([bytes.held, admitted]).toEqual([0, ["large", "first", "second", "third"]]);
 });
 
-test("further ones are overloaded, and those who wait for too long; what is small never waits", async () => {
+test("further requests are overloaded, and those that wait too long; small ones never wait", async () => {
   const { bytes, take } = room({ waitMs: 10 });
   const first = take("first", 100);
   await first.taken;
@@ -58,7 +58,7 @@ test("further ones are overloaded, and those who wait for too long; what is smal
   expect(bytes.held).toBe(0);
 });
 
-test("who does not want it any more makes way for those behind", async () => {
+test("a cancelled request makes way for later ones", async () => {
   const { bytes, take } = room();
   const first = take("first", 60);
   const gone = new AbortController();

@@ -35,7 +35,7 @@ function start(wants: Record<string, OptimisationOptions>, answer: unknown = { m
   });
 }
 
-test("what somebody else has written stays, and what is ours goes with the last session that wants it, also in a later daemon", async () => {
+test("other programs' settings stay, and ours are removed with the last session that wants them, also in a later daemon", async () => {
   const own = { reserveTokens: 1, keepRecentTokens: 2 };
   const before = { theme: "dark", compaction: { enabled: true, modelOverrides: { "p/a": own, "q/z": own } } };
   writeFileSync(join(root, "settings.json"), JSON.stringify(before));
@@ -58,13 +58,13 @@ test("what somebody else has written stays, and what is ours goes with the last 
   expect(existsSync(join(root, "pi-rpcd-compaction.json"))).toBe(false);
 });
 
-test("where pi names no models nothing is written", async () => {
+test("if pi names no models nothing is written", async () => {
   writeFileSync(join(root, "settings.json"), '{"compaction":{"modelOverrides":{"p/a":{"reserveTokens":1}}}}');
   await start({ s: half }, { models: [] }).write(half);
   expect(settings()).toEqual({ compaction: { modelOverrides: { "p/a": { reserveTokens: 1 } } } });
 });
 
-test("sessions that are made at the same time have one value as well", () => {
+test("sessions that are created at the same time share one value", () => {
   const wants: Record<string, OptimisationOptions> = {};
   const compaction = start(wants);
   {
@@ -76,7 +76,7 @@ test("sessions that are made at the same time have one value as well", () => {
   compaction.reserve("2", most)[Symbol.dispose]();
 });
 
-test("the route needs admin, by its name and by whatever changes what it writes", async () => {
+test("the route needs admin, by its name and by every option that changes what it writes", async () => {
   for (const method of ["session/create", "optimisation/configure"] as const) {
     expect(paramNeeds(methods[method], { optimisation: half })).toEqual(["admin"]);
     expect(paramNeeds(methods[method], { optimisation: { compaction: { route: "draft" } } })).toEqual([]);
@@ -91,7 +91,7 @@ test("the route needs admin, by its name and by whatever changes what it writes"
   expect(optimisation?.compaction?.thresholdPercent).toBe(0.8);
 });
 
-test("a project's file cannot have the route, or change what it writes: its layer alone is left out", async () => {
+test("a project's file cannot choose the route, or change what it writes: its layer alone is ignored", async () => {
   const file = "/x/.pi/pi-rpcd.jsonc";
   const named = await layered({ project: { file, optimisation: half } }, {}, []);
   expect(named).toEqual({ projectProblem: expect.stringContaining('the route "settings"') });
@@ -103,7 +103,7 @@ test("a project's file cannot have the route, or change what it writes: its laye
   expect(changed).toEqual({ optimisation: half, projectProblem: expect.stringContaining('the route "settings"') });
 });
 
-test("the daemon's own configuration directory is not the user's, links resolved", () => {
+test("the daemon's own configuration directory differs from the user's, with links resolved", () => {
   symlinkSync(root, join(root, "link"));
   for (const directory of [root, join(root, "link")]) {
     expect(() => requireOwnAgentDirectory(directory, { PI_CODING_AGENT_DIR: root })).toThrow("never writes");

@@ -20,7 +20,7 @@ const create = (params: Omit<Params<"session/create">, "cwd">, configuration = n
   createOptions({ cwd: "/", ...params }, configuration);
 
 describe("the options of a session", () => {
-  test("are those of its profile, and before them those of the call", async () => {
+  test("are those of its profile, overridden by those of the call", async () => {
     const profile = { model: "p/m", tools: ["read"], labels: { a: "1", b: "1" }, env: { P: "profile" } };
     const configuration = { profiles: { lean: profile }, sessionEnv: ["C*"] };
     const env = { CALL: "call" };
@@ -33,17 +33,17 @@ describe("the options of a session", () => {
     });
   });
 
-  test.each(["none", "constructor", "__proto__"])("a profile %j that there is not is refused by name", async (name) => {
+  test.each(["none", "constructor", "__proto__"])("an unknown profile %j is refused by name", async (name) => {
     await expect(create({ profile: name })).rejects.toMatchObject({ kind: "profile_not_found" });
   });
 
-  test("the provider goes before the model, and means nothing alone", async () => {
+  test("the provider precedes the model, and is invalid alone", async () => {
     expect((await create({ provider: "p", model: "m" })).options).toEqual({ model: "p/m" });
     expect((await create({ provider: "p", model: "p/m" })).options).toEqual({ model: "p/m" });
     await expect(create({ provider: "p" })).rejects.toMatchObject({ kind: "invalid_params" });
   });
 
-  test("paths are kept without links", async () => {
+  test("paths are stored with links resolved", async () => {
     const { options } = await create({ extensions: [join(root, "link.ts")], sessionDir: join(root, "sessions") });
     expect(options).toEqual({ extensions: [join(root, "a.ts")], sessionDir: join(root, "sessions") });
   });
@@ -60,7 +60,7 @@ describe("the options of a session", () => {
     });
   });
 
-  test("a session directory is a directory", async () => {
+  test("a session directory must be a directory", async () => {
     const refused = create({ sessionDir: join(root, "a.ts") });
     await expect(refused).rejects.toMatchObject({ kind: "path_invalid", data: { reason: "not_a_directory" } });
   });
@@ -152,7 +152,7 @@ describe("the optimisation of a session", () => {
     cwd = root,
   ) => await createOptions({ cwd, ...params }, { ...noConfiguration, ...configuration });
 
-  test("is what configuration, project, profile and call say, the later before the earlier", async () => {
+  test("combines configuration, project, profile and call; later ones take precedence", async () => {
     const project = join(root, "project");
     mkdirSync(join(project, ".pi"), { recursive: true });
     const layer = (afterTurns: number) => ({ masking: { afterTurns }, cache: { noiseTokens: afterTurns } });
@@ -178,7 +178,7 @@ describe("the optimisation of a session", () => {
     expect(own.options).toEqual({ thinking: "low" });
   });
 
-  test("is refused in its own words where layers contradict", async () => {
+  test("is refused with the reason if layers contradict", async () => {
     const configured = { optimisation: { toolResults: { tools: { bash: { keep: "head" as const, above: 400 } } } } };
     await expect(optimisationOf({}, configured)).rejects.toMatchObject({
       kind: "invalid_params",
@@ -190,7 +190,7 @@ describe("the optimisation of a session", () => {
     ).rejects.toMatchObject({ kind: "invalid_params" });
   });
 
-  test("has files that are there, below the roots where there are some", async () => {
+  test("requires existing files, below the roots if there are any", async () => {
     const prompt = join(root, "a.ts");
     const named = (path: string) => ({ optimisation: { compaction: { prompt: path } } });
     expect((await optimisationOf(named(prompt))).options.optimisation).toEqual({ compaction: { prompt } });
@@ -206,7 +206,7 @@ describe("the optimisation of a session", () => {
     });
   });
 
-  test("leaves out a project's layer that is wrong, or does not go with the others, and says why", async () => {
+  test("ignores a project's layer that is invalid or conflicts with the others, and reports the reason", async () => {
     const project = join(root, "wrong");
     mkdirSync(join(project, ".pi"), { recursive: true });
     const file = join(project, ".pi", "pi-rpcd.jsonc");
@@ -224,7 +224,7 @@ describe("the optimisation of a session", () => {
     expect(torn.projectProblem).toMatch(
       /pi-rpcd\.jsonc conflicts with the rest of the configuration: optimisation\.toolR/,
     );
-    // Nobody trusts it.
+    // It is not trusted.
     expect(await optimisationOf({}, {}, project)).not.toHaveProperty("projectProblem");
   });
 });

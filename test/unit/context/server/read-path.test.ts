@@ -19,7 +19,7 @@ const rules = () => ({ readRoots: [join(root, "inside")], roots: undefined, furt
 const upTo = (maxBytes: number) => ({ maxBytes, admit: () => Promise.resolve() });
 const forbidden = { kind: "forbidden", message: "Reading contexts from this path is not allowed." };
 
-test("what is not a regular file is refused, and nobody waits for it", async () => {
+test("a file that is not regular is refused without waiting", async () => {
   const pipe = join(root, "inside", "pipe");
   execFileSync("mkfifo", [pipe]);
   for (const caller of [some, any]) {
@@ -29,7 +29,7 @@ test("what is not a regular file is refused, and nobody waits for it", async () 
   }
 });
 
-test("a directory that becomes a link again and again never leads outside", async () => {
+test("a directory that is repeatedly replaced by a link never leads outside", async () => {
   const [file, hidden] = [join(root, "inside", "d", "x"), join(root, "outside", "x")];
   mkdirSync(join(root, "inside", "d"));
   writeFileSync(file, "open");
@@ -65,7 +65,7 @@ test("a directory that becomes a link again and again never leads outside", asyn
   expect([...seen].filter((outcome) => outcome !== "open" && outcome !== "forbidden")).toEqual([]);
 });
 
-test("a file is read as long as it was when it was looked at, and no longer than it may be", async () => {
+test("a file is read up to its initially checked size, and no longer than allowed", async () => {
   const file = join(root, "inside", "a.json");
   writeFileSync(file, "x".repeat(1_500));
   expect((await readNamed(file, some, rules(), upTo(1_500))).bytes.length).toBe(1_500);
@@ -79,7 +79,7 @@ test("a file is read as long as it was when it was looked at, and no longer than
   await expect(readOwn(root, upTo(1_000))).rejects.toMatchObject({ kind: "context_transport_failed" });
 });
 
-test("nothing of a file is read before there is room for it", async () => {
+test("nothing of a file is read before the budget allows it", async () => {
   const file = join(root, "inside", "a.json");
   writeFileSync(file, "before");
   const admit = (bytes: number): Promise<void> => {
@@ -92,7 +92,7 @@ test("nothing of a file is read before there is room for it", async () => {
   await expect(readOwn(file, full)).rejects.toThrow("full");
 });
 
-test("who knows some sessions alone reads only what lies in their directories", async () => {
+test("a token limited to some sessions can read only below their directories", async () => {
   const file = join(root, "inside", "a.json");
   writeFileSync(file, "{}");
   const covers = (directory: string) => ({ ...some, covers: ({ cwd }: { cwd: string }) => cwd.startsWith(directory) });

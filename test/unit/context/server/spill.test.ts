@@ -45,7 +45,7 @@ function start(
   return Object.assign(spill, { [Symbol.asyncDispose]: () => spill.close() });
 }
 
-/** A text that was put aside, long ago. Gives its name. */
+/** A text that was stored long ago. Returns its name. */
 function spilled(text: string, ageMs = hour): string {
   const name = createHash("sha256").update(text).digest("hex");
   const path = join(root, "spill", name);
@@ -69,7 +69,7 @@ function session(path: string, ...names: readonly string[]): string {
 
 const left = () => readdirSync(join(root, "spill")).toSorted();
 
-test("a text is removed when no session file refers to it, wherever that lies", async () => {
+test("a text is removed when no session file refers to it, in any directory", async () => {
   const [own, chosen, flat, nobody] = ["own", "chosen", "flat", "nobody"].map((text) => spilled(text)) as [
     string,
     string,
@@ -86,7 +86,7 @@ test("a text is removed when no session file refers to it, wherever that lies", 
     await spill.sweep();
     expect(left()).toEqual([own, chosen, flat].toSorted());
   }
-  // A later daemon knows of it.
+  // A later daemon knows it.
   await using spill = start();
   await spill.sweep();
   expect(left()).toHaveLength(3);
@@ -96,7 +96,7 @@ test("a text is removed when no session file refers to it, wherever that lies", 
   expect(left()).toEqual([own, flat].toSorted());
 });
 
-test("a reference is found anywhere in a large file, also in what a person has formatted", async () => {
+test("a reference is found anywhere in a large file, also in hand-formatted JSON", async () => {
   const names = Array.from({ length: 9 }, (_, at) => spilled(`text ${at}`));
   const gone = spilled("gone");
   const padding = 256 * 1024 - 20;
@@ -108,7 +108,7 @@ test("a reference is found anywhere in a large file, also in what a person has f
   expect(left()).toEqual(names.toSorted());
 });
 
-test("what is young stays, halves of texts go when they are old, and strangers' files are left alone", async () => {
+test("young texts stay, incomplete ones are removed when they are old, and other programs' files are left alone", async () => {
   const young = spilled("young", 0);
   writeFileSync(join(root, "spill", "README"), "");
   const half = `.${"a".repeat(64)}.01234567-0123-0123-0123-0123456789ab`;
@@ -134,7 +134,7 @@ test("in doubt nothing is removed", async () => {
   session("sessions/2.jsonl");
   await stays(start({ maxFiles: 1 }));
   await stays(start({ maxScanBytes: 10 }));
-  // A disk that is not there now.
+  // A disk that is currently unmounted.
   const away = start();
   away.note(join(root, "away"));
   await stays(away);
@@ -148,14 +148,14 @@ test("in doubt nothing is removed", async () => {
   writeFileSync(join(root, "spill.json"), "{}");
   await stays(start());
   rmSync(join(root, "spill.json"));
-  // Nothing says that it is a file.
+  // Nothing shows that it is a file.
   mkdirSync(join(root, "sessions", "dir.jsonl"));
   await using spill = start();
   await spill.sweep();
   expect(left()).toEqual([]);
 });
 
-test("a directory that is away for very long is taken for gone", async () => {
+test("a directory that is missing for a very long time is considered gone", async () => {
   const name = spilled("a");
   writeFileSync(join(root, "spill.json"), JSON.stringify([[join(root, "away"), Date.now() - 5_000]]), { mode: 0o600 });
   await using first = start({ keepAwayMs: 600_000 });
@@ -166,7 +166,7 @@ test("a directory that is away for very long is taken for gone", async () => {
   expect(left()).toEqual([]);
 });
 
-test("a daemon that is killed in the middle of a removal loses nothing", async () => {
+test("a daemon that is killed during a removal loses nothing", async () => {
   const needed = spilled("needed");
   session("sessions/1.jsonl", needed);
   const other = spilled("other");
@@ -181,7 +181,7 @@ test("a daemon that is killed in the middle of a removal loses nothing", async (
   expect(left()).toEqual([needed]);
 });
 
-test("without texts nothing is looked at, and closing ends a look", async () => {
+test("without texts nothing is searched, and closing ends a search", async () => {
   rmSync(join(root, "spill"), { recursive: true });
   const spill = start();
   await spill.sweep();
@@ -195,7 +195,7 @@ test("without texts nothing is looked at, and closing ends a look", async () => 
   expect(statSync(join(root, "spill", name)).size).toBe(1);
 });
 
-test("where sessions lie that are not closed is looked at, noted by their start or not, and known to later daemons", async () => {
+test("directories of open sessions are searched, recorded at their start or not, and known to later daemons", async () => {
   const [mine, others] = [spilled("mine"), spilled("others")];
   session("one/1.jsonl", mine);
   session("two/1.jsonl", others);
@@ -213,7 +213,7 @@ test("where sessions lie that are not closed is looked at, noted by their start 
   expect(left()).toEqual([mine]);
 });
 
-test("the age of a session file says nothing: a state directory may have been copied", async () => {
+test("the age of a session file is ignored: a state directory may have been copied", async () => {
   const name = spilled("needed");
   const file = session("sessions/1.jsonl", name);
   utimesSync(file, 1, 1);
@@ -222,10 +222,10 @@ test("the age of a session file says nothing: a state directory may have been co
   expect(left()).toEqual([name]);
 });
 
-test("a fork whose origin goes while files are looked through keeps its texts", async () => {
+test("a fork whose origin is deleted during a search keeps its texts", async () => {
   const name = spilled("needed");
   const [origin, fork] = [session("sessions/9.jsonl", name), join(root, "sessions", "0.jsonl")];
-  // Large enough that the origin is not reached before it goes.
+  // Large enough that the origin is deleted before it is reached.
   appendFileSync(session("sessions/1.jsonl"), "x".repeat(8 * 1024 * 1024));
   await using spill = start();
   const swept = spill.sweep();
@@ -238,7 +238,7 @@ test("a fork whose origin goes while files are looked through keeps its texts", 
   expect(left()).toEqual([name]);
 });
 
-test("a directory that cannot be written down is not forgotten by the next daemon", async () => {
+test("the next daemon does not forget a directory that could not be recorded", async () => {
   const name = spilled("needed");
   session("elsewhere/1.jsonl", name);
   const notes = join(root, "spill.json");

@@ -38,7 +38,7 @@ function targets(state: unknown = { model: plain, thinkingLevel: "high" }) {
   return { find, asked };
 }
 
-test("a model that is named in full is taken from pi's list, and any other from a pi that is started with the options", async () => {
+test("a fully named model is taken from pi's list, and any other from a pi that is started with the options", async () => {
   const { find, asked } = targets();
   expect(await find({ model: "anthropic/sonnet" })).toMatchObject({
     model: "anthropic/sonnet",
@@ -60,7 +60,7 @@ test("a model that is named in full is taken from pi's list, and any other from 
   expect(asked).toEqual([{ model: "pla*:high" }, {}]);
 });
 
-test("what pi has said is good until its settings or models change", async () => {
+test("pi's answer is valid until its settings or models change", async () => {
   const { find, asked } = targets();
   await find({});
   await find({ name: "of no importance" });
@@ -93,7 +93,7 @@ test("the budget is 80 % of what the window and pi's settings leave", async () =
   mkdirSync(join(root, ".pi"));
   const project = { compaction: { modelOverrides: { "anthropic/sonnet": { reserveTokens: 50_000 } } } };
   writeFileSync(join(root, ".pi", "settings.json"), JSON.stringify(project));
-  // The project's count only where it is trusted.
+  // The project's settings count only if it is trusted.
   expect(await reserve()).toBe(1_000);
   expect(await reserve({ approve: true })).toBe(50_000);
   expect(budgetOf(undefined, { contextWindow: 200_000, reserveTokens: 50_000 })).toEqual({
@@ -107,7 +107,7 @@ test("the budget is 80 % of what the window and pi's settings leave", async () =
   expect(await reserve()).toBe(16_384);
 });
 
-test("those who ask at once wait for one pi, which is given up when the last of them has left", async () => {
+test("concurrent questions wait for one pi, which is ended when the last caller has left", async () => {
   const answers: { readonly give: (state: unknown) => void; readonly signal: AbortSignal }[] = [];
   const found = new Targets({
     env: { PI_CODING_AGENT_DIR: root },

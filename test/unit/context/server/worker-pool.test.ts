@@ -28,7 +28,7 @@ function prepare(further: string): PrepareWork {
 
 const large = () => prepare(`"${"y".repeat(2_000)}"`);
 
-test("small documents are worked on at once, and the bytes of larger ones are given to a thread", async () => {
+test("small documents are processed immediately, and the bytes of larger ones are given to a thread", async () => {
   const work = pool();
   const small = prepare('"y"');
   await work.do(small, signal);
@@ -40,7 +40,7 @@ test("small documents are worked on at once, and the bytes of larger ones are gi
   expect(given.source.bytes.byteLength).toBe(0);
 });
 
-test("an ephemeral session's past and its pi's entries are put together in the thread", async () => {
+test("an ephemeral session's past and its pi's entries are joined in the thread", async () => {
   const helper = perform({ ...large(), as: { kind: "helper", afterCompaction: "trim" } });
   const { bytes, facts } = helper;
   const message = { role: "user", content: [{ type: "text", text: "z".repeat(2_000) }], timestamp: 2 };
@@ -56,7 +56,7 @@ test("an ephemeral session's past and its pi's entries are put together in the t
   expect(items[1].content).toMatchObject([{ text: "z".repeat(2_000) }]);
 });
 
-test("a document of more values than a thread has memory for is refused before it is parsed", async () => {
+test("a document with more values than a thread has memory for is refused before it is parsed", async () => {
   const many = pool({ maxThreadMiB: 12 });
   const shapes = [`[${"{},".repeat(1_000_000)}1]`, `{${'"k":1,'.repeat(500_000)}"k":1}`, "[".repeat(1_000_000)];
   for (const shape of shapes) {
@@ -64,11 +64,11 @@ test("a document of more values than a thread has memory for is refused before i
     await expect(refused).rejects.toMatchObject({ kind: "context_too_large", data: { limit: "work" } });
     await expect(refused).rejects.toThrow(/keys, values and commas/);
   }
-  // What stands in texts is none.
+  // Brackets inside texts do not count.
   expect((await many.do(prepare(JSON.stringify('{},\\"'.repeat(50_000))), signal)).facts.messages).toBe(1);
 });
 
-test("work that takes too long is given up, and further work is overloaded where too much waits", async () => {
+test("work that takes too long is aborted, and further work is overloaded if too much waits", async () => {
   await expect(pool({ workTimeoutMs: 1 }).do(large(), signal)).rejects.toMatchObject({
     kind: "context_too_large",
     message: "The context takes more than 0.001 s to be prepared.",
@@ -77,6 +77,6 @@ test("work that takes too long is given up, and further work is overloaded where
   const outcomes = await Promise.allSettled([1, 2, 3].map(() => full.do(large(), signal)));
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
   expect(outcomes[2]).toMatchObject({ reason: { kind: "overloaded" } });
-  // There is room again.
+  // Capacity is available again.
   expect((await full.do(large(), signal)).facts.messages).toBe(1);
 });

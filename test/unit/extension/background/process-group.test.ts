@@ -6,7 +6,7 @@ import { runProcessGroup } from "../../../../extension/background/process-group.
 
 const bash = (command: string): { file: string; args: string[] } => ({ file: "bash", args: ["-c", command] });
 
-// Outputs go when the process ends, and a test's process is ended from outside.
+// Outputs are removed when the process ends, and a test's process is ended from outside.
 const directory = mkdtempSync(join(tmpdir(), "outputs-"));
 vi.stubEnv("TMPDIR", directory);
 afterAll(() => {
@@ -14,7 +14,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("gives the exit code and what was written to both streams", async () => {
+test("returns the exit code and the text of both streams", async () => {
   const pieces: string[] = [];
   const end = await runProcessGroup({
     ...bash("echo out; echo err >&2; exit 3"),
@@ -26,11 +26,11 @@ test("gives the exit code and what was written to both streams", async () => {
   expect(pieces.join("")).toBe(end.output.text);
 });
 
-test("a program that is not there is an error with its name", async () => {
+test("a missing program is an error with its name", async () => {
   await expect(runProcessGroup({ file: "no-such-program" })).rejects.toThrow("no-such-program could not be started");
 });
 
-test("what a program leaves behind in its group ends with it", async () => {
+test("processes that a program leaves in its group end with it", async () => {
   const { output } = await runProcessGroup(bash("sleep 1000 & echo $!"));
   const pid = output.text.trim();
   const isLeft = (): boolean => {
@@ -40,11 +40,11 @@ test("what a program leaves behind in its group ends with it", async () => {
       return false;
     }
   };
-  // The kernel may take a moment to end what was killed.
+  // The kernel may take a moment to end killed processes.
   await expect.poll(isLeft).toBe(false);
 });
 
-test("a group that ignores SIGTERM is killed after its grace", async () => {
+test("a group that ignores SIGTERM is killed after its grace period", async () => {
   const controller = new AbortController();
   const run = runProcessGroup({
     ...bash("trap '' TERM; echo ready; while :; do sleep 1000; done"),
@@ -55,7 +55,7 @@ test("a group that ignores SIGTERM is killed after its grace", async () => {
   await expect(run).rejects.toThrow("enough");
 });
 
-test("a signal that has aborted already starts nothing", async () => {
+test("a signal that has already aborted starts nothing", async () => {
   const run = runProcessGroup({ ...bash("echo started"), signal: AbortSignal.abort(new Error("too late")) });
   await expect(run).rejects.toThrow("too late");
 });
@@ -70,7 +70,7 @@ test("a caller whose listener throws gets its error, and the process ends", asyn
   await expect(run).rejects.toThrow("the listener is broken");
 });
 
-test("of a long output the beginning and the end are kept, and all of it is in a private file", async () => {
+test("a long output keeps its beginning and end, and a private file has all of it", async () => {
   const { output } = await runProcessGroup({ ...bash("seq 1 100000"), maxOutputLength: 1_000 });
   const [, left] = /\[… (\d+) characters are left out here/.exec(output.text) ?? [];
   const whole = Array.from({ length: 100_000 }, (_, n) => `${n + 1}\n`).join("");

@@ -15,7 +15,7 @@ interface Request {
   readonly model?: Fields;
 }
 
-/** A session whose requests go past the auditor. The service is one that caches by itself. */
+/** A session whose requests pass the auditor. The service caches by itself. */
 export class AuditedSession {
   readonly branch = new Branch();
   readonly changes = new ChangeLog();
@@ -40,7 +40,7 @@ export class AuditedSession {
     return { max_tokens: 100, messages: [system, ...messages] };
   }
 
-  /** Gives the causes that were told of it. */
+  /** Returns the reported causes. */
   request(request: Request): string[] {
     const ctx = this.branch.context(request.model);
     const from = this.broken.length;
@@ -58,7 +58,7 @@ export class AuditedSession {
   }
 }
 
-/** What a service reports of a prompt of 20,000 tokens. */
+/** A service's report about a prompt of 20,000 tokens. */
 export function read(cacheRead: number, input = 20_000 - cacheRead, cacheWrite = 0): Fields {
   return { input, cacheRead, cacheWrite, output: 1 };
 }

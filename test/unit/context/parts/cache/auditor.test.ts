@@ -17,7 +17,7 @@ function warmSession(): AuditedSession {
   return session;
 }
 
-test("an edit of a part is put down to it, however long ago it was proposed, and the next one to whoever made it", () => {
+test("an edit of a part is attributed to it, however long ago it was proposed, and the next one to its own author", () => {
   const session = warmSession();
   session.branch.call();
   const target = session.branch.append("message", { message: { role: "toolResult", content: [], timestamp: 2 } });
@@ -39,7 +39,7 @@ test("an edit of a part is put down to it, however long ago it was proposed, and
   expect(session.request({ messages: edited, usage: read(2_048) })).toEqual(["edit:foreign"]);
 });
 
-test("what a part changes in requests alone is put down to it by the command whose output it is", () => {
+test("a change that a part makes only in requests is attributed to it by the command whose output it is", () => {
   const session = warmSession();
   const bash = session.branch.append("message", { message: { role: "bashExecution", output: "x", timestamp: 2 } });
   expect(session.request({ messages: [first, { role: "user", content: "Ran ls: x" }] })).toEqual([]);
@@ -48,7 +48,7 @@ test("what a part changes in requests alone is put down to it by the command who
   expect(session.request({ messages: masked, usage: read(0) })).toEqual(["edit:masking"]);
 });
 
-test("the earliest of several edits decides, and one of a message that was in no request is none", () => {
+test("the earliest of several edits decides, and an edit of a message that was in no request does not count", () => {
   const session = warmSession();
   const ours = session.branch.prompt();
   const theirs = session.branch.prompt();
@@ -59,14 +59,14 @@ test("the earliest of several edits decides, and one of a message that was in no
   expect(session.request({ messages: [first, call], usage: read(0) })).toEqual(["edit:masking"]);
 });
 
-test("a request that failed is no request to compare with", () => {
+test("a request that failed is not used for comparison", () => {
   const session = warmSession();
   expect(session.request({ messages: [{ ...first, content: "Lost." }], usage: read(0, 0) })).toEqual([]);
   expect(session.request({ messages: [first, call, result] })).toEqual([]);
   expect(session.audit.value?.ledger.report().requests).toBe(2);
 });
 
-test("losses up to the noise are not told, and those of a service that never spoke of a cache neither", () => {
+test("losses within the noise are not reported, nor are those of a service that never reported a cache", () => {
   const session = warmSession();
   expect(session.request({ usage: read(19_968 - 1_024), messages: [{ ...first, content: "Other." }] })).toEqual([]);
   session.noiseTokens = 1_023;
@@ -78,7 +78,7 @@ test("losses up to the noise are not told, and those of a service that never spo
   expect(silent.audit.value?.ledger.report().hitRate).toBeNull();
 });
 
-test("a prompt that is too short to be kept is no loss where the service says what it wrote", () => {
+test("a prompt that is too short to be cached is no loss if the service reports its writes", () => {
   const session = new AuditedSession();
   session.noiseTokens = 0;
   session.branch.prompt();
@@ -89,7 +89,7 @@ test("a prompt that is too short to be kept is no loss where the service says wh
   expect(session.request({ payload: marked, usage: read(0, 3_900, 0) })).toEqual([]);
 });
 
-test("what keeps a cache warm is no request, and puts off its end", () => {
+test("a warming request is not a request, and extends the cache's life", () => {
   const session = warmSession();
   const ctx = session.branch.context();
   const audit = session.audit.value as AuditMemory;
@@ -102,7 +102,7 @@ test("what keeps a cache warm is no request, and puts off its end", () => {
   expect(audit.ledger.report().requests).toBe(3);
 });
 
-test("one that comes beside a request, before or behind its payload, is not taken for it", () => {
+test("a warming request concurrent with a request, before or after its payload, is not mistaken for it", () => {
   const session = warmSession();
   const ctx = session.branch.context();
   const warm = { ...session.payload({ messages: [first] }), max_tokens: 1 };
@@ -114,7 +114,7 @@ test("one that comes beside a request, before or behind its payload, is not take
   expect(session.request({ messages: [first, call], usage: read(0) })).toEqual(["edit:foreign"]);
 });
 
-test("behind a start of pi only a pause that was too long is told", () => {
+test("after a start of pi only a pause that was too long is reported", () => {
   for (const [ago, causes] of [
     [10_000, []],
     [301_000, ["expired"]],
@@ -128,7 +128,7 @@ test("behind a start of pi only a pause that was too long is told", () => {
   }
 });
 
-test("behind a reload of the extensions a request is still held against the one before", () => {
+test("after a reload of the extensions a request is still compared with the one before", () => {
   const session = warmSession();
   session.auditor = session.begin();
   expect(session.request({ sections: { rules: "Other." }, messages: [first], usage: read(0) })).toEqual([
@@ -136,7 +136,7 @@ test("behind a reload of the extensions a request is still held against the one 
   ]);
 });
 
-test("another session begins anew", () => {
+test("another session starts from nothing", () => {
   const session = warmSession();
   expect(session.audit.value?.ledger.report().requests).toBe(1);
   (session.audit.value as { sessionId: string }).sessionId = "another";
@@ -144,14 +144,14 @@ test("another session begins anew", () => {
   expect(session.audit.value?.ledger.report().requests).toBe(1);
 });
 
-test("how the model is to think is the model's cause", () => {
+test("a change of the thinking level is reported with the model's cause", () => {
   const session = warmSession();
   const payload = { ...session.payload({ messages: [first] }), reasoning_effort: "high" };
   expect(session.request({ payload, usage: read(0) })).toEqual(["model"]);
   expect(session.broken.at(-1)?.position).toBe("settings");
 });
 
-test("a section is told of where it varies at once or twice in a row, and not where it changes once", () => {
+test("a section is reported if it changes at once or twice in a row, and not if it changes once", () => {
   const session = warmSession();
   session.request({ sections: { rules: "Be brief." }, messages: [first] });
   for (const rules of ["One.", "One.", "Two.", "Three."]) session.request({ sections: { rules }, messages: [first] });
@@ -161,7 +161,7 @@ test("a section is told of where it varies at once or twice in a row, and not wh
   expect(early.varying).toEqual(["rules"]);
 });
 
-test("text that passes is no part of what the next request is held against", () => {
+test("transient text is not part of the comparison with the next request", () => {
   const session = new AuditedSession();
   session.branch.prompt();
   const nudge = { role: "user", content: "Compress the context soon." };
@@ -171,7 +171,7 @@ test("text that passes is no part of what the next request is held against", () 
   expect(session.request({ messages: [first, call, result], usage: read(0) })).toEqual(["service"]);
 });
 
-test("what an extension calls its sections is told without what no line has, and in bounds", () => {
+test("an extension's section name is reported without line breaks and with a length limit", () => {
   const session = warmSession();
   const name = `a\nb${"c".repeat(300)}`;
   session.request({ sections: { [name]: "Be brief." }, messages: [first] });

@@ -2,7 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A session's tree, entry by entry, with what the cache rule and the auditor read of one. */
+/** A session's tree, entry by entry, with the fields that the cache rule and the auditor read. */
 export class Branch {
   readonly #entries: (Fields & { readonly id: string; readonly parentId: string | null })[] = [];
   #leaf: string | undefined;

@@ -42,13 +42,13 @@ test.for([
     "no_price",
     true,
   ],
-  ["nothing stands behind it that would not change anyway", { ...batch, suffixTokens: 0 }, facts(), "saves", true],
-  ["what is read costs as much as what is not", batch, facts({ prices: { read: 1, miss: 1 } }), "saves", true],
+  ["nothing follows it that would stay the same", { ...batch, suffixTokens: 0 }, facts(), "saves", true],
+  ["a cache read costs as much as a miss", batch, facts({ prices: { read: 1, miss: 1 } }), "saves", true],
 ] as const)("where %s, the rule says so", ([, change, given, why, act]) => {
   expect(decideByRule(change, given)).toMatchObject({ why, act });
 });
 
-test("the tier of the request's whole size gives the price, and a miss costs the difference to what is read", () => {
+test("the tier of the request's whole size determines the price, and a miss costs the difference to a read", () => {
   const above = { inputTokensAbove: 200_000, input: 6, output: 22.5, cacheRead: 0.6, cacheWrite: 7.5 };
   const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, tiers: [above] };
   expect(cachePrices(cost, 200_000)).toEqual({ read: 0.3, miss: 3.75 });
@@ -57,7 +57,7 @@ test("the tier of the request's whole size gives the price, and a miss costs the
   expect(missCost({ input: 1, output: 1, cacheRead: 0, cacheWrite: 0 }, 10, 1_000)).toBe(0);
 });
 
-test("a cache lives as long as pi has it kept", () => {
+test("a cache lives as long as pi configures it", () => {
   const { model } = new Branch().context({ promptCache: { short: 60, long: 7_200 } });
   expect(cacheLifetimeMs(model)).toBe(60_000);
   expect(cacheLifetimeMs(undefined)).toBe(300_000);
@@ -68,7 +68,7 @@ function rule(masking: Partial<typeof defaultOptimisation.masking> = {}) {
   return createCacheRule({ config: () => optimisation, audit: { value: undefined } });
 }
 
-test("the cache is warm behind an answer, and cold for another model, behind its lifetime, a compaction or on another branch", () => {
+test("the cache is warm after an answer, and cold for another model, after its lifetime, a compaction or on another branch", () => {
   const branch = new Branch();
   expect(rule().isCold(branch.context())).toBe(true);
   const first = branch.prompt();
@@ -107,7 +107,7 @@ test("an answer that failed leaves no cache", () => {
   expect(rule().isCold(branch.context())).toBe(true);
 });
 
-test("what a model is called in its answers does not make its cache cold; another model that is asked does", () => {
+test("a model's name in its answers does not make its cache cold; asking another model does", () => {
   const branch = new Branch();
   branch.append("model_change", { provider: "p", modelId: "m" });
   branch.prompt();
@@ -117,13 +117,13 @@ test("what a model is called in its answers does not make its cache cold; anothe
   expect(rule().isCold(branch.context({ id: "other" }))).toBe(true);
   branch.answer();
   expect(rule().isCold(branch.context({ id: "other" }))).toBe(false);
-  // A session that is resumed with another model has no entry that says so.
+  // A session that is resumed with another model has no entry about that.
   expect(rule().isCold(branch.context({ id: "third" }))).toBe(true);
   branch.answer({ model: "third" });
   expect(rule().isCold(branch.context({ id: "third" }))).toBe(false);
 });
 
-test("what kept the cache warm counts as its use", () => {
+test("a warming request counts as a use of the cache", () => {
   const branch = new Branch();
   branch.prompt();
   branch.answer({}, Date.now() - 301_000);
@@ -132,7 +132,7 @@ test("what kept the cache warm counts as its use", () => {
   expect(rule().isCold(branch.context())).toBe(false);
 });
 
-test("ten requests are expected at first, then as many as the session's prompts had, steering counted to its run", () => {
+test("ten requests are expected at first, then as many as the session's prompts had, counting steering to its run", () => {
   const branch = new Branch();
   const expected = (): number => rule().expectedRequests(branch.context());
   expect(expected()).toBe(10);
@@ -156,7 +156,7 @@ test("batches are at most 15 % of the window", () => {
   expect(rule().minBatchTokens(branch.context({ contextWindow: 100_000 }))).toBe(15_000);
 });
 
-test("a decision goes by the session: its last request's size, its prompts, its model", () => {
+test("a decision depends on the session: its last request's size, its prompts, its model", () => {
   const branch = new Branch();
   branch.prompt();
   branch.answer();

@@ -12,7 +12,7 @@ function replaced(payload: object, text: string, by: string): unknown {
 }
 
 test.for(Object.keys(payloads) as (keyof typeof payloads)[])(
-  "a request of %s is told from the one before by its first place",
+  "a request of %s is compared with the previous one by the first differing place",
   (api) => {
     const payload = payloads[api]();
     expect(differenceOf(payload, payload)).toBeUndefined();
@@ -27,12 +27,12 @@ test.for(Object.keys(payloads) as (keyof typeof payloads)[])(
   },
 );
 
-test("tools in another order are no other tools", () => {
+test("tools in another order are the same tools", () => {
   const { tools } = openai();
   expect(differenceOf(openai(), { ...openai(), tools: tools.toReversed() })).toEqual({ place: "tools", how: "order" });
 });
 
-test("tools that come to be shown later, at the list's end, are no difference", () => {
+test("tools that are added at the list's end are no difference", () => {
   const later = { name: "later", description: "", input_schema: {}, defer_loading: true };
   const grown = { ...anthropic(), tools: [...anthropic().tools, later] };
   expect(differenceOf(anthropic(), grown)).toBeUndefined();
@@ -54,7 +54,7 @@ test("a mark that has moved on, and the text that was a block for it, are no dif
   expect(differenceOf(payload, grown)).toBeUndefined();
 });
 
-test("results that come into the last message one by one are no difference, and are one in an earlier message", () => {
+test("results added one by one to the last message are no difference, but are one in an earlier message", () => {
   const payload = { ...anthropic(), messages: anthropic().messages.slice(0, 3) };
   const last = payload.messages[2] as (typeof payload.messages)[number];
   const more = { type: "tool_result", tool_use_id: "t2", content: "More.", is_error: false };
@@ -71,7 +71,7 @@ test("results that come into the last message one by one are no difference, and 
   });
 });
 
-test("a conversation that ends earlier differs where the one before went on", () => {
+test("a conversation that ends earlier differs where the previous one continued", () => {
   const { messages } = openai();
   expect(differenceOf(openai(), { ...openai(), messages: messages.slice(0, 2) })).toEqual({
     place: "message",
@@ -79,7 +79,7 @@ test("a conversation that ends earlier differs where the one before went on", ()
   });
 });
 
-test("how the model is to think is told apart, behind all else", () => {
+test("the thinking options are compared separately, after everything else", () => {
   expect(differenceOf(openai(), { ...openai(), reasoning_effort: "high" })).toEqual({ place: "settings" });
   expect(differenceOf(responses(), { ...responses(), max_output_tokens: 1 })).toBeUndefined();
   expect(differenceOf(google(), { ...google(), config: { ...google().config, maxOutputTokens: 1 } })).toBeUndefined();
@@ -90,7 +90,7 @@ test.for([
   ["null", null],
   ["a text", "text"],
   ["a list", []],
-  ["a payload of an API that nobody knows", { prompt: "Hello." }],
+  ["a payload of an unknown API", { prompt: "Hello." }],
 ] as const)("%s is not looked into", ([, payload]) => {
   expect(viewOf(payload)).toBeUndefined();
 });
@@ -108,7 +108,7 @@ test("a value that contains itself ends the comparison", () => {
   });
 });
 
-test("trap: a provider's payload is no list of pi's messages, and what is masked in it is found where the service reads it", () => {
+test("a provider's payload is not a list of pi's messages, and masked text in it is found where the service reads it", () => {
   const places = Object.fromEntries(
     Object.entries(payloads).map(([api, make]) => {
       const masked = replaced(make(), "A file.", "[masked]");

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { decideByRule } from "../../../../../context/parts/cache/cache-rule.ts";
 import { AuditedSession } from "./audited-session.ts";
 
-// A service that keeps what it has read, and a run whose every request adds an output.
+// A service that caches everything it has read, and a run whose every request adds an output.
 
 const requests = 200;
 const outputTokens = 1_000;
@@ -39,14 +39,14 @@ function run(masks: (facts: { readonly request: number; readonly open: number })
   return { session, batches, uncached, causes: session.audit.value?.ledger.report().causes ?? {} };
 }
 
-test("trap: where 2 % of the requests edit early text, their share of the uncached input is told by its cause", () => {
+test("if 2 % of the requests edit early text, their share of the uncached input is reported with its cause", () => {
   const { uncached, causes } = run(({ request }) => (request % 50 === 48 ? 1 : 0));
   expect(Object.keys(causes)).toEqual(["edit:masking"]);
   expect(causes["edit:masking"]?.count).toBe(requests / 50);
   expect((causes["edit:masking"]?.missedTokens ?? 0) / uncached).toBeGreaterThan(0.6);
 });
 
-test("by the rule, changes of 200 requests are few batches, and no more than these break the cache", () => {
+test("under the rule, changes of 200 requests are few batches, and no others break the cache", () => {
   const prices = { read: 0.3, miss: 3.75 };
   const kept = 10;
   const { batches, causes } = run(({ open }) => {

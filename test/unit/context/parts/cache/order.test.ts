@@ -39,7 +39,7 @@ test.for(Object.keys(payloads) as (keyof typeof payloads)[])(
   },
 );
 
-/** The mark on the last, as pi has it. */
+/** The mark on the last tool, as pi sets it. */
 function remarked(tools: readonly unknown[]): unknown[] {
   const mark = tools
     .map((tool) => (tool as { cache_control?: object }).cache_control)
@@ -57,13 +57,13 @@ function withTools(payload: object, tools: readonly unknown[]): unknown {
   return { ...payload, tools };
 }
 
-test.for([false, true])("the mark of the tools stands on the new last one, OAuth: %s", (isOAuth) => {
+test.for([false, true])("the mark of the tools is on the new last one, OAuth: %s", (isOAuth) => {
   const sorted = withSortedTools(anthropic({ isOAuth })) as ReturnType<typeof anthropic>;
   expect(sorted.tools.map((tool) => "cache_control" in tool)).toEqual([false, false, true]);
   expect(marksOf(sorted)).toBe(isOAuth ? 4 : 3);
 });
 
-test("tools that the service shows later stay behind the others, in the order in which they came", () => {
+test("tools that the service shows later stay after the others, in their order of arrival", () => {
   const later = ["zulu", "alpha"].map((name) => ({ name, description: "", input_schema: {}, defer_loading: true }));
   const given = { ...anthropic(), tools: [...anthropic().tools, ...later] };
   const sorted = withSortedTools(given);
@@ -88,7 +88,7 @@ test.for([
   expect(withSoundMarks(payload, nothingPasses)).toBe(payload);
 });
 
-test.for([openai, responses, google])("a payload without marks gets none, whatever passes: $name", (make) => {
+test.for([openai, responses, google])("a payload without marks gets none: $name", (make) => {
   const payload = make();
   expect(withSoundMarks(payload, () => true)).toBe(payload);
 });
@@ -103,7 +103,7 @@ test.for([false, true])(
   },
 );
 
-test.for([false, true])("a mark never rests on what the next request does not have, OAuth: %s", (isOAuth) => {
+test.for([false, true])("a mark is never on content that the next request lacks, OAuth: %s", (isOAuth) => {
   const payload = anthropic({ isOAuth, last: "Compress the context soon." });
   const before = JSON.stringify(payload);
   const isPassing = (message: unknown): boolean => JSON.stringify(message).includes("Compress the context soon.");
@@ -116,7 +116,7 @@ test.for([false, true])("a mark never rests on what the next request does not ha
   expect(JSON.stringify(payload)).toBe(before);
 });
 
-test("where an extension adds marks, no more than four are sent: those at the end stay", () => {
+test("if an extension adds marks, at most four are sent: the last ones stay", () => {
   const given = anthropic({ isOAuth: true });
   const mark = { type: "ephemeral" };
   const messages = given.messages.map((message) => ({

@@ -1,4 +1,4 @@
-// Payloads as pi makes them, of each API, with tools in an order that is not that of their names.
+// Payloads as pi makes them, for each API, with tools that are not sorted by name.
 
 const mark = { type: "ephemeral" } as const;
 const schema = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
@@ -29,7 +29,7 @@ export function anthropic({ isOAuth = false, last = "What now?" } = {}) {
   };
 }
 
-/** What pi sends to keep Anthropic's cache warm. */
+/** pi's request to keep Anthropic's cache warm. */
 export function warming(payload: ReturnType<typeof anthropic>) {
   return { ...payload, max_tokens: 1 };
 }

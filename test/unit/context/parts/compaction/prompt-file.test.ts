@@ -11,7 +11,7 @@ function directory(): string {
   return made;
 }
 
-test("the prompt for summaries is what a plain file says, and an empty one says nothing", () => {
+test("the prompt for summaries is the content of a regular file, and an empty one is ignored", () => {
   const file = join(directory(), "prompt.md");
   writeFileSync(file, "  Say it in one line.\n");
   expect(promptIn(file)).toBe("Say it in one line.");
@@ -19,10 +19,10 @@ test("the prompt for summaries is what a plain file says, and an empty one says 
   expect(() => promptIn(file)).toThrow("is empty");
 });
 
-test("a pipe that came into the file's place is neither waited for nor read", () => {
+test("a pipe that replaced the file is neither awaited nor read", () => {
   const pipe = join(directory(), "prompt.md");
   execFileSync("mkfifo", [pipe]);
-  // Held open with words in it, so that who reads it gets them and does not hang.
+  // Held open with words in it, so that a reader gets them and does not hang.
   const held = openSync(pipe, constants.O_RDWR);
   onTestFinished(() => closeSync(held));
   writeSync(held, "Words of a pipe.");

@@ -12,12 +12,12 @@ const request = {
   tokensOf: (text: string) => text.length,
 };
 
-/** A provider whose stream gives this, whatever becomes of the signal. */
+/** A provider whose stream returns this, whatever happens to the signal. */
 function contextOf(result: Promise<unknown>, signal: AbortSignal): ExtensionContext {
   return { signal, modelRegistry: { streamSimple: () => ({ result: () => result }) } } as unknown as ExtensionContext;
 }
 
-test("a provider that does not heed the signal holds no run back that is aborted", async () => {
+test("a provider that ignores the signal does not block an aborted run", async () => {
   const run = new AbortController();
   const late = Promise.withResolvers<unknown>();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -28,7 +28,7 @@ test("a provider that does not heed the signal holds no run back that is aborted
   late.reject(new Error("Nobody waits for this any more."));
 });
 
-test("a provider that heeds the signal says what the aborted summary has cost", async () => {
+test("a provider that observes the signal reports the cost of the aborted summary", async () => {
   const run = new AbortController();
   const usage = { input: 1, output: 1 };
   const late = Promise.withResolvers<unknown>();

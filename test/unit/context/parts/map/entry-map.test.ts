@@ -19,12 +19,12 @@ function entriesOf(
   return map.isAmbiguous ? "ambiguous" : messages.map((message) => map.entryOf(message));
 }
 
-test("three messages in one millisecond are told from each other by their place", () => {
+test("three messages in one millisecond are distinguished by their position", () => {
   const owned = [user("a"), user("a"), user("b")];
   expect(entriesOf(structuredClone(owned), owned)).toEqual(["e1", "e2", "e3"]);
 });
 
-test("what another extension has put before ours is nobody's", () => {
+test("a message that another extension puts before ours has no entry", () => {
   const owned = [user("a"), result("c1", 2), result("c2", 2)];
   const theirs = [user("theirs", 7), ...structuredClone(owned)];
   expect(entriesOf(theirs, owned)).toEqual([undefined, "e1", "e2", "e3"]);
@@ -32,18 +32,18 @@ test("what another extension has put before ours is nobody's", () => {
   expect(entriesOf([user("theirs"), ...structuredClone(owned)], owned)).toEqual([undefined, "e1", "e2", "e3"]);
 });
 
-test("a message that another extension has left out takes no other's entry", () => {
+test("a message that another extension removes takes no other message's entry", () => {
   const owned = [user("a"), user("b"), user("c")];
   expect(entriesOf([user("a"), user("c")], owned)).toEqual(["e1", "e3"]);
 });
 
-test("what could be of one entry or of another is of none", () => {
+test("a message that could belong to either of two entries gets none", () => {
   expect(entriesOf([user("a")], [user("a"), user("a")])).toBe("ambiguous");
   expect(entriesOf([user("a"), user("a")], [user("a")])).toBe("ambiguous");
   expect(entriesOf([user("changed"), user("new")], [user("a")])).toBe("ambiguous");
 });
 
-test("copies that are made later are known by role, time and call, where one message alone has these", () => {
+test("later copies are recognised by role, time and call, if only one message has these", () => {
   const owned = [user("a", 1), result("c1", 2), user("b", 3), user("c", 3)];
   const map = new EntryMap();
   map.take(structuredClone(owned), projected(...owned));
@@ -52,7 +52,7 @@ test("copies that are made later are known by role, time and call, where one mes
   expect(map.entryOf(owned[0] as AgentMessage)).toBeUndefined();
 });
 
-test("an entry may give several messages, and those of the system are not counted", () => {
+test("an entry may produce several messages, and system messages are not counted", () => {
   const map = new EntryMap();
   const system = { role: "system", content: "", timestamp: 0 } as unknown as AgentMessage;
   const messages = [user("a"), user("b")];
@@ -63,7 +63,7 @@ test("an entry may give several messages, and those of the system are not counte
   expect(messages.map((message) => map.entryOf(message))).toEqual(["e1", "e1"]);
 });
 
-test("what looks like a copy is none while the message itself is there, nor are two of them", () => {
+test("an apparent copy is not one while the message itself is present, nor are two of them", () => {
   const owned = [user("a", 1), user("b", 2)];
   const map = new EntryMap();
   const [first, second] = structuredClone(owned) as [AgentMessage, AgentMessage];

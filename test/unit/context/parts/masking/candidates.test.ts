@@ -38,12 +38,12 @@ test("age is counted in turns of the model, not of the user", () => {
   expect(candidates([...run, user("u2")], { afterUserTurns: 1 })).toEqual(["t1", "t2"]);
 });
 
-test("the newest outputs of so many tokens stay", () => {
+test("the newest outputs up to this many tokens stay", () => {
   expect(candidates(run, { protectTokens: 300 })).toEqual(["t1"]);
   expect(candidates(run, { protectTokens: 301 })).toEqual([]);
 });
 
-test("errors stay unless they may go, and so do tools that are excluded", () => {
+test("errors stay unless configured otherwise, and so do excluded tools", () => {
   const failed = [
     user("u1"),
     ...turn("t1", { isError: true }),
@@ -55,7 +55,7 @@ test("errors stay unless they may go, and so do tools that are excluded", () => 
   expect(candidates(failed, { errors: "mask", excludeTools: ["grep"] })).toEqual(["t1"]);
 });
 
-test("what is edited already stays as it is, whoever has edited it", () => {
+test("an edited output stays as it is, whoever edited it", () => {
   const edit = {
     sourceEntry: { type: "context_edit", id: "x1", targetId: "t1" },
     messages: [],
@@ -63,7 +63,7 @@ test("what is edited already stays as it is, whoever has edited it", () => {
   expect(candidates([...run, edit])).toEqual(["t2"]);
 });
 
-test("commands of people are outputs too, but not those that the model does not see", () => {
+test("outputs of users' commands can be masked too, except those hidden from the model", () => {
   const command = {
     role: "bashExecution",
     command: "ls",
@@ -81,7 +81,7 @@ test("commands of people are outputs too, but not those that the model does not 
   expect(candidates(context)).toEqual(["c1", "t1", "t2"]);
 });
 
-test("an output knows its call's arguments and where it stands", () => {
+test("an output knows its call's arguments and its position", () => {
   expect(outputsOf(run, () => 100)[0]).toMatchObject({
     args: { path: "t1" },
     at: 2,

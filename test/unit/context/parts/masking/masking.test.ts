@@ -7,7 +7,7 @@ import { fakeStatus } from "../../fake-host.ts";
 
 type Contributor = (boundary: object) => { readonly drafts: readonly { readonly type: string }[] } | undefined;
 
-/** The part with as many free numbers, at a boundary with three old outputs. */
+/** The part with this many free numbers, at a boundary with three old outputs. */
 function masked(numbers: number) {
   const status = fakeStatus();
   const changed: string[] = [];
@@ -52,11 +52,11 @@ function masked(numbers: number) {
   return { wish, degraded: status.reasons, changed };
 }
 
-test("without a number that could recall it nothing is masked or written, and that is told", () => {
+test("without a free number for recall nothing is masked or written, and that is reported", () => {
   expect(masked(0)).toEqual({ wish: undefined, changed: [], degraded: [expect.stringContaining("no number")] });
 });
 
-test("as much is masked as there are numbers for", () => {
+test("no more outputs are masked than there are free numbers", () => {
   const { wish, changed, degraded } = masked(2);
   expect(wish?.drafts.map(({ type }) => type)).toEqual(["custom", "context_edit", "context_edit"]);
   expect(changed).toEqual(["t1", "t2"]);

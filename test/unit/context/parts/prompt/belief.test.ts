@@ -15,7 +15,7 @@ const line = fc.constantFrom(
 );
 const file = fc.array(line, { maxLength: 20 }).map((lines) => lines.join("\n"));
 
-test("whatever was made of context files is believed", () => {
+test("every text that the part makes of context files is recognised as such", () => {
   const rules = [{ heading: "On*", holds: false }];
   fc.assert(
     fc.property(file, file, fc.nat(200), fc.boolean(), (a, b, budgetTokens, hasRules) => {

@@ -59,7 +59,7 @@ describe("a session's context files", () => {
     expect(fake.entries).toHaveLength(1);
   });
 
-  test("keep their place among the sections, and no message is changed itself", () => {
+  test("keep their position among the sections, and no message itself is changed", () => {
     const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
@@ -68,7 +68,7 @@ describe("a session's context files", () => {
     expect(Object.keys((made as { sections: object }).sections)).toEqual(["preamble", "project_context", "cwd"]);
   });
 
-  test("are sent as they are when nothing would be saved, and that is kept too", () => {
+  test("are sent unchanged when nothing would be saved, and that decision is stored too", () => {
     const fake = new FakeSession(dedupe);
     const part = begin(fake);
     const one = files.slice(1);
@@ -78,7 +78,7 @@ describe("a session's context files", () => {
     expect(fake.entries).toMatchObject([{ data: { sections: { project_context: { text: null } } } }]);
   });
 
-  test("are left alone by a part that was turned on in the middle of a session, until its next pi", () => {
+  test("are left unchanged by a part that was enabled during a session, until its next pi", () => {
     const fake = new FakeSession({});
     const early = begin(fake);
     fake.add({ type: "message", message: { role: "assistant" } });
@@ -93,7 +93,7 @@ describe("a session's context files", () => {
     expect(sent(next, fake)).not.toBe(source);
   });
 
-  test("hold though the entry cannot be written", () => {
+  test("apply though the entry cannot be written", () => {
     const fake = new FakeSession(dedupe);
     fake.unwritable = new Error("disk full");
     const part = begin(fake);
@@ -103,7 +103,7 @@ describe("a session's context files", () => {
     expect(fake.faults).toEqual(["prompt/project_context"]);
   });
 
-  test("leave no entry in a session whose pi is only asked", () => {
+  test("leave no entry in a session whose pi only answers a question", () => {
     const fake = new FakeSession(dedupe);
     fake.memory.isOnlyAsked = true;
     const part = begin(fake);
@@ -112,7 +112,7 @@ describe("a session's context files", () => {
     expect(fake.entries).toEqual([]);
   });
 
-  test("that vary from request to request are given up, and said to be", () => {
+  test("that vary between requests are left unchanged, which is reported", () => {
     const fake = new FakeSession(dedupe);
     const part = begin(fake);
     for (let at = 0; at < 40; at += 1) {
@@ -138,7 +138,7 @@ describe("a section that cannot be read with certainty", () => {
     expect(fake.entries).toEqual([]);
   });
 
-  test("may be a file that imitates pi's tags: pi's own list says what it is, and without that it stays", () => {
+  test("may be a file that imitates pi's tags: pi's own list identifies it, and without the list it stays unchanged", () => {
     const hostile = [
       { path: "/far/AGENTS.md", content: long },
       {
@@ -152,11 +152,11 @@ describe("a section that cannot be read with certainty", () => {
     const sure = new FakeSession(dedupe);
     const part = begin(sure);
     part.runStarts(runOf({ contextFiles: hostile }));
-    // One paragraph of the hostile file holds all of its text.
+    // One paragraph of the hostile file contains all of its text.
     expect(sent(part, sure, head({ project_context: section }))).not.toContain("/evil/AGENTS.md.]");
   });
 
-  test("is read by its own words where the files that it names are there", () => {
+  test("is read from its own text if the named files exist", () => {
     const root = mkdtempSync(join(tmpdir(), "prompt-"));
     try {
       mkdirSync(join(root, "near"));
@@ -174,7 +174,7 @@ describe("a section that cannot be read with certainty", () => {
 describe("a prompt without sections", () => {
   const text = `You are.\n\n${source}\n\n<cwd>\n</project_context>\n</cwd>`;
 
-  test("has its context files shortened once, and the same the next time", () => {
+  test("has its context files shortened once, and identically the next time", () => {
     const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));
@@ -187,7 +187,7 @@ describe("a prompt without sections", () => {
     expect(fake.entries).toHaveLength(1);
   });
 
-  test("that is forced on a run by another extension is shortened too", () => {
+  test("that another extension forces on a run is shortened too", () => {
     const fake = new FakeSession(dedupe);
     const part = begin(fake);
     const options = { contextFiles: files, forceSystemPrompt: text };
@@ -224,7 +224,7 @@ describe("entries of the session's file", () => {
     expect(sent(part, fake)).toContain("[Same text");
   });
 
-  test("decide a source once: what comes later does not change its text", () => {
+  test("decide a source once: later ones do not change its text", () => {
     const fake = new FakeSession(dedupe);
     const part = begin(fake);
     part.runStarts(runOf({ contextFiles: files }));

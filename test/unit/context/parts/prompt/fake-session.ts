@@ -10,21 +10,21 @@ import { resolveOptimisation } from "../../../../../protocol/optimisation/resolv
 import { unchecked } from "../../../../helpers/partial.ts";
 import { fakeStatus } from "../../fake-host.ts";
 
-/** A session that records what the parts of the prompt do to it. */
+/** A session that records the actions of the prompt parts. */
 export class FakeSession {
   readonly entries: SessionEntry[] = [];
-  /** What the model sees of the session, by `buildSessionProjection`. */
+  /** The model's view of the session, by `buildSessionProjection`. */
   messages: AgentMessage[] = [];
   readonly #status = fakeStatus();
   readonly degraded = this.#status.reasons;
   readonly faults: string[] = [];
   readonly memory: Memory = emptyMemory();
-  /** What the parts of the prompt need. */
+  /** The dependencies of the prompt parts. */
   readonly needs;
   readonly ctx: ExtensionContext;
   commands: { readonly name: string; readonly path: string }[] = [];
   activeTools: readonly string[] = [];
-  /** What `appendEntry` throws. */
+  /** The error that `appendEntry` throws. */
   unwritable: Error | undefined;
   /** Whether the session had begun when the parts were loaded. */
   isBegun = false;
@@ -77,7 +77,7 @@ export class FakeSession {
   }
 }
 
-/** What pi shows of the prompt before a run. */
+/** pi's description of the prompt before a run. */
 export function runOf(options: object): BeforeAgentStartEvent {
   return { systemPromptOptions: options } as unknown as BeforeAgentStartEvent;
 }

@@ -21,7 +21,7 @@ function formed(form: { isSorted?: boolean; sections?: "xml" | "markdown" }, mes
   return withForm(messages, { isSorted: false, sections: "xml", ...form });
 }
 
-test("flat sections become headings; skills, borders of context files and sections with headings of their own stay", () => {
+test("flat sections become headings; skills, borders of context files and sections with their own headings stay", () => {
   const [made, second] = formed({ sections: "markdown" });
   expect((made as { sections: object }).sections).toEqual({
     preamble: "You are an expert.",
@@ -51,7 +51,7 @@ test("patches of sections are written like the prompt, and removals stay", () =>
   expect((made as { sections: object }).sections).toEqual({ cwd: "## cwd\n/work", skills: null });
 });
 
-test("nothing is touched that needs no other form", () => {
+test("text in the right form is not touched", () => {
   const messages = [head, user];
   expect(formed({}, messages)).toBe(messages);
   const bare = [{ role: "system", content: "You are.", timestamp: 0 } as AgentMessage, user];
@@ -67,7 +67,7 @@ test.for([
   expect(sortedSection(name, text)).toBeUndefined();
 });
 
-test("thousands of tags that are never or all closed, and of empty lines, are read in a few passes", () => {
+test("thousands of unclosed or closed tags and of empty lines are read in a few passes", () => {
   let counted = 0;
   const prompt = "<a>\n".repeat(4_000) + "x\n</a>\n".repeat(4_000) + "<b>\n".repeat(4_000);
   wrapperReport(prompt, (text) => {
@@ -88,7 +88,7 @@ test.for([
   expect(markdownSection("cwd", text)).toBeUndefined();
 });
 
-test("what wrappers take and what they wrap comes to the estimate of the whole prompt, to the token", () => {
+test("the tokens of wrappers and of wrapped text add up to the estimate of the whole prompt", () => {
   const prompt = Object.values(sections).join("\n\n");
   const { wrappers, total } = wrapperReport(prompt, estimateText);
   expect(total).toBe(estimateText(prompt));

@@ -7,7 +7,7 @@ const shape = (text: string) =>
     .filter(({ kind }) => kind !== "blank")
     .map(({ kind, level, title, text: whole }) => (kind === "heading" ? `${level} ${title}` : whole.trimEnd()));
 
-test("the pieces of any text are the text", () => {
+test("the pieces of any text add up to the text", () => {
   const line = fc.constantFrom(
     "# One",
     "## Two #",
@@ -39,7 +39,7 @@ test("headings are marked by signs before them or by the line below them", () =>
   expect(shape("# A\ntext\n\n## B ##\r\nC\n===\nD\n---\n")).toEqual(["1 A", "text", "2 B", "1 C", "2 D"]);
 });
 
-test("what only looks like a heading is none: items, a second line, tags of issues, seven signs", () => {
+test("lines that only look like headings are not: items, a second line, issue tags, seven signs", () => {
   expect(shape("- item\n---\n\none\ntwo\n===\n\n#1234 is open\n\n####### seven\n")).toEqual([
     "- item\n---",
     "one\ntwo\n===",
@@ -48,14 +48,14 @@ test("what only looks like a heading is none: items, a second line, tags of issu
   ]);
 });
 
-test("what stands between fences is one piece, with its empty lines and signs", () => {
+test("a fenced text is one piece, with its empty lines and signs", () => {
   expect(shape("Run:\n```sh\n# no heading\n\nmake\n```\nThen.\n\n~~~\n```\n# still\n~~~~\nEnd")).toEqual([
     "Run:\n```sh\n# no heading\n\nmake\n```\nThen.",
     "~~~\n```\n# still\n~~~~\nEnd",
   ]);
 });
 
-test("a fence that is never closed goes on to the end", () => {
+test("an unclosed fence extends to the end", () => {
   expect(shape("```\n# a\n\nb")).toEqual(["```\n# a\n\nb"]);
 });
 
@@ -66,7 +66,7 @@ test("a section ends at the next heading that is not below its own", () => {
   expect(sectionEnd(pieces, 0)).toBe(pieces.length - 1);
 });
 
-test("the end of a section is looked for behind its heading alone", () => {
+test("the end of a section is searched only after its heading", () => {
   const pieces = markdownPieces("# A\n\ntext\n\n".repeat(1_000));
   let looked = 0;
   const watched = new Proxy(pieces, {

@@ -36,7 +36,7 @@ describe("the section's text", () => {
   const content = fc.array(fc.oneof(fc.string(), hostile), { maxLength: 6 }).map((parts) => parts.join(""));
   const files = fc.array(fc.record({ path: fc.string(), content }), { minLength: 1, maxLength: 4 });
 
-  test("is what its parts are written as again, or has no parts", () => {
+  test("equals its parts written out again, or has no parts", () => {
     fc.assert(
       fc.property(files, (given) => {
         const section = renderContextFiles(given);
@@ -46,7 +46,7 @@ describe("the section's text", () => {
     );
   });
 
-  test("of files without pi's own tags has just these files", () => {
+  test("of files without pi's own tags has exactly these files", () => {
     const given = [
       { path: "/a/AGENTS.md", content: "" },
       { path: '/b "c"/CLAUDE.md', content: "\r\n# B\n\n</project_context>\n" },
@@ -55,11 +55,11 @@ describe("the section's text", () => {
   });
 
   test.each(["", "<project_context>\n</project_context>", "<project_context>\nOther words:\n\n</project_context>"])(
-    "%j is none of pi's",
+    "%j is not a section of pi's",
     (section) => expect(parseContextFiles(section)).toBeUndefined(),
   );
 
-  test("stays as it is where nothing is to be done", () => {
+  test("stays unchanged if there is nothing to shorten", () => {
     fc.assert(
       fc.property(files, (given) => {
         expect(shorten(given, { dedupe: false }).text).toBe(renderContextFiles(given));
@@ -75,7 +75,7 @@ describe("a paragraph that several files have", () => {
     { path: "/project/app/AGENTS.md", content: `# App\n\n${long}\n\n## Logs\n\n${other}` },
   ];
 
-  test("occurs once, in the file that is nearest, and the others name it in one line", () => {
+  test("occurs once, in the nearest file, and the others refer to it in one line", () => {
     const { text, repeatedParagraphs, tokens, tokensBefore } = shorten(levels);
     expect(occurrences(text.replace(/\s+/g, " "), long.trim())).toBe(1);
     expect(occurrences(text, other)).toBe(1);
@@ -89,7 +89,7 @@ describe("a paragraph that several files have", () => {
     expect(tokens).toBeLessThan(tokensBefore);
   });
 
-  test("stays where it is shorter than the limit, or than the line in its place", () => {
+  test("stays if it is shorter than the limit, or than the line that would replace it", () => {
     const short = [
       { path: "/a/AGENTS.md", content: "Use tabs.\n" },
       { path: "/a/b/AGENTS.md", content: "Use tabs.\n" },
@@ -98,12 +98,12 @@ describe("a paragraph that several files have", () => {
     expect(shorten(short, { minParagraphChars: 1 }).text).toBe(renderContextFiles(short));
   });
 
-  test("stays in a file that has it twice and is the nearest", () => {
+  test("stays in the nearest file even if that has it twice", () => {
     const twice = [{ path: "/a/AGENTS.md", content: `${long}\n\n${long}` }];
     expect(shorten(twice).text).toBe(renderContextFiles(twice));
   });
 
-  test("is never half of what stands between fences", () => {
+  test("is never half of a fenced text", () => {
     const code = `\`\`\`\n${long}\n\n${other}\n\`\`\``;
     const files = [
       { path: "/a/AGENTS.md", content: `${code}\n` },
@@ -112,7 +112,7 @@ describe("a paragraph that several files have", () => {
     expect(shorten(files).text).toBe(renderContextFiles(files));
   });
 
-  test("goes without a heading going, in any files", () => {
+  test("is removed without its heading, in any files", () => {
     const line = fc.constantFrom("# One", "## Two", long, other, "short", "");
     const file = fc.array(line, { maxLength: 8 }).map((lines) => lines.join("\n\n"));
     fc.assert(
@@ -135,7 +135,7 @@ describe("a paragraph that several files have", () => {
 describe("a section with a rule", () => {
   const files = [{ path: "/a/AGENTS.md", content: "# A\n\n## Web: shop\nw\n### Deep\nd\n## Api\na\n" }];
 
-  test("is left out with what is below it, unless some rule for it holds", () => {
+  test("is omitted with its subsections, unless some rule for it applies", () => {
     const rule = { heading: "Web*", holds: false };
     expect(contents(shorten(files, { rules: [rule] }).text)).toEqual(["# A\n\n## Api\na\n"]);
     expect(shorten(files, { rules: [rule] }).excludedSections).toBe(1);
@@ -150,7 +150,7 @@ describe("a budget", () => {
     { path: "/far/near/AGENTS.md", content: `# N1\n${words(300)}\n\n# N2\n${words(300)}\n` },
   ];
 
-  test("takes sections from the end of the most distant file on, each named with the file to read", () => {
+  test("removes sections from the end of the most distant file on, each named with the file to read", () => {
     const all = shorten(files).tokens;
     expect(contents(shorten(files, { budgetTokens: all - 50 }).text)).toEqual([
       `Before.\n\n# F1\n${words(200)}\n\n[Left out: "F2". Read /far/AGENTS.md when they matter.]`,
@@ -162,7 +162,7 @@ describe("a budget", () => {
     ]);
   });
 
-  test("is kept to, and no section goes that could have stayed, in any files", () => {
+  test("is kept, and no section is removed that could have stayed, in any files", () => {
     const section = fc.tuple(fc.constantFrom("# A", "## B", "### C", ""), fc.integer({ min: 40, max: 300 }));
     const file = fc.array(section, { minLength: 1, maxLength: 6 });
     fc.assert(
@@ -179,7 +179,7 @@ describe("a budget", () => {
           expect(tokens).toBeLessThanOrEqual(budget);
           if (tokensBefore <= budget) expect(text).toBe(renderContextFiles(made));
           else {
-            // One section more would be too much.
+            // One more section would exceed the budget.
             const larger = shorten(made, { dedupe: false, budgetTokens: tokensBefore - 1 });
             expect(larger.cutSections).toBeGreaterThan(0);
             expect(cutSections).toBeGreaterThanOrEqual(larger.cutSections);
@@ -189,7 +189,7 @@ describe("a budget", () => {
     );
   });
 
-  test("that not even the files' names keep to is told by the tokens that are left", () => {
+  test("that even the files' names exceed is reported with the remaining tokens", () => {
     const { tokens, text } = shorten(files, { budgetTokens: 10 });
     expect(tokens).toBeGreaterThan(10);
     expect(text).not.toContain("word");

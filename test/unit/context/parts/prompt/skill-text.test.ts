@@ -49,7 +49,7 @@ describe("a pointer", () => {
 });
 
 describe("a digest", () => {
-  test("of a long skill keeps to its tokens, and names what it is about, its headings and how to get the text", () => {
+  test("of a long skill stays within its tokens, and names its subject, its headings and how to get the text", () => {
     const text = digestOf(skill, digest);
     expect(estimateText(text)).toBeLessThanOrEqual(200);
     for (const part of [skill.description, "# Review\n## Tests\n### Deep\n## End", "Read.", "get_skill_detail"])
@@ -58,11 +58,11 @@ describe("a digest", () => {
     expect(shortUseOf(skill.block)).toBeUndefined();
   });
 
-  test("names the file where the session does not have the tool", () => {
+  test("names the file if the session does not have the tool", () => {
     expect(digestOf(skill, { ...digest, tool: undefined })).toContain("read the file");
   });
 
-  test("keeps to its tokens and is well-formed for any skill", () => {
+  test("stays within its tokens and is well-formed for any skill", () => {
     const line = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("# H", "", "```", "😀".repeat(40)));
     const any = fc.record({
       description: fc.string({ unit: "grapheme", maxLength: 2_000 }),
@@ -81,17 +81,17 @@ describe("a digest", () => {
 });
 
 describe("the detail of a skill", () => {
-  test("is its whole text, or a section with what is below it", () => {
+  test("is its whole text, or a section with its subsections", () => {
     expect(detailOf(skill, undefined)).toContain(skill.body);
     expect(detailOf(skill, "## tests ")).toMatch(/^## Tests\n[\s\S]*### Deep\n\nmore$/);
   });
 
-  test("that is not there is refused with the headings", () => {
+  test("that does not exist is refused with the list of headings", () => {
     expect(() => detailOf(skill, "Nope")).toThrow('has no section "Nope". It has: Review · Tests · Deep · End');
     expect(() => detailOf(skillText("e", "", "/e", "text"), "A")).toThrow("It has none.");
   });
 
-  test("is cut at a line's end where it is too long, and says so", () => {
+  test("is cut at a line's end if it is too long, and says so", () => {
     const huge = skillText("huge", "", "/huge", "😀 line of text\n".repeat(20_000));
     const text = detailOf(huge, undefined);
     expect(text.length).toBeLessThan(maxDetailChars + 200);

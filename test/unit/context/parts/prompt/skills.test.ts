@@ -42,23 +42,23 @@ function begin(optimisation: OptimisationOptions["skills"]) {
 describe("a skill that is used again", () => {
   test.each([
     ["ends with the message", (whole: string) => whole, true],
-    ["has words of the user's behind it", (whole: string) => `${whole}\n\nOf main.ts.`, true],
+    ["is followed by text of the user", (whole: string) => `${whole}\n\nOf main.ts.`, true],
     ["was edited", (whole: string) => whole.replace("before anything", "after everything"), false],
     ["was masked", () => "[masked: r001]", false],
     ["is quoted further down", (whole: string) => `Look:\n${whole}`, false],
-    ["goes on behind its end", (whole: string) => `${whole} and more`, false],
+    ["continues after its end", (whole: string) => `${whole} and more`, false],
   ])("is pointed to or whole again, where its text %s", (_how, seen, isPointed) => {
     const { fake, whole, input } = begin({});
     fake.messages = [user(seen(whole))];
     expect(input("/skill:review now")?.includes("stands above, unchanged") ?? false).toBe(isPointed);
   });
 
-  test("is whole again where the last request did not carry it, though the transcript has it", () => {
+  test("is complete again if the last request did not carry it, though the transcript has it", () => {
     const { fake, skills, whole, input } = begin({});
     fake.messages = [user(whole, 5)];
     skills.look([user("Something else.")]);
     expect(input("/skill:review")).toBeUndefined();
-    // One that came behind the last request has not had its turn.
+    // One added after the last request has not been sent yet.
     fake.messages = [user(whole, Date.now() + 60_000)];
     expect(input("/skill:review")).toContain("stands above");
     skills.look([user(whole, 5)]);
@@ -66,7 +66,7 @@ describe("a skill that is used again", () => {
     expect(input("/skill:review")).toContain("stands above");
   });
 
-  test("is left to pi where pi would not look for it, or the part or the mode is off", () => {
+  test("is left to pi if pi would not look for it, or the part or the mode is off", () => {
     const { fake, whole, input } = begin({});
     fake.messages = [user(whole)];
     expect(input("/skill:review", "extension")).toBeUndefined();
@@ -79,7 +79,7 @@ describe("a skill that is used again", () => {
     expect(input("/skill!review a")).toBeUndefined();
   });
 
-  test("may have any name, as pi allows it", () => {
+  test("may have any name that pi allows", () => {
     const { fake, files, input } = begin({});
     for (const name of ["__proto__", 'a"b', "ünï", "x\ny", "$&"]) {
       fake.commands = [writeSkill(name, body)];
@@ -88,7 +88,7 @@ describe("a skill that is used again", () => {
     }
   });
 
-  test("whose file is gone or huge is left to pi", () => {
+  test("whose file is missing or huge is left to pi", () => {
     const { fake, input, whole } = begin({ mode: "digest" });
     fake.messages = [user(whole)];
     const path = join(root, "huge.md");
@@ -103,7 +103,7 @@ describe("a skill that is used again", () => {
 });
 
 describe("a digest", () => {
-  test("stands for a skill that is long enough, until its text is there", () => {
+  test("replaces a long skill until its text is in the context", () => {
     const { fake, input, whole } = begin({ mode: "digest" });
     expect(input("/skill:review Now.")).toMatch(/This is a digest[\s\S]*read the file[\s\S]*\n\nNow\.$/);
     fake.activeTools = ["get_skill_detail"];
@@ -116,7 +116,7 @@ describe("a digest", () => {
     expect(input("/skill:review")).toBeUndefined();
   });
 
-  test("counts with pointers in what is saved, by the answers behind them", () => {
+  test("counts with pointers towards the savings, by the answers after them", () => {
     const { fake, skills, whole, input } = begin({});
     const turn = (text: string) => {
       fake.add({ type: "message", message: user(text) });
@@ -137,7 +137,7 @@ describe("the tool", () => {
   const call = async (tool: ReturnType<typeof skillTool>, params: object) =>
     await tool.execute("c1", unchecked(params), undefined, undefined, unchecked(undefined));
 
-  test("gives the file as it is now, and refuses what is not there by its name", async () => {
+  test("returns the current file, and refuses a missing one by its name", async () => {
     const { files } = begin({ mode: "digest" });
     const tool = skillTool(files);
     expect(await call(tool, { name: "review" })).toMatchObject({
@@ -157,7 +157,7 @@ describe("skills of prefetch", () => {
     return made?.role === "system" ? made.sections : undefined;
   };
 
-  test("stand whole in the last section, once, and are pointed to from the first prompt on", () => {
+  test("are complete in the last section, once, and referred to from the first prompt on", () => {
     const of = begin({ prefetch: ["review", "review"] });
     expect(of.input("/skill:review")).toContain("stands in the system prompt");
     expect(of.fake.entries).toEqual([]);
@@ -170,7 +170,7 @@ describe("skills of prefetch", () => {
     ]);
   });
 
-  test("stay what they were when the session began, and are whole in a message once their file has changed", () => {
+  test("stay as they were when the session began, and are complete in a message once their file has changed", () => {
     const of = begin({ prefetch: ["review"] });
     const sections = stage(of);
     writeSkill("review", "# Review\n\nAsk somebody else.");
@@ -180,7 +180,7 @@ describe("skills of prefetch", () => {
     expect(stage(of)).toEqual(sections);
   });
 
-  test("that are not there are left out, and said to be", () => {
+  test("that are missing are omitted and reported", () => {
     const of = begin({ prefetch: ["gone"] });
     expect(stage(of)).toBeUndefined();
     expect(of.fake.degraded).toEqual(['The skill "gone" of prefetch is unknown, or its file is unreadable.']);
@@ -203,7 +203,7 @@ describe("skills of prefetch", () => {
     expect(options.forceSystemPrompt.split("<skills_prefetched>")).toHaveLength(2);
   });
 
-  test("get a head where the request has none", () => {
+  test("get a head if the request has none", () => {
     const of = begin({ prefetch: ["review"] });
     expect(stage(of, [user("Hello.")])).toMatchObject({ skills_prefetched: expect.stringContaining(of.whole) });
   });

@@ -22,7 +22,7 @@ describe("a rule's condition", () => {
   });
 });
 
-test("a session that has had no request takes what is configured at its first one, and keeps it", () => {
+test("a session without a request yet uses the configuration at its first request, and keeps it", () => {
   const fake = new FakeSession({ contextFiles: { dedupe: true } });
   const start = fake.start();
   start.begin(fake.ctx);

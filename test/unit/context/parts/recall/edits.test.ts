@@ -8,7 +8,7 @@ const edit = (id: string, text: string | null, targetId = "t1") => ({
   replacement: text === null ? null : { content: [{ type: "text", text }] },
 });
 
-/** The newest edit of `t1` that is not ours, in a branch of these entries behind it. */
+/** The newest foreign edit of `t1`, in a branch that continues with these entries. */
 function found(...edits: readonly { readonly id: string }[]): string | undefined {
   const branch = [{ id: "t1" }, ...edits].map((entry, at, all) => ({ ...entry, parentId: all[at - 1]?.id ?? null }));
   const session = {
@@ -20,7 +20,7 @@ function found(...edits: readonly { readonly id: string }[]): string | undefined
 
 const ours = edit("e1", "[read a.ts: 1.0 KB, 3 lines, ok; masked; recall r012]");
 
-test("what others have edited behind our placeholder is not recalled as it was", () => {
+test("content that others edited after our placeholder is not recalled in its old form", () => {
   expect(found()).toBeUndefined();
   expect(found(ours)).toBeUndefined();
   expect(found(ours, edit("e2", "[redacted]"))).toBe("e2");

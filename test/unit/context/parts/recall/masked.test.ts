@@ -6,7 +6,7 @@ import { RECALL_MARK, type RecallRecord, recordData } from "../../../../../conte
 import { fakeHost } from "../../fake-host.ts";
 import { Branch } from "../../pruning/branch.ts";
 
-test("an output that was recorded again behind a crash is out of the context once, and once for each part that has shortened it", () => {
+test("an output that was recorded again after a crash counts as removed once, and once for each part that shortened it", () => {
   const branch = new Branch();
   const [, result] = branch.call("read", { path: "a.ts" }, "text");
   const record: RecallRecord = {

@@ -7,7 +7,7 @@ const anyText = fc.oneof(
   fc.string({ unit: fc.constantFrom("𝒳", "a", "\n"), minLength: 0, maxLength: 200 }).map((text) => text.repeat(300)),
 );
 
-test("pages that follow each other are the whole text, and each has room in a call", () => {
+test("consecutive pages make up the whole text, and each fits in a call", () => {
   fc.assert(
     fc.property(anyText, fc.integer({ min: 1, max: 50 }), (text, limit) => {
       const pages: Page[] = [];
@@ -39,7 +39,7 @@ test("a line without an end is recalled in pieces", () => {
   expect(pageOf(text, 4, 1, 50 * 1_024)?.text).toHaveLength(7);
 });
 
-test("there is nothing behind the last line", () => {
+test("there is no page after the last line", () => {
   expect(pageOf("one\ntwo\n", 2, 1, 99)?.text).toBe("two\n");
   expect(pageOf("one\ntwo\n", 3, 1, 99)).toBeUndefined();
   expect(pageOf("", 1, 1, 99)).toEqual({ text: "", first: 1, last: 1, total: 1 });

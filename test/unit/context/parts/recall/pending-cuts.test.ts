@@ -7,7 +7,7 @@ import { fakeContext, fakeHost } from "../../fake-host.ts";
 
 const mark = "[… cut: 9000 characters, 9 lines in all; recall r001 …]";
 
-/** A session with a result that was cut, and has details of another extension's. */
+/** A session with a result that was cut and then got another extension's details. */
 function cutSession() {
   const message = { role: "toolResult", toolCallId: "c1", content: [{ type: "text", text: mark }], details: {} };
   const entries: SessionEntry[] = [];
@@ -34,7 +34,7 @@ test.for(["completed", "aborted"] as const)("the boundary of a turn that was %s 
   const state = { entries: [], outcome, continue: false } as unknown as BoundaryState;
   expect(host.boundary.write({ hook: "turn_end", state, ctx })).toBeUndefined();
   cut();
-  // Until it stands in the file: another extension can void the proposal.
+  // Until it is in the file: another extension can invalidate the proposal.
   for (let turn = 0; turn < 2; turn += 1) {
     const answer = host.boundary.write({ hook: "turn_end", state, ctx });
     expect(answer).toEqual({ entries: [{ type: "custom", ...entry }], continue: false });
@@ -43,7 +43,7 @@ test.for(["completed", "aborted"] as const)("the boundary of a turn that was %s 
   expect(host.faults).toEqual([]);
 });
 
-test("a run that settles with a cut that no boundary has recorded appends its record", () => {
+test("a settled run with a cut that no boundary has recorded appends its record", () => {
   const { host, appended, cut, entry } = cutSession();
   host.emit("agent_settled", {});
   expect(appended).toEqual([]);
@@ -52,7 +52,7 @@ test("a run that settles with a cut that no boundary has recorded appends its re
   expect(appended).toEqual([entry]);
 });
 
-test("the numbers of a text are those of marks alone", () => {
+test("only marks contribute numbers of a text", () => {
   const elements = "[… 3 of 200 elements left out: 9000 characters, 1 line in all; recall r1234 …]";
   expect(numbersIn(`a\n${mark}\n${elements}\n[read a: ok; masked; recall r007]\nrecall r008 …]`)).toEqual([1, 1234]);
 });

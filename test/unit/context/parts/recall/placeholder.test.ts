@@ -3,7 +3,7 @@ import { digestOf, placeholderOf } from "../../../../../context/parts/recall/pla
 
 const usual = { tool: "read", text: "one\ntwo\n", images: 0, isError: false, why: "masked", recallId: "r012" };
 
-test("a placeholder names tool, arguments, size, state and id, and speaks of no summary", () => {
+test("a placeholder names tool, arguments, size, state and id, and mentions no summary", () => {
   expect(placeholderOf({ ...usual, args: { path: "src/a.ts" } })).toBe(
     "[read src/a.ts: 8 B, 2 lines, ok; masked; recall r012]",
   );
@@ -13,7 +13,7 @@ test("a placeholder names tool, arguments, size, state and id, and speaks of no 
   expect(placeholderOf({ ...usual, text: "", images: 2 })).toBe("[read: 2 images, ok; masked; recall r012]");
 });
 
-test("it says how a command has failed", () => {
+test("it says how a command failed", () => {
   const text = "npm ERR!\n\nCommand exited with code 3";
   expect(placeholderOf({ ...usual, tool: "bash", text, isError: true })).toContain("3 lines, exit code 3; masked");
   expect(placeholderOf({ ...usual, isError: true })).toContain("2 lines, error; masked");

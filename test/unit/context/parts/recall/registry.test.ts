@@ -40,7 +40,7 @@ function sessionOf(entries: readonly SessionEntry[], id = "s1"): RecallSession {
   return { getSessionId: () => id, getEntries: () => [...entries] } as unknown as RecallSession;
 }
 
-test("numbers are those of the whole file, and none is given twice", () => {
+test("numbers are unique in the whole file, and none is assigned twice", () => {
   const entries = [
     batch("b1", record(1), record(2)),
     result("x", { "pi-rpcd.recall": recordMark(record(7, { place: spilled })) }),
@@ -48,7 +48,7 @@ test("numbers are those of the whole file, and none is given twice", () => {
   const registry = new RecallRegistry();
   const session = sessionOf(entries);
   expect([registry.reserve(session), registry.reserve(session)]).toEqual([8, 9]);
-  // Another branch of the file, or another pi, has gone on.
+  // Another branch of the file, or another pi, has continued.
   entries.push(batch("b2", record(12)));
   expect(registry.reserve(session)).toBe(13);
   expect(registry.find(7, session)).toMatchObject({ heldBy: "x", place: spilled });
@@ -61,7 +61,7 @@ test("numbers are those of the whole file, and none is given twice", () => {
   expect(registry.spilledBytes(session)).toBe(7);
 });
 
-test("a cut is known by its stored result until an entry records it, and its number is nobody else's", () => {
+test("a cut is known by its stored result until an entry records it, and its number is reserved", () => {
   const entries: SessionEntry[] = [batch("b1", record(1))];
   const session = sessionOf(entries);
   const cuts: PendingCuts = new Map();
@@ -72,7 +72,7 @@ test("a cut is known by its stored result until an entry records it, and its num
     toolCallId: "c1",
     record: record(2, { part: "toolResults", place: spilled }),
   });
-  // The modules are loaded anew before the result is stored.
+  // The modules are loaded again before the result is stored.
   const reloaded = new RecallRegistry(cuts);
   expect(reloaded.reserve(session)).toBe(3);
   expect(reloaded.spilledBytes(session)).toBe(7);
@@ -92,21 +92,21 @@ test("a cut is known by its stored result until an entry records it, and its num
   expect(later.batches(session)).toHaveLength(1);
 });
 
-test("a number whose record is lost is not given again, and a result's text can take few", () => {
+test("a number whose record is lost is not assigned again, and a result's text can claim only a few", () => {
   const session = sessionOf([cutResult("x", "c1", 4), cutResult("y", "c2", 900), cutResult("z", "c3", 1_000_000)]);
   const registry = new RecallRegistry();
   expect(registry.reserve(session)).toBe(901);
   expect(registry.find(4, session)).toBeUndefined();
 });
 
-test("of more cuts than can be between two boundaries the oldest are let go", () => {
+test("if there are too many cuts between two boundaries the oldest are dropped", () => {
   const cuts: PendingCuts = new Map();
   for (let number = 1; number <= 300; number += 1)
     keepPending(cuts, { sessionId: "s1", toolCallId: `c${number}`, record: record(number, { place: spilled }) });
   expect([cuts.size, cuts.has(44), cuts.has(45)]).toEqual([256, false, true]);
 });
 
-test("another session in the same pi has numbers of its own", () => {
+test("another session in the same pi has its own numbers", () => {
   const registry = new RecallRegistry();
   expect(registry.reserve(sessionOf([batch("b1", record(40))]))).toBe(41);
   const other = sessionOf([batch("b9", record(2))], "s2");
@@ -122,12 +122,12 @@ test("an entry that is written later takes no number away", () => {
   expect(new RecallRegistry().find(1, session)?.place).toEqual({ kind: "entry", entryId: "t1" });
 });
 
-test("there are no numbers behind the last", () => {
+test("there are no numbers after the last", () => {
   const all = Array.from({ length: 10_000 }, (_, at) => record(Math.min((at + 1) * 100_000, 999_999_999)));
   expect(new RecallRegistry().reserve(sessionOf([batch("b1", ...all)]))).toBeUndefined();
 });
 
-test("a number that others have made up takes none from ours", () => {
+test("a number invented by others takes none from ours", () => {
   const registry = new RecallRegistry();
   const session = sessionOf([
     batch("b1", record(1), record(999_999_999)),
@@ -149,7 +149,7 @@ test("records that all name one entry are read in one pass", () => {
   expect(registry.reserve(session)).toBe(40_001);
 });
 
-test("whatever others write into session files is passed over", () => {
+test("foreign content of session files is ignored", () => {
   const wrong = fc.oneof(
     fc.jsonValue(),
     fc.record({ v: fc.constant(1), part: fc.constant("masking"), records: fc.jsonValue(), cost: fc.jsonValue() }),

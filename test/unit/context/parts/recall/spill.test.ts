@@ -23,7 +23,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 const bytes = Buffer.from("ünder\n");
 const sum = sumOf(bytes);
 
-test("a file that is not what its name says is written anew", async () => {
+test("a file whose content does not match its name is rewritten", async () => {
   const directory = join(root, "spill");
   spill(directory, bytes, sum);
   writeFileSync(join(directory, sum.sha256), Buffer.alloc(bytes.byteLength));
@@ -31,14 +31,14 @@ test("a file that is not what its name says is written anew", async () => {
   expect(await readSpilled(directory, sum)).toBe("ünder\n");
 });
 
-test("a text is kept once, and read as long as it is what it was", async () => {
+test("a text is stored once, and read while it is unchanged", async () => {
   const directory = join(root, "spill");
   spill(directory, bytes, sum);
   const path = join(directory, sum.sha256);
   utimesSync(path, 1, 1);
   spill(directory, bytes, sum);
   expect(readdirSync(directory)).toEqual([sum.sha256]);
-  // Whoever removes old files sees that it is used again.
+  // The removal of old files sees that it is used again.
   expect(statSync(path).mtimeMs).toBeGreaterThan(1_000_000);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(await readSpilled(directory, sum)).toBe("ünder\n");
@@ -48,7 +48,7 @@ test("a text is kept once, and read as long as it is what it was", async () => {
   expect(await readSpilled(directory, sum)).toBeUndefined();
 });
 
-test("what cannot be written throws and leaves nothing", () => {
+test("a failed write throws and leaves nothing", () => {
   expect(() => spill(join(root, "none", "spill"), bytes, sum)).toThrow("ENOENT");
   writeFileSync(join(root, "file"), "");
   expect(() => spill(join(root, "file"), bytes, sum)).toThrow("ENOTDIR");

@@ -4,7 +4,7 @@ import { cutText, longestMark } from "../../../../../context/parts/tool-results/
 
 const kept = { head: 500, tail: 1_000 };
 const numbers = Array.from({ length: 400 }, (_, at) => `line ${at + 1}`).join("\n");
-/** Texts with long and short lines, beyond ASCII, and halves of surrogate pairs. */
+/** Texts with long and short lines, non-ASCII characters, and unpaired surrogates. */
 const anyText = fc
   .array(fc.oneof(fc.string({ unit: "grapheme", maxLength: 300 }), fc.string({ unit: "binary", maxLength: 90 })))
   .map((lines) => lines.join("\n"));
@@ -80,12 +80,12 @@ test("an 800-character head does not lose the error at the end", () => {
   expect(cutText({ text }, { head: 0, tail: 2_000 }, "r001")).toMatch(/FATAL: the disk is on fire$/u);
 });
 
-test("the beginning is that of the whole output, where the text is its end alone", () => {
+test("if only the end of an output is available, the head still comes from the whole output", () => {
   const made = cutText({ text: numbers, whole: `the very first line\n${numbers}` }, kept, "r001") as string;
   expect(made).toMatch(/^the very first line\nline 1\n/u);
   expect(made).toContain("401 lines in all");
 });
 
-test("what would not become shorter stays as it is", () => {
+test("a text that would not become shorter stays unchanged", () => {
   expect(cutText({ text: "x".repeat(1_540) }, kept, "r001")).toBeUndefined();
 });

@@ -60,7 +60,7 @@ const noteOf = (): string => `\n\n[Showing lines 1-2 of 3. Full output: ${log}]`
 
 test.for([
   ["at the end of a good command", () => `${real}${noteOf()}\nok`, false],
-  ["as pi does where a command fails", () => `${real}${noteOf()}\n\nCommand exited with code 1`, true],
+  ["as pi does if a command fails", () => `${real}${noteOf()}\n\nCommand exited with code 1`, true],
   ["with the end of that output", () => `${real}${other.slice(-8_000)}${noteOf()}\n\nCommand exited with code 1`, true],
 ] as const)("what a command prints is kept, though it names another's log %s", ([, textOf, isError]) => {
   writeFileSync(log, other);
@@ -79,14 +79,14 @@ test.for([
   expect(originalOf(part().cut(text, { isError, details: detailsOf() }))).toBe(printed);
 });
 
-test("of a large result the beginning is counted", () => {
+test("only the beginning of a large result is counted", () => {
   const { cut, counted } = part();
   const { tokens } = cut("0123456789abcde\n".repeat(200_000))?.details["pi-rpcd.recall"] ?? {};
   expect(Math.max(...counted)).toBe(1_048_576);
   expect(tokens).toBeGreaterThan(3_000_000);
 });
 
-test("a directory that cannot be written is told in the same words for each result", () => {
+test("a directory that cannot be written is reported identically for each result", () => {
   const { cut, degraded } = part(join(root, "not", "there"));
   expect([cut(real), cut(`${real}!`)]).toEqual([undefined, undefined]);
   expect(degraded).toEqual([

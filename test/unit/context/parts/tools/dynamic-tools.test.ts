@@ -21,7 +21,7 @@ describe.each([
   test.each([
     ["switched off", { enabled: false }],
     ["in mode off", { mode: "off" }],
-    ["with more tools wanted than there are", { minTools: 33 }],
+    ["with a higher minimum than there are tools", { minTools: 33 }],
   ] as const)("%s, nothing is registered and nothing changes", (_case, config) => {
     const session = new FakeSession({ isNew, config }).start();
     expect(session.names).toEqual(["read", "bash", ...numbered(30)]);
@@ -30,13 +30,13 @@ describe.each([
     expect(session.appended).toEqual([]);
   });
 
-  test("what `keep` names stays declared, and so do the tools of ours", () => {
+  test("tools in `keep` stay declared, and so do our own tools", () => {
     const ours = ["recall", "get_skill_detail", "compress"];
     const session = new FakeSession({ isNew, tools: [...numbered(30), ...ours], config: { keep: ["tool_3"] } }).start();
     expect(session.declared).toEqual(["tool_3", ...ours, ...three]);
   });
 
-  test("tools that come later are not declared, and are found", async () => {
+  test("later tools are not declared, and are found", async () => {
     const session = new FakeSession({ isNew }).start();
     session.register({ name: "zebra" });
     session.tell("tool_execution_end");
@@ -75,7 +75,7 @@ describe.each([
     expect(session.degraded).toEqual([]);
   });
 
-  test("when it is switched off, all tools are declared again and the three are gone", () => {
+  test("when it is switched off, all tools are declared again and the three are removed", () => {
     const session = new FakeSession({ isNew }).start();
     session.config = { enabled: false };
     session.tell("before_agent_start");
@@ -92,19 +92,19 @@ describe.each([
     expect(session.degraded).toContain(`Another extension has a tool named ${name}.`);
   });
 
-  test.each(three)("where the session leaves %s out, no tool is hidden", (name) => {
+  test.each(three)("if the session excludes %s, no tool is hidden", (name) => {
     const session = new FakeSession({ isNew, excluded: [name] }).start();
     expect(session.declared).toEqual(["read", "bash", ...numbered(30)]);
     expect(session.degraded).toEqual([`The session's tools leave ${name} out.`]);
   });
 
-  test("a file of synonyms that is not there is told, and the tools are found without it", async () => {
+  test("a missing file of synonyms is reported, and the tools are found without it", async () => {
     const session = new FakeSession({ isNew, config: { synonyms: "no-such.json" } }).start();
     expect(session.degraded[0]).toMatch(/^dynamicTools\.synonyms was not read\. /);
     expect(await session.call("search_tools", { query: "what tool 7 does" })).toContain("- tool_7(text?): ");
   });
 
-  test("nothing that fits gives what there is, and huge questions are cut", async () => {
+  test("a query without a match returns the existing tools, and huge queries are cut", async () => {
     const session = new FakeSession({ isNew }).start();
     const nothing = await session.call("search_tools", { query: "xylophone" });
     expect(nothing).toBe(
@@ -116,7 +116,7 @@ describe.each([
     expect(await session.call("search_tools", { query: "tool", limit: Number.NaN })).toContain("8 of 30 tools");
   });
 
-  test("at most eight are described at a time, and unknown ones give three that are near", async () => {
+  test("at most eight are described at a time, and an unknown one gets three similar names", async () => {
     const session = new FakeSession({ isNew }).start();
     const text = await session.call("describe_tools", { ids: numbered(9) });
     expect(text.match(/^## /gm)).toHaveLength(8);
@@ -125,7 +125,7 @@ describe.each([
     expect(unknown).toMatch(/^There is no tool "tool_99"\. The nearest are tool_\d+, tool_\d+, tool_\d+\./);
   });
 
-  test("the three do not run each other, nor compress, and params are bounded and checked", async () => {
+  test("the three cannot run each other, nor compress, and params are bounded and validated", async () => {
     const session = new FakeSession({ isNew }).start();
     for (const name of [...three, "compress"]) {
       const refused = await session.call("execute_tool", { id: name, params: {} });
@@ -138,14 +138,14 @@ describe.each([
   });
 });
 
-test("what a tool gives is passed on, and what it fails with is an error", async () => {
+test("a tool's result is passed on, and its failure is an error", async () => {
   const session = new FakeSession().start();
   expect(await session.call("execute_tool", { id: "tool_1", params: { text: "a" } })).toBe("ran tool_1");
   const failed = () => ({ isError: true, content: [{ type: "text" as const, text: "No shell here." }] });
   expect(await session.call("execute_tool", { id: "bash", params: {} }, failed)).toBe("! No shell here.");
 });
 
-test("the model's arguments as text are read as what they are", () => {
+test("the model's arguments given as text are parsed", () => {
   const session = new FakeSession().start();
   const prepare = session.definition("execute_tool").prepareArguments as (args: unknown) => unknown;
   expect(prepare({ id: "x", params: '{"a":1}' })).toEqual({ id: "x", params: { a: 1 } });
@@ -154,7 +154,7 @@ test("the model's arguments as text are read as what they are", () => {
   expect(prepare(undefined)).toBeUndefined();
 });
 
-test("where tools are deferred alone, pi's own search is activated, once", () => {
+test("if tools are only deferred, pi's own search is activated, once", () => {
   const tools = [
     ...numbered(30).map((name) => ({ name, exposure: "deferred" as const })),
     { name: "tool_search", exposure: "model-only" as const },
@@ -180,7 +180,7 @@ test.each([
   expect(session.declared).toEqual(["read", "bash", "tool_search", ...three]);
 });
 
-test("a deferred tool that somebody activates is declared, and one that was switched off is not found", async () => {
+test("a deferred tool that is activated is declared, and one that was switched off is not found", async () => {
   const session = new FakeSession({
     tools: [...numbered(30), { name: "deferred_one", exposure: "deferred", active: true }],
   }).start();
@@ -189,23 +189,23 @@ test("a deferred tool that somebody activates is declared, and one that was swit
   expect(await session.call("execute_tool", { id: "tool_7", params: {} })).toContain('! There is no tool "tool_7".');
 });
 
-test("an extension that sets other active tools has them declared: the model could not get at them otherwise", () => {
+test("if an extension sets other active tools they are declared, because the model could not reach them otherwise", () => {
   const session = new FakeSession().start();
   session.setActive(["read", "tool_1", "execute_tool"]);
   expect(session.declared).toEqual(["read", "tool_1", "execute_tool"]);
 });
 
-describe("on a pi that runs no tool for another", () => {
+describe("on a pi that cannot run one tool on behalf of another", () => {
   const activated = async (session: FakeSession, id: string): Promise<string> =>
     await session.call("execute_tool", { id, params: {} });
 
-  test("a tool is activated when it is asked for, with those that were described, once in a run", async () => {
+  test("a tool is activated on request, together with those that were described, once in a run", async () => {
     const session = new FakeSession({ isNew: false }).start();
     const before = session.sets;
     await session.call("describe_tools", { ids: ["tool_1", "tool_2"] });
     expect(await activated(session, "tool_3")).toContain("call it by its name, with these params");
     expect(session.declared).toEqual([...usual, "tool_1", "tool_2", "tool_3"]);
-    // The request with the change has not gone out yet.
+    // The request with the change was not sent yet.
     expect(await activated(session, "tool_4")).toContain("from now on");
     session.tell("turn_start");
     expect(await activated(session, "tool_5")).toContain(
@@ -214,22 +214,22 @@ describe("on a pi that runs no tool for another", () => {
     expect(session.sets - before).toBe(2);
     session.tell("agent_settled");
     expect(session.declared).toEqual([...usual, "tool_1", "tool_2", "tool_3", "tool_4", "tool_5"]);
-    // That was the next run's change.
+    // That change belonged to the next run.
     expect(await activated(session, "tool_6")).toContain("! tool_6 was not run.");
   });
 
-  test("a declared tool is to be called by its name: who watches over `bash` sees no execute_tool", async () => {
+  test("a declared tool must be called by its name: a guard of `bash` does not see execute_tool", async () => {
     const session = new FakeSession({ isNew: false }).start();
     expect(await activated(session, "bash")).toBe("! bash is declared to you: call it by its name.");
   });
 
-  test("without activation nothing is hidden, since nothing could be reached", () => {
+  test("without activation nothing is hidden, because hidden tools could not be reached", () => {
     const session = new FakeSession({ isNew: false, config: { allowActivation: false } }).start();
     expect(session.declared).toHaveLength(32);
     expect(session.degraded).toHaveLength(1);
   });
 
-  test("what another extension activates stays active, though it was taken before", () => {
+  test("a tool that another extension activates stays active, though it was hidden before", () => {
     const session = new FakeSession({ isNew: false }).start();
     session.setActive([...session.active, "tool_9"]);
     session.tell("tool_execution_end");
@@ -238,7 +238,7 @@ describe("on a pi that runs no tool for another", () => {
     expect(session.declared).toEqual([...usual, "tool_9"]);
   });
 
-  test("where each registration activates all that the session lists, they are taken again", () => {
+  test("if each registration activates all of the session's tools, they are hidden again", () => {
     const session = new FakeSession({ isNew: false }).start();
     session.register({ name: "zebra" });
     session.setActive([...session.active, ...numbered(30)]);
@@ -246,7 +246,7 @@ describe("on a pi that runs no tool for another", () => {
     expect(session.declared).toEqual(usual);
   });
 
-  test("what the model has asked for is declared in a later life, wherever its extension registers it", async () => {
+  test("tools that the model requested are declared in a later life, wherever their extension registers them", async () => {
     const session = new FakeSession({ isNew: false }).start();
     await activated(session, "tool_29");
     session.tell("agent_settled");
@@ -257,7 +257,7 @@ describe("on a pi that runs no tool for another", () => {
     expect(later.declared).toEqual([...usual, "tool_29"]);
   });
 
-  test("after a reload with the part off, what was taken is given back", () => {
+  test("after a reload with the part off, hidden tools are restored", () => {
     const { appended, memory } = new FakeSession({ isNew: false }).start();
     const later = new FakeSession({ isNew: false, entries: appended, memory, config: { enabled: false } });
     later.setActive(["read", "bash"]);
@@ -278,7 +278,7 @@ describe("on a pi that runs no tool for another", () => {
     expect(session.appended).toHaveLength(1);
   });
 
-  test("while somebody restricts the active tools, none that was taken is found, activated or given back", async () => {
+  test("while another extension restricts the active tools, no hidden tool is found, activated or restored", async () => {
     const session = new FakeSession({ isNew: false }).start();
     session.setActive(session.active.filter((name) => name !== "bash"));
     expect(await activated(session, "tool_1")).toContain('! There is no tool "tool_1".');
@@ -294,7 +294,7 @@ describe("on a pi that runs no tool for another", () => {
   });
 });
 
-test("a result of execute_tool is cut by the policy of the tool that it has run", () => {
+test("a result of execute_tool is cut by the policy of the tool that was run", () => {
   expect(executedTool({ toolName: "execute_tool", details: { tool: "read" } })).toBe("read");
   expect(executedTool({ toolName: "bash", details: { tool: "read" } })).toBe("bash");
   for (const details of [undefined, null, 7, {}, { tool: 7 }]) {

@@ -14,27 +14,27 @@ interface Registered {
 }
 
 export interface FakeSessionOptions {
-  /** Whether this pi knows exposures. */
+  /** Whether this pi supports exposures. */
   readonly isNew?: boolean;
   readonly tools?: readonly (
     | string
     | { readonly name: string; readonly exposure: Exposure; readonly active?: boolean }
   )[];
   readonly config?: OptimisationOptions["dynamicTools"];
-  /** Tools that the session does not let in. */
+  /** Tools that the session does not allow. */
   readonly excluded?: readonly string[];
-  /** What outlives the modules. */
+  /** State that outlives the modules. */
   readonly memory?: Memory;
   readonly entries?: readonly { readonly customType: string; readonly data: unknown }[];
 }
 
-/** The part over a pi that is nothing but its list of tools, as that was measured. */
+/** The part on a pi that is reduced to its list of tools, modelled on measurements. */
 export class FakeSession {
   readonly #status = fakeStatus();
   readonly degraded = this.#status.reasons;
   readonly appended: { readonly customType: string; readonly data: unknown }[];
   readonly memory: Memory;
-  /** How often the active set was set. */
+  /** How often the active tools were set. */
   sets = 0;
   config: NonNullable<OptimisationOptions["dynamicTools"]>;
   readonly #isNew: boolean;
@@ -111,7 +111,7 @@ export class FakeSession {
     this.#active = names.filter((name) => this.#tools.has(name));
   }
 
-  /** Lets the part hear of an event. */
+  /** Sends an event to the part. */
   tell(event: string): void {
     this.#handlers.get(event)?.({}, this.ctx);
   }
@@ -127,7 +127,7 @@ export class FakeSession {
     return unchecked(this.#status.report(unchecked(this.ctx)));
   }
 
-  /** Calls one of the tools, and gives the text of what it says or throws. */
+  /** Calls one of the tools, and returns the text of its result or error. */
   async call(
     name: string,
     params: object,

@@ -4,7 +4,7 @@ import { ParamsCheck, type ParamsVerdict } from "../../../../../context/parts/to
 const check = (schema: unknown, params: unknown): Promise<ParamsVerdict> => new ParamsCheck().check(schema, params);
 const good = { findings: [] };
 
-test("what is wrong is said with its place in the params and in the schema", async () => {
+test("a fault is reported with its place in the params and in the schema", async () => {
   const item = { type: "object", properties: { kind: { enum: ["x", "y"] } }, additionalProperties: false };
   const schema = { type: "object", properties: { list: { type: "array", items: item } }, required: ["list", "n"] };
   expect(await check(schema, { list: [{ kind: "z", more: 1 }] })).toEqual({
@@ -17,13 +17,13 @@ test("what is wrong is said with its place in the params and in the schema", asy
   expect(await check(schema, { list: [{ kind: "x" }], n: null })).toEqual(good);
 });
 
-test("it is as lenient as pi, and changes nothing of what it was given", async () => {
+test("it is as lenient as pi, and does not change its input", async () => {
   const params = { n: "5", flag: "true" };
   expect(await check({ properties: { n: { type: "integer" }, flag: { type: "boolean" } } }, params)).toEqual(good);
   expect(params).toEqual({ n: "5", flag: "true" });
 });
 
-test("schemas of older and newer drafts are read, whatever they call themselves", async () => {
+test("schemas of older and newer drafts are read, whatever version they claim", async () => {
   const older = { properties: { pair: { type: "array", items: [{ type: "string" }] } } };
   const newer = { properties: { pair: { type: "array", prefixItems: [{ type: "string" }] } } };
   for (const schema of [older, newer]) {
@@ -34,7 +34,7 @@ test("schemas of older and newer drafts are read, whatever they call themselves"
   }
 });
 
-test("many findings are cut short", async () => {
+test("a long list of findings is shortened", async () => {
   const properties = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`p${n}`, { enum: ["x".repeat(999)] }]));
   const params = Object.fromEntries(Object.keys(properties).map((name) => [name, 1]));
   const verdict = await check({ properties }, params);
@@ -65,23 +65,23 @@ function circular(): object {
 }
 
 test.each([
-  ["a pattern that takes for ever", { properties: { s: { pattern: "^(a+)+$" } } }],
+  ["a pattern that never finishes", { properties: { s: { pattern: "^(a+)+$" } } }],
   ["references that multiply", bomb()],
-  ["a type that there is not", { type: "nonsense" }],
+  ["an unknown type", { type: "nonsense" }],
   ["a reference to nowhere", { $ref: "#/nowhere" }],
   ["ten thousand levels", deep()],
   ["a circle", circular()],
-  ["more than is looked at", { properties: { s: { description: "x".repeat(300_000) } } }],
+  ["more than the size limit", { properties: { s: { description: "x".repeat(300_000) } } }],
   ["no schema", undefined],
 ])("%s leaves the params unchecked: pi has its own check", async (_case, schema) => {
   const verdict = await new ParamsCheck(250).check(schema, { s: `${"a".repeat(64)}b` });
   expect(verdict).toEqual({ unchecked: expect.any(String) });
 });
 
-test("after a schema that takes for ever, others are checked as before", async () => {
+test("after a schema that never finishes, others are checked as before", async () => {
   const checks = new ParamsCheck();
   const hostile = { properties: { s: { pattern: "^(a+)+$" } } };
-  // One that takes for ever takes as long as it may.
+  // A schema that never finishes uses its whole time limit.
   expect(await checks.check(hostile, { s: `${"a".repeat(64)}b` })).toHaveProperty("unchecked");
   expect(await checks.check(hostile, { s: "a" })).toEqual(good);
   expect(await checks.check({ required: ["a"] }, {})).toHaveProperty("findings.length", 1);

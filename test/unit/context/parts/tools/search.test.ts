@@ -19,13 +19,13 @@ function share(tasks: Tasks, synonyms: Synonyms): number {
   return right.length / tasks.length;
 }
 
-test("of 120 tasks without a word of the tool's name, nine in ten find it among eight of a hundred tools (R003-9a)", () => {
+test("for 120 tasks without a word of the tool's name, nine in ten find it among eight of a hundred tools (R003-9a)", () => {
   expect(toolCatalogue).toHaveLength(100);
   expect(new Set(toolTasks.map(([task]) => task)).size).toBe(120);
   expect(share(toolTasks, builtInSynonyms)).toBeGreaterThanOrEqual(0.9);
 });
 
-test("of tasks in quite other words than the descriptions, most find theirs, and synonyms are what helps", () => {
+test("for tasks whose words differ from the descriptions, most find their tool, and synonyms make the difference", () => {
   expect(furtherTasks).toHaveLength(40);
   expect(share(furtherTasks, builtInSynonyms)).toBeGreaterThanOrEqual(0.7);
   expect(share(furtherTasks, builtInSynonyms)).toBeGreaterThan(share(furtherTasks, none));
@@ -45,7 +45,7 @@ test("no task has a word of its tool's name", () => {
   }
 });
 
-test("names, descriptions and parameters are searched, wherever a word begins in an identifier", () => {
+test("names, descriptions and parameters are searched, at each word's beginning in an identifier", () => {
   const tool = (name: string, description: string, parameters: object) => searchable({ name, description, parameters });
   const index = new ToolIndex(
     [
@@ -61,7 +61,7 @@ test("names, descriptions and parameters are searched, wherever a word begins in
   expect(index.search("nothing of the kind", 8)).toEqual([]);
 });
 
-test("a file's synonyms are used in both directions, beside the built-in ones", () => {
+test("a file's synonyms are used in both directions, in addition to the built-in ones", () => {
   const tools = [searchable({ name: "x", description: "Brews coffee.", parameters: {} })];
   const synonyms = synonymsWith('{"espresso": ["coffee", "latte"]}');
   expect(new ToolIndex(tools, synonyms).search("an espresso, please", 8)).toEqual(["x"]);
@@ -76,7 +76,7 @@ test("the same tools in another order are found in the same order", () => {
   for (const [task] of toolTasks) expect(reversed.search(task, 8)).toEqual(index.search(task, 8));
 });
 
-test("schemas that are deep, wide, circular or no schemas are searched as far as they go", () => {
+test("deep, wide, circular and invalid schemas are searched up to a limit", () => {
   const circular: { properties: Record<string, unknown> } = { properties: {} };
   circular.properties["self"] = circular;
   let deep: object = {};
@@ -88,7 +88,7 @@ test("schemas that are deep, wide, circular or no schemas are searched as far as
   }
 });
 
-test("the nearest names are those that are written most alike", () => {
+test("the nearest names are the most similar ones", () => {
   const names = toolCatalogue.map(({ name }) => name);
   expect(nearestNames("wether_forcast", names)[0]).toBe("weather_forecast");
   expect(nearestNames("create_issue", names)[0]).toBe("github_create_issue");

@@ -37,7 +37,7 @@ const ctx = {
   sessionManager: { buildSessionProjection: () => ({ entries }) },
 } as unknown as ExtensionContext;
 
-/** e0 m001, e2 m002, e4 m003, e6 m004: each message has 1,000 tokens, and b1 is over m002 where there are blocks. */
+/** e0 m001, e2 m002, e4 m003, e6 m004: each message has 1,000 tokens, and b1 covers m002 if there are blocks. */
 function staged(
   options: PruningOptions = {},
   more: { readonly usage?: Usage; readonly hasBlock?: boolean; readonly isTaken?: boolean } = {},
@@ -86,7 +86,7 @@ const problems = (compressed: Compressed) => (compressed.kind === "refused" ? co
 const keptIn = (compressed: Compressed) =>
   compressed.kind === "made" ? compressed.record.blocks.flatMap(({ kept }) => kept) : [];
 
-test("the record of a block says what it covers, and each option of the tool changes what comes of a call", () => {
+test("the record of a block says what it covers, and each option of the tool changes the result of a call", () => {
   const made = staged().compress("m001", "m003");
   expect(made).toMatchObject({
     kind: "made",
@@ -104,7 +104,7 @@ test("the record of a block says what it covers, and each option of the tool cha
   expect(problems(staged({ compress: { minRangeTokens: 1_001 } }).compress("m001", "m001"))).toEqual([
     "m001 is about 1000 tokens; the minimum is 1001.",
   ]);
-  // A user may compress what is small.
+  // A user may compress small ranges.
   const user = staged({ compress: { minRangeTokens: 1_001 } }).compressor;
   const call = { topic: "Looking", ranges: [{ startId: "m001", endId: "m001", summary: "Found." }] };
   expect(user.compress(call, { placeholders: "strict" }, ctx).kind).toBe("made");
@@ -131,7 +131,7 @@ test("the record of a block says what it covers, and each option of the tool cha
   ]);
 });
 
-test("a summary loses the tags that it repeats, and keeps those that nobody has given", () => {
+test("a summary loses the tags that it repeats, and keeps unknown ones", () => {
   const made = staged().compress(
     "m001",
     "m003",
@@ -142,7 +142,7 @@ test("a summary loses the tags that it repeats, and keeps those that nobody has 
   ]);
 });
 
-test("what is nothing but repeated tags is empty, and is not called stored", () => {
+test("a summary of nothing but repeated tags is empty, and is not reported as stored", () => {
   const tag = "<dcp-message-id>m002</dcp-message-id>";
   expect(problems(staged().compress("m001", "m003", `${tag} `))).toEqual(["summary of ranges[0] is empty."]);
   const ranges = [{ startId: "m001", endId: "m003", summary: tag }];
@@ -156,12 +156,12 @@ test("what is nothing but repeated tags is empty, and is not called stored", () 
   }
 });
 
-test("what the branch would not take is refused", () => {
+test("a block that the branch would not accept is refused", () => {
   const refused = staged({}, { isTaken: false }).compress("m001", "m003");
   expect(refused).toMatchObject({ kind: "refused", problems: [expect.stringContaining("has just changed blocks")] });
 });
 
-test("wrong placeholders are refused, put right, or refused once in a run and then put right", async () => {
+test("wrong placeholders are refused, corrected, or refused once in a run and then corrected", async () => {
   const outcomes = async (mode: "strict" | "lenient" | "adaptive"): Promise<readonly string[]> => {
     const { host, compressor } = staged({ compress: { placeholderMode: mode } }, { hasBlock: true });
     let isKnown = false;
@@ -195,14 +195,14 @@ test("wrong placeholders are refused, put right, or refused once in a run and th
   expect(await outcomes("adaptive")).toEqual([refused, '{"block":"b1"}']);
 });
 
-test("scripts cannot call the tool: their calls leave no results that blocks could be stored in", () => {
+test("scripts cannot call the tool: their calls leave no results that could store blocks", () => {
   const { host, compressor } = staged();
   const wrongPlaceholders = { isKnown: () => false, seen: () => {} };
   const tool = compressTool({ host, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
   expect(tool.exposure).toBe("model-only");
 });
 
-test("a call is told how full the window is then, and a dialog that nobody can answer is a no", async () => {
+test("a call's result says how full the window is, and a dialog that no client can answer counts as a no", async () => {
   const usage: Usage = { tokens: 100_000, window: 200_000, share: 0.5, max: 0.8, min: 0.4 };
   const run = async (permission: "allow" | "ask"): Promise<string> => {
     const { host, compressor } = staged({ compress: { permission } }, { usage });

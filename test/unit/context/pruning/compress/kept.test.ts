@@ -7,7 +7,7 @@ const shapes = ["u", "t2", "a", "u", "a", "u", "c"] as const;
 const view = stage({ shapes });
 const nobody = { users: false, isProtected: () => false };
 
-test("a user's words stay word for word where the configuration has it", () => {
+test("a user's words stay unchanged if configured", () => {
   expect(keptOf(view.places, nobody)).toEqual([]);
   expect(keptOf(view.places.slice(0, 6), { ...nobody, users: true })).toEqual([
     { title: "The user (m001):", text: "Question 1." },
@@ -15,7 +15,7 @@ test("a user's words stay word for word where the configuration has it", () => {
   ]);
 });
 
-test("outputs of protected tools and files stay word for word", () => {
+test("outputs of protected tools and files stay unchanged", () => {
   const isProtected = (tool: string, args: unknown): boolean =>
     tool === "read" && JSON.stringify(args) === '{"path":"call-1.ts"}';
   expect(keptOf(view.places, { ...nobody, isProtected })).toEqual([
@@ -23,7 +23,7 @@ test("outputs of protected tools and files stay word for word", () => {
   ]);
 });
 
-test("of a user's words 2,000 characters stay, of an output 4,000, and it is said how many more there were", () => {
+test("2,000 characters of a user's words stay, and 4,000 of an output, with the number of omitted ones", () => {
   const [user, calls, output] = view.places;
   if (user === undefined || calls === undefined || output === undefined) throw new Error("The stage is another.");
   const long = "🙂".repeat(3_000);
@@ -42,7 +42,7 @@ test("of a user's words 2,000 characters stay, of an output 4,000, and it is sai
   ]);
 });
 
-test("what is kept counts as part of the block, and more than a block keeps is refused", () => {
+test("kept text counts as part of the block, and more than a block may keep is refused", () => {
   const keep = (units: number) => ({
     ...rules,
     mostKept: 1_000,

@@ -40,7 +40,7 @@ function mangled(random: Random, value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, one]) => [random.chance(0.03) ? `${key}s` : key, mangled(random, one)]));
 }
 
-test("malformed arguments of any kind are read, or each fault is named (trap: calls of weak models)", () => {
+test("malformed arguments of any kind are read, or each fault is named", () => {
   const random = new Random(612);
   const seen = { read: 0, named: 0 };
   for (let round = 0; round < 3_000; round += 1) {
@@ -84,14 +84,14 @@ const ids = [
   "b9",
 ];
 
-/** Mostly in their order. */
+/** Mostly in order. */
 function borders(random: Random): { readonly startId: string; readonly endId: string } {
   const [start = 0, end = 0] = [random.integer(0, ids.length - 1), random.integer(0, ids.length - 1)];
   const isInOrder = start <= end || random.chance(0.2);
   return { startId: ids[isInOrder ? start : end] ?? "", endId: ids[isInOrder ? end : start] ?? "" };
 }
 
-test("random calls in a row are refused with reasons, or make blocks that the branch takes", () => {
+test("random calls in a row are refused with reasons, or make blocks that the branch accepts", () => {
   const random = new Random(9);
   const outcomes = new Map<Resolution["kind"], number>();
   for (let round = 0; round < 150; round += 1) {
@@ -125,7 +125,7 @@ test("random calls in a row are refused with reasons, or make blocks that the br
   expect(outcomes.get("refused")).toBeGreaterThan(100);
 });
 
-test("a context of thousands of messages is looked at in proportion to its length", () => {
+test("a context of thousands of messages is processed in linear time", () => {
   const count = 20_000;
   const entries = Array.from({ length: count }, (_, at) => ({
     sourceEntry: { id: `e${at}` },

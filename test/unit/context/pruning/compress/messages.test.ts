@@ -14,7 +14,7 @@ const findings = (args: unknown): readonly string[] => {
 
 const whole = { topic: "Looking", ranges: [{ startId: "m001", endId: "m002", summary: "Found." }] };
 
-test("arguments of a wrong shape are named, all of one call together and ten at most", () => {
+test("arguments of a wrong shape are named, all of a call together and at most ten", () => {
   expect(findings({ ...whole, ranges: [whole.ranges[0], { startId: "m003", endId: "m004" }] })).toEqual([
     "ranges[1].summary is missing.",
   ]);
@@ -37,7 +37,7 @@ test("arguments of a wrong shape are named, all of one call together and ten at 
   expect(findings({ ranges: Array(16).fill({}) })).toHaveLength(10);
 });
 
-test("one range in the place of the list, and JSON text in the place of either, are read", () => {
+test("a single range instead of the list, and JSON text instead of either, are accepted", () => {
   const expected = { call: whole };
   expect(readCall(whole)).toEqual(expected);
   expect(readCall({ ...whole, ranges: whole.ranges[0] })).toEqual(expected);
@@ -49,7 +49,7 @@ test("one range in the place of the list, and JSON text in the place of either, 
 /** m001, [m002 m003], m004, then the current turn. */
 const shapes = ["u", "t2", "a", "u", "a", "u", "t1", "c"] as const;
 const plain = stage({ shapes });
-/** b1 holds m001–m003, b2 has taken in b1 and holds m004 too. b3 was put away. */
+/** b1 holds m001–m003; b2 contains b1 and m004. b3 was removed. */
 const nested = stage({
   shapes,
   blocks: [
@@ -139,12 +139,12 @@ const table: readonly (readonly [
 ];
 
 for (const [name, view, ranges, message, changed] of table) {
-  test(`a call is refused and told why: ${name}`, () => {
+  test(`a refused call gets the reason: ${name}`, () => {
     expect(problems(view, call(...ranges), changed)).toEqual([message].flat());
   });
 }
 
-test("a range with the call that asks for it is refused, and so is one with a compaction's summary", () => {
+test("a range with the requesting call is refused, and so is one with a compaction's summary", () => {
   const sibling = stage({ shapes: ["u", "t1", "s", "t1", "c"] });
   expect(problems({ ...sibling, own: 4 }, call(["m001", "m003"]))).toEqual([
     "The range contains this compress call.",
@@ -152,7 +152,7 @@ test("a range with the call that asks for it is refused, and so is one with a co
   ]);
 });
 
-test("all problems of a call are told together, each with its range", () => {
+test("all problems of a call are reported together, each with its range", () => {
   expect(problems(plain, call(["m12x", "m4x"], ["m004", "m001"], ["m001", "m002", "(b7)"]))).toEqual([
     'ranges[0]: "m12x" is not an id. Use mNNN or bN as shown in the context.',
     'ranges[0]: "m4x" is not an id. Use mNNN or bN as shown in the context.',
@@ -161,7 +161,7 @@ test("all problems of a call are told together, each with its range", () => {
   ]);
 });
 
-test("what refuses a call before its ranges are looked at has its own words", () => {
+test("a refusal before the ranges are checked has its own text", () => {
   expect(WAITS_FOR_USER).toBe("Compression waits for the user in manual mode.");
   expect(breakerMessage(3)).toBe("Compression is paused after 3 failures; continue with the task.");
   expect(PRUNING_OFF).toBe("Pruning is off for this session.");

@@ -6,7 +6,7 @@ import type { Segment } from "../../../../../context/pruning/record.ts";
 import { Random } from "../../../../soak/random.ts";
 import { textOf } from "./stage.ts";
 
-test("a summary becomes words and blocks; what is written with a backslash stays words", () => {
+test("a summary is split into text and blocks; a placeholder escaped with a backslash stays text", () => {
   expect(segmentsOf("See (b2).")).toEqual([{ text: "See " }, { block: "b2" }, { text: "." }]);
   expect(segmentsOf("(B02)(b3)")).toEqual([{ block: "b2" }, { block: "b3" }]);
   expect(segmentsOf("Written \\(b2), b2, (b), (b0), (bb2), ( b2 ).")).toEqual([
@@ -15,7 +15,7 @@ test("a summary becomes words and blocks; what is written with a backslash stays
   expect(segmentsOf("\\\\(b9)")).toEqual([{ text: "\\(b9)" }]);
 });
 
-test("of a summary of a megabyte that is all parentheses and backslashes nothing is searched twice", () => {
+test("a summary of a megabyte of parentheses and backslashes is searched only once", () => {
   const hostile = "\\(b".repeat(300_000);
   expect(segmentsOf(hostile)).toEqual([{ text: hostile }]);
   expect(segmentsOf("(b1".repeat(300_000))).toHaveLength(1);
@@ -45,7 +45,7 @@ test("inserted text is never searched again: a summary that quotes (b9) keeps it
 
 const words = ["one ", "(b1) ", "\\(b2) ", "(b2)", "(b3)", "(b17) ", "two\n", "(b3) ", "compressed b1 "];
 
-test("whatever a summary has, a lenient reading has each block of the range once and loses no words; a strict one names each fault", () => {
+test("in any summary, lenient mode places each block of the range once and loses no text; strict mode names each fault", () => {
   const random = new Random(20_261);
   for (let round = 0; round < 2_000; round += 1) {
     const ids = ["b1", "b2", "b3", "b4"].filter(() => random.chance(0.5));
@@ -55,7 +55,7 @@ test("whatever a summary has, a lenient reading has each block of the range once
     const repaired = withRequired(segments, ids);
     expect(blocksOf(repaired).toSorted()).toEqual(ids);
     expect(placeholderProblems(repaired, ids, "m001–m002")).toEqual([]);
-    // Words stay in their order, and faults alone change anything.
+    // Text stays in order, and only faults change anything.
     if (faults.length === 0) expect(textOf(repaired)).toBe(textOf(segments));
     const expected = segments.flatMap((segment) => ("text" in segment ? [segment.text] : []));
     let from = 0;
@@ -68,7 +68,7 @@ test("whatever a summary has, a lenient reading has each block of the range once
     const present = blocksOf(segments);
     const isExact = present.toSorted().join() === ids.join();
     expect(faults.length === 0).toBe(isExact);
-    // Those that were right stay where they are.
+    // Correct ones keep their position.
     const right = present.filter((id, at) => ids.includes(id) && present.indexOf(id) === at);
     expect(blocksOf(repaired).slice(0, right.length)).toEqual(right);
   }

@@ -21,7 +21,7 @@ const entries = (view: View, ...asked: readonly Asked[]): string =>
 const widened = (view: View, ...asked: readonly Asked[]): readonly string[] =>
   ranges(view, ...asked).flatMap((range) => range.widened);
 
-test("an id is read in any case, with zeros, tags, quotes, brackets and blanks around it, and nothing else is guessed", () => {
+test("an id is accepted in any case, with zeros, tags, quotes, brackets and blanks around it, and nothing else is guessed", () => {
   const same = ["m012", "M12", "m00012", "<dcp-message-id>m012</dcp-message-id>", ' "m012"', "[m12]", "(`m012`),\n"];
   for (const written of same) expect(readId(written)).toEqual({ kind: "message", id: "m012" });
   for (const written of ["b3", "B03", "(b3)", "“b3”"]) expect(readId(written)).toEqual({ kind: "block", id: "b3" });
@@ -42,7 +42,7 @@ test("an id is read in any case, with zeros, tags, quotes, brackets and blanks a
     expect(readId(written)).toBeUndefined();
 });
 
-test("a call stays with all its results, and the answer that ends them belongs to the range", () => {
+test("a call stays with all its results, and the answer after them belongs to the range", () => {
   expect(entries(plain, ["m001", "m001"])).toBe("e0");
   expect(entries(plain, ["m001", "m002"])).toBe("e0 e1 e2 e3 e4");
   expect(entries(plain, ["m003", "m003"])).toBe("e1 e2 e3 e4");
@@ -61,7 +61,7 @@ test("a call stays with all its results, and the answer that ends them belongs t
   ]);
 });
 
-test("an answer behind the range stays where it belongs to the turns that stay", () => {
+test("an answer after the range stays if it belongs to the turns that stay", () => {
   const view = stage({ shapes: ["u", "t1", "u", "a", "u", "c"], usage: half });
   expect(entries(view, ["m001", "m003"])).toBe("e0 e1 e2 e3 e4");
   const recent = { ...rules, minRangeTokens: 0, protectRecentTurns: 2 };
@@ -71,12 +71,12 @@ test("an answer behind the range stays where it belongs to the turns that stay",
   ]);
 });
 
-test("results that are in no order, and messages between them, do not split a group", () => {
+test("unordered results, and messages between them, do not split a group", () => {
   const view = stage({ shapes: ["u", "t3", "u", "a", "u", "c"] });
   expect(entries(view, ["m003", "m003"])).toBe("e1 e2 e3 e4");
 });
 
-test("a block is taken in whole, with all that it covers, and linked", () => {
+test("a block is included completely, with everything that it covers, and linked", () => {
   const view = stage({ shapes, blocks: [block("b4", [0, 1, 2, 3, 4])] });
   const [range] = ranges(view, ["b4", "m004", "Before: (b4). Then more."]);
   expect(range).toMatchObject({
@@ -86,11 +86,11 @@ test("a block is taken in whole, with all that it covers, and linked", () => {
     body: [{ text: "Before: " }, { block: "b4" }, { text: ". Then more." }],
     tokensBefore: 250,
   });
-  // Of the block what it has now: it is in its parent as it is.
+  // The block's current content: it is in its parent unchanged.
   expect(range?.tokensAfter).toBe(55);
 });
 
-test("ranges of one call stand side by side", () => {
+test("a call can have several adjacent ranges", () => {
   expect(entries(plain, ["m002", "m003"], ["m004", "m004"], ["m001", "m001"])).toBe("e1 e2 e3 e4 | e5 e6 | e0");
 });
 
@@ -107,7 +107,7 @@ test("above the limit only the current turn stays", () => {
   ]);
 });
 
-test("candidates are what a user's messages have led to, the largest five, and never what would be refused", () => {
+test("candidates are the five largest consequences of a user's messages, and never ranges that would be refused", () => {
   const many = stage({
     shapes: [
       "u",
@@ -142,7 +142,7 @@ test("candidates are what a user's messages have led to, the largest five, and n
   expect(candidatesIn(stage({ shapes: [] }), { minTokens: 0, turns: 1 })).toEqual([]);
 });
 
-test("what is compressed already makes no candidate", () => {
+test("compressed content is not a candidate", () => {
   const view = stage({ shapes, blocks: [block("b1", [0, 1, 2, 3, 4, 5, 6])] });
   expect(candidatesIn(view, { minTokens: 100, turns: 1 })).toEqual([{ startId: "b1", endId: "m006", tokens: 300 }]);
   expect(candidatesIn(view, { minTokens: 100, turns: 2 })).toEqual([]);

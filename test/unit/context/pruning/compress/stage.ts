@@ -16,7 +16,7 @@ interface Staged {
   readonly usage?: Usage;
   readonly pending?: readonly string[];
   readonly tokens?: number;
-  /** Ids that were given to what is not in the context. */
+  /** Ids that were assigned to messages outside the context. */
   readonly gone?: readonly string[];
 }
 

@@ -23,7 +23,7 @@ type RequestNeed = Parameters<PruningServices["entries"]["need"]>[0];
 
 const tokensOf = (message: AgentMessage): number => JSON.stringify(message).length;
 
-/** Batches of these calls, where freeing is worth `worth` times the tokens that are written anew. */
+/** Batches of these calls, where freeing is worth `worth` times the rewritten tokens. */
 function batch(steps: readonly Step[], { worth = 1, isForced = false, changesFrom = 1_000, isAboveMax = false } = {}) {
   const context = contextOf(steps);
   const config = resolvePruning({ enabled: true });
@@ -44,32 +44,32 @@ function batch(steps: readonly Step[], { worth = 1, isForced = false, changesFro
 
 const two = [read("a", long("a")), read("a", long("a")), read("b", long("b")), read("b", long("b"))];
 
-test("a batch that is too dear as a whole is made of its newer half, and none is where that is too dear too", () => {
+test("a batch that is too expensive is reduced to its newer half, or dropped if that is too expensive too", () => {
   const apart = [...two.slice(0, 2), read("c", long("c").repeat(3)), ...two.slice(2)];
   expect(batch(apart, { worth: 4 }).ids).toEqual(["t1", "t4"]);
   expect(batch(apart, { worth: 1.5 }).ids).toEqual(["t4"]);
   expect(batch(apart, { worth: 0.1 }).ids).toBeUndefined();
 });
 
-test("nothing is rewritten for a change behind the place where the next request differs anyway", () => {
+test("nothing is rewritten for a change after the place where the next request differs anyway", () => {
   const atBlock = batch(two, { worth: 0.0001, changesFrom: 1 });
   expect(atBlock.ids).toEqual(["t1", "t3"]);
   expect(atBlock.cost).toEqual({ tokens: 0, usd: 0 });
 });
 
-test("what the user wants is done whatever it costs, and the cost is written", () => {
+test("the user's requests are carried out at any cost, and the cost is recorded", () => {
   const forced = batch(two, { worth: 0, isForced: true });
   expect(forced.ids).toEqual(["t1", "t3"]);
   expect(forced.cost?.tokens).toBeGreaterThan(1_000);
 });
 
-test("above the greatest size the cache is given up, but not for little", () => {
+test("above the maximum size the cache is given up, but not for small gains", () => {
   expect(batch(two, { worth: 0, isAboveMax: true }).ids).toEqual(["t1", "t3"]);
   const little = "x".repeat(600);
   expect(batch([read("a", little), read("a", little)], { worth: 0, isAboveMax: true }).ids).toBeUndefined();
 });
 
-test("those who want edits are asked in their turn, see what others edit, and one entry is edited once", async () => {
+test("contributors of edits are asked in turn, see earlier edits, and each entry is edited once", async () => {
   const entries = ["e1", "e2"].map((id, at) => ({
     type: "message",
     id,
@@ -102,7 +102,7 @@ test("those who want edits are asked in their turn, see what others edit, and on
   expect(answer?.entries).toEqual([edit("e1", "strategies"), edit("e2", "masking")]);
 });
 
-/** A session whose file holds this edit. */
+/** A session whose file contains this edit. */
 function holding(content: unknown, targetId = "t1", data: object = {}) {
   const base = contextOf([read("a", "text")]).map(({ sourceEntry }) => sourceEntry);
   const held = {
@@ -120,7 +120,7 @@ function pendingOn(content: unknown, targetId?: string, data?: object) {
   return edits.on(holding(content, targetId, data)).size;
 }
 
-test("an edit that waits for a boundary is believed only as we write it: session files are written by others too", () => {
+test("a pending edit is accepted only in our own form, because others can write session files too", () => {
   const call = { type: "toolCall", id: "c1", name: "read", arguments: { path: "[path: pruned]" } };
   expect(pendingOn([{ type: "text", text: "[read a]" }])).toBe(1);
   expect(pendingOn([call], "a1")).toBe(1);
@@ -142,7 +142,7 @@ test("an edit that waits for a boundary is believed only as we write it: session
   expect(pendingOn([{ type: "text", text: "x" }], "t1", { edits: "all" })).toBe(0);
 });
 
-test("a message that is shown edited is still known to be of its entry, whatever others have its time and its call", () => {
+test("an edited message is still attributed to its entry, even if others have its time and its call", () => {
   const content = [{ type: "text", text: "[read a]" }];
   const ctx = holding(content);
   const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
@@ -168,7 +168,7 @@ function strategiesOf(members: Parameters<typeof partial<PruningServices>>[0]) {
   });
 }
 
-test("while pruning is off, or nobody could recall it, what was swept before is shown whole, and pi gets no edit", async () => {
+test("while pruning is off, or recall is unavailable, swept outputs are shown complete, and pi gets no edit", async () => {
   const content = [{ type: "text", text: "[read a]" }];
   const ctx = holding(content);
   const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
@@ -208,7 +208,7 @@ test("while pruning is off, or nobody could recall it, what was swept before is 
   expect(host.faults).toEqual([]);
 });
 
-test("what went for a call of a tool that has no possible name can be recalled", () => {
+test("an output removed for a call with an impossible tool name can be recalled", () => {
   const registry = new RecallRegistry();
   const ctx = fakeContext();
   for (const name of ["", "x".repeat(300)]) {
@@ -227,7 +227,7 @@ test("what went for a call of a tool that has no possible name can be recalled",
   }
 });
 
-test("whether an output is protected, which is dear to find out, is asked only of those that are large enough to go", () => {
+test("the expensive protection check is made only for outputs that are large enough to remove", () => {
   const calls = callsOf(contextOf([read("a", "short"), read("b", long("b"))], 9), () => false);
   const asked: unknown[] = [];
   const isWanted = ({ block }: Call): boolean => asked.push(block.arguments) > 0;
@@ -236,7 +236,7 @@ test("whether an output is protected, which is dear to find out, is asked only o
   expect(asked).toEqual([{ path: "b" }]);
 });
 
-test("a sweep that waits for a boundary is proposed again where pi has not taken it, and once it has not", async () => {
+test("a pending sweep is proposed again if pi did not accept it, and otherwise only once", async () => {
   const branch = new Branch();
   branch.user("Go on.");
   const [, resultId] = branch.call("read", { path: "a" }, long("a"));
@@ -270,7 +270,7 @@ test("a sweep that waits for a boundary is proposed again where pi has not taken
   };
   const first = await proposed();
   expect(first).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
-  // Another extension's draft was wrong: pi has taken none.
+  // Another extension's draft was invalid, so pi accepted none.
   const second = await proposed();
   expect(second).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
   for (const draft of second) branch.add({ ...draft });

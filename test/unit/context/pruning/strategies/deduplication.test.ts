@@ -6,7 +6,7 @@ import { contextOf, edit, entriesOf, long, plan, read, run, type Step, write } f
 
 const text = long("a.ts");
 
-test("of a file that is read again unchanged only the last output stays", () => {
+test("only the last output stays of a file that is read again unchanged", () => {
   const steps = [read("src/a.ts", text), read("src/a.ts", text), read("src/b.ts", text), read("src/a.ts", text)];
   const made = plan(steps);
   expect(made.map(({ entry, strategy }) => `${entry} ${strategy}`)).toEqual(["t1 deduplication", "t2 deduplication"]);
@@ -14,7 +14,7 @@ test("of a file that is read again unchanged only the last output stays", () => 
   expect(made[0]?.content).toContain(`[read src/a.ts: ${size} KB, 100 lines, ok; pruned, repeated below; recall r007]`);
 });
 
-test("what was read of a file stays where a write, an edit or a shell call touched it in between", () => {
+test("reads of a file stay if a write, an edit or a shell call touched it in between", () => {
   const again = [read("src/a.ts", text), read("src/a.ts", text)] as const;
   const between = [
     write("src/a.ts", "x"),
@@ -37,24 +37,24 @@ test("what was read of a file stays where a write, an edit or a shell call touch
   for (const step of harmless) expect(entriesOf([again[0], step, again[1]]), step.tool).toEqual(["t1"]);
 });
 
-test("another content of a file is another version of it, whoever has changed it", () => {
+test("other content of a file is another version, whoever changed it", () => {
   expect(entriesOf([read("a.ts", text), run("npm run format"), read("a.ts", long("b"))])).toEqual([]);
 });
 
-test("a command that is run again leaves its last output, unless a file that it names was written in between", () => {
+test("a repeated command leaves its last output, unless a file that it names was written in between", () => {
   const made = plan([run("npm test", long("one")), write("src/a.ts", "x"), run("npm test", long("two"))]);
   expect(made.map(({ entry }) => entry)).toEqual(["t1"]);
   expect(made[0]?.content).toContain("pruned, newer output below");
   expect(entriesOf([run("cat src/a.ts", text), write("src/a.ts", "x"), run("cat src/a.ts", text)])).toEqual([]);
 });
 
-test("an output is not given up for a failure, but a failure is for what came of it later", () => {
+test("an output is not replaced by a later failure, but a failure is replaced by a later output", () => {
   const fetch = (output: string, isError: boolean) => ({ tool: "fetch", args: { url: "u" }, output, isError });
   expect(entriesOf([fetch(text, false), fetch("503", true)])).toEqual([]);
   expect(entriesOf([fetch(text, true), fetch(text, false)])).toEqual(["t1"]);
 });
 
-test("arguments are the same whatever the order of their keys, and without what is null", () => {
+test("arguments are compared without key order and null values", () => {
   const first = { tool: "grep", args: { pattern: "x", path: "src", limit: null, more: { a: 1, b: 2 } }, output: text };
   const second = { tool: "grep", args: { more: { b: 2, a: 1 }, path: "src", pattern: "x" }, output: text };
   expect(entriesOf([first, second])).toEqual(["t1"]);
@@ -62,7 +62,7 @@ test("arguments are the same whatever the order of their keys, and without what 
   expect(entriesOf([first, { ...second, tool: "find" }])).toEqual([]);
 });
 
-test("what searches look through is touched by what is written below it", () => {
+test("a search is affected by writes below its path", () => {
   const search = { tool: "grep", args: { pattern: "x" }, output: text };
   expect(entriesOf([search, write("src/deep/a.ts", "x"), search])).toEqual([]);
   expect(entriesOf([search, write("/elsewhere/a.ts", "x"), search])).toEqual(["t1"]);
@@ -83,7 +83,7 @@ test("outputs of write, edit, compress and recall stay, and of tools and files t
   expect(entriesOf(reads, { pruning: { protectedFilePatterns: ["docs/*.ts", "src/**"] } })).toEqual(["t1"]);
 });
 
-test("an output is repeated below only by one that the model sees", () => {
+test("only a later output that the model sees counts as a repetition", () => {
   const steps = [read("a.ts", text), read("a.ts", text), read("a.ts", text)];
   expect(entriesOf(steps, { isOut: (id) => id === "t3" })).toEqual(["t1"]);
   expect(entriesOf(steps, { isOut: (id) => id !== "t1" })).toEqual([]);
@@ -99,7 +99,7 @@ test("an output is repeated below only by one that the model sees", () => {
   expect(removals).toEqual([]);
 });
 
-test("arguments that are huge, deep or no object are compared with nothing, and take no time", () => {
+test("huge, deep or invalid arguments are not compared, and take no time", () => {
   let deep: unknown = "x";
   for (let at = 0; at < 10_000; at += 1) deep = [deep];
   for (const args of [{ text: "x".repeat(5_000_000) }, { deep }, { many: Array.from({ length: 100_000 }, () => 1) }]) {
@@ -110,12 +110,12 @@ test("arguments that are huge, deep or no object are compared with nothing, and 
   expect(entriesOf([none, none])).toEqual([]);
 });
 
-test("off, nothing is looked for", () => {
+test("nothing is searched while it is off", () => {
   const strategies = { deduplication: { enabled: false } };
   expect(entriesOf([read("a.ts", text), read("a.ts", text)], { pruning: { strategies } })).toEqual([]);
 });
 
-test("a file that a shell shows is another once a shell or a patch has changed it in between", () => {
+test("a file shown by a shell is another version after a shell command or a patch changed it", () => {
   const shown = (output: string) => run("cat src/a.ts", long(output));
   expect(entriesOf([shown("one"), run("cat src/b.ts"), shown("two")])).toEqual(["t1"]);
   for (const between of [

@@ -10,7 +10,7 @@ const gone = "g".repeat(300);
 const whole = "w".repeat(300);
 const call = (id: string, content: string) => ({ type: "toolCall", id, name: "write", arguments: { content } });
 
-test("of a message with two calls what went is recalled, and not what stands there still: also before pi has the edit", async () => {
+test("in a message with two calls only the removed arguments are recalled, also before pi has the edit", async () => {
   const branch = new Branch();
   const entryId = branch.message({ role: "assistant", content: [call("c1", gone), call("c2", whole)] });
   const record = {

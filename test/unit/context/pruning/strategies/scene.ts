@@ -5,7 +5,7 @@ import type { PruningOptions } from "../../../../../protocol/pruning/options.ts"
 import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
 import { partial } from "../../../../helpers/partial.ts";
 
-/** A call of a tool in an answer of its own, or several in one, and what becomes of it. */
+/** A call of a tool in its own answer, or several in one, and its result. */
 export interface Step {
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
@@ -84,7 +84,7 @@ export interface PlanOptions {
   readonly isOut?: (entryId: string) => boolean;
 }
 
-/** What the strategies take out of these calls: the entries, and what stands there instead. */
+/** The strategies' removals from these calls: the entries, and their replacements. */
 export function plan(steps: readonly Step[], { pruning = {}, turnsBehind = 0, isOut = () => false }: PlanOptions = {}) {
   const context = contextOf(steps, turnsBehind);
   const removals = planned({

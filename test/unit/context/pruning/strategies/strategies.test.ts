@@ -9,7 +9,7 @@ const failedEdit = {
   isError: true,
 };
 
-test("some turns behind a failed call its long arguments are replaced by marks, and the error stays", () => {
+test("some turns after a failed call its long arguments are replaced by marks, and the error stays", () => {
   const [made, ...rest] = plan([failedEdit], { turnsBehind: 4 });
   expect(rest).toEqual([]);
   expect(made).toMatchObject({ entry: "a1", strategy: "purgeErrors" });
@@ -49,7 +49,7 @@ test("a protected tool's failed calls stay, and those on a protected file", () =
   expect(entriesOf([failedEdit], { turnsBehind: 4, pruning: { protectedFilePatterns: ["a.ts"] } })).toEqual([]);
 });
 
-test("what was written to a file goes once it was written again, as a whole and with success", () => {
+test("the arguments of a write are removed after the file was completely and successfully rewritten", () => {
   const strategies = { supersedeWrites: on };
   const first = write("src/a.ts", long("one"));
   const superseded = (...later: Parameters<typeof plan>[0]) => plan([first, ...later], { pruning: { strategies } });
@@ -62,7 +62,7 @@ test("what was written to a file goes once it was written again, as a whole and 
   expect(plan([first, write("src/a.ts", "x")])).toEqual([]);
 });
 
-test("what was read of a file goes once the file was written or edited", () => {
+test("reads of a file are removed after the file was written or edited", () => {
   const strategies = { staleReads: on };
   const reads = [
     read("src/a.ts", long("one")),
@@ -92,7 +92,7 @@ test("old large outputs keep their beginnings and ends", () => {
   expect(entriesOf(steps, { turnsBehind: 9 })).toEqual([]);
 });
 
-test("an entry that two strategies want goes once, to the earlier one", () => {
+test("an entry that two strategies would remove is removed once, by the earlier one", () => {
   const strategies = { staleReads: on, sizeDecay: { ...on, turns: 1, minTokens: 1 }, supersedeWrites: on };
   const steps = [
     read("a.ts", long("a")),

@@ -49,7 +49,7 @@ class File implements Disposable {
 
 const outputOf = async (fold: FileFold): Promise<number> => (await fold.read()).whole.total.output;
 
-test("what is added to a file is added to its costs, and lines that say nothing of costs only pass the time", async () => {
+test("an entry added to a file is added to its costs, and lines without costs only advance the time", async () => {
   using file = new File();
   const fold = new FileFold(file.path);
   expect(await outputOf(fold)).toBe(0);
@@ -79,7 +79,7 @@ test("what is added to a file is added to its costs, and lines that say nothing 
   expect(read.checkpoints.map(({ event }) => event.deltaTokens.output)).toEqual([8, 10]);
 });
 
-test("a line is taken when it is whole, also the last one of a file without an end, and once only", async () => {
+test("a line is counted when it is complete, including the last one of a file without a final line end, and only once", async () => {
   using file = new File();
   const fold = new FileFold(file.path);
   file.write(header, answer(1));
@@ -94,7 +94,7 @@ test("a line is taken when it is whole, also the last one of a file without an e
   expect(await Promise.all([outputOf(fold), outputOf(fold), outputOf(fold)])).toEqual([321, 321, 321]);
 });
 
-test("a file that was written anew, cut or taken away is read anew", async () => {
+test("a file that was rewritten, truncated or removed is read again", async () => {
   using file = new File();
   const fold = new FileFold(file.path);
   file.write(header, answer(1), answer(2), answer(4));
@@ -109,7 +109,7 @@ test("a file that was written anew, cut or taken away is read anew", async () =>
   expect(await outputOf(fold)).toBe(9);
 });
 
-test("a caller that has gone ends its reading, and the next reads the whole", async () => {
+test("a caller that disconnects ends its reading, and the next reads the whole file", async () => {
   using file = new File();
   const fold = new FileFold(file.path);
   file.write(header, answer(1));
@@ -117,12 +117,12 @@ test("a caller that has gone ends its reading, and the next reads the whole", as
   expect(await outputOf(fold)).toBe(1);
 });
 
-test("an entry of more than 4 MiB costs nothing and is not kept, whole or not, and what follows it counts", async () => {
+test("an entry of more than 4 MiB costs nothing and is not kept, complete or not, and later ones count", async () => {
   using file = new File();
   const fold = new FileFold(file.path);
   file.write(header, answer(1), answer(20, { padding: "[".repeat(4 * 1024 * 1024) }), answer(300));
   expect(await outputOf(fold)).toBe(301);
-  // A hole, as of somebody who makes the file long: nothing of it may stay in memory.
+  // A hole, as if an attacker made the file long: none of it may stay in memory.
   truncateSync(file.path, 300 * 1024 * 1024);
   const before = process.memoryUsage().arrayBuffers;
   const reading = outputOf(fold);
@@ -141,7 +141,7 @@ test("an entry of more than 4 MiB costs nothing and is not kept, whole or not, a
   await expect(fold.read()).rejects.toMatchObject({ data: { reason: "unreadable" } });
 });
 
-test("what is no file is not waited for", async () => {
+test("a file that is not regular is not awaited", async () => {
   using file = new File();
   execFileSync("mkfifo", [file.path]);
   await expect(new FileFold(file.path).read()).rejects.toMatchObject({ data: { reason: "not_a_file" } });

@@ -18,7 +18,7 @@ interface Facts {
   readonly ask?: () => Promise<unknown>;
 }
 
-/** The costs of a session whose part notes what it is told. */
+/** The costs of a session whose part records its frames. */
 function room({ optimisation, hasPrices = true, file = "/none/session.jsonl", ask }: Facts) {
   const told: unknown[] = [];
   const configured: OptimisationOptions[] = [];
@@ -64,7 +64,7 @@ test("an order that is refused does not turn the part on", async () => {
   expect(told).toEqual(["cost/startPhase"]);
 });
 
-test("a phase that is open is ended though the part is off", async () => {
+test("an open phase is ended though the part is off", async () => {
   const directory = mkdtempSync(join(tmpdir(), "costs-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const file = join(directory, "session.jsonl");
@@ -79,7 +79,7 @@ test("a phase that is open is ended though the part is off", async () => {
 });
 
 test.each(["child_exited", "link_failed"] as const)(
-  "an order whose pi is lost (%s) may have been obeyed",
+  "an order whose pi is lost (%s) may have been carried out",
   async (kind) => {
     const optimisation = { cost: { enabled: true } };
     const { costs } = room({ optimisation, ask: () => Promise.reject(new WireError(kind, "It ended.")) });
@@ -88,18 +88,18 @@ test.each(["child_exited", "link_failed"] as const)(
   },
 );
 
-test("a budget is held against the prices where the layers come to another than there was", () => {
+test("a budget is checked against the prices if the layers result in another budget", () => {
   const was = (cost: NonNullable<OptimisationOptions["cost"]>) =>
     room({ optimisation: { cost }, hasPrices: false }).costs;
   const none = expect.objectContaining({ kind: "price_unknown" });
   expect(() => was({ enabled: false, budgetUsd: 1 }).requirePrices({ cost: { enabled: true } })).toThrow(none);
   expect(() => was({ enabled: true }).requirePrices({ cost: { budgetUsd: 3 } })).toThrow(none);
   was({ enabled: false }).requirePrices({ cost: { budgetUsd: 3 } });
-  // One that was there already keeps nothing else from being configured.
+  // An existing one does not prevent other configuration changes.
   was({ budgetUsd: 1 }).requirePrices({ masking: { enabled: true }, cost: { warnAt: 0.5 } });
 });
 
-test("a blank label is refused before anything is done for it, and one of 120 characters of two halves is none too long", () => {
+test("a blank label is refused before it has any effect, and a label of 120 characters with two UTF-16 units each is accepted", () => {
   const findings = (label: string) => createValidator().params("cost/checkpoint", { sessionId: "s", label });
   expect(findings(" \t")).not.toEqual([]);
   expect(findings("🙂".repeat(121))).not.toEqual([]);
