@@ -4,8 +4,8 @@ import { type PiOptions, push, startPi } from "./driver.ts";
 
 // pi keeps the provider's cache warm as long as its messages are the same objects that the last request was made from.
 
-// pi warms ten seconds before the end of this lifetime.
-const model = { id: "model-1", promptCache: { short: 10.3, long: 10.3 } };
+// pi warms ten seconds before the end of this lifetime, and only if the run has settled by then.
+const model = { id: "model-1", promptCache: { short: 12.5, long: 12.5 } };
 
 /** Resolves when a conversation, with a custom message after its first prompt, is warmed twice after each prompt. */
 async function warmed(options: Partial<PiOptions>): Promise<readonly string[]> {
