@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { missingPrograms, type Tier, testProjects } from "./scripts/lib/tiers.ts";
 import { piVersions } from "./scripts/pi-versions.ts";
+import { patience } from "./test/helpers/patience.ts";
 import LongestFirst from "./test/setup/sequencer.ts";
 
 // scripts/test.ts sets these. Without a tier, every test can be chosen.
@@ -17,7 +18,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     teardownTimeout: 30_000,
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: patience },
     // A result or an error that breaks the method table ends the daemon that gave it.
     env: { PI_RPCD_VALIDATE: "1" },
     projects: testProjects(tier as Tier | undefined, { onEach: all === "1" })

@@ -25,7 +25,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-const defaultTimeoutMs = 20_000;
+const defaultTimeoutMs = 60_000;
 
 /** All requests in their order. Beyond its limits the oldest are dropped, and counted. */
 export class RequestLog {

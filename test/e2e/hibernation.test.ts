@@ -25,12 +25,12 @@ test("a session that hibernates and wakes looks the same to its clients: transcr
   await session.promptAndWait("remember 4711");
   const waiting = session.push({ customType: "n", content: "for the next turn", deliverAs: "nextTurn" });
   await expect.poll(async () => (await waiting.get()).state).toBe("held");
-  await expect.poll(() => state(session), { timeout: 10_000 }).toBe("hibernated");
+  await expect.poll(() => state(session)).toBe("hibernated");
 
   // A push wakes it.
   await session.push({ customType: "n", content: "wake up" }).answered;
   expect(stage.provider.requests.at(-1)?.countText("remember 4711", { roles: ["user"] })).toBe(1);
-  await expect.poll(() => state(session), { timeout: 10_000 }).toBe("hibernated");
+  await expect.poll(() => state(session)).toBe("hibernated");
 
   // A prompt wakes it too, and carries the push that was held for a prompt.
   await witness.leave();
@@ -95,7 +95,7 @@ test("after a kill -9 of the daemon the next one ends every process of its child
   await session.prompt("run them");
   const command = `setsid sleep ${naps} & sleep ${naps}`;
   void stage.client.call("session/bash", { sessionId: session.id, command }).catch(() => {});
-  await expect.poll(() => asleep().length, { timeout: 10_000 }).toBe(5);
+  await expect.poll(() => asleep().length).toBe(5);
   // A suspended pi does not even read the end of its stdin.
   process.kill(pid as number, "SIGSTOP");
   await stage.restart();

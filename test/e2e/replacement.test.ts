@@ -96,7 +96,7 @@ test("a push that arrives while an extension replaces the session stays in its o
       () => true,
       () => false,
     );
-  await expect.poll(isPrompted, { timeout: 30_000 }).toBe(true);
+  await expect.poll(isPrompted).toBe(true);
   for (const push of pushes) {
     expect([push.id, (await push.answered).state]).toEqual([push.id, "answered"]);
     expect([stands(file, push.id), stands(next.file, push.id)]).toEqual([true, false]);

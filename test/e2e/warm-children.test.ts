@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
+import { patience } from "../helpers/patience.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
 /** The processes that the daemon, which is this process, has started. */
@@ -19,7 +20,7 @@ function children(): number[] {
 }
 
 async function warm(stage: Stage): Promise<number[]> {
-  await vi.waitFor(async () => expect((await stage.client.info()).warmChildren).toBe(1), { timeout: 30_000 });
+  await vi.waitFor(async () => expect((await stage.client.info()).warmChildren).toBe(1), patience);
   return children();
 }
 
@@ -52,7 +53,7 @@ test("a session that adopts a warm child behaves like one that starts its own, a
   // Its child dies; the next one was ready before.
   const spare = await warm(stage);
   process.kill(info.pid ?? 0, "SIGKILL");
-  await vi.waitFor(async () => expect((await session.get()).state).toBe("crashed"));
+  await vi.waitFor(async () => expect((await session.get()).state).toBe("crashed"), patience);
   expect(await session.runUntilSettled("Are you there?")).toMatchObject({ stopReason: "stop" });
   const woken = await session.get();
   expect(spare).toContain(woken.pid);

@@ -46,7 +46,7 @@ export class Terminal implements AsyncDisposable {
 
   /** Resolves when the screen shows it. */
   async shows(pattern: RegExp): Promise<void> {
-    await expect.poll(() => this.text(), { timeout: 20_000 }).toMatch(pattern);
+    await expect.poll(() => this.text()).toMatch(pattern);
   }
 
   /** Resolves with the command's exit code. */

@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { type Client, connect } from "../../../client/index.ts";
 import { CuttingProxy, type Weather } from "../../helpers/cutting-proxy.ts";
 import { DaemonProcess } from "../../helpers/daemon-process.ts";
+import { patience } from "../../helpers/patience.ts";
 
 interface Scene extends AsyncDisposable {
   readonly proxy: CuttingProxy;
@@ -39,7 +40,7 @@ async function startScene(limits: { readonly pingIntervalMs?: number } = {}): Pr
       streamed += records;
     },
     heardAll: async () => {
-      await vi.waitUntil(() => heard.seen.length >= streamed && all.seen.length >= streamed, { timeout: 30_000 });
+      await vi.waitUntil(() => heard.seen.length >= streamed && all.seen.length >= streamed, patience);
       expect(all.seen).toHaveLength(streamed);
       expect(heard.seen).toEqual(all.seen);
     },
@@ -98,7 +99,7 @@ test("a client that reconnects repeatedly misses nothing, and leaves nothing in 
   };
   const flap = async (times: number): Promise<void> => {
     for (let i = 0; i < times; i += 1) {
-      await vi.waitUntil(async () => (await scene.direct.info()).connections === 2, { timeout: 30_000 });
+      await vi.waitUntil(async () => (await scene.direct.info()).connections === 2, patience);
       await scene.stream(10);
       scene.proxy.reset();
     }
@@ -116,7 +117,7 @@ test("a silent peer is disconnected, and continues without loss after it reconne
   expect(await connections()).toBe(2);
   scene.proxy.isSilent = true;
   await scene.stream(100);
-  await vi.waitUntil(async () => (await connections()) === 1, { timeout: 30_000 });
+  await vi.waitUntil(async () => (await connections()) === 1, patience);
   await scene.stream(100);
   scene.proxy.isSilent = false;
   await scene.heardAll();

@@ -12,6 +12,7 @@ import { exists, marked, startTimeOf } from "../../../server/pi/processes.ts";
 import type { PiEvent } from "../../../server/pi/records.ts";
 import type { RecordDiagnostic } from "../../../server/pi/router.ts";
 import { startPi } from "../../../server/pi/start-pi.ts";
+import { patience } from "../../helpers/patience.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
@@ -225,7 +226,7 @@ describe("a child", () => {
       const { message } = await failure(start(behaviour));
       const pid = Number(/left (\d+)/.exec(message)?.[1]);
       expect(pid).toBeGreaterThan(0);
-      await vi.waitFor(async () => expect(await startTimeOf(pid)).toBeUndefined());
+      await vi.waitFor(async () => expect(await startTimeOf(pid)).toBeUndefined(), patience);
     },
   );
 
@@ -241,7 +242,7 @@ describe("a child", () => {
       await child.stop();
       await child.cleaned;
       // A zombie keeps its process id, but has ended.
-      await vi.waitFor(async () => expect(await startTimeOf(pid as number)).toBeUndefined());
+      await vi.waitFor(async () => expect(await startTimeOf(pid as number)).toBeUndefined(), patience);
     },
   );
 

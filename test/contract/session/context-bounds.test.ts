@@ -101,7 +101,7 @@ test("closing a session or the daemon does not wait for a helper that does not c
   await session.supervisor.hibernate(true);
   core.behave("mute-on-context");
   const sent = vi.spyOn(Link.prototype, "sendContext");
-  const asked = (count: number) => expect.poll(() => sent.mock.calls.length, { timeout: 20_000 }).toBe(count);
+  const asked = (count: number) => expect.poll(() => sent.mock.calls.length).toBe(count);
   try {
     const waking = session.awake();
     waking.catch(() => {});

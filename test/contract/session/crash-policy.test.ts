@@ -43,7 +43,7 @@ test("a pi that no longer starts is retried with pauses, and a prompt then repor
   await prompt(session);
   core.behave("exit-at-start");
   await kill(session);
-  await expect.poll(() => session.info().restarts?.failures, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+  await expect.poll(() => session.info().restarts?.failures).toBeGreaterThanOrEqual(3);
   const { state, restarts } = session.info();
   expect([state, typeof restarts?.nextAt]).toEqual(["crashed", "number"]);
   await expect(prompt(session)).rejects.toMatchObject({ kind: "start_failed" });

@@ -212,7 +212,7 @@ describe("a session whose pi dies", () => {
       await core.tracker.accept({ sessionId: created.sessionId, customType: "n", content: "x", deliveryId: `p${i}` });
     }
     await created.pushing.handOver();
-    await expect.poll(() => created.state.kind, { timeout: 20_000 }).toBe("crashed");
+    await expect.poll(() => created.state.kind).toBe("crashed");
     const { generation } = created.info();
     expect(generation).toBeLessThanOrEqual(4);
     expect(core.tracker.get("p0").state).toBe("accepted");

@@ -7,6 +7,7 @@ import { ChildSource } from "../../../server/children/child-source.ts";
 import { lifeLimits, limits } from "../../../server/configuration/limits.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
 import type { StoredSession } from "../../../server/store/stored-session.ts";
+import { patience } from "../../helpers/patience.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 const logged: string[] = [];
@@ -16,11 +17,11 @@ test("a warm pi that stops responding while it adopts a session is ended, and th
   const root = mkdtempSync(join(tmpdir(), "warm-"));
   const { startTimeoutMs } = limits.child;
   // The first wait that begins from then on ends at once.
-  const patience: number[] = [];
+  const waits: number[] = [];
   const child = {
     ...limits.child,
     get startTimeoutMs() {
-      return patience.shift() ?? startTimeoutMs;
+      return waits.shift() ?? startTimeoutMs;
     },
   };
   const source = new ChildSource({
@@ -48,8 +49,8 @@ test("a warm pi that stops responding while it adopts a session is ended, and th
     return source.start({ ...stored, createdAt: 0, updatedAt: 0, options: {} } as StoredSession, sinks, log);
   };
   const children = [await started("one"), await started("two")];
-  await vi.waitFor(() => expect(source.warm).toBe(1), { timeout: 60_000 });
-  patience.push(20);
+  await vi.waitFor(() => expect(source.warm).toBe(1), patience);
+  waits.push(20);
   children.push(await started("three"));
   expect(logged.filter((line) => line.includes("did not switch to the session in time"))).toHaveLength(1);
   expect(children.at(-1)?.child.state.kind).toBe("ready");

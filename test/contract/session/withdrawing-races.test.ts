@@ -186,7 +186,7 @@ test("a push that crashes its pi wakes the session at growing intervals, and nev
   created.subscribe(heard);
   void created.pushing.handOver();
   const crashes = () => heard.heard.filter(({ params }) => params.session?.state === "crashed").length;
-  await expect.poll(crashes, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+  await expect.poll(crashes).toBeGreaterThanOrEqual(3);
   const before = crashes();
   await core.registry.close(created.sessionId);
   expect(before).toBeLessThanOrEqual(4);

@@ -9,6 +9,7 @@ import { answer, type Reply } from "../../../provider/reply.ts";
 import type { Responder, Source } from "../../../provider/script.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
+import { patience } from "../../helpers/patience.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 import type { CellResult } from "../../setup/matrix-reporter.ts";
 import { entriesOf } from "../../soak/transcripts.ts";
@@ -33,7 +34,7 @@ export interface WorldOptions {
 }
 
 const defaultSessions = 160;
-const patience = { timeout: 30_000, interval: 15 };
+const polled = { ...patience, interval: 15 };
 const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 
 /** The replies of each model, so that concurrent sessions do not take each other's. */
@@ -222,20 +223,20 @@ export class Cell implements AsyncDisposable {
       // A final state never changes again.
       if (!isTerminal(found)) expect(found.state).toBeOneOf([...states]);
       return found;
-    }, patience);
+    }, polled);
     expect(now.state).toBeOneOf([...states]);
     return now;
   }
 
   async idle(): Promise<void> {
-    await vi.waitFor(async () => expect((await this.session.get()).state).toBe("idle"), patience);
+    await vi.waitFor(async () => expect((await this.session.get()).state).toBe("idle"), polled);
   }
 
   /** Waits until the delivery stops changing by itself, and returns the end in a few words. */
   async rest(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
     const isAtRest = (now: Delivery): boolean =>
       isTerminal(now) || now.state === "parked" || states.includes(now.state);
-    await vi.waitFor(async () => expect(await delivery.get()).toSatisfy(isAtRest), patience);
+    await vi.waitFor(async () => expect(await delivery.get()).toSatisfy(isAtRest), polled);
     return await delivery.get();
   }
 
@@ -253,7 +254,7 @@ export class Cell implements AsyncDisposable {
     await vi.waitFor(async () => {
       const session = await this.session.get();
       expect(session.state === "crashed" || session.generation > generation).toBe(true);
-    }, patience);
+    }, polled);
     this.runAfterDeath();
   }
 

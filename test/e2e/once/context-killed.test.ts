@@ -25,7 +25,7 @@ test("a daemon killed while it creates sessions with contexts leaves each one co
   writeFileSync(hanging, "hang-at-start");
   const created = [false, true].map((ephemeral) => stage.client.call("session/create", { cwd, context, ephemeral }));
   const outcomes = Promise.allSettled(created);
-  await expect.poll(left, { timeout: 20_000 }).toHaveLength(3);
+  await expect.poll(left).toHaveLength(3);
   await stage.restart();
   expect(new Set((await outcomes).map(({ status }) => status))).toEqual(new Set(["rejected"]));
   rmSync(hanging);

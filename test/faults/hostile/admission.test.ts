@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { patience } from "../../helpers/patience.ts";
 import { refusedHeads } from "./heads.ts";
-import { goodCall, patience, Target, transports, upgradeHeaders } from "./target.ts";
+import { goodCall, Target, transports, upgradeHeaders } from "./target.ts";
 
 const allowed = "https://app.example:8443";
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { patience } from "../../helpers/patience.ts";
 import { closeOf, frame, framesOf, opcodes } from "../../unit/edge/raw-web-socket.ts";
-import { goodCall, patience, Target, transports } from "./target.ts";
+import { goodCall, Target, transports } from "./target.ts";
 
 const mib = 1024 * 1024;
 

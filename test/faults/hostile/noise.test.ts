@@ -2,8 +2,9 @@ import { once } from "node:events";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { JsonlSplitter } from "../../../protocol/jsonl.ts";
+import { patience } from "../../helpers/patience.ts";
 import { closeOf, frame, framesOf } from "../../unit/edge/raw-web-socket.ts";
-import { goodCall, patience, Target, transports } from "./target.ts";
+import { goodCall, Target, transports } from "./target.ts";
 
 const seed = 20_261_121;
 

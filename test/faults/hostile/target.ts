@@ -11,7 +11,6 @@ import { type RawSocket, rawSocket } from "../../unit/edge/raw-socket.ts";
 export const transports = ["tcp", "unix"] as const;
 
 /** A time limit for steps without a natural limit, in milliseconds. */
-export const patience = { timeout: 60_000 };
 
 /** The call that a well-behaved client repeats. */
 export const goodCall = '{"jsonrpc":"2.0","id":"good","method":"daemon/info"}';

@@ -1,8 +1,9 @@
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { patience } from "../../helpers/patience.ts";
 import type { RawSocket } from "../../unit/edge/raw-socket.ts";
 import { closeOf, frame } from "../../unit/edge/raw-web-socket.ts";
-import { goodCall, patience, Target, transports } from "./target.ts";
+import { goodCall, Target, transports } from "./target.ts";
 
 const limits = {
   headersTimeoutMs: 1_500,

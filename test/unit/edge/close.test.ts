@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, vi } from "vitest";
 import type { Transport } from "../../../server/edge/admission.ts";
 import { deliveryId, http, json, openWebSocket, startEdge } from "../../helpers/edge.ts";
+import { patience } from "../../helpers/patience.ts";
 import { rawSocket } from "./raw-socket.ts";
 import { closeOf, frame, rawWebSocket } from "./raw-web-socket.ts";
 
@@ -61,7 +62,7 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     await edge.edge.close();
     await Promise.all([idle.ended, half.ended]);
     expect(await outcome).toBe("ended");
-    await vi.waitUntil(() => signal.aborted);
+    await vi.waitUntil(() => signal.aborted, patience);
   });
 
   it("ends a socket whose upgrade was refused and that does not read", async () => {

@@ -8,6 +8,7 @@ import { Outbox, type OutboxLimits, type SlowReader } from "../../../server/edge
 import { type Frame, unnumberedFrame } from "../../../server/frames/frame.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
 import { Turns } from "../../../server/rpc/turns.ts";
+import { patience } from "../../helpers/patience.ts";
 import { MessageReader } from "./message-reader.ts";
 
 const kib = 1024;
@@ -120,7 +121,7 @@ describe("an outbox", () => {
     box.answer('{"id":1}');
     pipe.read(Number.POSITIVE_INFINITY);
     await turn();
-    await vi.waitUntil(() => pipe.messages.texts.length === 201);
+    await vi.waitUntil(() => pipe.messages.texts.length === 201, patience);
     const at = heardBy(pipe).findIndex(({ id }) => id === 1);
     expect(at).toBeLessThan(50);
     expect(heardBy(pipe).flatMap(({ params }) => params?.seq ?? [])).toEqual(
@@ -134,7 +135,7 @@ describe("an outbox", () => {
     box.send(durable("s", 1));
     box.send(eventFrame("s", 2, { type: text }));
     pipe.read(Number.POSITIVE_INFINITY);
-    await vi.waitUntil(() => pipe.messages.texts.length === 2);
+    await vi.waitUntil(() => pipe.messages.texts.length === 2, patience);
     expect(heardBy(pipe)[1]?.params.event.type).toBe(text);
     expect(pipe.messages.largestFrame).toBeLessThanOrEqual(4 * kib);
   });
@@ -146,7 +147,7 @@ describe("an outbox", () => {
     const results = ["a", "b", "c"].map((letter) => letter.repeat(10 * kib));
     for (const [id, result] of results.entries()) box.answer(JSON.stringify({ id, result }));
     pipe.read(Number.POSITIVE_INFINITY);
-    await vi.waitUntil(() => pipe.messages.texts.length === 23);
+    await vi.waitUntil(() => pipe.messages.texts.length === 23, patience);
     const answers = heardBy(pipe).filter(({ method }) => method === undefined);
     expect(answers).toEqual(results.map((result, id) => ({ id, result })));
   });
@@ -161,7 +162,7 @@ describe("an outbox", () => {
     expect(merged).toBeLessThan(9 * kib);
     expect(box.heldBytes).toBeLessThan(17 * kib);
     pipe.read(Number.POSITIVE_INFINITY);
-    await vi.waitUntil(() => heardBy(pipe).some(({ params }) => params.seq === seq));
+    await vi.waitUntil(() => heardBy(pipe).some(({ params }) => params.seq === seq), patience);
     expect(overflows).toEqual([]);
     const methods = heardBy(pipe).map(({ method }) => method);
     expect(methods.filter((method) => method === "session/gap")).toHaveLength(1);

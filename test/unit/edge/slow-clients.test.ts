@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { describe, expect, it, vi } from "vitest";
 import type { Transport } from "../../../server/edge/admission.ts";
 import { http, json, startEdge, type TestEdge, token } from "../../helpers/edge.ts";
+import { patience } from "../../helpers/patience.ts";
 import { rawSocket } from "./raw-socket.ts";
 
 const listing = '{"jsonrpc":"2.0","id":1,"method":"session/list"}';
@@ -45,7 +46,7 @@ describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) =>
     using socket = rawSocket(edge, transport);
     socket.socket.pause();
     socket.socket.write(`${head(edge, `content-length: ${listing.length}`)}${listing}`);
-    await vi.waitUntil(() => handler.mock.calls.length === 1, { timeout: 20_000 });
+    await vi.waitUntil(() => handler.mock.calls.length === 1, patience);
     // Closing waits for an answer in progress; far longer than this test may take.
     await edge.edge.close(1_000_000);
   });
@@ -74,7 +75,7 @@ describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) =>
     using silent = rawSocket(edge, transport);
     await once(silent.socket, "connect");
     const asked = http(edge, { transport, method: "POST", path: "/v1/rpc", headers: json, body: listing });
-    await vi.waitUntil(() => handler.mock.calls.length === 1, { timeout: 20_000 });
+    await vi.waitUntil(() => handler.mock.calls.length === 1, patience);
     const closed = edge.edge.close();
     expect(await silent.ended).toBe("");
     resolve({ sessions: [] });

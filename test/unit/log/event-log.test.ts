@@ -8,6 +8,7 @@ import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
 import type { EventLog, LogChunk, LogStore } from "../../../server/log/event-log.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
+import { patience } from "../../helpers/patience.ts";
 
 interface Notification {
   readonly method: string;
@@ -224,7 +225,7 @@ describe("EventLog", () => {
     await vi.waitFor(() => {
       collect();
       expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(logs.length * 50_000);
-    });
+    }, patience);
     expect(logs.every(({ retainedBytes }) => retainedBytes === 0)).toBe(true);
   });
 

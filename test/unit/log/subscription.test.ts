@@ -7,6 +7,7 @@ import { pageOf } from "../../../server/log/event-page.ts";
 import { Journal, type SubscribeOptions } from "../../../server/log/journal.ts";
 import type { Subscriber } from "../../../server/log/subscription.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
+import { patience } from "../../helpers/patience.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: looks into notifications of every shape
 type Params = any;
@@ -107,11 +108,13 @@ describe("a subscription", () => {
     journal.subscribe(last);
     delta(journal, "x");
     expect(faults).toEqual([["live", "broken"]]);
-    await vi.waitFor(() =>
-      expect(faults).toEqual([
-        ["live", "broken"],
-        ["merging", "broken"],
-      ]),
+    await vi.waitFor(
+      () =>
+        expect(faults).toEqual([
+          ["live", "broken"],
+          ["merging", "broken"],
+        ]),
+      patience,
     );
     event(journal, "x");
     expect([first.seqs(), last.seqs()]).toEqual([

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { locatePi } from "../../../server/pi/locate.ts";
 import { startTimeOf } from "../../../server/pi/processes.ts";
+import { patience } from "../../helpers/patience.ts";
 
 let root: string;
 beforeEach(() => {
@@ -52,5 +53,5 @@ test("a version check stores no code where others can write, and leaves no proce
   const cache = join(realpathSync(root), "pi-rpcd", "pi");
   expect([temporary, compiled]).toEqual([cache, join(cache, "node")]);
   // A zombie keeps its process id, but has ended.
-  await vi.waitFor(async () => expect(await startTimeOf(Number(left))).toBeUndefined());
+  await vi.waitFor(async () => expect(await startTimeOf(Number(left))).toBeUndefined(), patience);
 });

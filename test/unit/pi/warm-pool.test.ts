@@ -7,6 +7,7 @@ import { capabilitiesOf } from "../../../server/pi/capabilities.ts";
 import type { Child } from "../../../server/pi/child.ts";
 import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../../../server/pi/warm-pool.ts";
+import { patience } from "../../helpers/patience.ts";
 
 const program: PiProgram = {
   kind: "script",
@@ -81,8 +82,8 @@ function setting(limits: Partial<WarmPoolLimits> = {}, fails = false, freeBytes 
     want: async (times = 1, wanted = kind()) => {
       const before = pool.size;
       for (let i = 0; i < times; i += 1) pool.wanted(wanted);
-      await vi.waitFor(() => expect(asked).toBe(over));
-      if (times > 1 && !fails) await vi.waitFor(() => expect(pool.size).toBeGreaterThanOrEqual(before));
+      await vi.waitFor(() => expect(asked).toBe(over), patience);
+      if (times > 1 && !fails) await vi.waitFor(() => expect(pool.size).toBeGreaterThanOrEqual(before), patience);
     },
     [Symbol.asyncDispose]: () => pool.close(),
   };
@@ -94,7 +95,7 @@ test("a kind is kept warm when it is requested for the second time, and not befo
   expect(await at.pool.take(at.kind())).toBeUndefined();
   expect(at.started).toHaveLength(0);
   at.pool.wanted(at.kind());
-  await vi.waitFor(() => expect(at.pool.size).toBe(1));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   expect(await at.pool.take(at.kind())).toBe(at.started[0]);
   expect(at.pool.size).toBe(0);
   expect(at.started[0]?.stopped).toBe(0);
@@ -104,7 +105,7 @@ test("a kind is kept warm when it is requested for the second time, and not befo
 test("a child is never given to a session whose start would differ, and model, thinking and name do not count", async () => {
   await using at = setting();
   await at.want(2, at.kind({ tools: ["read"] }));
-  await vi.waitFor(() => expect(at.pool.size).toBe(1));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   expect(await at.pool.take(at.kind())).toBeUndefined();
   expect(await at.pool.take(at.kind({ tools: ["read"], approve: true }))).toBeUndefined();
   expect(await at.pool.take({ ...at.kind({ tools: ["read"] }), cwd: "/" })).toBeUndefined();
@@ -120,7 +121,7 @@ test("a child that was started before pi's settings changed is ended instead of 
   writeFileSync(join(root, "settings.json"), "{}");
   await using at = setting();
   await at.want(2);
-  await vi.waitFor(() => expect(at.pool.size).toBe(1));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   writeFileSync(join(root, "settings.json"), '{"theme":"dark"}');
   expect(await at.pool.take(at.kind())).toBeUndefined();
   expect(at.started[0]?.stopped).toBe(1);
@@ -129,7 +130,7 @@ test("a child that was started before pi's settings changed is ended instead of 
 test("a child that ends by itself is not assigned", async () => {
   await using at = setting();
   await at.want(2);
-  await vi.waitFor(() => expect(at.pool.size).toBe(1));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   await at.started[0]?.die();
   expect(await at.pool.take(at.kind())).toBeUndefined();
 });
@@ -137,9 +138,9 @@ test("a child that ends by itself is not assigned", async () => {
 test("the limits of one kind and of all kinds are kept", async () => {
   await using at = setting({ maxWarm: 2 });
   await at.want(4, at.kind({ tools: ["a"] }));
-  await vi.waitFor(() => expect(at.pool.size).toBe(1));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   await at.want(4, at.kind({ tools: ["b"] }));
-  await vi.waitFor(() => expect(at.pool.size).toBe(2));
+  await vi.waitFor(() => expect(at.pool.size).toBe(2), patience);
   await at.want(4, at.kind({ tools: ["c"] }));
   expect(at.started).toHaveLength(2);
 });
@@ -163,7 +164,7 @@ test("the memory of the least recently requested kind is released first", async 
   await using at = setting();
   for (const [i, tool] of ["a", "b"].entries()) {
     await at.want(2, at.kind({ tools: [tool] }));
-    await vi.waitFor(() => expect(at.pool.size).toBe(i + 1));
+    await vi.waitFor(() => expect(at.pool.size).toBe(i + 1), patience);
   }
   expect(at.pool.shrink()).toBe(true);
   expect(at.started[0]?.stopped).toBe(1);
@@ -174,7 +175,7 @@ test("the memory of the least recently requested kind is released first", async 
 test("a closed pool ends its waiting children and keeps nothing more", async () => {
   const at = setting();
   await at.want(2);
-  await vi.waitFor(() => expect(at.pool.size).toBe(1));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   await at.pool.close();
   expect(at.started[0]?.stopped).toBe(1);
   await at.want(3);

@@ -11,6 +11,7 @@ import { Database, type DatabaseOptions } from "../../../server/store/database.t
 import { PromptStore } from "../../../server/store/prompts.ts";
 import { Writer } from "../../../server/store/writer.ts";
 import type { ThreadCallbacks, WriterThread } from "../../../server/store/writers.ts";
+import { patience } from "../../helpers/patience.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -127,7 +128,7 @@ describe("a writing thread", () => {
 
   test("ends when nothing is written for a while; later writes happen in this thread", async () => {
     using store = await threaded({ maxIdleThreadMs: 20, maxLocalMs: 0 });
-    await vi.waitUntil(() => !store.database.isThreaded);
+    await vi.waitUntil(() => !store.database.isThreaded, patience);
     await store.write("here");
     expect(onDisk()).toEqual(["first,{}", "here,{}"]);
   });
@@ -193,7 +194,7 @@ describe("a disk that does not answer", () => {
     using store = await threaded({ startThread });
     stage.isHung = true;
     const underWay = kindOf(store.write("under way"));
-    await vi.waitUntil(() => stage.asked.length > 0);
+    await vi.waitUntil(() => stage.asked.length > 0, patience);
     const queued = Array.from({ length: 31 }, (_, i) => kindOf(store.write(`q${i}`, mebi)));
     const kept = Array.from({ length: 40 }, (_, i) =>
       kindOf(store.database.keep("k", store.database.prepare(insert), "kept", `${i}${mebi}`)),
@@ -216,7 +217,7 @@ describe("a disk that does not answer", () => {
     using store = await threaded({ startThread, limits: { ...limits.store, maxQueued: 4 } });
     stage.isHung = true;
     const underWay = kindOf(store.write("under way"));
-    await vi.waitUntil(() => stage.asked.length > 0);
+    await vi.waitUntil(() => stage.asked.length > 0, patience);
     const keep = (key: string, result: string) =>
       kindOf(store.database.keep(key, store.database.prepare(insert), key, result));
     const waiting = [store.write("a"), store.write("b")].map(kindOf);
@@ -268,7 +269,7 @@ describe("a writing thread that dies", () => {
     const { stage, startThread, die } = stagedThread();
     using store = await threaded({ startThread });
     const written = kindOf(store.write("written"));
-    await vi.waitUntil(() => stage.asked.length > 0);
+    await vi.waitUntil(() => stage.asked.length > 0, patience);
     die();
     expect(await written).toBe("stored");
     expect(store.database.isThreaded).toBe(false);
@@ -280,7 +281,7 @@ describe("a writing thread that dies", () => {
     const { stage, startThread, die } = stagedThread();
     using store = await threaded({ startThread });
     const written = kindOf(store.write("written"));
-    await vi.waitUntil(() => stage.asked.length > 0);
+    await vi.waitUntil(() => stage.asked.length > 0, patience);
     const { callbacks } = stage;
     stage.callbacks = undefined;
     for (const act of stage.asked.splice(0)) act();

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { PiModel } from "../../../../protocol/pi-data.ts";
 import { budgetOf, Targets } from "../../../../server/context/targets.ts";
 import type { StoredOptions } from "../../../../server/store/stored-session.ts";
+import { patience } from "../../../helpers/patience.ts";
 
 let root: string;
 beforeEach(() => {
@@ -123,7 +124,7 @@ test("concurrent questions wait for one pi, which is ended when the last caller 
   const ask = (until: AbortSignal) => found.find({ cwd: root, options: {} }, until);
   const leaving = new AbortController();
   const [first, second, third] = [ask(signal), ask(leaving.signal), ask(signal)];
-  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  await vi.waitFor(() => expect(answers).toHaveLength(1), patience);
   leaving.abort(new Error("left"));
   await expect(second).rejects.toThrow("left");
   expect(answers[0]?.signal.aborted).toBe(false);
@@ -134,7 +135,7 @@ test("concurrent questions wait for one pi, which is ended when the last caller 
   writeFileSync(join(root, "models.json"), "{}");
   const alone = new AbortController();
   const last = ask(alone.signal);
-  await vi.waitFor(() => expect(answers).toHaveLength(2));
+  await vi.waitFor(() => expect(answers).toHaveLength(2), patience);
   alone.abort(new Error("left too"));
   await expect(last).rejects.toThrow("left too");
   expect(answers[1]?.signal.aborted).toBe(true);
