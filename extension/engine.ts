@@ -84,7 +84,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
     const reply = handOver.hold(pushes, ctx, when);
     hooks.update();
     // No frame reports a push that was already on the branch.
-    if (reply.inserted.length > 0) tracker.apply({ kind: "inserted", deliveryIds: reply.inserted });
+    if (reply.inserted.length > 0) tracker.inserted(reply.inserted);
     return reply;
   };
   /** For the daemon. An extension's delivery is not a client's push, even with the same id. */
@@ -98,7 +98,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
   };
   const release = (deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply => {
     const reply = handOver.release(deliveryIds, ctx);
-    if (reply.released.length > 0) tracker.apply({ kind: "cancelled", deliveryIds: reply.released });
+    if (reply.released.length > 0) tracker.cancelled(reply.released);
     return reply;
   };
   const push: Engine["push"] = (given, fingerprint) => {
@@ -129,7 +129,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
     }
     const at = early.findIndex((one) => one.deliveryId === deliveryId);
     if (at >= 0) early.splice(at, 1);
-    tracker.apply({ kind: "cancelled", deliveryIds: [deliveryId] });
+    tracker.cancelled([deliveryId]);
   };
 
   // pi checks its signal before it makes the request.
@@ -173,7 +173,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
     report: fault,
     push,
     cancel,
-    progress: (deliveryId) => tracker.get(deliveryId)?.progress,
+    progress: (deliveryId) => tracker.progress(deliveryId),
     follow: (deliveryId, watcher) => tracker.watch(deliveryId, watcher),
     pending,
     hold,
@@ -242,7 +242,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
         observer.sessionReplaced(ctx.sessionManager);
         handOver.forget();
         run.sessionReplaced();
-        tracker.apply({ kind: "over", code: "session_replaced" });
+        tracker.sessionLeft("session_replaced");
       }
       memory.sessionId = sessionId;
       for (const entry of findUnanswered(ctx.sessionManager)) {
@@ -335,7 +335,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
       queueWindow.close();
       pending.clear();
       isClosed = true;
-      if (reason === "quit") tracker.apply({ kind: "over", code: "session_closed" });
+      if (reason === "quit") tracker.sessionLeft("session_closed");
       releaseMemory(memory, reason === "quit");
     }),
   );

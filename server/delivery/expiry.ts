@@ -1,5 +1,5 @@
 import type { Delivery } from "../../protocol/delivery.ts";
-import { isBeforeInsertion } from "./delivery-state.ts";
+import { isBeforeInsertion } from "../../protocol/delivery-machine.ts";
 
 /** The longest delay of a timer. */
 const maxTimerMs = 2_147_483_647;

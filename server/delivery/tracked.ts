@@ -1,6 +1,6 @@
 import type { Delivery } from "../../protocol/delivery.ts";
+import type { DeliveryInput } from "../../protocol/delivery-machine.ts";
 import type { StoredPush } from "../store/deliveries.ts";
-import type { DeliveryInput } from "./delivery-state.ts";
 
 /** The open deliveries of one session, and the bytes of their pushes. */
 export interface OpenOfSession {

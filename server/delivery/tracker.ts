@@ -2,14 +2,6 @@ import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery, DeliveryEffects, WaitUntil } from "../../protocol/delivery.ts";
-import { endsWait, isTerminal } from "../../protocol/delivery-progress.ts";
-import { WireError } from "../../protocol/errors.ts";
-import type { HeldPush, OutwardFrame } from "../../protocol/link.ts";
-import type { Params, Result } from "../../protocol/methods.ts";
-import { canonicalJson } from "../lib/canonical-json.ts";
-import { type Deferred, deferred } from "../lib/deferred.ts";
-import type { DeliveryStore, StoredDelivery, StoredPush } from "../store/deliveries.ts";
-import { acceptedPush, newDelivery, sizeOf } from "./accepted-push.ts";
 import {
   type DeliveryInput,
   isBeforeInsertion,
@@ -17,9 +9,17 @@ import {
   startsRun,
   transition,
   withInsertedAt,
-} from "./delivery-state.ts";
+} from "../../protocol/delivery-machine.ts";
+import { endsWait, isTerminal } from "../../protocol/delivery-progress.ts";
+import { inputsOf } from "../../protocol/delivery-receipts.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { HeldPush, OutwardFrame } from "../../protocol/link.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
+import { canonicalJson } from "../lib/canonical-json.ts";
+import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { DeliveryStore, StoredDelivery, StoredPush } from "../store/deliveries.ts";
+import { acceptedPush, newDelivery, sizeOf } from "./accepted-push.ts";
 import { Expiry } from "./expiry.ts";
-import { inputsOf } from "./receipts.ts";
 import { Telling } from "./telling.ts";
 import { nothingOpen, type OpenOfSession, type Tracked, type Withdrawal } from "./tracked.ts";
 import { Waiters } from "./waiters.ts";

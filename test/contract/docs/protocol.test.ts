@@ -151,15 +151,15 @@ describe("the numbers in the documents", () => {
 
   /** Numbers in schemas that come from other files. */
   test.each([
-    ["server/delivery/delivery-state.ts", /maxAttempts = (\d+)/, Delivery.properties.attempts],
-    ["server/delivery/delivery-state.ts", /maxHistory = (\d+)/, Delivery.properties.history],
+    ["protocol/delivery-machine.ts", /maxAttempts = (\d+)/, Delivery.properties.attempts],
+    ["protocol/delivery-machine.ts", /maxHistory = (\d+)/, Delivery.properties.history],
     ["server/prompts/prompt-ledger.ts", /maxLost = (\d+)/, SessionInfo.properties.lostPrompts],
     [
       "server/rpc/handlers/delivery.ts",
       /defaultWaitMs = ([\d_]+)/,
       methods["delivery/wait"].params.properties.timeoutMs,
     ],
-    ["server/delivery/delivery-state.ts", /error\.slice\(0, ([\d_]+)\)/, Attempt.properties.error],
+    ["protocol/delivery-machine.ts", /error\.slice\(0, ([\d_]+)\)/, Attempt.properties.error],
     ["server/configuration/limits.ts", /maxStderrBytes: (\d+ \* 1024)/, ChildExit.properties.stderrTail],
   ])("what %s says with %s is in the schema", (file, pattern, schema) => {
     const [, written = ""] = pattern.exec(read(file)) ?? [];

@@ -1,6 +1,25 @@
-import type { By } from "../../protocol/client-identity.ts";
-import type { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../protocol/delivery.ts";
-import { deliveryStates, isTerminal } from "../../protocol/delivery-progress.ts";
+import type { By } from "./client-identity.ts";
+import type { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "./delivery.ts";
+import { deliveryStates, isTerminal } from "./delivery-progress.ts";
+
+/**
+ * The fields of a delivery that the machine reads and writes. The daemon and the helper keep records with additional
+ * fields, which a transition copies.
+ */
+export type DeliveryRecord = Pick<
+  Delivery,
+  | "state"
+  | "deliverAs"
+  | "triggerTurn"
+  | "attempts"
+  | "evidence"
+  | "reason"
+  | "redelivered"
+  | "history"
+  | "updatedAt"
+  | "insertedAt"
+  | "settledAt"
+>;
 
 /** Inputs of a delivery's state machine. `at` is Unix milliseconds. */
 export type DeliveryInput =
@@ -35,7 +54,7 @@ export type DeliveryInput =
       readonly kind: "withdrawn";
       readonly at: number;
       readonly as: "cancelled" | "expired" | "dropped" | "failed";
-      readonly reason: Reason;
+      readonly reason?: Reason | undefined;
       /** The client that withdrew it. */
       readonly by?: By | undefined;
     }
@@ -50,32 +69,36 @@ export type DeliveryInput =
   /** A new daemon does not know the session. */
   | { readonly kind: "sessionGone"; readonly at: number }
   /** The conversation was kept in the memory of a pi that has ended. */
-  | { readonly kind: "sessionLost"; readonly at: number };
+  | { readonly kind: "sessionLost"; readonly at: number }
+  /** For the helper: this pi has left the session. Its later fate is not known here. */
+  | { readonly kind: "sessionLeft"; readonly at: number; readonly code: "session_replaced" | "session_closed" };
 
 /** The effect of an input. `ignored`: it adds nothing new. `impossible`: it contradicts the state. */
-export type Transition =
-  | { readonly kind: "changed"; readonly delivery: Delivery }
+export type Transition<D extends DeliveryRecord = DeliveryRecord> =
+  | { readonly kind: "changed"; readonly delivery: D }
   | { readonly kind: "ignored" }
   | { readonly kind: "impossible" };
 
 const maxAttempts = 32;
 const maxHistory = 64;
-const ignored: Transition = { kind: "ignored" };
-const impossible: Transition = { kind: "impossible" };
+const ignored = { kind: "ignored" } as const;
+const impossible = { kind: "impossible" } as const;
 
-/** The state machine of a delivery: pure, and the only place where states change. */
-export function transition(delivery: Delivery, input: DeliveryInput): Transition {
+/** The state machine of a delivery, for the daemon and the helper: pure, and the only place where states change. */
+export function transition<D extends DeliveryRecord>(delivery: D, input: DeliveryInput): Transition<D> {
   if (isTerminal(delivery)) return ignored;
   // Times of the helper and of the daemon can differ from the order of inputs, and a clock can be set back. The
   // history never goes back; an attempt keeps its own time.
   const result = apply(delivery, { ...input, at: Math.max(input.at, delivery.updatedAt) }, input.at);
   if (result.kind !== "changed") return result;
   const isStep = result.delivery.history !== delivery.history;
-  return isStep && !mayFollow(delivery, result.delivery) ? impossible : result;
+  if (isStep && !mayFollow(delivery, result.delivery)) return impossible;
+  // Every step copies the record that it was given.
+  return result as Transition<D>;
 }
 
 /** Whether the added steps are all allowed by the state table. */
-function mayFollow({ state, history }: Delivery, { history: later }: Delivery): boolean {
+function mayFollow({ state, history }: DeliveryRecord, { history: later }: DeliveryRecord): boolean {
   const last = history.at(-1);
   let before = state;
   for (const step of later.slice(last === undefined ? 0 : later.indexOf(last) + 1)) {
@@ -85,7 +108,7 @@ function mayFollow({ state, history }: Delivery, { history: later }: Delivery): 
   return true;
 }
 
-function apply(delivery: Delivery, input: DeliveryInput, measuredAt: number): Transition {
+function apply(delivery: DeliveryRecord, input: DeliveryInput, measuredAt: number): Transition {
   switch (input.kind) {
     case "held":
       return held(delivery, input.at);
@@ -120,26 +143,28 @@ function apply(delivery: Delivery, input: DeliveryInput, measuredAt: number): Tr
     case "childEnded":
       return childEnded(delivery, input.at);
     case "sessionClosed":
-      return sessionClosed(delivery, input.at, reason("session_closed", "The session was closed."));
+      return sessionEnded(delivery, input.at, reason("session_closed", "The session was closed."));
     case "sessionGone":
-      return sessionClosed(delivery, input.at, reason("session_closed", "The session was closed, or is lost."));
+      return sessionEnded(delivery, input.at, reason("session_closed", "The session was closed, or is lost."));
     case "sessionLost":
-      return sessionClosed(
+      return sessionEnded(
         delivery,
         input.at,
         reason("session_lost", "The session was kept in its pi's memory alone, and that pi has ended."),
       );
+    case "sessionLeft":
+      return sessionEnded(delivery, input.at, reason(input.code, sessionLeftSentences[input.code]), "dropped");
   }
 }
 
 /** The helper has it; the reason for waiting is removed. */
-function held(delivery: Delivery, at: number): Transition {
+function held(delivery: DeliveryRecord, at: number): Transition {
   if (delivery.state === "accepted") return move(delivery, "held", { at });
   return delivery.state === "held" && delivery.reason?.code === "not_started" ? withoutReason(delivery, at) : ignored;
 }
 
 /** A run that waits for an answer hands over no push. A push for the next prompt does not wait for the run. */
-function dialog(delivery: Delivery, { at, isOpen }: Extract<DeliveryInput, { kind: "dialog" }>): Transition {
+function dialog(delivery: DeliveryRecord, { at, isOpen }: Extract<DeliveryInput, { kind: "dialog" }>): Transition {
   const { state, deliverAs, reason: why } = delivery;
   if (state !== "held" || deliverAs === "nextTurn") return ignored;
   if (!isOpen) return why?.code === "dialog" ? withoutReason(delivery, at) : ignored;
@@ -148,12 +173,12 @@ function dialog(delivery: Delivery, { at, isOpen }: Extract<DeliveryInput, { kin
   return { kind: "changed", delivery: { ...delivery, reason: waits, updatedAt: at } };
 }
 
-function withoutReason({ reason: _why, ...rest }: Delivery, at: number): Transition {
+function withoutReason({ reason: _why, ...rest }: DeliveryRecord, at: number): Transition {
   return { kind: "changed", delivery: { ...rest, updatedAt: at } };
 }
 
 function prepared(
-  delivery: Delivery,
+  delivery: DeliveryRecord,
   input: Extract<DeliveryInput, { kind: "prepared" }>,
   measuredAt: number,
 ): Transition {
@@ -174,7 +199,7 @@ function prepared(
     ({ outcome, payload }) => outcome === "unknown" && payload !== "unverified",
   );
   const redelivered = delivery.redelivered === true || mayHaveBeenSeen;
-  const next: Delivery = {
+  const next: DeliveryRecord = {
     ...delivery,
     attempts: [...delivery.attempts, attempt].slice(-maxAttempts),
     ...(redelivered ? { redelivered } : {}),
@@ -184,7 +209,7 @@ function prepared(
   return move(next, "prepared", { at: input.at, requestId: input.requestId });
 }
 
-function leftOut(delivery: Delivery, input: Extract<DeliveryInput, { kind: "leftOut" }>): Transition {
+function leftOut(delivery: DeliveryRecord, input: Extract<DeliveryInput, { kind: "leftOut" }>): Transition {
   if (delivery.state === "delivered") return ignored;
   if (isBeforeInsertion(delivery)) {
     // The helper reports this only for entries in the session.
@@ -196,7 +221,7 @@ function leftOut(delivery: Delivery, input: Extract<DeliveryInput, { kind: "left
 }
 
 function verdict(
-  delivery: Delivery,
+  delivery: DeliveryRecord,
   input: Extract<DeliveryInput, { kind: "verdict" }>,
   measuredAt: number,
 ): Transition {
@@ -212,7 +237,7 @@ function verdict(
     ...(input.evidence === undefined ? {} : { evidence: input.evidence }),
     ...(input.error === undefined ? {} : { error: input.error.slice(0, 1_024) }),
   };
-  const next: Delivery = {
+  const next: DeliveryRecord = {
     ...delivery,
     attempts: delivery.attempts.map((attempt) => (attempt === open ? ended : attempt)),
     updatedAt: input.at,
@@ -230,7 +255,7 @@ function verdict(
   return { kind: "changed", delivery: next };
 }
 
-function answered(delivery: Delivery, input: Extract<DeliveryInput, { kind: "answered" }>): Transition {
+function answered(delivery: DeliveryRecord, input: Extract<DeliveryInput, { kind: "answered" }>): Transition {
   const attempt = delivery.attempts.find(({ requestId }) => requestId === input.requestId);
   if (attempt === undefined) return impossible;
   // The answer to a request without the push is not an answer to the push.
@@ -238,7 +263,7 @@ function answered(delivery: Delivery, input: Extract<DeliveryInput, { kind: "ans
   return move(delivery, "answered", { at: input.at, requestId: input.requestId, evidence: "message" });
 }
 
-function settled(delivery: Delivery, input: Extract<DeliveryInput, { kind: "settled" }>): Transition {
+function settled(delivery: DeliveryRecord, input: Extract<DeliveryInput, { kind: "settled" }>): Transition {
   const { at, aborted, failed, held } = input;
   const stopped = aborted || failed;
   const why = aborted
@@ -264,11 +289,11 @@ function settled(delivery: Delivery, input: Extract<DeliveryInput, { kind: "sett
   }
 }
 
-function childEnded(delivery: Delivery, at: number): Transition {
+function childEnded(delivery: DeliveryRecord, at: number): Transition {
   const attempts = delivery.attempts.map(
     (attempt): Attempt => (attempt.outcome === undefined ? { ...attempt, outcome: "unknown", endedAt: at } : attempt),
   );
-  const next: Delivery = { ...delivery, attempts, updatedAt: at };
+  const next: DeliveryRecord = { ...delivery, attempts, updatedAt: at };
   const interrupted = reason("interrupted", "pi ended in the middle of the run; a later run will carry it.");
   switch (delivery.state) {
     case "prepared":
@@ -289,25 +314,35 @@ function childEnded(delivery: Delivery, at: number): Transition {
   }
 }
 
-function sessionClosed(delivery: Delivery, at: number, closed: Reason): Transition {
-  if (delivery.state === "delivered")
-    return { kind: "changed", delivery: { ...delivery, reason: closed, updatedAt: at } };
-  return move(delivery, isInserted(delivery) ? "unknown" : "failed", { at, reason: closed });
+/** `notInserted`: the state of a push that is not in the transcript. */
+function sessionEnded(
+  delivery: DeliveryRecord,
+  at: number,
+  why: Reason,
+  notInserted: "failed" | "dropped" = "failed",
+): Transition {
+  if (delivery.state === "delivered") return { kind: "changed", delivery: { ...delivery, reason: why, updatedAt: at } };
+  return move(delivery, isInserted(delivery) ? "unknown" : notInserted, { at, reason: why });
 }
 
+const sessionLeftSentences = {
+  session_replaced: "The session was replaced by another.",
+  session_closed: "pi has ended the session.",
+} as const;
+
 /** Whether a push is in the transcript. */
-export function isInserted({ insertedAt }: Delivery): boolean {
+export function isInserted({ insertedAt }: DeliveryRecord): boolean {
   return insertedAt !== undefined;
 }
 
 /** Whether an open push is not in the transcript yet. */
-export function isBeforeInsertion(delivery: Delivery): boolean {
+export function isBeforeInsertion(delivery: DeliveryRecord): boolean {
   const { state } = delivery;
   return state === "accepted" || state === "held" || (state === "parked" && !isInserted(delivery));
 }
 
 /** Whether a push in the transcript starts a run; not after an abort or a failure. */
-export function startsRun({ state, triggerTurn, attempts, history }: Delivery): boolean {
+export function startsRun({ state, triggerTurn, attempts, history }: DeliveryRecord): boolean {
   return state === "inserted" && triggerTurn && attempts.length === 0 && history.at(-2)?.state !== "parked";
 }
 
@@ -328,7 +363,7 @@ interface Step {
   readonly by?: By | undefined;
 }
 
-function move(delivery: Delivery, state: DeliveryState, step: Step): Transition {
+function move(delivery: DeliveryRecord, state: DeliveryState, step: Step): Transition {
   const { reason: _before, ...rest } = delivery;
   const settles = delivery.settledAt === undefined && (state === "delivered" || isTerminal({ state }));
   return {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
+import { type DeliveryInput, transition, withInsertedAt } from "../../../protocol/delivery-machine.ts";
 import { deliveryStates, isTerminal } from "../../../protocol/delivery-progress.ts";
-import { type DeliveryInput, transition, withInsertedAt } from "../../../server/delivery/delivery-state.ts";
 
 const accepted: Delivery = {
   deliveryId: "d",
@@ -39,6 +39,7 @@ const waits = (isOpen: boolean) => ({ kind: "dialog", at, isOpen }) as const;
 const resent = { kind: "resent", at } as const;
 const childEnded = { kind: "childEnded", at } as const;
 const sessionClosed = { kind: "sessionClosed", at } as const;
+const sessionLeft = (code: "session_replaced" | "session_closed") => ({ kind: "sessionLeft", at, code }) as const;
 const dropped = { kind: "dropped", at, reason: { code: "compacted", message: "" } } as const;
 
 /** Every possible input of a delivery. */
@@ -69,6 +70,8 @@ const everyInput: readonly DeliveryInput[] = [
   resent,
   childEnded,
   sessionClosed,
+  sessionLeft("session_replaced"),
+  sessionLeft("session_closed"),
 ];
 
 function run(inputs: readonly DeliveryInput[], start: Delivery = accepted): Delivery {
@@ -154,6 +157,24 @@ describe("a delivery", () => {
       [inserted, prepared(), sessionClosed],
       "unknown",
       "session_closed",
+    ],
+    [
+      "is dropped when pi leaves its session before it is inserted",
+      [held, sessionLeft("session_replaced")],
+      "dropped",
+      "session_replaced",
+    ],
+    [
+      "is unknown when pi leaves its session after its insertion",
+      [inserted, prepared(), sessionLeft("session_closed")],
+      "unknown",
+      "session_closed",
+    ],
+    [
+      "stays delivered when pi leaves its session",
+      [inserted, prepared(), delivered(), sessionLeft("session_replaced")],
+      "delivered",
+      "session_replaced",
     ],
     ["is dropped when it leaves the transcript", [inserted, dropped], "dropped", "compacted"],
     [

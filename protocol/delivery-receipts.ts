@@ -1,6 +1,6 @@
-import type { Reason } from "../../protocol/delivery.ts";
-import { isLeftOutForGood, type LeftOutReason, type OutwardFrame } from "../../protocol/link.ts";
-import type { DeliveryInput } from "./delivery-state.ts";
+import type { Reason } from "./delivery.ts";
+import type { DeliveryInput } from "./delivery-machine.ts";
+import { isLeftOutForGood, type LeftOutReason, type OutwardFrame } from "./link.ts";
 
 const leftOutBecause: Readonly<Record<LeftOutReason, Reason>> = {
   compacted: { code: "compacted", message: "The transcript was compacted before any request carried it." },
@@ -16,10 +16,10 @@ const leftOutBecause: Readonly<Record<LeftOutReason, Reason>> = {
 };
 const droppedByAbort: Reason = { code: "policy", message: "The run was aborted, which drops this push by its policy." };
 
-/** Converts a frame of the helper to inputs for each delivery. `open`: all open ids of the session. */
+/** The inputs that a frame of the helper means for each delivery. `open`: the open ids of the session. */
 export function* inputsOf(
   frame: OutwardFrame,
-  open: readonly string[],
+  open: Iterable<string>,
 ): Generator<readonly [deliveryId: string, input: DeliveryInput]> {
   switch (frame.kind) {
     case "inserted":
