@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
-  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -42,28 +41,34 @@ async function compileInto(temporary: string, root: string, extension: string): 
   await exited;
 }
 
-/** Adds a payload to each file that jiti would execute, and changes its owner if the system allows it. */
-function plant(directory: string, payload: string): readonly string[] {
-  const names = readdirSync(directory);
-  for (const path of names.map((name) => join(directory, name))) {
-    writeFileSync(path, `${payload}\n${readFileSync(path, "utf8")}`);
-    if (process.getuid?.() === 0) chownSync(path, 65_534, 65_534);
+/**
+ * Creates jiti's cache before pi does, with a payload in each file that jiti would execute. As root, the tests run
+ * another user's commands for it; their working directory needs no path through the tests' private directories.
+ */
+function plant(temporary: string, compiled: string, payload: string): readonly string[] {
+  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+  const run = (command: string, input = ""): void => {
+    execFileSync("/bin/sh", ["-c", command], { cwd: temporary, input, ...user });
+  };
+  run("mkdir jiti");
+  const names = readdirSync(join(compiled, "jiti"));
+  for (const name of names) {
+    run(`cat > "jiti/${name}"`, `${payload}\n${readFileSync(join(compiled, "jiti", name), "utf8")}`);
   }
-  if (process.getuid?.() === 0) chownSync(directory, 65_534, 65_534);
   return names;
 }
 
 test("a pi executes nothing that others can write, also after a reload; its tools have the user's environment", async () => {
   const root = mkdtempSync(join(tmpdir(), "planted-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
-  const [temporary, extension] = [join(root, "tmp"), join(root, "extension.ts")];
-  const [ran, where] = [join(root, "ran"), join(root, "where")];
-  mkdirSync(temporary);
+  const [temporary, compiled] = [join(root, "tmp"), join(root, "compiled")];
+  const [extension, ran, where] = [join(root, "extension.ts"), join(root, "ran"), join(root, "where")];
+  for (const directory of [temporary, compiled]) mkdirSync(directory);
   chmodSync(temporary, 0o1777);
   writeFileSync(extension, extensionText);
-  await compileInto(temporary, root, extension);
+  await compileInto(compiled, root, extension);
   const payload = `process.getBuiltinModule("node:fs").appendFileSync(${JSON.stringify(ran)}, "x");`;
-  const planted = plant(join(temporary, "jiti"), payload);
+  const planted = plant(temporary, compiled, payload);
   expect(planted.filter((name) => name.includes("extension")).length).toBeGreaterThan(1);
 
   const shown = 'echo "$TMPDIR|$NODE_COMPILE_CACHE|$JITI_RESPECT_TMPDIR_ENV|$PI_RPCD_HELPER_CONFIG"';
