@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { methods } from "../../../protocol/methods.ts";
+import { createValidator } from "../../../protocol/validation.ts";
 
 const server = join(import.meta.dirname, "../../../server");
 
@@ -28,4 +29,16 @@ test("no regular expression of the daemon is built from untrusted text", () => {
   const making = files.filter((name) => readFileSync(join(server, name), "utf8").includes("new RegExp("));
   // Built from the paths of the method table.
   expect(making).toEqual(["edge/rest.ts"]);
+});
+
+test("a session's name has no control characters, of which pi and the daemon would keep different ones", () => {
+  const validator = createValidator();
+  const findings = (name: string) => [
+    ...validator.params("session/rename", { sessionId: "s", name }),
+    ...validator.params("session/create", { cwd: "/", name }),
+  ];
+  for (const unit of [0x00, 0x09, 0x0a, 0x1f, 0x7f, 0x80, 0x85, 0x9b, 0x9f, 0xd800]) {
+    expect([unit, findings(`a${String.fromCharCode(unit)}b`).length]).toEqual([unit, 2]);
+  }
+  expect(findings("Größe 測試 😀")).toEqual([]);
 });
