@@ -1,7 +1,8 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
+import { ChildSource } from "../../../server/children/child-source.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 import { failingConnection } from "../../helpers/failing-connection.ts";
 
@@ -82,4 +83,17 @@ test("a branch that could not be stored creates no session: no client is notifie
   expect(told.map(({ params }) => [params.sessionId, params.change])).toEqual([[branched?.sessionId, "created"]]);
   await core.restart();
   expect(core.registry.all().map(({ sessionId }) => sessionId)).toEqual([branched?.sessionId, session.sessionId]);
+});
+
+test("a creation that meets a full disk is store_failed, which is retryable, and leaves nothing", async () => {
+  await using core = await startCore();
+  const full = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC", path: "/a/file" });
+  using _start = vi.spyOn(ChildSource.prototype, "start").mockRejectedValueOnce(full);
+  await expect(core.registry.create({ cwd: core.cwd }, "one")).rejects.toMatchObject({
+    kind: "store_failed",
+    message: expect.stringContaining("/a/file"),
+    data: { retryable: true },
+  });
+  expect([core.registry.all(), core.stored("one")]).toEqual([[], false]);
+  expect((await core.registry.create({ cwd: core.cwd }, "one")).state.kind).toBe("idle");
 });
