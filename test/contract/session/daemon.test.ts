@@ -1,12 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { connect } from "../../../client/index.ts";
 import { RPC_PATH } from "../../../protocol/wire.ts";
 import { type DaemonOptions, openDaemon } from "../../../server/daemon.ts";
+import { StateDirectory } from "../../../server/state-directory.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
@@ -99,4 +101,50 @@ test("a daemon that is drained while a child starts ends the child, and the call
   const next = await place.open();
   expect(next.sessions).toEqual([]);
   await next.drain();
+});
+
+/** Whether a shell command of another user succeeds. The directory needs no path for that user. */
+function succeedsForAnotherUser(command: string, cwd: string): boolean {
+  return spawnSync("/bin/sh", ["-c", command], { cwd, uid: 65_534, gid: 65_534 }).status === 0;
+}
+
+test("another user can neither enter nor use what a running daemon keeps", async ({ skip }) => {
+  skip(process.getuid?.() !== 0, "only root may run a process as another user");
+  using place = directory();
+  const cache = join(dirname(place.stateDir), "cache");
+  const daemon = await place.open({ env: { ...place.env, XDG_CACHE_HOME: cache } });
+  await daemon.serve();
+  const client = await connect({ stateDir: place.stateDir });
+  const session = await client.createSession({ cwd: place.cwd });
+  await session.push({ customType: "n", content: "x", deliverAs: "nextTurn" }).accepted;
+  const { file } = await session.get();
+  const kept = readdirSync(place.stateDir, { recursive: true, encoding: "utf8" });
+  expect(kept).toEqual(expect.arrayContaining(["daemon.json", "daemon.sock", "token", "store.db", "run"]));
+  const [directories, files] = [[place.stateDir, join(cache, "pi-rpcd", "pi")], [file]];
+  for (const path of kept.map((name) => join(place.stateDir, name))) {
+    (lstatSync(path).isDirectory() ? directories : files).push(path);
+  }
+  expect(directories.filter((path) => succeedsForAnotherUser("ls . || touch planted || cd .", path))).toEqual([]);
+  expect(files.filter((path) => (lstatSync(path).mode & 0o077) !== 0)).toEqual([]);
+  // The command itself works, where the directory allows it.
+  expect(succeedsForAnotherUser("ls .", "/")).toBe(true);
+  await client.close();
+  await daemon.drain();
+});
+
+test("a start that meets a full disk names the state directory and what to do", async () => {
+  using place = directory();
+  const full = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+  using _acquire = vi.spyOn(StateDirectory, "acquire").mockImplementationOnce(() => {
+    throw full;
+  });
+  await expect(place.open()).rejects.toMatchObject({
+    kind: "state_dir_unusable",
+    message: expect.stringContaining(`${place.stateDir} is full`),
+  });
+  const opened = await place.open();
+  using _announce = vi.spyOn(StateDirectory.prototype, "announce").mockImplementationOnce(() => {
+    throw full;
+  });
+  await expect(opened.serve()).rejects.toMatchObject({ kind: "state_dir_unusable" });
 });
