@@ -15,11 +15,12 @@ import { leasePath } from "../../../server/pi/lease.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 
-/** Makes the session's pi claim to hold another session. Resolves when that pi is gone. */
-async function lie(session: Session, hello: object): Promise<void> {
+/** Makes the session's pi claim to hold another session. Resolves when that pi is gone, or a session has it. */
+async function lie(session: Session, hello: object, isConfirmed = false): Promise<void> {
   const child = await session.awake();
-  await child.send({ type: "lie", hello });
-  await child.cleaned;
+  await child.send({ type: "lie", hello, isConfirmed });
+  const next = session.succession.successor?.catch(() => child.cleaned);
+  await Promise.race([child.cleaned, next ?? child.cleaned]);
 }
 
 const ids = (core: Core): string[] => core.registry.all().map(({ sessionId }) => sessionId);
@@ -142,7 +143,7 @@ test("no session is created from a file that another session has or had, whichev
   symlinkSync(directory, at("around"));
   mkdirSync(at("directory.jsonl"));
   const text = readFileSync(victim.file, "utf8");
-  for (const [sessionId, sessionFile] of [
+  const taken = [
     ["new", victim.file],
     ["new", at(`around/../around/${basename(victim.file)}`)],
     ["new", at("soft.jsonl")],
@@ -153,11 +154,16 @@ test("no session is created from a file that another session has or had, whichev
     ["new", unwritten.file],
     ["new", at(`around/${basename(unwritten.file)}`)],
     ["new", unwritten.file.replace("unwritten", "UNWRITTEN")],
+  ] as const;
+  for (const [sessionId, sessionFile, isConfirmed] of [
+    ...taken.map((named) => [...named, false] as const),
+    // An extension can also change what pi answers when it is asked for its session.
+    ...taken.map((named) => [...named, true] as const),
     // Only pi contradicts these two.
-    ["foreign", foreign],
-    ["new", at("nothing.jsonl")],
+    ["foreign", foreign, false],
+    ["new", at("nothing.jsonl"), false],
   ] as const) {
-    await lie(session, { sessionId, sessionFile });
+    await lie(session, { sessionId, sessionFile }, isConfirmed);
     await session.awake();
     expect([sessionFile, ids(core)]).toEqual([sessionFile, ["liar", "unwritten", "victim"]]);
   }
