@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -199,6 +199,13 @@ describe("a daemon in the foreground", () => {
     expect((await daemon.ended).code).toBe(143);
     process.kill(pid, "SIGKILL");
   });
+});
+
+test.runIf(process.platform === "linux")("a daemon in the background has Node's flag against SIGUSR1", async () => {
+  await using scene = await Scene.open();
+  const { pid } = await scene.json<{ readonly pid: number }>(["start"]);
+  // The flag is in force before any code of the daemon can handle the signal.
+  expect(readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")).toContain("--disable-sigusr1");
 });
 
 describe("stop", () => {
