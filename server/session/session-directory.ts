@@ -91,6 +91,11 @@ export class SessionDirectory {
     return this.#refusal;
   }
 
+  /** Throws {@link refusal}. */
+  refuseWhenEnding(): void {
+    if (this.#refusal !== undefined) throw this.#refusal;
+  }
+
   /** The daemon is shutting down. */
   refuseStarts(): void {
     this.#refusal ??= new WireError("shutting_down", "The daemon is shutting down.");

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import type { Params } from "../../protocol/methods.ts";
-import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { createWithContext, type WithContext } from "../context/context-creation.ts";
 import type { Contexts } from "../context/contexts.ts";
 import { createOptions } from "../context/create-options.ts";
@@ -14,6 +13,7 @@ import { diskFull } from "../pi/exhaustion.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 import type { Session } from "./session.ts";
+import type { SessionLifecycle } from "./session-lifecycle.ts";
 
 /** One call of `session/create`. */
 export interface Creation {
@@ -24,29 +24,13 @@ export interface Creation {
   readonly caller: ContextCaller;
 }
 
-/** How a session begins. */
-export interface Beginning {
-  /** With a child that it starts (the default), without one, or with the child that this function provides. */
-  readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>);
-  /** The messages with which its file was created. */
-  readonly content?: Uint8Array | undefined;
-  /** Aborted when the caller goes away. */
-  readonly signal?: AbortSignal | undefined;
-  /**
-   * The caller's optimisation: requirements that pi turns out to lack refuse the session. For other layers the parts
-   * report them.
-   */
-  readonly ownOptimisation?: OptimisationOptions | undefined;
-}
-
 export interface SessionFactoryOptions {
   readonly configuration: SessionConfiguration;
   readonly env: NodeJS.ProcessEnv;
   readonly runDirectory: string;
   readonly created: CreatedFiles;
   readonly contexts: Contexts;
-  /** Starts the session's first pi. */
-  readonly begin: (stored: StoredSession, how: Beginning) => Promise<Session>;
+  readonly lifecycle: Pick<SessionLifecycle, "begin">;
 }
 
 /** Creates sessions for clients. */
@@ -92,7 +76,7 @@ export class SessionFactory {
       createdAt: now.getTime(),
       updatedAt: now.getTime(),
     });
-    const { begin, created } = this.#options;
+    const { lifecycle, created } = this.#options;
     const request = { sessionId, cwd, env, now, directory };
     const order = { sessionId, cwd, ephemeral, options, now };
     const session = await createWithContext({
@@ -100,11 +84,11 @@ export class SessionFactory {
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
         const how = { signal, ownOptimisation };
-        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
+        if (ephemeral) return await lifecycle.begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
         const { content } = given ?? {};
         await created.begin(sessionId, sessionFilePath(request), content);
         try {
-          return await begin(stored(await createFile(request, content), given), { ...how, content });
+          return await lifecycle.begin(stored(await createFile(request, content), given), { ...how, content });
         } finally {
           await created.end(sessionId);
         }
@@ -113,14 +97,4 @@ export class SessionFactory {
     tellProjectProblem(session, projectProblem);
     return session;
   }
-}
-
-/** Throws reasons against the session that only its pi can report: no prices for its budget, a missing tool. */
-export async function requireWanted(
-  session: Pick<Session, "costs" | "parts">,
-  { ownOptimisation: own }: Pick<Beginning, "ownOptimisation">,
-): Promise<void> {
-  if (own === undefined) return;
-  if (typeof own.cost?.budgetUsd === "number") session.costs.requirePrices();
-  await session.parts.tools.require(own);
 }

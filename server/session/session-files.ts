@@ -3,7 +3,6 @@ import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
-import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { isRecord } from "../../protocol/objects.ts";
@@ -12,7 +11,6 @@ import type { SessionConfiguration } from "../context/part-layers.ts";
 import { openedParts, tellProjectProblem } from "../context/part-layers.ts";
 import type { Covers } from "../core/session-scope.ts";
 import { workingDirectory } from "../core/working-directory.ts";
-import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
@@ -28,22 +26,12 @@ import type { SessionStore } from "../store/sessions.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
-import type { Beginning } from "./session-factory.ts";
+import { type Beginning, heir, type SessionLifecycle } from "./session-lifecycle.ts";
 
 export interface SessionFilesOptions {
   readonly directory: SessionDirectory;
   readonly sessions: Pick<SessionStore, "closed">;
-  /**
-   * Creates a session that exists when its first child is ready, or, `asleep`, when it is stored. Otherwise it exists
-   * when `how` has provided a child: `how` is called before this returns, or never. Throws errors of starting,
-   * `store_failed`, and `session_file_unusable` if the file belongs to another session; then only a file with
-   * messages remains.
-   */
-  readonly begin: (stored: StoredSession, how?: Beginning["how"]) => Promise<Session>;
-  /** Throws `overloaded` at the limit, and `shutting_down`. */
-  readonly requireRoom: () => void;
-  /** Closes and removes a session. */
-  readonly end: (session: Session, how: "close" | "delete") => Promise<ChildExit | undefined>;
+  readonly lifecycle: Pick<SessionLifecycle, "events" | "make" | "begin" | "end" | "requireRoom">;
   /** pi's environment, which determines its session directories. */
   readonly env: NodeJS.ProcessEnv;
   /** The session settings of the daemon's configuration. */
@@ -74,6 +62,7 @@ export class SessionFiles {
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
+    options.lifecycle.events.on("switched", (from, child, hello, file) => this.#succeed(from, child, hello, file));
   }
 
   /**
@@ -120,7 +109,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const session = await this.#options.begin(stored);
+    const session = await this.#begin(stored);
     tellProjectProblem(session, projectProblem);
     return await requireSameFile(session, file);
   }
@@ -151,25 +140,7 @@ export class SessionFiles {
       await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
       checkFile(session.file);
     }
-    return await this.#options.end(session, "delete");
-  }
-
-  /**
-   * Creates a session, without a pi, from a branch of another one. Returns its id. Leaves nothing behind if that
-   * fails.
-   */
-  async branchOff(from: StoredSession, leafId: string): Promise<string> {
-    this.#options.requireRoom();
-    const now = new Date();
-    const sessionId = uuidv7();
-    const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
-    try {
-      await this.#options.begin({ ...heir(from, now), sessionId, file, generation: 1 }, "asleep");
-    } catch (error) {
-      await unlink(file).catch(() => {});
-      throw error;
-    }
-    return sessionId;
+    return await this.#options.lifecycle.end(session, "delete");
   }
 
   /**
@@ -177,7 +148,7 @@ export class SessionFiles {
    * becomes visible, and `from` is replaced, when pi itself has confirmed it, because any extension can send a hello.
    * Must be synchronous: the following records belong to the other session.
    */
-  succeed(from: Session, child: Child, hello: Hello, file: string): void {
+  #succeed(from: Session, child: Child, hello: Hello, file: string): void {
     const left = Promise.withResolvers<void>();
     from.succession.giveAway(child, left.promise);
     child.rebind({ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} });
@@ -235,15 +206,20 @@ export class SessionFiles {
       ...{ sessionId, file, generation: 0 },
       ...(found === undefined ? {} : { isOpened: true }),
     };
-    await this.#options.begin(stored, async (to) => {
+    await this.#begin(stored, async (to) => {
       await take(to);
       if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has switched to yet another session.");
     });
     return sessionId;
   }
 
+  #begin(stored: StoredSession, how?: Beginning["how"]): Promise<Session> {
+    const { lifecycle } = this.#options;
+    return lifecycle.make(stored.sessionId, () => lifecycle.begin(stored, { how }));
+  }
+
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
-    this.#options.requireRoom();
+    this.#options.lifecycle.requireRoom();
     const data = await from.scope.run(async () => {
       const child = await from.awake();
       await requireIdle(from, child);
@@ -365,16 +341,6 @@ function rightsOf(stored: StoredSession): object {
     ...options
   } = closedSession(stored).options;
   return { cwd: stored.cwd, ...options };
-}
-
-/** The properties that a derived session inherits. */
-function heir(from: StoredSession, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { name: _name, ...options } = from.options;
-  const at = now.getTime();
-  return {
-    ...closedSession(from),
-    ...{ cwd: from.cwd, options, reservedSeq: 0, createdAt: at, updatedAt: at },
-  };
 }
 
 /** Throws `session_busy`, because pi would abort its work. */

@@ -67,7 +67,7 @@ test("a branch that could not be stored creates no session: no client is notifie
   registry.watch.add(list);
   connection.fail("open", forever);
   connection.fail("BEGIN", forever);
-  expect(await kindOf(registry.files.branchOff(session.stored, "e1"))).toBe("store_failed");
+  expect(await kindOf(registry.lifecycle.branchOff(session.stored, "e1"))).toBe("store_failed");
   expect(registry.all()).toEqual([session]);
   // Neither the branch nor a lease on it exists.
   const left = readdirSync(dirname(session.file)).filter((name) => !name.includes(session.sessionId));
@@ -75,7 +75,7 @@ test("a branch that could not be stored creates no session: no client is notifie
   connection.fail("open", 0);
   connection.fail("BEGIN", 0);
   // Until the store works again nothing has changed.
-  await expect.poll(() => kindOf(registry.files.branchOff(session.stored, "e1"))).toBe("done");
+  await expect.poll(() => kindOf(registry.lifecycle.branchOff(session.stored, "e1"))).toBe("done");
   const [branched, ...others] = registry.all();
   expect([branched?.info().state, others]).toEqual(["hibernated", [session]]);
   await list.until(({ params }) => params.sessionId === branched?.sessionId);
