@@ -10,8 +10,6 @@ import { configure, contextConfiguration, type Sources } from "./configuration/c
 import { lifeLimits, limits, stateDirectory } from "./configuration/limits.ts";
 import { hasPartOptions } from "./context/parts-config.ts";
 import { Spill } from "./context/spill.ts";
-import { DeliveryTracker } from "./delivery/tracker.ts";
-import { DialogRegistry } from "./dialogs/dialog-registry.ts";
 import { createEdge } from "./edge/app.ts";
 import { EdgeLoad } from "./edge/edge-load.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -22,6 +20,7 @@ import { Feed } from "./log/feed.ts";
 import { Logs } from "./log/logs.ts";
 import { lostLines } from "./log.ts";
 import { Metrics } from "./metrics.ts";
+import { openCore } from "./open-core.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildRegistry } from "./pi/child-registry.ts";
 import { locatePi } from "./pi/locate.ts";
@@ -48,19 +47,15 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { policies } from "./rpc/policies.ts";
 import { Tokens } from "./rpc/tokens.ts";
-import { Registry } from "./session/registry.ts";
 import type { Session } from "./session/session.ts";
 import { SessionDirectory } from "./session/session-directory.ts";
 import { namedStartError, requireOwnAgentDirectory, storeOf } from "./start-errors.ts";
 import { StateDirectory } from "./state-directory.ts";
-import { DeliveryStore } from "./store/deliveries.ts";
-import { DialogStore } from "./store/dialogs.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { FeedStore } from "./store/feed.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
 import type { OpenStore } from "./store/open-store.ts";
-import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
 import { retentionClock } from "./store/retention-clock.ts";
 
@@ -204,61 +199,45 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
   const store = resources.add(storeOf(state, env, log), (open) => open.close());
   const { database } = store;
   const now = retentionClock(database);
-  const deliveries = new DeliveryStore(database, limits.settled, now);
-  const prompts = new PromptStore(database, now);
   const events = new EventStore(database, limits.storedEvents, now);
   const idempotency = new IdempotencyStore(database, now);
   const logs = await openLogs(state, store, events, log);
   resources.defer(() => logs.close());
   const feed = new Feed(new FeedStore(database, limits.feed), log);
-  const dialogs = new DialogRegistry(new DialogStore(database), {
-    ...limits.dialogs,
-    dialogDelayMs: configured.dialogDelayMs,
-  });
-
   const directory = new SessionDirectory();
   const metrics = resources.add(new Metrics(), (open) => open.close());
-  const tracker = new DeliveryTracker({
-    store: deliveries,
-    ...limits.delivery,
-    log,
-    isGone: (sessionId) => store.sessions.wasGone(sessionId),
-    onChange: (delivery) => {
-      metrics.deliveryChanged(delivery);
-      directory.find(delivery.sessionId)?.deliveryChanged(delivery);
-    },
-    onExpired: ({ sessionId, deliveryId }) => directory.find(sessionId)?.pushing.expire(deliveryId),
-  });
-  resources.defer(() => tracker.close());
   const spill = resources.add(spillOf(state, env, directory, log), (open) => open.close());
-  const registry = new Registry({
-    directory,
-    locate,
-    helper: options.helper ?? helperPath(),
-    runDirectory: state.runDirectory,
-    spillDirectory: state.spillDirectory,
-    spill,
-    env,
-    childRegistry,
-    sessions: store.sessions,
-    configuration: configured,
-    roots: configured.roots,
-    prompts,
-    tracker,
-    taker: { daemonId: randomUUID(), stateDir: state.path },
-    logs,
-    dialogs,
-    contexts: contextConfiguration(configured),
-    limits: {
-      ...limits,
-      ...lifeLimits(configured),
-      drainMs: configured.drainMs,
-      maxParallelStarts: configured.maxParallelStarts,
-      warm: { ...limits.warm, perKind: configured.warmChildren },
+  const { deliveries, prompts, dialogs, tracker, registry } = openCore(
+    {
+      database,
+      directory,
+      locate,
+      helper: options.helper ?? helperPath(),
+      runDirectory: state.runDirectory,
+      spillDirectory: state.spillDirectory,
+      spill,
+      env,
+      childRegistry,
+      sessions: store.sessions,
+      configuration: configured,
+      roots: configured.roots,
+      taker: { daemonId: randomUUID(), stateDir: state.path },
+      logs,
+      dialogDelayMs: configured.dialogDelayMs,
+      now,
+      onDelivery: (delivery) => metrics.deliveryChanged(delivery),
+      contexts: contextConfiguration(configured),
+      limits: {
+        ...limits,
+        ...lifeLimits(configured),
+        drainMs: configured.drainMs,
+        maxParallelStarts: configured.maxParallelStarts,
+        warm: { ...limits.warm, perKind: configured.warmChildren },
+      },
+      log,
     },
-    log,
-  });
-  resources.defer(() => registry.shutdown());
+    resources,
+  );
   await registry.recover();
   const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
   const kept = { ...limits, everyMs, shrinkPages, now };

@@ -9,21 +9,20 @@ import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import { lifeLimits, limits } from "../../server/configuration/limits.ts";
 import { noConfiguration } from "../../server/context/part-layers.ts";
-import { DeliveryTracker } from "../../server/delivery/tracker.ts";
-import { DialogRegistry } from "../../server/dialogs/dialog-registry.ts";
+import type { DeliveryTracker } from "../../server/delivery/tracker.ts";
+import type { DialogRegistry } from "../../server/dialogs/dialog-registry.ts";
 import type { Frame } from "../../server/frames/frame.ts";
+import { ResourceStack } from "../../server/lib/resource-stack.ts";
 import { Feed } from "../../server/log/feed.ts";
 import { Logs } from "../../server/log/logs.ts";
+import { openCore } from "../../server/open-core.ts";
 import { locatePi } from "../../server/pi/locate.ts";
-import { Registry, type RegistryOptions } from "../../server/session/registry.ts";
+import type { Registry, RegistryOptions } from "../../server/session/registry.ts";
 import { SessionDirectory } from "../../server/session/session-directory.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
-import { DeliveryStore } from "../../server/store/deliveries.ts";
-import { DialogStore } from "../../server/store/dialogs.ts";
 import { EventStore } from "../../server/store/events.ts";
 import { type FeedLimits, FeedStore } from "../../server/store/feed.ts";
-import { PromptStore } from "../../server/store/prompts.ts";
 import { SessionStore } from "../../server/store/sessions.ts";
 import type { StoredSession } from "../../server/store/stored-session.ts";
 
@@ -119,49 +118,46 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   let life = 0;
 
   function open() {
-    const database = new Database(join(root, `store-${life}.db`), () => {}, connect === undefined ? {} : { connect });
+    const resources = new ResourceStack();
+    const path = join(root, `store-${life}.db`);
+    const database = resources.add(new Database(path, () => {}, connect === undefined ? {} : { connect }), (open) =>
+      open.close(),
+    );
     const directory = new SessionDirectory();
-    const tracker = new DeliveryTracker({
-      store: new DeliveryStore(database),
-      ...limits.delivery,
-      log,
-      onChange: (delivery) => directory.find(delivery.sessionId)?.deliveryChanged(delivery),
-      onExpired: ({ sessionId, deliveryId }) => directory.find(sessionId)?.pushing.expire(deliveryId),
-    });
     const feed = new Feed(new FeedStore(database, { ...limits.feed, ...options.feed }), log);
-    const dialogs = new DialogRegistry(new DialogStore(database), limits.dialogs);
     const roots = options.roots?.();
-    const registry = new Registry({
-      directory,
-      locate: () => locatePi({ option: fakePi, env: {} }),
-      helper: "unused",
-      runDirectory,
-      spillDirectory: join(root, "spill"),
-      ...(options.spill && { spill: options.spill }),
-      env,
-      sessions: new SessionStore(database),
-      configuration: {
-        ...noConfiguration,
+    const core = openCore(
+      {
+        database,
+        directory,
+        locate: () => locatePi({ option: fakePi, env: {} }),
+        helper: "unused",
+        runDirectory,
+        spillDirectory: join(root, "spill"),
+        ...(options.spill && { spill: options.spill }),
+        env,
+        sessions: new SessionStore(database),
+        configuration: {
+          ...noConfiguration,
+          roots,
+          ...(optimisation && { optimisation }),
+          ...(pruning && { pruning }),
+          ...(profiles && { profiles }),
+          ...(options.ownAgentDirectory === true && { agentDirectory: join(root, "agent") }),
+        },
         roots,
-        ...(optimisation && { optimisation }),
-        ...(pruning && { pruning }),
-        ...(profiles && { profiles }),
-        ...(options.ownAgentDirectory === true && { agentDirectory: join(root, "agent") }),
+        logs: new Logs(new EventStore(database, limits.storedEvents), {
+          maxRetainedBytes: limits.maxRetainedEventBytes,
+          ...limits.log,
+        }),
+        taker: { daemonId: randomUUID(), stateDir: root },
+        contexts: { readRoots: [], ackTimeoutMs: 2_000, limits: defaultContextLimits, ...options.contexts },
+        limits: { ...limits, ...lifeLimits({}), drainMs: 0, ...options.limits, warm: { ...limits.warm, perKind: 0 } },
+        log,
       },
-      roots,
-      prompts: new PromptStore(database),
-      logs: new Logs(new EventStore(database, limits.storedEvents), {
-        maxRetainedBytes: limits.maxRetainedEventBytes,
-        ...limits.log,
-      }),
-      tracker,
-      taker: { daemonId: randomUUID(), stateDir: root },
-      dialogs,
-      contexts: { readRoots: [], ackTimeoutMs: 2_000, limits: defaultContextLimits, ...options.contexts },
-      limits: { ...limits, ...lifeLimits({}), drainMs: 0, ...options.limits, warm: { ...limits.warm, perKind: 0 } },
-      log,
-    });
-    return { database, directory, tracker, dialogs, feed, registry };
+      resources,
+    );
+    return { ...core, database, directory, feed, resources };
   }
 
   let current = open();
@@ -177,9 +173,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       await state.child.cleaned;
     }
     // A killed daemon starts no other child.
-    await current.registry.shutdown();
-    current.tracker.close();
-    current.database.close();
+    await current.resources.release();
     current = open();
     await current.registry.recover();
   };
@@ -220,9 +214,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
     [Symbol.asyncDispose]: async () => {
       // A core that is being restarted must also end its next life.
       await restarting.catch(() => {});
-      await current.registry.shutdown();
-      current.tracker.close();
-      current.database.close();
+      await current.resources.release();
       rmSync(root, { recursive: true });
     },
   };
