@@ -43,7 +43,7 @@ export async function context(invocation: Context): Promise<number> {
   return await act(await openDaemon(invocation), { invocation, word, context: make ?? {} });
 }
 
-interface Act {
+interface CommandInput {
   readonly invocation: Context;
   /** SOURCE. */
   readonly word: string;
@@ -51,7 +51,7 @@ interface Act {
   readonly context: ContextOption;
 }
 
-async function inspect(daemon: ContextDaemon, { invocation, word, context }: Act): Promise<number> {
+async function inspect(daemon: ContextDaemon, { invocation, word, context }: CommandInput): Promise<number> {
   const { options, output } = invocation;
   const { model } = options;
   const source = await sourceOf(word, daemon);
@@ -77,7 +77,7 @@ async function inspect(daemon: ContextDaemon, { invocation, word, context }: Act
   return exitCodes.done;
 }
 
-async function importContext(daemon: ContextDaemon, { invocation, word, context }: Act): Promise<number> {
+async function importContext(daemon: ContextDaemon, { invocation, word, context }: CommandInput): Promise<number> {
   const { options, output } = invocation;
   const { cwd, model, name, ephemeral, leaf } = options;
   const source = await sourceOf(word, daemon);
@@ -109,7 +109,7 @@ async function importContext(daemon: ContextDaemon, { invocation, word, context 
   return exitCodes.done;
 }
 
-async function exportContext(daemon: ContextDaemon, { invocation, word }: Act): Promise<number> {
+async function exportContext(daemon: ContextDaemon, { invocation, word }: CommandInput): Promise<number> {
   const { options, output, signal } = invocation;
   const source = await sourceOf(word, daemon);
   if (source.kind === "text")

@@ -14,12 +14,12 @@ import {
 } from "../client/index.ts";
 import { createAgentDir } from "../provider/agent-dir.ts";
 import type { LogEntry } from "../provider/log.ts";
-import { answer, behind, call, delay, type Part, type Reply } from "../provider/reply.ts";
+import { answer, call, delay, delayed, type Part, type Reply } from "../provider/reply.ts";
 import { type ScriptedProvider, startProvider } from "../provider/server.ts";
 import { Cleanup } from "./cleanup.ts";
 import { checkReceipt } from "./demo/checks.ts";
 import { DemoDaemon, survivorsOf } from "./demo/daemon.ts";
-import { Story } from "./demo/story.ts";
+import { DemoPrinter } from "./demo/demo-printer.ts";
 import { createWorkspace, type Workspace } from "./demo/workspace.ts";
 import { CommandError, InterruptedError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -45,7 +45,7 @@ const slowTool = "sleep 2 && echo '42 of 42 checks passed'";
  */
 export async function demo(invocation: Demo): Promise<number> {
   const { options, output, signal } = invocation;
-  const story = new Story(output);
+  const printer = new DemoPrinter(output);
   const workspace = createWorkspace("pi-rpcd-demo-");
   const cleanup = new Cleanup();
   if (options.keep !== true) {
@@ -57,36 +57,36 @@ export async function demo(invocation: Demo): Promise<number> {
     });
   }
   try {
-    const pids = await play({ invocation, story, workspace, cleanup });
+    const pids = await play({ invocation, printer, workspace, cleanup });
     await cleanup.run();
     const left = survivorsOf(pids);
     if (left !== undefined) throw new CommandError("left_behind", `${left} still runs after the shutdown.`);
     const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file was left";
-    story.end(`${output.paint("green", "All checks passed.")} ${inSeconds(story.elapsedMs)}${kept}.`, {
+    printer.end(`${output.paint("green", "All checks passed.")} ${inSeconds(printer.elapsedMs)}${kept}.`, {
       ok: true,
       ...(options.keep === true && { kept: workspace.root }),
     });
     return exitCodes.done;
   } catch (error) {
-    story.endOfText();
+    printer.endOfText();
     const log = lastLines(workspace.logFile, 8).map((line) => shorten(line, 400));
     await cleanup.run().catch(() => {});
     if (error instanceof InterruptedError || signal.aborted) throw signal.reason;
-    throw failure(error, { log, story, invocation, workspace });
+    throw failure(error, { log, printer, invocation, workspace });
   }
 }
 
-interface Stage {
+interface DemoContext {
   readonly invocation: Demo;
-  readonly story: Story;
+  readonly printer: DemoPrinter;
   readonly workspace: Workspace;
   readonly cleanup: Cleanup;
 }
 
 /** Resolves with the processes that must be gone after the shutdown. */
-async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
-  const { invocation, story, workspace, cleanup } = stage;
-  story.title("pi-rpcd demo", ": real pi, a scripted model on loopback, no key, no network");
+async function play(stage: DemoContext): Promise<readonly (number | undefined)[]> {
+  const { invocation, printer, workspace, cleanup } = stage;
+  printer.title("pi-rpcd demo", ": real pi, a scripted model on loopback, no key, no network");
   const broken = new AbortController();
   const late = setTimeout(
     () => broken.abort(new Error(`The demo did not end within ${timeoutMs / 1_000} s.`)),
@@ -106,25 +106,28 @@ async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
   cleanup.add(() => client.close());
   const session = await createSession(client, stage, signal);
   const pids = [daemon.process.pid, session.info?.pid];
-  const { delivery, run } = await pushIntoRun(session, { story, text, broken, signal });
+  const { delivery, run } = await pushIntoRun(session, { printer, text, broken, signal });
 
-  story.gap();
+  printer.gap();
   const evidence = { delivery, text, requests: provider.requests, acceptsAfterMs, answer: run.text, expected: build };
   const checks = checkReceipt(evidence);
-  for (const check of checks) story.check(check);
+  for (const check of checks) printer.check(check);
   const failed = checks.filter(({ holds }) => !holds).map(({ name, found }) => `the check "${name}" failed (${found})`);
   if (failed.length > 0) throw new CommandError("check_failed", failed.join("; "));
   await session.close({ signal });
   return pids;
 }
 
-interface World {
+interface DaemonSetup {
   readonly provider: ScriptedProvider;
   readonly signal: AbortSignal;
 }
 
-async function startDaemon({ invocation, story, workspace, cleanup }: Stage, world: World): Promise<DemoDaemon> {
-  const { provider, signal } = world;
+async function startDaemon(
+  { invocation, printer, workspace, cleanup }: DemoContext,
+  setup: DaemonSetup,
+): Promise<DemoDaemon> {
+  const { provider, signal } = setup;
   const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
   const { pi } = invocation.options;
   const inherited = Object.entries(withoutScript(invocation.env)).filter(
@@ -139,23 +142,27 @@ async function startDaemon({ invocation, story, workspace, cleanup }: Stage, wor
   });
   cleanup.add(() => daemon.end());
   const { pid, socketPath } = await Promise.race([daemon.process.listening, whenAborted(signal)]);
-  story.happened("provider", `${provider.url}, in this process`, { url: provider.url });
-  story.happened("daemon", `process ${pid}, socket ${socketPath}`, { pid, socketPath });
+  printer.happened("provider", `${provider.url}, in this process`, { url: provider.url });
+  printer.happened("daemon", `process ${pid}, socket ${socketPath}`, { pid, socketPath });
   return daemon;
 }
 
-async function createSession(client: Client, { story, workspace }: Stage, signal: AbortSignal): Promise<SessionHandle> {
+async function createSession(
+  client: Client,
+  { printer, workspace }: DemoContext,
+  signal: AbortSignal,
+): Promise<SessionHandle> {
   const { pi } = await client.info({ signal });
   const session = await client.createSession({ cwd: workspace.cwd }, { signal });
   const { pid, model } = session.info ?? {};
   const modelName = `${model?.provider}/${model?.id}`;
   const facts = { sessionId: session.id, pid, model, pi };
-  story.happened("session", `pi ${pi.version} (${pi.source}) as process ${pid}, model ${modelName}`, facts);
+  printer.happened("session", `pi ${pi.version} (${pi.source}) as process ${pid}, model ${modelName}`, facts);
   return session;
 }
 
-interface Scene {
-  readonly story: Story;
+interface PushSetup {
+  readonly printer: DemoPrinter;
   readonly text: string;
   /** Ends the output with the error. */
   readonly broken: AbortController;
@@ -164,27 +171,27 @@ interface Scene {
 
 async function pushIntoRun(
   session: SessionHandle,
-  { story, text, broken, signal }: Scene,
+  { printer, text, broken, signal }: PushSetup,
 ): Promise<{ readonly delivery: Delivery; readonly run: SettledRun }> {
   const fail = (error: unknown): void => broken.abort(error);
   const events = session.events({ signal });
   await events.ready;
-  story.happened("prompt", question, { text: question });
+  printer.happened("prompt", question, { text: question });
   const run = session.runUntilSettled(question, { signal });
   run.catch(fail);
   let receipt: Promise<Delivery> | undefined;
   for await (const { event } of events) {
-    if (isTextDelta(event)) story.said(event.assistantMessageEvent.delta);
-    else if (event.type === "message_end") story.endOfText();
+    if (isTextDelta(event)) printer.said(event.assistantMessageEvent.delta);
+    else if (event.type === "message_end") printer.endOfText();
     else if (isToolExecutionStart(event)) {
-      story.happened("tool", `${toolLine(event.toolName, event.args)} has started`, { phase: "started" });
+      printer.happened("tool", `${toolLine(event.toolName, event.args)} has started`, { phase: "started" });
       if (receipt !== undefined) continue;
       const push = session.push({ customType: "background-result", content: text }, { signal });
-      story.happened("push", `"${text}", while the tool runs`, { deliveryId: push.id, text });
-      receipt = follow(push, story, signal);
+      printer.happened("push", `"${text}", while the tool runs`, { deliveryId: push.id, text });
+      receipt = follow(push, printer, signal);
       receipt.catch(fail);
     } else if (isToolExecutionEnd(event)) {
-      story.happened("tool", `[${event.toolName}] ${event.isError ? "has failed" : "has ended"}`, { phase: "ended" });
+      printer.happened("tool", `[${event.toolName}] ${event.isError ? "has failed" : "has ended"}`, { phase: "ended" });
     } else if (isAgentSettled(event)) break;
   }
   const settled = await run;
@@ -194,9 +201,9 @@ async function pushIntoRun(
   return { delivery: await receipt, run: settled };
 }
 
-async function follow(push: DeliveryHandle, story: Story, signal: AbortSignal): Promise<Delivery> {
+async function follow(push: DeliveryHandle, printer: DemoPrinter, signal: AbortSignal): Promise<Delivery> {
   for await (const delivery of push.updates({ signal })) {
-    story.receipt(delivery);
+    printer.receipt(delivery);
     if (waitOutcome(delivery, "answered") !== "open") break;
   }
   return push.get({ signal });
@@ -211,7 +218,7 @@ function secondReply(request: LogEntry): Reply {
   const texts = request.messages.flatMap((message) => message.texts).join("\n");
   const build = /build (\S+) is green/.exec(texts)?.[1];
   const news = build === undefined ? "I have no other news." : `Meanwhile I was told that build ${build} is green.`;
-  return behind(delay(acceptsAfterMs), answer(...spoken(`The check went well: 42 of 42. ${news}`)));
+  return delayed(delay(acceptsAfterMs), answer(...spoken(`The check went well: 42 of 42. ${news}`)));
 }
 
 function spoken(text: string): readonly Part[] {
@@ -228,13 +235,13 @@ function whenAborted(signal: AbortSignal): Promise<never> {
 
 interface Failing {
   readonly log: readonly string[];
-  readonly story: Story;
+  readonly printer: DemoPrinter;
   readonly invocation: Demo;
   readonly workspace: Workspace;
 }
 
 /** The error and what to do, in one paragraph. */
-function failure(error: unknown, { log, story, invocation: { options, output }, workspace }: Failing): CommandError {
+function failure(error: unknown, { log, printer, invocation: { options, output }, workspace }: Failing): CommandError {
   const { name, message } = reportOf(error);
   const end = /[.!?)]$/.test(message) ? "" : ".";
   const next =
@@ -244,7 +251,7 @@ function failure(error: unknown, { log, story, invocation: { options, output }, 
   if (!output.json && log.length > 0) {
     for (const line of ["", "The daemon's log ends with:", ...log.map((one) => `  ${one}`), ""]) output.aside(line);
   }
-  return new CommandError(name, `The demo failed after ${inSeconds(story.elapsedMs)}: ${message}${end} ${next}`, {
+  return new CommandError(name, `The demo failed after ${inSeconds(printer.elapsedMs)}: ${message}${end} ${next}`, {
     data: { log },
     cause: error,
   });

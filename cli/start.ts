@@ -68,8 +68,8 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
   const { pid, version, url, socketPath, tlsUrl } = address;
   const log = background.kind === "started" ? background.log : defaultLogFile(stateDir);
   const started = background.kind === "started";
-  const { takeEnd } = await import("../server/former-end.ts");
-  const former = started ? takeEnd(stateDir, env) : undefined;
+  const { takeExit } = await import("../server/previous-exit.ts");
+  const former = started ? takeExit(stateDir, env) : undefined;
   if (output.json) {
     output.document({ started, pid, version, url, socketPath, tlsUrl, stateDir, log });
   } else {
@@ -172,9 +172,9 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     if (end === "stopped") return exitCodes.done;
     const stateDir = stateDirectory(options["state-dir"], env);
     const message = `The state directory ${stateDir} was removed or replaced by another while its daemon ran; that daemon has ended.`;
-    const { keepEnd } = await import("../server/former-end.ts");
+    const { storeExit } = await import("../server/previous-exit.ts");
     // Its log is lost as well.
-    if (logFile?.startsWith(`${stateDir}/`) === true) keepEnd(stateDir, env, { at: Date.now(), message });
+    if (logFile?.startsWith(`${stateDir}/`) === true) storeExit(stateDir, env, { at: Date.now(), message });
     throw new CommandError("state_directory_lost", message);
   } catch (error) {
     await reportToStarter({ kind: "failed", error: reportOf(error) });

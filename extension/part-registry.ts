@@ -2,7 +2,7 @@ import type { ExtensionAPI, ExtensionContext, SessionStartEvent } from "@earendi
 import { type AskHandler, AskRefused, type PartEvent, type PartEventOf, type PartResultOf } from "./engine-port.ts";
 import type { Fault } from "./request-pipeline.ts";
 
-type Begun = (ctx: ExtensionContext, reason: SessionStartEvent["reason"]) => void;
+type SessionListener = (ctx: ExtensionContext, reason: SessionStartEvent["reason"]) => void;
 
 export interface PartRegistryOptions {
   readonly pi: ExtensionAPI;
@@ -16,7 +16,7 @@ export interface PartRegistryOptions {
 export class PartRegistry {
   readonly #options: PartRegistryOptions;
   readonly #answerers = new Map<string, AskHandler>();
-  readonly #begun: { readonly part: string; readonly begun: Begun }[] = [];
+  readonly #begun: { readonly part: string; readonly begun: SessionListener }[] = [];
   #reason: SessionStartEvent["reason"] = "startup";
 
   constructor(options: PartRegistryOptions) {
@@ -43,7 +43,7 @@ export class PartRegistry {
     }
   }
 
-  onSession(begun: Begun, part: string, current: ExtensionContext | undefined): void {
+  onSession(begun: SessionListener, part: string, current: ExtensionContext | undefined): void {
     this.#begun.push({ part, begun });
     if (current !== undefined) this.#begin(part, begun, current);
   }
@@ -75,7 +75,7 @@ export class PartRegistry {
     (pi.on as (name: string, handler: unknown) => void)(event, guarded);
   }
 
-  #begin(part: string, begun: Begun, ctx: ExtensionContext): void {
+  #begin(part: string, begun: SessionListener, ctx: ExtensionContext): void {
     try {
       begun(ctx, this.#reason);
     } catch (thrown) {

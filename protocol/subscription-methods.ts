@@ -31,8 +31,8 @@ export const subscriptionMethods = {
         Type.Boolean({
           default: false,
           description:
-            "Begin with the session as it is, in the answer. With `after`: only if something else than deltas is missing " +
-            "behind it.",
+            "Begin with the session as it is, in the answer. With `after`: only if something other than deltas is missing " +
+            "after it.",
         }),
       ),
       types: Type.Optional(eventTypes),

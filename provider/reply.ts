@@ -1,6 +1,6 @@
 import type { Gate } from "./gate.ts";
 
-/** A wait, before the headers ({@link behind}) or between the parts of an answer. */
+/** A wait, before the headers ({@link delayed}) or between the parts of an answer. */
 export type Pause =
   | { readonly kind: "hold"; readonly gate: Gate }
   | { readonly kind: "delay"; readonly delayMs: number };
@@ -157,8 +157,8 @@ export function overflow(tokens = 213_462, limitTokens = 200_000): OverflowReply
   return { kind: "overflow", tokens, limitTokens };
 }
 
-/** The reply with pauses before its headers: `behind(hold(gate), status(529))`. Its existing pauses come later. */
-export function behind<R extends Reply>(pause: Pause, reply: R): R {
+/** The reply with pauses before its headers: `delayed(hold(gate), status(529))`. Its existing pauses come later. */
+export function delayed<R extends Reply>(pause: Pause, reply: R): R {
   return { ...reply, before: [pause, ...(reply.before ?? [])] };
 }
 

@@ -34,7 +34,7 @@ export function openCore(options: CoreOptions, resources: ResourceStack) {
     store: deliveries,
     ...limits.delivery,
     log,
-    isGone: (sessionId) => sessions.wasGone(sessionId),
+    isGone: (sessionId) => sessions.isOrphaned(sessionId),
     onChange: (delivery) => {
       onDelivery?.(delivery);
       directory.find(delivery.sessionId)?.deliveryChanged(delivery);

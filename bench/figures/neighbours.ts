@@ -15,8 +15,8 @@ export const neighbours: Figure = {
   title: "The latency of one session's requests while others are busy",
   repetitions: 5,
   measure: async (setting, resources) => {
-    const large = await besideLargeRecords(setting, resources);
-    const unread = await besideUnreadStream(setting, resources);
+    const large = await withLargeRecords(setting, resources);
+    const unread = await withUnreadStream(setting, resources);
     return {
       rows: [
         {
@@ -54,7 +54,7 @@ interface Times {
 type Compared = Times & { readonly alone: Times };
 
 /** A session that gets requests, and another whose child writes a record of 8 MB each second. */
-async function besideLargeRecords(setting: Setting, resources: Resources): Promise<Compared> {
+async function withLargeRecords(setting: Setting, resources: Resources): Promise<Compared> {
   const corpus = writeCorpus(join(setting.directory, "8m.jsonl"), [largeRecord(8_000_000)]);
   const [burst] = corpus.bursts;
   const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
@@ -79,7 +79,7 @@ async function besideLargeRecords(setting: Setting, resources: Resources): Promi
  * A session that gets requests, and another that streams to a client; with and without an additional client that does
  * not read.
  */
-async function besideUnreadStream(setting: Setting, resources: Resources): Promise<Compared> {
+async function withUnreadStream(setting: Setting, resources: Resources): Promise<Compared> {
   const corpus = writeCorpus(join(setting.directory, "stream.jsonl"), deltas(20));
   const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
   const client = await RawClient.open(daemon, "unix", resources);

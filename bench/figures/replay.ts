@@ -25,11 +25,11 @@ export const replay: Figure = {
     const { sessionId } = await client.request("session/create", { cwd: setting.directory });
     await client.request("session/subscribe", { sessionId });
     const live: number[] = [];
-    const behind: number[] = [];
+    const replayed: number[] = [];
     for (let i = 0; i < setting.repetitions; i += 1) {
       live.push(corpus.records / (await drain(rawSource(client, sessionId), corpus)));
       const { cursor } = await client.request("session/get", { sessionId });
-      behind.push(await rateOfReplay(daemon, resources, sessionId, cursor));
+      replayed.push(await rateOfReplay(daemon, resources, sessionId, cursor));
     }
     const { cursor } = await client.request("session/get", { sessionId });
     const bare = await storm(daemon, resources, async (one) => void (await one.request("daemon/info", {})));
@@ -42,10 +42,10 @@ export const replay: Figure = {
         {
           name: `replay of ${replayed} events / live`,
           unit: "x",
-          values: ratios(behind, live),
+          values: ratios(replayed, live),
           goal: { id: "P18", sense: "at least", target: 0.5, stretch: 0.9 },
         },
-        { name: "replay", unit: "rec/s", values: behind },
+        { name: "replay", unit: "rec/s", values: replayed },
         {
           name: `${clients} clients at once: p99 until one has all`,
           unit: "ms",

@@ -35,11 +35,11 @@ const maxNumber = 1e15;
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined;
   const cost = isRecord(value["cost"]) ? value["cost"] : {};
-  const tokens = fourOf(value);
+  const tokens = tokenFieldsOf(value);
   return {
     ...tokens,
     totalTokens: totalOf(tokens),
-    cost: { ...fourOf(cost), total: numberOf(cost["total"]) },
+    cost: { ...tokenFieldsOf(cost), total: numberOf(cost["total"]) },
   };
 }
 
@@ -86,14 +86,14 @@ function combine(a: Usage, b: Usage, sign: 1 | -1): Usage {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-interface Four {
+interface TokenFields {
   readonly input: number;
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
 }
 
-function fourOf(fields: Fields): Four {
+function tokenFieldsOf(fields: Fields): TokenFields {
   return {
     input: numberOf(fields["input"]),
     output: numberOf(fields["output"]),
@@ -102,7 +102,7 @@ function fourOf(fields: Fields): Four {
   };
 }
 
-function totalOf({ input, output, cacheRead, cacheWrite }: Four): number {
+function totalOf({ input, output, cacheRead, cacheWrite }: TokenFields): number {
   return input + output + cacheRead + cacheWrite;
 }
 

@@ -156,10 +156,10 @@ function kindOf(code: number): Kind {
 
 /** Tokens of a character by its kind (row of {@link kindCount}) and the kind of the previous character. */
 export const asciiSteps = Float64Array.from(
-  kindNames.flatMap((kind) => kindNames.map((previous) => costs[kind][goesOn(kind, previous) ? 1 : 0])),
+  kindNames.flatMap((kind) => kindNames.map((previous) => costs[kind][continues(kind, previous) ? 1 : 0])),
 );
 
-function goesOn(kind: Kind, previous: Kind): boolean {
+function continues(kind: Kind, previous: Kind): boolean {
   if (kind === "space" || kind === "line") return previous === "space" || previous === "line";
   // A word may begin with a capital.
   return kind === previous || (kind === "lower" && previous === "upper");

@@ -34,7 +34,7 @@ export function fitContext(
   items: readonly ContextItem[],
   options: FitOptions,
 ): { readonly items: readonly ContextItem[]; readonly tokens: number; readonly dropped: Dropped } {
-  const { list, ...rest } = fitList(items, itemKit, options);
+  const { list, ...rest } = fitList(items, itemAdapter, options);
   return { items: list, ...rest };
 }
 
@@ -43,17 +43,17 @@ export function fitMessages(
   messages: readonly BuiltMessage[],
   options: FitOptions,
 ): { readonly messages: readonly BuiltMessage[]; readonly tokens: number; readonly dropped: Dropped } {
-  const { list, ...rest } = fitList(messages, messageKit, options);
+  const { list, ...rest } = fitList(messages, messageAdapter, options);
   return { messages: list, ...rest };
 }
 
 /** Builds the notice for a list in which everything is omitted. */
 export function noticeOf(messages: readonly BuiltMessage[]): BuiltMessage {
-  const all = messages.map((value) => ({ value, kind: messageKit.kind(value), tokens: estimateMessage(value) }));
-  return noticeFor(sum(all, messageKit), messages[0]?.timestamp ?? 0, messageKit);
+  const all = messages.map((value) => ({ value, kind: messageAdapter.kind(value), tokens: estimateMessage(value) }));
+  return noticeFor(sum(all, messageAdapter), messages[0]?.timestamp ?? 0, messageAdapter);
 }
 
-interface Kit<T> {
+interface ListAdapter<T> {
   readonly tokens: (entry: T) => number;
   readonly kind: (entry: T) => Entry["kind"];
   /** Ids of an assistant's calls. */
@@ -63,7 +63,7 @@ interface Kit<T> {
   readonly notice: (item: ContextItem) => T;
 }
 
-const itemKit: Kit<ContextItem> = {
+const itemAdapter: ListAdapter<ContextItem> = {
   tokens: estimateTokens,
   kind: ({ role }) => role,
   calls: ({ toolCalls = [] }) => toolCalls.map(({ id }) => id),
@@ -72,7 +72,7 @@ const itemKit: Kit<ContextItem> = {
   notice: (item) => item,
 };
 
-const messageKit: Kit<BuiltMessage> = {
+const messageAdapter: ListAdapter<BuiltMessage> = {
   tokens: estimateMessage,
   kind: ({ role }) => (role === "user" || role === "assistant" || role === "toolResult" ? role : "event"),
   calls: (message) =>
@@ -89,10 +89,12 @@ const messageKit: Kit<BuiltMessage> = {
 
 function fitList<T extends Entry["value"]>(
   list: readonly T[],
-  kit: Kit<T>,
+  adapter: ListAdapter<T>,
   { budget, onOverflow = "trim", reserved = 0 }: FitOptions,
 ): { readonly list: readonly T[]; readonly tokens: number; readonly dropped: Dropped } {
-  const counted = list.map((value): Counted<T> => ({ value, kind: kit.kind(value), tokens: kit.tokens(value) }));
+  const counted = list.map(
+    (value): Counted<T> => ({ value, kind: adapter.kind(value), tokens: adapter.tokens(value) }),
+  );
   const needed = reserved + total(counted);
   if (budget === null || needed <= budget || onOverflow === "keep") {
     return { list, tokens: needed - reserved, dropped: nothing };
@@ -101,8 +103,8 @@ function fitList<T extends Entry["value"]>(
 
   const rest = counted.filter(({ kind }) => kind !== "system");
   const room = budget - (needed - total(rest));
-  const starts = spanStarts(rest, kit);
-  const largestNotice = kit.tokens(noticeFor({ messages: needed, tokens: needed }, 0, kit));
+  const starts = spanStarts(rest, adapter);
+  const largestNotice = adapter.tokens(noticeFor({ messages: needed, tokens: needed }, 0, adapter));
 
   let start = rest.length;
   let taken = largestNotice;
@@ -116,15 +118,15 @@ function fitList<T extends Entry["value"]>(
     start = starts.at(-1) ?? 0;
     const newest = rest.slice(start);
     const left = room - (start === 0 ? 0 : largestNotice) - total(newest);
-    const capped = capResults(newest, -left, kit.tokens);
+    const capped = capResults(newest, -left, adapter.tokens);
     if (capped === undefined) throw overBudget(needed, budget, "Its newest turn alone does not fit: raise maxTokens.");
     kept = capped;
   }
-  const dropped = sum(rest.slice(0, start), kit);
+  const dropped = sum(rest.slice(0, start), adapter);
   const first = rest[0];
-  const notice = start === 0 || first === undefined ? [] : [noticeFor(dropped, first.value.timestamp, kit)];
+  const notice = start === 0 || first === undefined ? [] : [noticeFor(dropped, first.value.timestamp, adapter)];
   const fitted = assemble(counted, { start, kept, notice });
-  const noticed = notice[0] === undefined ? 0 : kit.tokens(notice[0]);
+  const noticed = notice[0] === undefined ? 0 : adapter.tokens(notice[0]);
   return { list: fitted, tokens: needed - reserved - total(rest) + noticed + total(kept), dropped };
 }
 
@@ -157,33 +159,33 @@ function assemble<T>(
  * Finds the starts of spans: the first entry and each user message. Without user messages, events start spans. A span
  * never starts between a call and its result.
  */
-function spanStarts<T>(rest: readonly Counted<T>[], kit: Kit<T>): readonly number[] {
+function spanStarts<T>(rest: readonly Counted<T>[], adapter: ListAdapter<T>): readonly number[] {
   const opener = rest.some(({ kind }) => kind === "user") ? "user" : "event";
   const starts: number[] = [];
   let open = new Set<string>();
   for (const [index, { kind, value }] of rest.entries()) {
-    if (kind === "assistant") open = new Set(kit.calls(value));
-    else if (kind === "toolResult") open.delete(kit.answers(value) ?? "");
+    if (kind === "assistant") open = new Set(adapter.calls(value));
+    else if (kind === "toolResult") open.delete(adapter.answers(value) ?? "");
     if (index === 0 || (kind === opener && open.size === 0)) starts.push(index);
   }
   return starts;
 }
 
-function sum<T>(entries: readonly Counted<T>[], kit: Kit<T>): Dropped {
+function sum<T>(entries: readonly Counted<T>[], adapter: ListAdapter<T>): Dropped {
   let messages = 0;
   let tokens = 0;
   for (const { value, tokens: own } of entries) {
-    const noticed = kit.noticed(value) ?? { messages: 1, tokens: own };
+    const noticed = adapter.noticed(value) ?? { messages: 1, tokens: own };
     messages += noticed.messages;
     tokens += noticed.tokens;
   }
   return { messages, tokens };
 }
 
-function noticeFor<T>({ messages, tokens }: Dropped, timestamp: number, kit: Kit<T>): T {
+function noticeFor<T>({ messages, tokens }: Dropped, timestamp: number, adapter: ListAdapter<T>): T {
   const what = messages === 1 ? "1 earlier message" : `${messages} earlier messages`;
   const text = `${what} (about ${tokens} tokens) of this conversation ${messages === 1 ? "was" : "were"} left out.`;
-  return kit.notice({
+  return adapter.notice({
     role: "event",
     eventType: TRIMMED_EVENT_TYPE,
     content: [{ type: "text", text }],

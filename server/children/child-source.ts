@@ -4,7 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
 import { CompactionSettings, settingsOf } from "../context/compaction-settings.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
-import { gaveParts, partsOf, spawnOptions } from "../context/parts-config.ts";
+import { partsOf, rememberParts, spawnOptions } from "../context/parts-config.ts";
 import type { Spill } from "../context/spill.ts";
 import { StartHealth } from "../core/restart-policy.ts";
 import { type Roots, requireRoot } from "../core/roots.ts";
@@ -188,7 +188,7 @@ export class ChildSource implements ChildStarter {
     const warm =
       stored.ephemeral === true || isBySettings ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
     const started = warm ?? (await cold());
-    gaveParts(started.child, parts);
+    rememberParts(started.child, parts);
     if (stored.ephemeral === true) return started;
     this.#pool.wanted(kind);
     return started;

@@ -18,7 +18,7 @@ export interface CreationOptions<S extends ContextSession> {
   readonly option: ContextOption | undefined;
   readonly order: ContextOrder;
   readonly caller: ContextCaller;
-  /** Creates the session. Leaves nothing behind if that fails. */
+  /** Creates the session. Leaves nothing if that fails. */
   readonly begin: (given?: WithContext) => Promise<S>;
 }
 

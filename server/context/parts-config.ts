@@ -45,7 +45,7 @@ function toolsOf({ optimisation: { masking, toolResults, skills, dynamicTools },
 const given = new WeakMap<Child, string>();
 
 /** Records the configuration of a child. */
-export function gaveParts(child: Child, parts: PartsConfig | undefined): void {
+export function rememberParts(child: Child, parts: PartsConfig | undefined): void {
   given.set(child, JSON.stringify(parts ?? null));
 }
 

@@ -16,7 +16,7 @@ import type { Journal } from "../log/journal.ts";
 import type { Child } from "../pi/child.ts";
 import { type CompactionSettings, requireNamedRoute } from "./compaction-settings.ts";
 import { noConfiguration, requireFiles, reread, type SessionConfiguration, tellProjectProblem } from "./part-layers.ts";
-import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
+import { hasParts, partsOf, rememberParts, spawnOptions } from "./parts-config.ts";
 import type { PolicyTools } from "./policy-tools.ts";
 import type { Spill } from "./spill.ts";
 
@@ -130,7 +130,7 @@ export class PartsConfiguring {
     if (!isChildOf(this.#core, child) || (!isAnew && hasParts(child, parts))) return;
     try {
       await child.link.send({ kind: "configure", parts: parts ?? null });
-      gaveParts(child, parts);
+      rememberParts(child, parts);
     } catch (error) {
       // The next pi is started with it.
       if (isChildOf(this.#core, child)) throw error;

@@ -1,5 +1,5 @@
 /** A question in progress, with the number of its callers. */
-interface Asking<T> {
+interface PendingAsk<T> {
   readonly answer: Promise<T>;
   readonly abandon: AbortController;
   waiting: number;
@@ -7,7 +7,7 @@ interface Asking<T> {
 
 /** Shares questions between callers: each is asked once at a time, and aborted when its last caller goes away. */
 export class SharedAsks<T> {
-  readonly #underWay = new Map<string, Asking<T>>();
+  readonly #underWay = new Map<string, PendingAsk<T>>();
 
   /**
    * Returns the answer for `key`; joins a question in progress. The last caller to leave waits for its cleanup.
@@ -29,7 +29,7 @@ export class SharedAsks<T> {
     }
   }
 
-  #begin(key: string, begin: (signal: AbortSignal) => Promise<T>): Asking<T> {
+  #begin(key: string, begin: (signal: AbortSignal) => Promise<T>): PendingAsk<T> {
     const abandon = new AbortController();
     const asking = { answer: begin(abandon.signal), abandon, waiting: 0 };
     this.#underWay.set(key, asking);
@@ -37,7 +37,7 @@ export class SharedAsks<T> {
   }
 
   /** Later callers start a new question. */
-  async #end(key: string, asking: Asking<T>): Promise<void> {
+  async #end(key: string, asking: PendingAsk<T>): Promise<void> {
     if (this.#underWay.get(key) === asking) this.#underWay.delete(key);
     asking.abandon.abort();
     await asking.answer.catch(() => {});

@@ -19,7 +19,7 @@ const key = Buffer.from("sha256");
 /**
  * `too_much`: the limits are exceeded. `changing`: a file disappeared during the search; a later search may succeed.
  */
-export type Doubt = "too_much" | "changing";
+export type Inconclusive = "too_much" | "changing";
 
 /** The searched directories: pi's own session directory with its subdirectories, and these. */
 export interface Places {
@@ -37,7 +37,7 @@ export async function findUnreferred(
   names: ReadonlySet<string>,
   limits: ScanLimits,
   signal: AbortSignal,
-): Promise<ReadonlySet<string> | Doubt> {
+): Promise<ReadonlySet<string> | Inconclusive> {
   const left = new Set(names);
   const scan = new Scan(left, limits.maxScanBytes, signal);
   const looked = new Map<string, string>();
@@ -60,7 +60,7 @@ async function sessionFilesIn(
   { root, directories }: Places,
   { maxFiles }: ScanLimits,
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, string> | Doubt> {
+): Promise<ReadonlyMap<string, string> | Inconclusive> {
   const found = new Map<string, string>();
   const all = new Set([root, ...(await entriesOf(root)).filter((path) => !path.endsWith(".jsonl")), ...directories]);
   for (const directory of all) {
@@ -91,7 +91,7 @@ class Scan {
     this.#signal = signal;
   }
 
-  async take(path: string): Promise<Doubt | undefined> {
+  async take(path: string): Promise<Inconclusive | undefined> {
     // Does not wait for a pipe that replaced the file.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(ifThere);
     if (file === undefined) return "changing";

@@ -138,10 +138,10 @@ function compared(
 ): Finding | undefined {
   const own = new Set(ids);
   const newest = ids.length >= maxTold ? change.entries.slice(-maxTold) : change.entries;
-  const strangers = newest.filter(({ id }) => !own.has(id)).length;
+  const foreign = newest.filter(({ id }) => !own.has(id)).length;
   const isMissing = change.kind === "rewritten" && leafId !== undefined && !has(change.entries, leafId);
-  if (strangers === 0 && !isMissing && change.kind !== "removed") return undefined;
-  return findingOf(change, strangers, leafId ?? mark.lastId, mark, during);
+  if (foreign === 0 && !isMissing && change.kind !== "removed") return undefined;
+  return findingOf(change, foreign, leafId ?? mark.lastId, mark, during);
 }
 
 function findingOf(

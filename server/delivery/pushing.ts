@@ -221,8 +221,8 @@ export class Pushing implements GivenPushes {
     try {
       if (kind !== "idle" && kind !== "running") await this.#withdrawing.withdrawWithoutChild(all, withdrawal);
       else {
-        const strangers = all.filter((id) => !this.#brought.has(id));
-        await this.#withdrawing.withdraw(strangers, withdrawal);
+        const unknown = all.filter((id) => !this.#brought.has(id));
+        await this.#withdrawing.withdraw(unknown, withdrawal);
       }
     } catch (error) {
       this.#log.error({ err: error }, "cannot fail pushes that pi cannot receive");

@@ -19,8 +19,8 @@ import { canonicalJson } from "../lib/canonical-json.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { DeliveryStore, StoredDelivery, StoredPush } from "../store/deliveries.ts";
 import { acceptedPush, newDelivery, sizeOf } from "./accepted-push.ts";
+import { DeliveryNotifier } from "./delivery-notifier.ts";
 import { Expiry } from "./expiry.ts";
-import { Telling } from "./telling.ts";
 import { nothingOpen, type OpenOfSession, type Tracked, type Withdrawal } from "./tracked.ts";
 import { Waiters } from "./waiters.ts";
 
@@ -51,7 +51,7 @@ export class DeliveryTracker {
   readonly #settled: LRUCache<string, StoredDelivery>;
   readonly #settling = new Map<string, StoredDelivery>();
   readonly #waiters = new Waiters();
-  readonly #telling: Telling;
+  readonly #notifier: DeliveryNotifier;
   readonly #expiry: Expiry;
   readonly #deciding = new Map<string, Deferred<void>>();
   /** Sessions whose run waits for the answer to a dialog. */
@@ -59,8 +59,8 @@ export class DeliveryTracker {
 
   constructor(options: TrackerOptions) {
     this.#options = options;
-    this.#telling = new Telling({
-      hurry: () => options.store.hurry(),
+    this.#notifier = new DeliveryNotifier({
+      commitSoon: () => options.store.commitSoon(),
       flush: () => options.store.flush(),
       tell: (delivery) => {
         options.onChange(delivery);
@@ -137,13 +137,13 @@ export class DeliveryTracker {
 
   /** The delivery as clients may see it: on disk up to now. Throws `delivery_not_found`. */
   async read(deliveryId: string): Promise<Delivery> {
-    while (this.#telling.isUntold(deliveryId)) await this.#telling.told(deliveryId);
+    while (this.#notifier.isUnreported(deliveryId)) await this.#notifier.told(deliveryId);
     return this.get(deliveryId);
   }
 
   /** Resolves when all changes so far are on disk and reported. */
   told(): Promise<void> {
-    return this.#telling.told();
+    return this.#notifier.told();
   }
 
   /**
@@ -152,7 +152,7 @@ export class DeliveryTracker {
    */
   async wait(deliveryId: string, until: WaitUntil, timeoutMs: number, signal: AbortSignal): Promise<Delivery> {
     // No report may happen between this check and the wait.
-    while (this.#telling.isUntold(deliveryId)) await this.#telling.told(deliveryId);
+    while (this.#notifier.isUnreported(deliveryId)) await this.#notifier.told(deliveryId);
     const delivery = this.get(deliveryId);
     if (timeoutMs === 0 || endsWait(delivery, until)) return delivery;
     return await this.#waiters.wait({ deliveryId, until, timeoutMs, signal, now: () => this.read(deliveryId) });
@@ -200,17 +200,17 @@ export class DeliveryTracker {
   async list(params: Params<"delivery/list">, of?: readonly string[]): Promise<Result<"delivery/list">> {
     const { sessionId, states, limit = 100, after } = params;
     const sessionIds = sessionId === undefined ? of : [sessionId].filter((id) => of?.includes(id) ?? true);
-    await this.#telling.told();
+    await this.#notifier.told();
     await this.#options.store.written();
-    const behind = after === undefined ? undefined : this.#options.store.get(after)?.delivery;
+    const previous = after === undefined ? undefined : this.#options.store.get(after)?.delivery;
     // Memory may still have a delivery that the store has deleted, together with its position.
-    if (after !== undefined && behind === undefined) throw notFound(after);
-    const rows = this.#options.store.list({ sessionIds, states, limit: limit + 1, behind });
+    if (after !== undefined && previous === undefined) throw notFound(after);
+    const rows = this.#options.store.list({ sessionIds, states, limit: limit + 1, before: previous });
     // Memory has the changes that a failing store has not taken. Pending writes are reported when they are on disk.
     const page = rows.slice(0, limit);
     const newest = page.map((row) => {
       const { deliveryId } = row;
-      if (this.#telling.isUntold(deliveryId)) return row;
+      if (this.#notifier.isUnreported(deliveryId)) return row;
       return (this.#open.get(deliveryId) ?? this.#settling.get(deliveryId))?.delivery ?? row;
     });
     const deliveries = newest.filter(({ state }) => states?.includes(state) ?? true);
@@ -270,7 +270,7 @@ export class DeliveryTracker {
 
   /** Stores and reports remaining changes, and stops the timers. */
   close(): void {
-    this.#telling.close();
+    this.#notifier.close();
     this.#expiry.close();
   }
 
@@ -329,7 +329,7 @@ export class DeliveryTracker {
         () => {},
       );
     }
-    this.#telling.changed(result.delivery, written);
+    this.#notifier.changed(result.delivery, written);
     return true;
   }
 

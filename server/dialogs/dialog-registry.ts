@@ -147,12 +147,12 @@ export class DialogRegistry {
 
   /** Open dialogs, oldest first. Throws `dialog_not_found` if `after` is no longer known. */
   page({ sessionId, limit = 100, after, isListed }: DialogQuery): DialogPage {
-    const behind = after === undefined ? 0 : (this.#open.get(after) ?? this.#ended.get(after))?.order;
-    if (behind === undefined) throw unknown(after as string);
+    const lastOrder = after === undefined ? 0 : (this.#open.get(after) ?? this.#ended.get(after))?.order;
+    if (lastOrder === undefined) throw unknown(after as string);
     const dialogs: Dialog[] = [];
     let room = this.limits.maxDialogPageBytes;
     for (const [dialogId, { owner, bytes, order }] of this.#open) {
-      const dialog = order > behind ? owner.find(dialogId) : undefined;
+      const dialog = order > lastOrder ? owner.find(dialogId) : undefined;
       if (dialog === undefined || (sessionId !== undefined && dialog.sessionId !== sessionId)) continue;
       if (isListed?.(dialog.sessionId) === false) continue;
       const last = dialogs.at(-1);

@@ -3,7 +3,7 @@ import { gapFrame } from "../frames/frame.ts";
 import { mergeDeltas } from "../frames/merge-deltas.ts";
 
 /** The sizes at which a backlog is reduced. */
-export interface Relief {
+export interface BacklogLimits {
   /** Above it, consecutive deltas of a content block are merged. */
   readonly mergeBytes: number;
   /** Above it, deltas are replaced by gaps. */
@@ -84,7 +84,7 @@ export class Backlog {
   }
 
   /** Call after each `push` while the backlog does not shrink. Usually cheap. */
-  relieve({ mergeBytes, dropBytes }: Relief): void {
+  shrink({ mergeBytes, dropBytes }: BacklogLimits): void {
     if (this.#isScattered()) this.#gather();
     if (this.#bytes <= mergeBytes) return;
     if (this.#seenBytes > 0 && this.#bytes - this.#seenBytes < mergeBytes * stretchPart) return;

@@ -264,7 +264,7 @@ export class Outbox {
     const { limits, budget } = this.#options;
     const share = budget.shareOf(this);
     const before = this.#backlog.dropped;
-    this.#backlog.relieve({
+    this.#backlog.shrink({
       mergeBytes: Math.min(limits.mergeDeltasAboveBytes, share / 2),
       dropBytes: Math.min(limits.dropDeltasAboveBytes, share),
     });

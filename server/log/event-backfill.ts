@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { isRecord } from "../../protocol/objects.ts";
-import { entriesBehind } from "../pi/entry-lines.ts";
+import { entriesAfter } from "../pi/entry-lines.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { EventLog } from "./event-log.ts";
 import { enough, KnownEntries } from "./known-entries.ts";
@@ -46,7 +46,7 @@ export class EventBackfill {
     try {
       this.#lookBack();
       const known = this.#known;
-      const missing = await entriesBehind(file, (entries) => known.placeIn(entries), maxBytes);
+      const missing = await entriesAfter(file, (entries) => known.placeIn(entries), maxBytes);
       for (const { entry, line } of missing) {
         record(Buffer.concat([entryHead, line, entryTail]));
         known.note({ type: "rpcd_entry", entry });

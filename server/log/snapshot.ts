@@ -2,7 +2,7 @@ import type { Snapshot } from "../../protocol/event.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
-import { entriesBehind } from "../pi/entry-lines.ts";
+import { entriesAfter } from "../pi/entry-lines.ts";
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -22,7 +22,7 @@ export interface SnapshotOptions {
 /** Reads the entries from pi, whose answer is ordered among its events; without a child, from its session file. */
 export async function takeSnapshot({ child, file, info, maxBytes }: SnapshotOptions): Promise<SessionSnapshot> {
   if (child === undefined) {
-    const lines = await entriesBehind(file, () => -1, maxBytes);
+    const lines = await entriesAfter(file, () => -1, maxBytes);
     const leafId = lines.at(-1)?.entry["id"];
     const entries = lines.map(({ entry }) => entry);
     return { session: info(), snapshot: snapshotOf(entries, typeof leafId === "string" ? leafId : null, maxBytes) };

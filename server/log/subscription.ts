@@ -17,7 +17,7 @@ export interface Subscriber {
   inTurn?<T>(work: () => T): T | Promise<Awaited<T>>;
 }
 
-export interface Wishes extends Wanted {
+export interface ReadOptions extends Wanted {
   /** Consecutive deltas of a content block are merged for this long. 0: never. */
   readonly coalesceMs?: number | undefined;
 }
@@ -32,7 +32,7 @@ export interface SubscriptionOptions {
   readonly subscriber: Subscriber;
   readonly sessionId: string;
   readonly log: ReadableLog;
-  readonly wishes: Wishes;
+  readonly reading: ReadOptions;
   /** Receives errors without a caller: from a timer or from reading the log. */
   readonly onFault: (error: unknown) => void;
 }
@@ -52,7 +52,7 @@ export class Subscription {
   readonly #sessionId: string;
   readonly #log: ReadableLog;
   #filter: EventFilter;
-  #wishes: Wishes;
+  #wishes: ReadOptions;
   #position: number;
   #isLive = false;
   /** Counts starts: a reading from an earlier start stops. */
@@ -63,20 +63,20 @@ export class Subscription {
   #timer: NodeJS.Timeout | undefined;
   readonly #onFault: (error: unknown) => void;
 
-  constructor({ subscriber, sessionId, log, wishes, onFault }: SubscriptionOptions) {
+  constructor({ subscriber, sessionId, log, reading, onFault }: SubscriptionOptions) {
     this.subscriber = subscriber;
     this.#sessionId = sessionId;
     this.#log = log;
     this.#position = log.cursor;
-    this.#wishes = wishes;
-    this.#filter = new EventFilter(wishes);
+    this.#wishes = reading;
+    this.#filter = new EventFilter(reading);
     this.#onFault = onFault;
   }
 
   /** Changes the filter from here on. An absent field stays unchanged. */
-  wish(wishes: Wishes): void {
+  changeReading(reading: ReadOptions): void {
     this.flush();
-    this.#wishes = { ...this.#wishes, ...defined(wishes) };
+    this.#wishes = { ...this.#wishes, ...defined(reading) };
     this.#filter = new EventFilter(this.#wishes);
   }
 

@@ -1,10 +1,10 @@
 import type { Gap } from "../../protocol/event.ts";
 import { highestLevel, type ProviderLevel } from "../../protocol/provider-level.ts";
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
-import { type ReadableLog, type Subscriber, Subscription, type Wishes } from "./subscription.ts";
+import { type ReadableLog, type ReadOptions, type Subscriber, Subscription } from "./subscription.ts";
 
 /** What a subscriber requests. An absent field stays unchanged, or is off for a new subscription. */
-export interface Orders extends Wishes {
+export interface Orders extends ReadOptions {
   /** Level of detail for provider requests. */
   readonly provider?: ProviderLevel | undefined;
   /** Whether it can answer dialogs. */
@@ -95,7 +95,7 @@ export class Subscriptions {
     const { onEnd } = known ?? orders;
     this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, clientId, onEnd });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
-    else subscription.wish({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
+    else subscription.changeReading({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
     this.#note();
     return subscription;
   }
@@ -145,9 +145,9 @@ export class Subscriptions {
     return told;
   }
 
-  #subscription(subscriber: Subscriber, wishes: Wishes): Subscription {
+  #subscription(subscriber: Subscriber, reading: ReadOptions): Subscription {
     const onFault = (error: unknown): void => this.#fault(subscriber.id, error);
-    return new Subscription({ subscriber, sessionId: this.#sessionId, log: this.#log, wishes, onFault });
+    return new Subscription({ subscriber, sessionId: this.#sessionId, log: this.#log, reading, onFault });
   }
 
   /** Isolates a failing subscriber from the others and from the caller. */

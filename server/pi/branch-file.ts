@@ -19,7 +19,7 @@ const maxEntryBytes = 64 * 1024 * 1024;
 const writeBytes = 1024 * 1024;
 
 /** The path of a new session's file: in the same directory, with a name in pi's format. */
-function fileBeside(file: string, sessionId: string, now: Date): string {
+function siblingFile(file: string, sessionId: string, now: Date): string {
   return join(dirname(file), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
@@ -30,7 +30,7 @@ function fileBeside(file: string, sessionId: string, now: Date): string {
  */
 export async function writeBranch({ file, leafId, sessionId, cwd, now }: BranchRequest): Promise<string> {
   const path = await pathTo(file, leafId);
-  const target = fileBeside(file, sessionId, now);
+  const target = siblingFile(file, sessionId, now);
   const handle = await open(target, "wx", 0o600);
   try {
     const header = {

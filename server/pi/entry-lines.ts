@@ -14,7 +14,7 @@ const firstBytes = 64 * 1024;
  * The entries of a session file after an offset, in the file's order; for -1, all entries in the last `maxBytes`.
  * Torn lines are skipped, as by pi. Empty if the file is missing.
  */
-export async function entriesBehind(
+export async function entriesAfter(
   file: string,
   place: (entries: readonly EntryLine["entry"][]) => number,
   maxBytes: number,

@@ -132,7 +132,7 @@ export async function startTimeOf(pid: number): Promise<string | undefined> {
   return process.platform === "linux" ? (await statOf(pid))?.startTime : await startTimeByPs(pid);
 }
 
-interface Descent {
+interface ProcessRow {
   readonly pid: number;
   readonly parent: number;
   /** Its session; outside Linux its group. */
@@ -141,7 +141,7 @@ interface Descent {
 }
 
 /** Fields 4, 6 and 22 of a process's stat on Linux, counted after the name, which may contain spaces. */
-async function statOf(pid: number): Promise<Descent | undefined> {
+async function statOf(pid: number): Promise<ProcessRow | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
@@ -154,12 +154,12 @@ async function statOf(pid: number): Promise<Descent | undefined> {
   }
 }
 
-async function parentsOnLinux(): Promise<Descent[]> {
+async function parentsOnLinux(): Promise<ProcessRow[]> {
   const pids = (await readdir("/proc")).map(Number).filter(Number.isInteger);
   return (await Promise.all(pids.map(statOf))).filter((stat) => stat !== undefined);
 }
 
-async function parentsByPs(): Promise<Descent[]> {
+async function parentsByPs(): Promise<ProcessRow[]> {
   const { stdout } = await promisify(execFile)("ps", ["-axo", "pid=,ppid=,pgid=,lstart="], { maxBuffer: 16 << 20 });
   return stdout.split("\n").flatMap((line) => {
     const [, pid, parent, session, startTime] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(.*\S)\s*$/.exec(line) ?? [];

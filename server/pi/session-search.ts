@@ -36,11 +36,11 @@ export function textsIn(file: string, texts: ReadonlySet<string>): ReadonlySet<s
     const descriptor = openSessionFileSync(file);
     try {
       const chunk = Buffer.alloc(chunkBytes);
-      let behind = "";
+      let rest = "";
       for (let size = readSync(descriptor, chunk); size > 0; size = readSync(descriptor, chunk)) {
-        const text = behind + chunk.toString("latin1", 0, size);
+        const text = rest + chunk.toString("latin1", 0, size);
         for (const wanted of texts) if (text.includes(wanted)) found.add(wanted);
-        behind = text.slice(-overlap);
+        rest = text.slice(-overlap);
       }
     } finally {
       closeSync(descriptor);

@@ -50,8 +50,8 @@ interface Found {
 export async function listStored(request: StoredRequest): Promise<StoredPage> {
   const { env, cwd, held, after, limit, isListed, signal } = request;
   const all = (await filesIn(sessionRoot(env), signal)).filter(({ file }) => !held.has(file));
-  const behind = after === undefined ? undefined : placeOf(isListed === undefined ? after : opened(after));
-  const left = behind === undefined ? all : all.filter((found) => order(found, behind) > 0);
+  const position = after === undefined ? undefined : placeOf(isListed === undefined ? after : opened(after));
+  const left = position === undefined ? all : all.filter((found) => order(found, position) > 0);
   const sessions: StoredSessionInfo[] = [];
   for (const [index, found] of left.entries()) {
     signal?.throwIfAborted();

@@ -41,7 +41,7 @@ export class SessionFactory {
     this.#options = options;
   }
 
-  /** Leaves nothing behind if it throws. A full disk is `store_failed`. */
+  /** Leaves nothing if it throws. A full disk is `store_failed`. */
   async create(creation: Creation): Promise<Session> {
     return await this.#create(creation).catch((error: unknown) => {
       throw diskFull(error) ?? error;

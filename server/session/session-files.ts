@@ -26,7 +26,7 @@ import type { SessionStore } from "../store/sessions.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
-import { type Beginning, heir, type SessionLifecycle } from "./session-lifecycle.ts";
+import { type Beginning, inheritedFields, type SessionLifecycle } from "./session-lifecycle.ts";
 
 export interface SessionFilesOptions {
   readonly directory: SessionDirectory;
@@ -196,7 +196,7 @@ export class SessionFiles {
     }
     const found = existsSync(file) ? readStoredHeader(file) : undefined;
     if (found !== undefined && !isSameFile(found.cwd, from.stored.cwd)) throw otherRights(sessionId);
-    const { labels, ...inherited } = heir(from.stored, new Date());
+    const { labels, ...inherited } = inheritedFields(from.stored, new Date());
     // Tokens for this session's labels do not cover a file that was not made from it.
     const isOfThis = found === undefined || (found.parent !== undefined && isSameFile(found.parent, from.stored.file));
     const stored = {

@@ -176,7 +176,7 @@ export class SessionLifecycle {
   }
 
   /**
-   * Creates a session, without a pi, from a branch of another one. Returns its id. Leaves nothing behind if that
+   * Creates a session, without a pi, from a branch of another one. Returns its id. Leaves nothing if that
    * fails.
    */
   async branchOff(from: StoredSession, leafId: string): Promise<string> {
@@ -184,7 +184,7 @@ export class SessionLifecycle {
     const now = new Date();
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
-    const stored = { ...heir(from, now), sessionId, file, generation: 1 };
+    const stored = { ...inheritedFields(from, now), sessionId, file, generation: 1 };
     try {
       await this.make(sessionId, () => this.begin(stored, { how: "asleep" }));
     } catch (error) {
@@ -297,7 +297,10 @@ async function requireWanted(session: Session, own: OptimisationOptions | undefi
 }
 
 /** The properties that a derived session inherits. */
-export function heir(from: StoredSession, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
+export function inheritedFields(
+  from: StoredSession,
+  now: Date,
+): Omit<StoredSession, "sessionId" | "file" | "generation"> {
   const { name: _name, ...options } = from.options;
   const at = now.getTime();
   return {

@@ -12,12 +12,12 @@ export function sessionPage(
   covers: Covers = () => true,
 ): Result<"session/list"> {
   const hasLabel = label === undefined ? () => true : labelFilter(label);
-  const isBehind = after === undefined ? () => true : behind(after);
+  const isNext = after === undefined ? () => true : isAfter(after);
   const found = registry
     .all()
     .filter((session) => (cwd === undefined || session.cwd === cwd) && covers(session.stored))
     .map((session) => session.info())
-    .filter((info) => (state === undefined || info.state === state) && hasLabel(info) && isBehind(info))
+    .filter((info) => (state === undefined || info.state === state) && hasLabel(info) && isNext(info))
     .toSorted((a, b) => compare(placeOf(b), placeOf(a)));
   const sessions = found.slice(0, limit);
   const last = sessions.at(-1);
@@ -43,7 +43,7 @@ function textOf({ createdAt, sessionId }: Place): string {
   return `${createdAt}/${sessionId}`;
 }
 
-function behind(after: string): (info: SessionInfo) => boolean {
+function isAfter(after: string): (info: SessionInfo) => boolean {
   const [createdAt = "", sessionId = ""] = after.split("/");
   const place = { createdAt: Number(createdAt), sessionId };
   return (info) => compare(placeOf(info), place) < 0;

@@ -139,7 +139,7 @@ export class Database {
 
   /** Queues a statement for the next transaction. It is not retried if that fails. */
   write(statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.hurry();
+    this.commitSoon();
     return this.#queue(statement, parameters);
   }
 
@@ -150,7 +150,7 @@ export class Database {
   together(group: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     const former = this.#inFlight.find((write) => write.group === group) ?? this.#queued.inParts(group);
     if (former === undefined) {
-      this.hurry();
+      this.commitSoon();
       return this.#queue(statement, parameters, { group });
     }
     // The other write is already in progress; this one follows if that is stored.
@@ -185,7 +185,7 @@ export class Database {
   }
 
   /** Commits queued writes at the end of this turn of the event loop. */
-  hurry(): void {
+  commitSoon(): void {
     if (this.#isBusy) this.#isDue = true;
     else this.#urgent ??= setImmediate(() => this.#due());
   }
@@ -194,7 +194,7 @@ export class Database {
   async written(): Promise<void> {
     const last = this.#queued.newest ?? this.#inFlight.at(-1);
     if (last === undefined) return;
-    if (this.#queued.newest !== undefined) this.hurry();
+    if (this.#queued.newest !== undefined) this.commitSoon();
     await last.done.promise.catch(() => {});
   }
 

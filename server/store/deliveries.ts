@@ -21,7 +21,7 @@ export interface DeliveryQuery {
   readonly sessionIds?: readonly string[] | undefined;
   readonly states?: readonly DeliveryState[] | undefined;
   readonly limit: number;
-  readonly behind?: Delivery | undefined;
+  readonly before?: Delivery | undefined;
 }
 
 /** Limits on stored settled deliveries. */
@@ -87,12 +87,12 @@ export class DeliveryStore {
     this.#open = database.prepare(`SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY number`);
   }
 
-  /** Newest first, accepted before the delivery `behind`. */
-  list({ sessionIds, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
+  /** Newest first, accepted before the delivery `before`. */
+  list({ sessionIds, states, limit, before }: DeliveryQuery): readonly Delivery[] {
     const inThese = sessionIds === undefined ? [] : [JSON.stringify(sessionIds)];
     const rows = (sessionIds === undefined ? this.#list : this.#listOf).all(
       states === undefined ? null : JSON.stringify(states),
-      behind?.deliveryId ?? null,
+      before?.deliveryId ?? null,
       limit,
       ...inThese,
     );
@@ -148,8 +148,8 @@ export class DeliveryStore {
   }
 
   /** Commits additions and updates at the end of this turn of the event loop. */
-  hurry(): void {
-    this.#database.hurry();
+  commitSoon(): void {
+    this.#database.commitSoon();
   }
 
   /** Resolves when additions and updates so far are on disk, or have failed. */

@@ -70,7 +70,7 @@ export const tables: readonly Table[] = [
 ];
 
 /** Selects a table's rows by their number, in any schema version. */
-export function rowsSql(database: DatabaseSync, { name, columns, newColumns }: Table, behind: string): string {
+export function rowsSql(database: DatabaseSync, { name, columns, newColumns }: Table, clauses: string): string {
   const present = new Set(
     database
       .prepare(`PRAGMA table_info(${name})`)
@@ -78,7 +78,7 @@ export function rowsSql(database: DatabaseSync, { name, columns, newColumns }: T
       .map((column) => column["name"]),
   );
   const added = newColumns.filter((column) => present.has(column));
-  return `SELECT rowid AS row, ${[...columns, ...added].join(", ")} FROM ${name} NOT INDEXED ${behind}`;
+  return `SELECT rowid AS row, ${[...columns, ...added].join(", ")} FROM ${name} NOT INDEXED ${clauses}`;
 }
 
 export function parsed(text: string): Readonly<Record<string, unknown>> | undefined {

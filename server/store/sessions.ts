@@ -62,7 +62,7 @@ export class SessionStore {
   }
 
   /** Whether rows of this id that existed when the daemon started belong to a session that no longer exists. */
-  wasGone(sessionId: string): boolean {
+  isOrphaned(sessionId: string): boolean {
     return !this.#known.has(sessionId);
   }
 

@@ -107,9 +107,9 @@ export class Unpacker {
     }
     const changes: Change[] = [];
     for (let at = 0; at < whole.length; ) {
-      const behind = at + 2 + Number(whole[at + 1]);
-      changes.push({ sql: this.#texts[Number(whole[at])] ?? "", parameters: whole.slice(at + 2, behind) });
-      at = behind;
+      const end = at + 2 + Number(whole[at + 1]);
+      changes.push({ sql: this.#texts[Number(whole[at])] ?? "", parameters: whole.slice(at + 2, end) });
+      at = end;
     }
     return changes;
   }

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { afterEach, expect, test, vi } from "vitest";
 import type { PendingItem } from "../../protocol/pending.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../provider/reply.ts";
 import { Notifications, type Told } from "../helpers/notifications.ts";
 import { startStage } from "../helpers/stage.ts";
 
@@ -41,7 +41,7 @@ test.for(["idle", "busy"] as const)(
     stage.provider.add(
       answer("I run them.", call("slow_command", { command: `echo yes > ${started}; cat ${released}` })),
       agent === "idle" ? answer("They run.") : answer(call("bash", { command: `cat ${other}` })),
-      behind(hold(headers), answer("Green, then.")),
+      delayed(hold(headers), answer("Green, then.")),
     );
     const session = await stage.session();
     await using told = await Notifications.of(stage.stateDir, session.id);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Client, connect, type WireError } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold } from "../../provider/reply.ts";
+import { answer, delayed, hold } from "../../provider/reply.ts";
 import { Notifications, type Told } from "../helpers/notifications.ts";
 import { startStage } from "../helpers/stage.ts";
 
@@ -20,7 +20,7 @@ const signed =
 
 test("with two clients on one session everything is attributed, and one of them can take exclusive control", async () => {
   const gate = new Gate();
-  const script = [answer("one"), behind(hold(gate), answer("late")), answer("pushed")];
+  const script = [answer("one"), delayed(hold(gate), answer("late")), answer("pushed")];
   await using stage = await startStage({ provider: { script } });
   const { stateDir } = stage;
   await using ada = await connect({ stateDir, name: "Ada's editor", validateResults: true });

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, type Dialog, type DialogAnswer, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../provider/reply.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { type Watcher, watch } from "../helpers/watcher.ts";
@@ -287,7 +287,7 @@ test("an owner that identifies itself after subscribing is recognised, and keeps
 
   // During her run another client's command asks: the question could come from either, so neither has priority.
   const gate = new Gate();
-  stage.provider.add(behind(hold(gate), answer("Done.")));
+  stage.provider.add(delayed(hold(gate), answer("Done.")));
   await second.call("session/prompt", { sessionId, text: "Go." });
   await gate.reached;
   void asks(bob, "His");

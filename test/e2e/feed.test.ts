@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { type Client, connect, type DaemonEvent } from "../../client/index.ts";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold } from "../../provider/reply.ts";
+import { answer, delayed, hold } from "../../provider/reply.ts";
 import { TestEventSource } from "../helpers/event-source.ts";
 import { FeedFold, stateOf } from "../helpers/feed-fold.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
@@ -13,7 +13,7 @@ const extension = join(import.meta.dirname, "..", "fixtures", "extension", "aski
 
 type Fits = (event: DaemonEvent) => boolean;
 
-const story = (events: readonly DaemonEvent[]): readonly string[] =>
+const summary = (events: readonly DaemonEvent[]): readonly string[] =>
   events.map(({ kind, state }) => `${kind} ${state}`);
 
 /** Reads the feed from now on, and folds it. */
@@ -37,7 +37,7 @@ async function follow(client: Client) {
 }
 
 test("a client that follows the feed learns what happened in all sessions, also while the daemon was killed", async () => {
-  const script = [answer("one"), behind(hold(new Gate()), answer("late"))];
+  const script = [answer("one"), delayed(hold(new Gate()), answer("late"))];
   const agent = { settings: { extensions: [extension] } };
   await using stage = await startKillableStage({ provider: { script }, agent });
   await using client = await connect({ stateDir: stage.stateDir, validateResults: true });
@@ -48,7 +48,7 @@ test("a client that follows the feed learns what happened in all sessions, also 
   session.push({ customType: "t", content: "hi", triggerTurn: true });
   expect(await until(({ kind }) => kind === "run")).toMatchObject({ state: "settled", sessionId: session.id });
   expect(
-    story(events)
+    summary(events)
       .filter((word) => word !== "session changed")
       .toSorted(),
   ).toEqual([...["delivery answered", "delivery delivered", "run settled", "session created", "session created"]]);
@@ -67,7 +67,7 @@ test("a client that follows the feed learns what happened in all sessions, also 
   await other.close();
   await until(({ state }) => state === "closed");
   expect(
-    story(events.slice(before))
+    summary(events.slice(before))
       .filter((word) => word !== "session changed")
       .toSorted(),
   ).toEqual([...["dialog resolved", "run interrupted", "session closed"]]);

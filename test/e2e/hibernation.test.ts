@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { isAgentSettled, type SessionHandle, type WireError } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
+import { EventVerifier } from "../helpers/event-verifier.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { startStage } from "../helpers/stage.ts";
-import { Witness } from "../helpers/witness.ts";
 import { processesWith } from "../setup/processes.ts";
 
 const state = async (session: SessionHandle): Promise<string> => (await session.get()).state;
@@ -20,7 +20,7 @@ async function settled(session: SessionHandle, action: () => Promise<unknown>): 
 test("a session that hibernates and wakes looks the same to its clients: transcript, pushes, cursor", async () => {
   await using stage = await startStage();
   const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", idleAfterMs: 1 });
-  await using witness = new Witness(session.id);
+  await using witness = new EventVerifier(session.id);
   await witness.follow(stage.daemon.file);
   await session.promptAndWait("remember 4711");
   const waiting = session.push({ customType: "n", content: "for the next turn", deliverAs: "nextTurn" });
@@ -69,7 +69,7 @@ test("prompts that arrive at the moment of hibernation run, each once", async ()
 
 test("a session whose pi works or has background work does not hibernate; forced hibernation ends its run", async () => {
   const gate = new Gate();
-  await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("late"))] } });
+  await using stage = await startStage({ provider: { script: [delayed(hold(gate), answer("late"))] } });
   const session = await stage.session();
   await session.prompt("think long");
   const hibernate = (force: boolean) => stage.client.call("session/hibernate", { sessionId: session.id, force });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Delivery, isToolExecutionStart, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold, status } from "../../provider/reply.ts";
+import { answer, call, delayed, hold, status } from "../../provider/reply.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 
 const shared = shareStage();
@@ -62,7 +62,7 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
 
   test("is not delivered before the provider has sent its headers", async () => {
     const gate = new Gate();
-    await using stage = await shared.use({ script: [behind(hold(gate), answer("Got it."))] });
+    await using stage = await shared.use({ script: [delayed(hold(gate), answer("Got it."))] });
     const session = await stage.session(api);
     const delivery = session.push({ customType: "note", content: "hello" });
     await gate.reached;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { connect, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold, type Reply, status } from "../../provider/reply.ts";
+import { answer, call, delayed, hold, type Reply, status } from "../../provider/reply.ts";
 import { Notifications } from "../helpers/notifications.ts";
 import { startStage } from "../helpers/stage.ts";
 
@@ -11,11 +11,11 @@ const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M
 /** A reply that waits before its headers, and is never sent unless the gate is opened. */
 function held(): { gate: Gate; reply: Reply } {
   const gate = new Gate();
-  return { gate, reply: behind(hold(gate), answer("late")) };
+  return { gate, reply: delayed(hold(gate), answer("late")) };
 }
 
 /** The notifications about prompts and runs, in a word each. */
-function story({ all }: Notifications): string[] {
+function summary({ all }: Notifications): string[] {
   return all.flatMap(({ name, params }) => {
     if (name === "prompt/updated") {
       const { state, outcome } = params["prompt"] as { state: string; outcome?: string };
@@ -49,7 +49,7 @@ describe("on real pi, a prompt with wait", () => {
     const { entries } = (await session.command({ type: "get_entries" })) as { entries: { id: string }[] };
     expect(entries.map(({ id }) => id)).toContain(prompt.entryId);
     await told.until(({ name }) => name === "run/ended");
-    expect(story(told)).toEqual(["stored", "run", "started", "inserted", "inserted: settled", "end: settled"]);
+    expect(summary(told)).toEqual(["stored", "run", "started", "inserted", "inserted: settled", "end: settled"]);
 
     const early = ask("two");
     await stage.provider.waitForRequest(({ n }) => n === 3);
@@ -63,7 +63,7 @@ describe("on real pi, a prompt with wait", () => {
 
     expect(await ask("four")).toMatchObject({ outcome: "failed", stopReason: "error", error: expect.any(String) });
     await told.until(({ params }) => params["outcome"] === "failed");
-    expect(story(told).filter((word) => word.startsWith("end"))).toEqual(
+    expect(summary(told).filter((word) => word.startsWith("end"))).toEqual(
       ["settled", "aborted", "aborted", "failed"].map((outcome) => `end: ${outcome}`),
     );
   });
@@ -81,7 +81,7 @@ async function written(session: SessionHandle): Promise<readonly unknown[]> {
 test("on real pi, a queued prompt that is cleared as its run ends is withdrawn or inserted, as the session file shows", async () => {
   const gates = Array.from({ length: 16 }, () => new Gate());
   await using stage = await startStage({
-    provider: { script: gates.map((gate) => behind(hold(gate), answer("done"))) },
+    provider: { script: gates.map((gate) => delayed(hold(gate), answer("done"))) },
   });
   const session = await stage.session();
   for (let i = 0; i < 8; i += 1) {
@@ -103,7 +103,7 @@ test("on real pi, a queued prompt that is cleared as its run ends is withdrawn o
 
 test("on real pi, one queued prompt is taken back, and those of other clients keep their order and their images", async () => {
   const gate = new Gate();
-  const script = [behind(hold(gate), answer("done")), answer("a"), answer("b"), answer("c")];
+  const script = [delayed(hold(gate), answer("done")), answer("a"), answer("b"), answer("c")];
   await using stage = await startStage({ provider: { script } });
   const session = await stage.session();
   const { client } = stage;

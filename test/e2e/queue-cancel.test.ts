@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Client, SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold } from "../../provider/reply.ts";
+import { answer, delayed, hold } from "../../provider/reply.ts";
 import { Commands } from "../../server/pi/commands.ts";
 import type { PiCommand, PiResponse } from "../../server/pi/records.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
@@ -83,7 +83,7 @@ const cases: readonly { name: string; moment: Moment; fits: (command: PiCommand)
 
 test.each(cases)("a pi that is killed $name loses no prompt silently, and duplicates none", async (killed) => {
   const gate = new Gate();
-  await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("never"))] } });
+  await using stage = await startStage({ provider: { script: [delayed(hold(gate), answer("never"))] } });
   const { client } = stage;
   const { session, ids } = await queued(stage, gate);
   const { pid } = await session.get();
@@ -128,7 +128,7 @@ function endingAfterClear(session: SessionHandle, gate: Gate): Change {
 
 test("prompts that are returned to the queue after their run ended start another run", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("done"))] });
   const { session, ids } = await queued(stage, gate);
   change(endingAfterClear(session, gate));
   expect((await stage.client.call("prompt/cancel", { promptId: ids[1] as string })).cancelled).toBe(true);
@@ -138,7 +138,7 @@ test("prompts that are returned to the queue after their run ended start another
 
 test("prompts that are returned to the queue after their run was aborted stay queued", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("done"))] });
   const { session, ids } = await queued(stage, gate);
   // Like a tool that ignores the abort: the run continues to its end.
   const ending = endingAfterClear(session, gate);
@@ -151,7 +151,7 @@ test("prompts that are returned to the queue after their run was aborted stay qu
 
 test("a prompt that pi refuses when it is returned is lost, and reported as lost", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("done"))] });
   const { session, ids } = await queued(stage, gate);
   change((command) => (gives("three")(command) ? Promise.resolve(refusal) : undefined));
   expect((await stage.client.call("prompt/cancel", { promptId: ids[1] as string })).cancelled).toBe(true);
@@ -163,7 +163,7 @@ test("a prompt that pi refuses when it is returned is lost, and reported as lost
 
 test("a queued prompt that pi expanded from a template is still recognised after it was returned", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("done"))] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("done"))] });
   const session = await stage.session();
   const run = session.runUntilSettled("begin");
   await gate.reached;

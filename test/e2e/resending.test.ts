@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { DeliveryHandle, SessionHandle } from "../../client/index.ts";
 import { carrierText } from "../../extension/stages/carrier.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold, status } from "../../provider/reply.ts";
+import { answer, delayed, hold, status } from "../../provider/reply.ts";
 import { type StageOfTest, shareStage } from "../helpers/shared-stage.ts";
 
 /** Makes it possible to compact a short conversation; otherwise it has no effect. */
@@ -43,7 +43,7 @@ test("a parked push that is sent again many times at once makes one request", as
 
 test("a parked push that is sent again right before an abort is parked again or answered", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [status(400), behind(hold(gate), answer("Never."))] });
+  await using stage = await shared.use({ script: [status(400), delayed(hold(gate), answer("Never."))] });
   const session = await stage.session();
   const push = await parked(session, "and stopped");
   await Promise.all([resend(stage, push), session.abort()]);
@@ -74,7 +74,7 @@ test("a parked push that is resent after its pi died is carried by one request o
 test("a parked push that is resent during a compaction is carried by one request after it", async () => {
   const gate = new Gate();
   await using stage = await shared.use({
-    script: [answer("One."), status(400), behind(hold(gate), answer("A summary."))],
+    script: [answer("One."), status(400), delayed(hold(gate), answer("A summary."))],
   });
   const session = await stage.freshSession();
   await session.promptAndWait("first words ".repeat(200));

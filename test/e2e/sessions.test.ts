@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect, type EventGap, isAgentSettled, type SessionHandle, type WireError } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../provider/reply.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
@@ -17,9 +17,9 @@ const kindOf = (attempt: Promise<unknown>): Promise<string> =>
   );
 
 /** A reply that waits before its headers, and is never sent unless the gate is opened. */
-function held(): { gate: Gate; reply: ReturnType<typeof behind> } {
+function held(): { gate: Gate; reply: ReturnType<typeof delayed> } {
   const gate = new Gate();
-  return { gate, reply: behind(hold(gate), answer("late")) };
+  return { gate, reply: delayed(hold(gate), answer("late")) };
 }
 
 async function settled(session: SessionHandle, action: () => Promise<unknown>): Promise<void> {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold } from "../../provider/reply.ts";
+import { answer, delayed, hold } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { watch } from "../helpers/watcher.ts";
@@ -103,7 +103,7 @@ test("a session continues from another entry of its tree: reported to all, kept 
 
   // An abort ends the summary, and the position is unchanged.
   const summing = new Gate();
-  provider.add(behind(hold(summing), answer("Never.")));
+  provider.add(delayed(hold(summing), answer("Never.")));
   const aborted = his.navigate(first, { summarize: true });
   await summing.reached;
   await session.abort();
@@ -111,7 +111,7 @@ test("a session continues from another entry of its tree: reported to all, kept 
 
   // Refused by name: during a run, by an extension, for a missing entry.
   const gate = new Gate();
-  provider.add(behind(hold(gate), answer("Sixth reply.")));
+  provider.add(delayed(hold(gate), answer("Sixth reply.")));
   const run = session.promptAndWait("Sixth question.");
   await gate.reached;
   await expect(his.navigate(first)).rejects.toMatchObject({ kind: "session_busy" });
@@ -170,7 +170,7 @@ test("a move to before the leaf message completes, even if an abort or another p
   // An abort right after the call ends it at any stage.
   const root = await entryOf(session, "user", "The question.");
   const summing = new Gate();
-  provider.add(behind(hold(summing), answer("Never.")));
+  provider.add(delayed(hold(summing), answer("Never.")));
   const aborted = session.navigate(root, { summarize: true });
   await session.abort();
   expect(await aborted).toMatchObject({ outcome: "cancelled" });

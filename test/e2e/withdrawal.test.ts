@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Delivery, SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold, status } from "../../provider/reply.ts";
+import { answer, delayed, hold, status } from "../../provider/reply.ts";
 import { type StageOfTest, shareStage } from "../helpers/shared-stage.ts";
 import { startStage } from "../helpers/stage.ts";
 
@@ -31,7 +31,7 @@ async function heldRun(stage: StageOfTest, gate: Gate): Promise<{ session: Sessi
 describe("a push that is cancelled", () => {
   test("while it is held is in no transcript and in no request", async () => {
     const gate = new Gate();
-    await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
+    await using stage = await shared.use({ script: [delayed(hold(gate), answer("Done."))] });
     const { session, run } = await heldRun(stage, gate);
     const push = session.push({ customType: "n", content: "taken back" });
     await push.accepted;
@@ -105,7 +105,7 @@ describe("a push that is cancelled", () => {
 describe("a push that expires", () => {
   test("while it is held is cancelled by name", async () => {
     const gate = new Gate();
-    await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
+    await using stage = await shared.use({ script: [delayed(hold(gate), answer("Done."))] });
     const { session, run } = await heldRun(stage, gate);
     const push = session.push({ customType: "n", content: "stale by then", expiresAfterMs: 50 });
     await expect(push.inserted).rejects.toMatchObject({ delivery: { state: "expired", reason: { code: "expired" } } });
@@ -127,7 +127,7 @@ describe("a push that expires", () => {
 
   test("after it was inserted does not expire", async () => {
     const gate = new Gate();
-    await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
+    await using stage = await shared.use({ script: [delayed(hold(gate), answer("Done."))] });
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "in time", expiresAfterMs: 2_000 });
     await gate.reached;
@@ -140,7 +140,7 @@ describe("a push that expires", () => {
 
 test("clearing the queue drops the pushes that are configured for it, keeps the others, and returns the users' texts", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("Done.")), answer("More.")] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("Done.")), answer("More.")] });
   const { session, run } = await heldRun(stage, gate);
   const keep = session.push({ customType: "n", content: "kept" });
   const drop = session.push({ customType: "n", content: "dropped", onClearQueue: "drop" });
@@ -163,7 +163,7 @@ test("clearing the queue drops the pushes that are configured for it, keeps the 
 
 test("an abort reports its effects on pushes", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("Never."))] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("Never."))] });
   const { session, run } = await heldRun(stage, gate);
   run.catch(() => {});
   const park = session.push({ customType: "n", content: "parked" });
@@ -184,7 +184,7 @@ test("an abort reports its effects on pushes", async () => {
 
 test("a push that was left by an abort keeps its place before later ones of its kind, and starts no run by itself", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), answer("Never."))] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), answer("Never."))] });
   const { session, run } = await heldRun(stage, gate);
   run.catch(() => {});
   const first = session.push({ customType: "n", content: "first of two" });
@@ -262,7 +262,7 @@ describe("a parked push that is sent again", () => {
 
   test("that an abort left held is inserted and delivered", async () => {
     const gate = new Gate();
-    await using stage = await shared.use({ script: [behind(hold(gate), answer("Never.")), answer("Now.")] });
+    await using stage = await shared.use({ script: [delayed(hold(gate), answer("Never.")), answer("Now.")] });
     const { session, run } = await heldRun(stage, gate);
     run.catch(() => {});
     const push = session.push({ customType: "n", content: "held over the abort" });

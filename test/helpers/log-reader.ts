@@ -145,7 +145,7 @@ export class LogReader {
   }
 
   #follow(from: number, to: number): void {
-    if (from !== this.#cursor + 1) this.#fault(`${from} came behind ${this.#cursor}`);
+    if (from !== this.#cursor + 1) this.#fault(`${from} came after ${this.#cursor}`);
     this.#cursor = to;
   }
 

@@ -34,21 +34,21 @@ export interface SharedStage {
 
 /** A stage for the tests of a file, started by the first that uses it. */
 export function shareStage(options: SharedOptions = {}): SharedStage {
-  const house = new House(options);
-  afterAll(() => house.end());
-  return { use: (script = {}) => house.use(script) };
+  const pool = new StagePool(options);
+  afterAll(() => pool.end());
+  return { use: (script = {}) => pool.use(script) };
 }
 
-interface Room {
+interface IdleSession {
   readonly id: string;
   readonly api: ScriptedName;
 }
 
-class House {
+class StagePool {
   readonly #options: SharedOptions;
   readonly #scripts = new Scripts();
   #stage: Stage | undefined;
-  #free: Room[] = [];
+  #free: IdleSession[] = [];
 
   constructor(options: SharedOptions) {
     this.#options = options;
@@ -58,7 +58,7 @@ class House {
     this.#stage ??= await this.#start();
     const stage = this.#stage;
     const provider = this.#scripts.begin(stage.provider, script);
-    const taken: Room[] = [];
+    const taken: IdleSession[] = [];
     const freshSession = async (api: ScriptedName = "scripted"): Promise<SessionHandle> => {
       const session = await stage.session(api);
       taken.push({ id: session.id, api });
@@ -106,7 +106,10 @@ class House {
    * Nothing of a test reaches the next one: a session in an unexpected state is closed; in doubt the whole stage is
    * closed.
    */
-  async #leave(stage: Stage, { provider, taken }: { provider: TestsProvider; taken: readonly Room[] }): Promise<void> {
+  async #leave(
+    stage: Stage,
+    { provider, taken }: { provider: TestsProvider; taken: readonly IdleSession[] },
+  ): Promise<void> {
     const isUsedUp = provider.remainingSteps === 0;
     try {
       for (const room of taken) {
@@ -126,7 +129,7 @@ function ignoreClosed(error: unknown): void {
 }
 
 /** Whether a session is like a new one, except for its transcript. */
-async function isAtRest(client: Client, { id, api }: Room): Promise<boolean> {
+async function isAtRest(client: Client, { id, api }: IdleSession): Promise<boolean> {
   const session = client.session(id);
   try {
     await session.waitForIdle({ timeoutMs: restsWithinMs });

@@ -13,7 +13,7 @@ export interface Watcher extends AsyncDisposable {
   /** Those about requests to the provider so far: waits for everything that the daemon sent before this call. */
   requests(): Promise<readonly Heard[]>;
   /** The same, in a few words each. */
-  story(): Promise<string[]>;
+  summaries(): Promise<string[]>;
   /** The first that fits, past or future. */
   until(fits: (heard: Heard) => boolean): Promise<Heard>;
   call(method: string, params: object): Promise<{ readonly result?: unknown; readonly error?: { data: unknown } }>;
@@ -52,7 +52,7 @@ export async function watch(daemon: DaemonFile, sessionId: string, params: objec
   return {
     heard: log.heard,
     requests,
-    story: async () => (await requests()).map(inWords),
+    summaries: async () => (await requests()).map(inWords),
     until: log.until,
     call,
     [Symbol.asyncDispose]: async () => {

@@ -51,7 +51,7 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
       ...processes.map(({ pid, parent, command }) => `process ${pid} (parent ${parent}): ${command}`),
       ...files.map((name) => `temporary file: ${name}`),
     ];
-    if (left.length > 0) throw new Error(`The tests left something behind:\n  ${left.join("\n  ")}`);
+    if (left.length > 0) throw new Error(`The tests left processes or files:\n  ${left.join("\n  ")}`);
   };
 }
 

@@ -4,15 +4,15 @@ import type { Params } from "../../protocol/methods.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import { Gate } from "../../provider/gate.ts";
 import type { LogEntry } from "../../provider/log.ts";
-import { answer, behind, call, hold, type Reply } from "../../provider/reply.ts";
+import { answer, call, delayed, hold, type Reply } from "../../provider/reply.ts";
 import { isEnd } from "./checker.ts";
+import type { Called, SoakEnvironment } from "./environment.ts";
 import type { SoakApi } from "./history.ts";
 import type { Pushed } from "./ledger.ts";
 import type { Planned } from "./provider-plan.ts";
 import type { Random } from "./random.ts";
-import type { Called, World } from "./world.ts";
 
-export interface PushWishes {
+export interface PushOptions {
   readonly deliverAs?: DeliverAs;
   readonly triggerTurn?: boolean;
   readonly onAbort?: "park" | "drop";
@@ -35,7 +35,7 @@ export class Actor {
   readonly model: string;
   readonly api: SoakApi;
   readonly random: Random;
-  readonly world: World;
+  readonly world: SoakEnvironment;
   #pushes = 0;
   #prompts = 0;
 
@@ -45,7 +45,7 @@ export class Actor {
     readonly model: string;
     readonly api: SoakApi;
     readonly random: Random;
-    readonly world: World;
+    readonly world: SoakEnvironment;
   }) {
     this.name = options.name;
     this.sessionId = options.sessionId;
@@ -56,11 +56,11 @@ export class Actor {
   }
 
   /** The params of a new push, which the ledger records. */
-  newPush(wishes: PushWishes = {}): Pushed {
+  newPush(options: PushOptions = {}): Pushed {
     const { random } = this;
     this.#pushes += 1;
     const id = `${this.name}.p${this.#pushes}`;
-    const isLarge = wishes.size === "large" || (wishes.size === "any" && random.chance(largeShare));
+    const isLarge = options.size === "large" || (options.size === "any" && random.chance(largeShare));
     const length = isLarge ? largeBytes : random.integer(0, 1_200);
     const text = `[[${id}]] ${word(random)
       .repeat(Math.ceil(length / 8))
@@ -69,19 +69,19 @@ export class Actor {
     const content = random.chance(0.25)
       ? [{ type: "text" as const, text }, ...(random.chance(0.5) ? [image] : [])]
       : text;
-    const { deliverAs = random.pick(["steer", "steer", "followUp", "nextTurn"] as const) } = wishes;
+    const { deliverAs = random.pick(["steer", "steer", "followUp", "nextTurn"] as const) } = options;
     const params: Params<"delivery/push"> = {
       sessionId: this.sessionId,
       customType: "soak",
       content,
       deliveryId: id,
       deliverAs,
-      triggerTurn: wishes.triggerTurn ?? random.chance(0.8),
-      onAbort: wishes.onAbort ?? (random.chance(0.2) ? "drop" : "park"),
-      onClearQueue: wishes.onClearQueue ?? (random.chance(0.2) ? "drop" : "keep"),
+      triggerTurn: options.triggerTurn ?? random.chance(0.8),
+      onAbort: options.onAbort ?? (random.chance(0.2) ? "drop" : "park"),
+      onClearQueue: options.onClearQueue ?? (random.chance(0.2) ? "drop" : "keep"),
       ...(random.chance(0.2) ? { details: { n: this.#pushes } } : {}),
       ...(random.chance(0.2) ? { display: false } : {}),
-      ...(wishes.expiresAfterMs === undefined ? {} : { expiresAfterMs: wishes.expiresAfterMs }),
+      ...(options.expiresAfterMs === undefined ? {} : { expiresAfterMs: options.expiresAfterMs }),
     };
     const pushed: Pushed = {
       id,
@@ -97,8 +97,8 @@ export class Actor {
   }
 
   /** Pushes, and repeats the call with the same id until the daemon answers. */
-  async push(wishes: PushWishes = {}): Promise<Pushed> {
-    const pushed = this.newPush({ size: "any", ...wishes });
+  async push(options: PushOptions = {}): Promise<Pushed> {
+    const pushed = this.newPush({ size: "any", ...options });
     await this.bring(pushed);
     return pushed;
   }
@@ -189,7 +189,7 @@ export class Actor {
       return open;
     }
     const planned = this.plan(
-      state === "waiting" ? behind(hold(gate), answer("Waited.")) : answer("Stre", hold(gate), "aming."),
+      state === "waiting" ? delayed(hold(gate), answer("Waited.")) : answer("Stre", hold(gate), "aming."),
     );
     if (!(await this.prompt())) return open;
     if ((await this.taken(planned)) !== undefined) await this.soon(gate.reached);

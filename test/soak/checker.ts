@@ -134,7 +134,7 @@ function wrongSteps(history: readonly HistoryStep[]): string[] {
   if (states[0] !== "accepted" && states.length < fullHistory) found.push(`its history begins with ${states[0]}`);
   for (let i = 1; i < states.length; i += 1) {
     const [before, after] = [states[i - 1] as DeliveryState, states[i] as DeliveryState];
-    if (!mayFollow[after].includes(before)) found.push(`its history has ${after} behind ${before}`);
+    if (!mayFollow[after].includes(before)) found.push(`its history has ${after} after ${before}`);
   }
   return found;
 }

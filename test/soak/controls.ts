@@ -72,7 +72,7 @@ export const controls: readonly Operation[] = [
       await actor.pause(80);
       await actor.pushSome();
       const isReplaced = await replacing;
-      await closeStrangers(actor);
+      await closeForeignSessions(actor);
       return isReplaced;
     },
   },
@@ -120,7 +120,7 @@ export const controls: readonly Operation[] = [
 ];
 
 /** Closes the sessions that have taken over another one's pi, to limit their number. */
-async function closeStrangers({ world, random }: Actor): Promise<void> {
+async function closeForeignSessions({ world, random }: Actor): Promise<void> {
   const listed = await world.call("session/list", {}, random);
   if (listed.kind !== "result") return;
   for (const { sessionId } of listed.result.sessions) {

@@ -1,8 +1,8 @@
 import { Gate } from "../../provider/gate.ts";
 import {
   answer,
-  behind,
   delay,
+  delayed,
   errorEvent,
   hang,
   hold,
@@ -71,9 +71,9 @@ const providerFaults: readonly Operation[] = [
   provider("provider resets mid-stream", () => answer("Half an ", reset())),
   provider("provider sends an error event mid-stream", () => answer("Half an ", errorEvent())),
   provider("provider is slow", ({ random }) =>
-    behind(delay(random.integer(20, 200)), answer("Slow", delay(random.integer(10, 100)), "ly.")),
+    delayed(delay(random.integer(20, 200)), answer("Slow", delay(random.integer(10, 100)), "ly.")),
   ),
-  hanging("provider hangs before headers, abort", (gate) => behind(hold(gate), answer("Never."))),
+  hanging("provider hangs before headers, abort", (gate) => delayed(hold(gate), answer("Never."))),
   hanging("provider hangs mid-stream, abort", (gate) => answer("Half an ", hold(gate), hang())),
   {
     kind: "provider says the context is full, compaction",

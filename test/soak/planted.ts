@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkout } from "./world.ts";
+import { checkout } from "./environment.ts";
 
 /** A fault that is put into a copy of the sources, to check that the soak finds it. */
 export interface PlantedBug {

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Gate } from "../../provider/gate.ts";
-import { answer, behind, hold } from "../../provider/reply.ts";
+import { answer, delayed, hold } from "../../provider/reply.ts";
 import type { Actor } from "./actor.ts";
 import { again } from "./client-faults.ts";
 import { cancel } from "./controls.ts";
 import type { Operation } from "./operation.ts";
 
-type ChildCue = "at random" | "before inserted" | "behind inserted" | "behind prepared" | "behind headers";
-type Cue = ChildCue | "behind delivered" | "behind answered" | "behind cancelled";
+type ChildCue = "at random" | "before inserted" | "after inserted" | "after prepared" | "after headers";
+type Cue = ChildCue | "after delivered" | "after answered" | "after cancelled";
 
 /** Pushes, and returns at the cue. False: the cue did not come. */
 async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
@@ -26,29 +26,29 @@ async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
       void sleep(500).then(leave);
       return true;
     }
-    case "behind inserted": {
+    case "after inserted": {
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: actor.random.chance(0.7) });
       return await actor.reached(pushed, "inserted");
     }
-    case "behind prepared": {
+    case "after prepared": {
       const gate = new Gate();
-      actor.plan(behind(hold(gate), answer("Too late.")));
+      actor.plan(delayed(hold(gate), answer("Too late.")));
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
       return released(gate, await actor.reached(pushed, "prepared"));
     }
-    case "behind headers": {
+    case "after headers": {
       const gate = new Gate();
       const planned = actor.plan(answer("Half ", hold(gate), "an answer."));
       await actor.push({ deliverAs: "steer", triggerTurn: true });
       const taken = await actor.taken(planned);
       return released(gate, taken !== undefined && (await actor.soon(taken.headersSent)));
     }
-    case "behind delivered":
-    case "behind answered": {
+    case "after delivered":
+    case "after answered": {
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
-      return await actor.reached(pushed, cue === "behind delivered" ? "delivered" : "answered");
+      return await actor.reached(pushed, cue === "after delivered" ? "delivered" : "answered");
     }
-    case "behind cancelled": {
+    case "after cancelled": {
       const { id } = await actor.push({ deliverAs: "nextTurn" });
       return await cancel(actor, id);
     }
@@ -100,12 +100,12 @@ export const repeatedAfterRestart = "same id, after a daemon's restart";
 const childCues: readonly ChildCue[] = [
   "at random",
   "before inserted",
-  "behind inserted",
-  "behind prepared",
-  "behind headers",
+  "after inserted",
+  "after prepared",
+  "after headers",
 ];
 /** Facts reported shortly before must still hold in the next life. */
-const toldCues: readonly Cue[] = ["behind delivered", "behind answered", "behind cancelled"];
+const toldCues: readonly Cue[] = ["after delivered", "after answered", "after cancelled"];
 
 /** Actions on processes. */
 export const processFaults: readonly Operation[] = [
@@ -115,7 +115,7 @@ export const processFaults: readonly Operation[] = [
     run: (actor) => daemonEnded("SIGKILL", actor.random.pick(childCues)).run(actor),
   },
   {
-    kind: "daemon kill -9, behind a receipt",
+    kind: "daemon kill -9, after a receipt",
     run: (actor) => daemonEnded("SIGKILL", actor.random.pick(toldCues)).run(actor),
   },
   daemonEnded("SIGTERM", "at random"),

@@ -30,7 +30,7 @@ export class SeqWatch {
     const feed = this.#feeds.get(`${connection} ${session}`);
     if (feed === undefined || feed.after !== undefined) return;
     if (feed.first !== undefined && feed.first !== cursor + 1) {
-      this.#say(session, `${connection} was to begin behind ${cursor}, and got ${feed.first}`);
+      this.#say(session, `${connection} should begin after ${cursor}, and got ${feed.first}`);
     }
     feed.last ??= cursor;
   }
@@ -39,7 +39,7 @@ export class SeqWatch {
   gap(connection: string, session: string, { from, to, reason }: Gap): void {
     const feed = this.#feeds.get(`${connection} ${session}`);
     if (reason === "log_reset") {
-      this.#say(session, `${connection} asked for what is behind ${feed?.after}, which is no number of the log`);
+      this.#say(session, `${connection} subscribed after ${feed?.after}, which is not a number of the log`);
     } else this.#follow(connection, session, from, to);
   }
 
@@ -68,7 +68,7 @@ export class SeqWatch {
     const feed = this.#feeds.get(`${connection} ${session}`);
     if (feed === undefined) return;
     if (feed.last !== undefined && from !== feed.last + 1) {
-      this.#say(session, `${connection} got ${from} behind ${feed.last}`);
+      this.#say(session, `${connection} got ${from} after ${feed.last}`);
     }
     feed.first ??= from;
     feed.last = to;

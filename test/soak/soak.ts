@@ -3,6 +3,7 @@ import type { Delivery } from "../../protocol/delivery.ts";
 import { processesWith } from "../setup/processes.ts";
 import { Actor, isMoving } from "./actor.ts";
 import { check, groupByPush, isEnd } from "./checker.ts";
+import { SoakEnvironment } from "./environment.ts";
 import type { History, SoakApi, Violation } from "./history.ts";
 import type { Operation } from "./operation.ts";
 import { operations } from "./operations.ts";
@@ -10,7 +11,6 @@ import { Random } from "./random.ts";
 import { caseText, type Failure, type Report } from "./report.ts";
 import { fileSystemFaults } from "./store-faults.ts";
 import { entriesOf } from "./transcripts.ts";
-import { World } from "./world.ts";
 
 export interface SoakOptions {
   readonly seed: number;
@@ -54,7 +54,10 @@ export async function soak(options: SoakOptions): Promise<Report> {
   const startedAt = performance.now();
   const { seed, pi, seconds = 0, pushes = 0, eachAtLeast = 0, say = () => {} } = options;
   const random = new Random(seed);
-  const world = await World.open({ pi: pi.cli, ...(options.source === undefined ? {} : { source: options.source }) });
+  const world = await SoakEnvironment.open({
+    pi: pi.cli,
+    ...(options.source === undefined ? {} : { source: options.source }),
+  });
   try {
     const run = new Run(
       world,
@@ -80,7 +83,7 @@ export async function soak(options: SoakOptions): Promise<Report> {
 
 class Run {
   readonly failures: Failure[] = [];
-  readonly #world: World;
+  readonly #world: SoakEnvironment;
   readonly #random: Random;
   readonly #operations: readonly Operation[];
   readonly #missed = new Map<string, number>();
@@ -91,7 +94,7 @@ class Run {
   #requests = 0;
   #rounds = 0;
 
-  constructor(world: World, random: Random, chosen: readonly Operation[]) {
+  constructor(world: SoakEnvironment, random: Random, chosen: readonly Operation[]) {
     this.#world = world;
     this.#random = random;
     this.#operations = chosen;

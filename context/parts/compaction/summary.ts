@@ -20,7 +20,7 @@ export interface SummaryRequest {
   /** The prompt. `undefined`: {@link instructions}. */
   readonly prompt: string | undefined;
   /** Additional instructions of the user. */
-  readonly wish?: string;
+  readonly focus?: string;
   readonly tokensOf: (text: string) => number;
   /** Aborts the request, in addition to the run's signal. */
   readonly signal?: AbortSignal;
@@ -75,9 +75,9 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
   }
 }
 
-function requestText({ model, messages, maxTokens, prompt, wish, tokensOf }: SummaryRequest): string | undefined {
+function requestText({ model, messages, maxTokens, prompt, focus, tokensOf }: SummaryRequest): string | undefined {
   const words = Math.floor(maxTokens / 2);
-  const wanted = wish === undefined || wish.trim() === "" ? "" : `\n\nThe user wants of it: ${wish.trim()}`;
+  const wanted = focus === undefined || focus.trim() === "" ? "" : `\n\nThe user wants of it: ${focus.trim()}`;
   for (const chars of resultChars) {
     const text = `<conversation>\n${transcriptOf(messages, chars)}\n</conversation>\n\n${prompt ?? instructions}${wanted}\n\nUse at most ${words} words.`;
     if (tokensOf(text) + maxTokens <= model.contextWindow) return text;

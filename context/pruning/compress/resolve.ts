@@ -145,7 +145,7 @@ function widened(
   const isAnswer = next?.role === "assistant" && next.to === end + 1 && !hasCalls(next);
   const hasAnswer = isAnswer && end + 1 < tail && !starts.has(end + 1);
   if (hasAnswer) {
-    sentences.push(`The answer behind ${places[end]?.id ?? labelOf(view, { from: begin, to: end })} is part of it.`);
+    sentences.push(`The answer after ${places[end]?.id ?? labelOf(view, { from: begin, to: end })} is part of it.`);
     end += 1;
   }
   return { from: begin, to: end, hasAnswer, sentences };

@@ -208,7 +208,7 @@ export class NativeCompaction implements CompactionAdvice {
           Math.floor(summaryShare * model.contextWindow),
         ),
         prompt: undefined,
-        ...(event.customInstructions === undefined ? {} : { wish: event.customInstructions }),
+        ...(event.customInstructions === undefined ? {} : { focus: event.customInstructions }),
         tokensOf: (text) => estimator.text(text),
         signal: event.signal,
       },

@@ -14,14 +14,14 @@ const minAboveMaxTokens = 1_000;
 /** Attempts; each retries an expensive batch without its older half. */
 const tries = 4;
 
-export interface Freeing {
+export interface PricedRemoval {
   readonly removal: Removal;
   readonly freed: number;
 }
 
 /** Removals of one batch, and their cost. */
 export interface Batch {
-  readonly freeings: readonly Freeing[];
+  readonly priced: readonly PricedRemoval[];
   readonly freedTokens: number;
   readonly cost: BatchCost;
 }
@@ -58,20 +58,20 @@ export function batchOf(
       possible,
     );
   if (!isEverWorthIt) return undefined;
-  let freeings = removals.flatMap((removal) => {
+  let priced = removals.flatMap((removal) => {
     const freed = tokensOf(removal.target.message) - tokensOf(replacedBy(removal, recallIdOf(0)));
     return freed < minFreedTokens ? [] : [{ removal, freed }];
   });
-  for (let tried = 0; tried < tries && freeings.length > 0; tried += 1) {
-    const freedTokens = freeings.reduce((sum, { freed }) => sum + freed, 0);
-    const suffixTokens = suffixOf(choice, freeings);
+  for (let tried = 0; tried < tries && priced.length > 0; tried += 1) {
+    const freedTokens = priced.reduce((sum, { freed }) => sum + freed, 0);
+    const suffixTokens = suffixOf(choice, priced);
     const { isAboveMax } = choice;
     const decision = cacheRule.decide({ freedTokens, suffixTokens, isAboveMax }, ctx);
     if (isForced || isActed(choice, decision, freedTokens)) {
       const isCold = cacheRule.isCold(ctx);
-      return { freeings, freedTokens, cost: { tokens: isCold ? 0 : suffixTokens, usd: decision.costUsd } };
+      return { priced, freedTokens, cost: { tokens: isCold ? 0 : suffixTokens, usd: decision.costUsd } };
     }
-    freeings = freeings.slice(Math.ceil(freeings.length / 2));
+    priced = priced.slice(Math.ceil(priced.length / 2));
   }
   return undefined;
 }
@@ -81,14 +81,14 @@ function isActed({ isAboveMax }: Choice, { act }: CacheDecision, freedTokens: nu
 }
 
 /** Tokens after the changes, from the first change to the first place that changes anyway. */
-function suffixOf({ context, changesFrom, tokensOf, isHidden }: Choice, freeings: readonly Freeing[]): number {
-  const from = freeings[0]?.removal.target.at ?? changesFrom;
+function suffixOf({ context, changesFrom, tokensOf, isHidden }: Choice, priced: readonly PricedRemoval[]): number {
+  const from = priced[0]?.removal.target.at ?? changesFrom;
   let sum = 0;
   for (const { sourceEntry, messages } of context.slice(from, Math.max(from, changesFrom))) {
     if (isHidden(sourceEntry.id)) continue;
     for (const message of messages) sum += tokensOf(message);
   }
-  const freed = freeings.reduce((all, one) => all + (one.removal.target.at < changesFrom ? one.freed : 0), 0);
+  const freed = priced.reduce((all, one) => all + (one.removal.target.at < changesFrom ? one.freed : 0), 0);
   return Math.max(0, sum - freed);
 }
 
@@ -102,11 +102,11 @@ export interface Replacement {
 /** Runs last, because a reserved number is never returned. Stops when no number is left. */
 export function replacementsOf(
   { recall }: Pick<PruningServices, "recall">,
-  { freeings }: Batch,
+  { priced }: Batch,
   { sessionManager }: ExtensionContext,
 ): Replacement[] {
   const made: Replacement[] = [];
-  for (const { removal, freed } of freeings) {
+  for (const { removal, freed } of priced) {
     const { entryId } = removal.target;
     // The number of a cut result returns the whole original.
     const number =

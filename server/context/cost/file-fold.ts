@@ -66,14 +66,14 @@ export class FileFold {
       const { size, ino: inode } = found;
       if (size > maxFileBytes) throw unusable(this.#file, "unreadable", `is larger than ${maxFileBytes} bytes`);
       const place = this.#place;
-      const goesOn =
+      const continues =
         place !== undefined && place.inode === inode && size >= place.read && (await hasTail(handle, place));
-      if (!goesOn) this.#forget();
-      const from = goesOn ? place.read : 0;
+      if (!continues) this.#forget();
+      const from = continues ? place.read : 0;
       if (from === size) return this.#fold;
       // An aborted read starts from the beginning again.
       this.#place = undefined;
-      const isWithin = goesOn && place.isWithin;
+      const isWithin = continues && place.isWithin;
       const taken = await this.#take(handle, { from, to: size, isWithin }, signal);
       this.#place = { inode, ...taken, tailSum: await sumBefore(handle, taken.read) };
       return this.#fold;

@@ -91,7 +91,7 @@ class Reader implements Disposable {
     }: { readonly seq: number; readonly firstSeq?: number; readonly event?: { readonly type: string } },
     gap?: { readonly from: number; readonly to: number; readonly reason: string },
   ): void {
-    if (firstSeq !== this.cursor + 1) throw new Error(`${firstSeq} came behind ${this.cursor}.`);
+    if (firstSeq !== this.cursor + 1) throw new Error(`${firstSeq} came after ${this.cursor}.`);
     this.cursor = seq;
     if (gap !== undefined) this.gaps.push(gap);
     if (firstSeq !== seq && gap === undefined) this.merged += 1;

@@ -28,7 +28,7 @@ const over = (of: Session, promptId: string) => of.prompts.ledger.over(promptId,
 const isEnd = ({ method }: Heard) => method === "run/ended";
 
 /** The notifications about prompts and runs, in a word each. */
-function story({ heard }: Recorder): string[] {
+function summary({ heard }: Recorder): string[] {
   return heard.flatMap(({ method, params }) => {
     if (method === "prompt/updated") {
       const { state, outcome } = params.prompt;
@@ -53,7 +53,7 @@ describe("a prompt's receipts", () => {
     const { session: created, heard } = await session(core);
     const { promptId, runId } = await prompt(created, "hello");
     await heard.until(isEnd);
-    expect(story(heard)).toEqual(["stored", "run", "started", "inserted", "inserted: settled", "end: settled"]);
+    expect(summary(heard)).toEqual(["stored", "run", "started", "inserted", "inserted: settled", "end: settled"]);
     const end = heard.heard.find(isEnd);
     expect(end?.params).toMatchObject({ runId, promptIds: [promptId] });
     expect(created.prompts.ledger.find(promptId)).toMatchObject({ state: "inserted", runId, outcome: "settled" });
@@ -66,7 +66,7 @@ describe("a prompt's receipts", () => {
     const { promptId } = await prompt(created, "/handled");
     await heard.until(({ params }) => params.prompt?.state === "handled");
     expect((await over(created, promptId)).prompt).toMatchObject({ state: "handled", disposition: "handled" });
-    expect(story(heard)).toEqual(["stored", "handled"]);
+    expect(summary(heard)).toEqual(["stored", "handled"]);
   });
 
   test("report that the id of a prompt that pi refused is free again", async () => {
@@ -101,7 +101,7 @@ describe("a prompt's receipts", () => {
     const { promptId } = await prompt(created, "second", { ifRunning: "followUp" });
     expect(await created.prompting.clearQueue()).toEqual({ steering: [], followUp: ["second"] });
     expect((await over(created, promptId)).prompt.state).toBe("withdrawn");
-    expect(story(heard).at(-1)).toBe("withdrawn");
+    expect(summary(heard).at(-1)).toBe("withdrawn");
   });
 
   test("report a prompt that was taken back as its run ended as withdrawn", async () => {
@@ -241,7 +241,7 @@ describe("a run", () => {
     expect(created.state.kind).toBe("running");
     await created.prompting.abort();
     await heard.until(isEnd);
-    expect(story(heard).filter((word) => word.startsWith("end"))).toEqual(["end: aborted"]);
+    expect(summary(heard).filter((word) => word.startsWith("end"))).toEqual(["end: aborted"]);
   });
 
   test("is waited for no longer than requested, and the end of its session ends the wait", async () => {

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { type ProviderAct, providerActs } from "./acts.ts";
 import { type AgentState, agentStates, compacting } from "./agents.ts";
-import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
+import { type Api, attemptsOf, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // Every act of the provider, in every state of the agent, with both APIs: each has one right end.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic", "scripted-google"];
-let world: World;
+let world: MatrixStage;
 
 beforeAll(async () => {
   // The back-off is long enough for a push to arrive during it.
-  world = await World.open({
+  world = await MatrixStage.open({
     settings: {
       retry: { enabled: true, maxRetries: 3, baseDelayMs: 60, maxAgentDelayMs: 60, provider: { maxRetries: 0 } },
     },
@@ -35,10 +35,10 @@ function withoutHeaders(attempt: string): string {
 
 async function runCell({ api, agent, act }: Case, { task }: Pick<TestContext, "task">): Promise<void> {
   await using cell = await world.cellAnywhere(api);
-  const tellsStory = act.needsStory === true && agent !== compacting;
-  if (tellsStory) await cell.tellStory();
-  const before = agent.requestsBefore + (tellsStory ? 2 : 0);
-  const right = agent === compacting ? (act.behindCompaction ?? act) : act;
+  const addsHistory = act.needsHistory === true && agent !== compacting;
+  if (addsHistory) await cell.addHistory();
+  const before = agent.requestsBefore + (addsHistory ? 2 : 0);
+  const right = agent === compacting ? (act.afterCompaction ?? act) : act;
   const rightAttempts = right.attempts.map((attempt) =>
     api === "scripted-google" ? withoutHeaders(attempt) : attempt,
   );
@@ -57,7 +57,7 @@ async function runCell({ api, agent, act }: Case, { task }: Pick<TestContext, "t
   expect(attemptsOf(end)).toEqual(rightAttempts);
   expect(cell.carried.slice(0, before)).toEqual(Array.from({ length: before }, () => 0));
   expect(cell.carried.slice(before)).toEqual(right.attempts.map(() => 1));
-  if (act.needsStory === true) expect(cell.summaries).toBeGreaterThan(0);
+  if (act.needsHistory === true) expect(cell.summaries).toBeGreaterThan(0);
   else expect(cell.summaries).toBe(agent === compacting ? 1 : 0);
   expect(await cell.entries(delivery.id)).toBe(1);
 

@@ -1,19 +1,19 @@
 import type { DeliveryHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, errorEvent, hang, hold, overflow, reset, status } from "../../../provider/reply.ts";
+import { answer, delayed, errorEvent, hang, hold, overflow, reset, status } from "../../../provider/reply.ts";
 import type { Source } from "../../../provider/script.ts";
-import type { Cell } from "./world.ts";
+import type { Cell } from "./matrix-stage.ts";
 
 /** How the provider answers the requests that carry the push, and the required result. */
 export interface ProviderAct {
   readonly name: string;
-  readonly needsStory?: true;
+  readonly needsHistory?: true;
   /** Replies to the requests that carry the push, and other actions at the same time. */
   readonly make: () => { readonly replies: readonly Source[]; readonly act?: Act };
   readonly end: string;
   readonly attempts: readonly string[];
   /** The required result directly after a compaction, if it differs. */
-  readonly behindCompaction?: { readonly end: string; readonly attempts: readonly string[] };
+  readonly afterCompaction?: { readonly end: string; readonly attempts: readonly string[] };
 }
 
 type Act = (cell: Cell, delivery: DeliveryHandle) => Promise<void>;
@@ -63,7 +63,7 @@ export const providerActs: readonly ProviderAct[] = [
     make: () => {
       const gate = new Gate();
       return {
-        replies: [behind(hold(gate), hang())],
+        replies: [delayed(hold(gate), hang())],
         act: async (cell) => {
           await gate.reached;
           await cell.session.abort();
@@ -120,11 +120,11 @@ export const providerActs: readonly ProviderAct[] = [
   },
   {
     name: "context overflow, then compaction and 200",
-    needsStory: true,
+    needsHistory: true,
     make: () => ({ replies: [overflow(), answer("Good.")] }),
     end: "answered",
     attempts: ["failed 400 confirmed", got],
     // pi finds nothing more to compact, and stops.
-    behindCompaction: { end: "parked run_failed", attempts: ["failed 400 confirmed"] },
+    afterCompaction: { end: "parked run_failed", attempts: ["failed 400 confirmed"] },
   },
 ];

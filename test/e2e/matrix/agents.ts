@@ -1,9 +1,9 @@
 import type { DeliveryHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
-import type { Cell } from "./world.ts";
+import { answer, call, delayed, hold, status } from "../../../provider/reply.ts";
+import type { Cell } from "./matrix-stage.ts";
 
-type Befall = (delivery: DeliveryHandle) => Promise<void>;
+type WhenPlaced = (delivery: DeliveryHandle) => Promise<void>;
 
 /** The agent's activity when the push arrives. */
 export interface AgentState {
@@ -11,10 +11,10 @@ export interface AgentState {
   /** The number of the conversation's requests before the one that carries the push. */
   readonly requestsBefore: number;
   /**
-   * Brings the agent into this state, pushes, runs `befall` when the push waits at its place, and lets the agent
+   * Brings the agent into this state, pushes, runs `whenPlaced` when the push waits at its place, and lets the agent
    * continue.
    */
-  readonly reach: (cell: Cell, push: () => DeliveryHandle, befall?: Befall) => Promise<DeliveryHandle>;
+  readonly reach: (cell: Cell, push: () => DeliveryHandle, whenPlaced?: WhenPlaced) => Promise<DeliveryHandle>;
 }
 
 export const idle: AgentState = {
@@ -26,14 +26,14 @@ export const idle: AgentState = {
 export const streaming: AgentState = {
   name: "streaming",
   requestsBefore: 1,
-  reach: async (cell, push, befall) => {
+  reach: async (cell, push, whenPlaced) => {
     const gate = new Gate();
     cell.add(answer("I thi", hold(gate), "nk."));
     await cell.session.prompt("Begin.");
     await gate.reached;
     const delivery = push();
     await cell.until(delivery, "held");
-    await befall?.(delivery);
+    await whenPlaced?.(delivery);
     gate.open();
     return delivery;
   },
@@ -42,14 +42,14 @@ export const streaming: AgentState = {
 export const inTool: AgentState = {
   name: "in a tool call",
   requestsBefore: 1,
-  reach: async (cell, push, befall) => {
+  reach: async (cell, push, whenPlaced) => {
     const barrier = cell.world.barrier();
     cell.add(answer("I run it.", call("bash", { command: barrier.command })));
     await cell.session.prompt("Run it.");
     await barrier.reached;
     const delivery = push();
     await cell.until(delivery, "held");
-    await befall?.(delivery);
+    await whenPlaced?.(delivery);
     barrier.open();
     return delivery;
   },
@@ -58,17 +58,17 @@ export const inTool: AgentState = {
 export const compacting: AgentState = {
   name: "compacting",
   requestsBefore: 2,
-  reach: async (cell, push, befall) => {
+  reach: async (cell, push, whenPlaced) => {
     const gate = new Gate();
-    await cell.tellStory();
-    cell.world.replies.addSummary(cell.model, behind(hold(gate), answer("A summary.")));
+    await cell.addHistory();
+    cell.world.replies.addSummary(cell.model, delayed(hold(gate), answer("A summary.")));
     const compaction = cell.session.command({ type: "compact" });
-    // `befall` may end the compaction.
-    const over = befall === undefined ? compaction : compaction.catch(() => {});
+    // `whenPlaced` may end the compaction.
+    const over = whenPlaced === undefined ? compaction : compaction.catch(() => {});
     await gate.reached;
     const delivery = push();
     await cell.until(delivery, "held");
-    await befall?.(delivery);
+    await whenPlaced?.(delivery);
     gate.open();
     await over;
     return delivery;
@@ -78,15 +78,15 @@ export const compacting: AgentState = {
 export const backingOff: AgentState = {
   name: "in retry back-off",
   requestsBefore: 2,
-  reach: async (cell, push, befall) => {
+  reach: async (cell, push, whenPlaced) => {
     const gate = new Gate();
     const { seen: backOff } = await cell.event("auto_retry_start");
-    cell.add(status(529), behind(hold(gate), answer("At last.")));
+    cell.add(status(529), delayed(hold(gate), answer("At last.")));
     await cell.session.prompt("Begin.");
     await backOff;
     const delivery = push();
     await cell.until(delivery, "held");
-    await befall?.(delivery);
+    await whenPlaced?.(delivery);
     gate.open();
     return delivery;
   },

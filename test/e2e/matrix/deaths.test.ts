@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Death, deaths } from "./deaths.ts";
-import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts";
+import { type Api, attemptsOf, type Cell, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // A process dies by `kill -9` while a push is at each point of its way. The push must enter the transcript exactly
 // once.
@@ -57,9 +57,9 @@ const casesOf = (api: Api): Case[] =>
 const cases = apis.flatMap(casesOf);
 
 describe("when pi is killed, a push", () => {
-  let world: World;
+  let world: MatrixStage;
   beforeAll(async () => {
-    world = await World.open({ extensions, sessions: cases.length });
+    world = await MatrixStage.open({ extensions, sessions: cases.length });
   });
   afterAll(async () => await world[Symbol.asyncDispose]());
 
@@ -76,7 +76,7 @@ describe("when pi is killed, a push", () => {
 
 describe("when the daemon is killed, a push", () => {
   test.for(apis)("ends correctly at every point of its way (%s)", async (api, { task }) => {
-    await using world = await World.open({ extensions, isKillable: true, sessions: cases.length });
+    await using world = await MatrixStage.open({ extensions, isKillable: true, sessions: cases.length });
     const placed = await Promise.all(
       casesOf(api).map(async (each) => {
         const cell = await world.cell(api);

@@ -1,8 +1,8 @@
 import type { DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold, status } from "../../../provider/reply.ts";
 import type { Barrier } from "./barriers.ts";
-import type { Cell } from "./world.ts";
+import type { Cell } from "./matrix-stage.ts";
 
 /** Where a push is when a process dies, and the required result. */
 export interface Death {
@@ -97,7 +97,7 @@ export const deaths: readonly Death[] = [
     name: "in a request without headers yet",
     reach: async (cell) => {
       const gate = new Gate();
-      cell.add(behind(hold(gate), answer("Never read.")));
+      cell.add(delayed(hold(gate), answer("Never read.")));
       const delivery = cell.push();
       await gate.reached;
       await cell.until(delivery, "prepared");

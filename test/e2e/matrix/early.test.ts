@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hang, hold, reset, status } from "../../../provider/reply.ts";
+import { answer, delayed, hang, hold, reset, status } from "../../../provider/reply.ts";
 import type { Source } from "../../../provider/script.ts";
 import { type AgentState, backingOff, compacting, idle, streaming } from "./agents.ts";
-import { attemptsOf, type Cell, endOf, note, World } from "./world.ts";
+import { attemptsOf, type Cell, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // An extension's provider that says `start` before its request is answered and calls none of pi's hooks: only the first
 // content of an answer is evidence that it has the push.
 
-let world: World;
+let world: MatrixStage;
 beforeAll(async () => {
-  world = await World.open({
+  world = await MatrixStage.open({
     extensions: ["soak-pi"],
     env: ({ baseUrls }) => ({ SOAK_EAGER_URL: `${baseUrls.openai}/chat/completions` }),
     settings: {
@@ -58,7 +58,7 @@ const rows: readonly Row[] = [
     make: () => {
       const gate = new Gate();
       return {
-        replies: [behind(hold(gate), hang())],
+        replies: [delayed(hold(gate), hang())],
         act: async (cell) => {
           await gate.reached;
           await cell.session.abort();

@@ -4,17 +4,17 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delivery, DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold, status } from "../../../provider/reply.ts";
+import { answer, delayed, hold, status } from "../../../provider/reply.ts";
 import { Notifications } from "../../helpers/notifications.ts";
-import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts";
+import { type Api, attemptsOf, type Cell, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // Commands of extensions inside pi while a push is in transit: another session, another branch, a reload.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
-let world: World;
+let world: MatrixStage;
 beforeAll(async () => {
   // Some cells need the file of another session.
-  world = await World.open({ extensions: ["matrix-pi"], sessions: 2 * cases.length });
+  world = await MatrixStage.open({ extensions: ["matrix-pi"], sessions: 2 * cases.length });
 });
 afterAll(async () => await world[Symbol.asyncDispose]());
 
@@ -42,7 +42,7 @@ const hanging: Place = {
   name: "in a request without headers yet",
   reach: async (cell) => {
     const gate = new Gate();
-    cell.add(behind(hold(gate), answer("Never read.")));
+    cell.add(delayed(hold(gate), answer("Never read.")));
     const delivery = cell.push();
     await gate.reached;
     await cell.until(delivery, "prepared");

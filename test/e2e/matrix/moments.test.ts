@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PushParams } from "../../../client/index.ts";
 import { type AgentState, backingOff, compacting, idle, inTool, streaming } from "./agents.ts";
-import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
+import { type Api, attemptsOf, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // When each kind of push is handed over, in every state of the agent, and which request carries it.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
-let world: World;
+let world: MatrixStage;
 beforeAll(async () => {
-  world = await World.open({
+  world = await MatrixStage.open({
     settings: {
       retry: { enabled: true, maxRetries: 3, baseDelayMs: 60, maxAgentDelayMs: 60, provider: { maxRetries: 0 } },
     },

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delivery, DeliveryHandle, SessionHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold, reset, status } from "../../../provider/reply.ts";
+import { answer, delayed, hold, reset, status } from "../../../provider/reply.ts";
 import { shareStage } from "../../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 
@@ -339,7 +339,7 @@ export default function (pi) {
 }
 `,
   };
-  await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Both."))] } });
+  await using stage = await startStage({ provider: { script: [delayed(hold(gate), answer("Both."))] } });
   install(stage, [slow]);
   const flag = join(stage.root, "go");
   const session = await stage.session();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Client, connect, UnauthorizedError, type WireError } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold } from "../../../provider/reply.ts";
+import { answer, delayed, hold } from "../../../provider/reply.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 import { startStage } from "../../helpers/stage.ts";
 
@@ -15,7 +15,7 @@ const errorOf = (attempt: Promise<unknown>): Promise<unknown> =>
 
 test("a client with a limited token works in its own sessions, sees no others, and is disconnected when the token is revoked", async () => {
   const gate = new Gate();
-  const script = [answer("one"), answer("theirs"), answer("two"), behind(hold(gate), answer("late"))];
+  const script = [answer("one"), answer("theirs"), answer("two"), delayed(hold(gate), answer("late"))];
   await using stage = await startStage({ provider: { script } });
   const { client: admin, stateDir } = stage;
   const own = join(stage.cwd, "own");

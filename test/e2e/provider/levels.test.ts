@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { httpCall, type ProviderEvent } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold, status } from "../../../provider/reply.ts";
 import { shareStage } from "../../helpers/shared-stage.ts";
 import { startStage } from "../../helpers/stage.ts";
 import { type Watcher, watch } from "../../helpers/watcher.ts";
@@ -38,8 +38,8 @@ test("each subscriber gets only its own level", async () => {
   expect((await prepared(messages))?.messages).toHaveLength((await prepared(messages))?.messageCount);
   expect((await prepared(payload))?.payload).toEqual(last?.body);
   expect((await prepared(payload))?.messages).toEqual((await prepared(messages))?.messages);
-  for (const watcher of [messages, payload]) expect(await watcher.story()).toEqual(await summary.story());
-  expect(await summary.story()).toHaveLength(6);
+  for (const watcher of [messages, payload]) expect(await watcher.summaries()).toEqual(await summary.summaries());
+  expect(await summary.summaries()).toHaveLength(6);
   // Requests reserved for the daemon are taken.
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });
@@ -66,10 +66,10 @@ test("requests of the past are not replayed", async () => {
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
-  expect(await watcher.story()).toHaveLength(2);
+  expect(await watcher.summaries()).toHaveLength(2);
   await using late = await watch(stage.daemon.file, session.id, { provider: "summary", after: 0 });
   await session.promptAndWait("Hello again.");
-  expect(await watcher.story()).toHaveLength(4);
+  expect(await watcher.summaries()).toHaveLength(4);
   expect(await late.requests()).toEqual((await watcher.requests()).slice(2));
 });
 
@@ -93,7 +93,7 @@ test("subscribing again changes the level, and keeps it if none is given", async
 
 test("the first request reported to a subscriber that joins during a request is the next one", async () => {
   const gate = new Gate();
-  await using stage = await shared.use({ script: [behind(hold(gate), tool), "Done."] });
+  await using stage = await shared.use({ script: [delayed(hold(gate), tool), "Done."] });
   const session = await stage.session();
   await using first = await watch(stage.daemon.file, session.id, { provider: "summary" });
   const run = session.promptAndWait("Hello.");
@@ -101,7 +101,7 @@ test("the first request reported to a subscriber that joins during a request is 
   await using late = await watch(stage.daemon.file, session.id, { provider: "summary" });
   gate.open();
   await run;
-  expect(await first.story()).toHaveLength(4);
+  expect(await first.summaries()).toHaveLength(4);
   expect(await late.requests()).toEqual((await first.requests()).slice(2));
 });
 

@@ -32,7 +32,7 @@ describe.for(apis)("a request to %s", (api) => {
     await session.promptAndWait("Hello, ä€😀 \u2028.");
     const [prepared, delivered] = await watcher.requests();
     const [request] = stage.provider.requests;
-    expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+    expect(await watcher.summaries()).toEqual(["prepared 1", "delivered headers 200"]);
     expect(prepared?.params).toEqual({
       sessionId: session.id,
       requestId: expect.any(String),
@@ -63,7 +63,7 @@ describe.for(apis)("a request to %s", (api) => {
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     const { attempts, deliveryId } = await session.push({ customType: "n", content: "Hello." }).answered;
     const requests = (await watcher.requests()).map(({ params }) => params);
-    expect(await watcher.story()).toEqual([
+    expect(await watcher.summaries()).toEqual([
       "prepared 1",
       "failed failed 529 retry",
       "prepared 2",
@@ -108,13 +108,13 @@ describe.for(apis)("a request to %s", (api) => {
         ...["prepared 3", "failed failed 529 retry", "prepared 4", "failed failed 529 no retry"],
       ],
     ],
-  ])("is told of through %s", async ([, script, story]) => {
+  ])("is told of through %s", async ([, script, steps]) => {
     await using stage = await shared.use({ script });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.runUntilSettled("Hello.");
-    expect(await watcher.story()).toEqual(story);
-    expect(stage.provider.requests).toHaveLength(story.filter((word) => word.startsWith("prepared")).length);
+    expect(await watcher.summaries()).toEqual(steps);
+    expect(stage.provider.requests).toHaveLength(steps.filter((word) => word.startsWith("prepared")).length);
     const prepared = (await watcher.requests()).filter(({ method }) => method === "provider/requestPrepared");
     expect(prepared.map(({ params }) => params.payloadSha256)).toEqual(
       stage.provider.requests.map(({ bodySha256 }) => bodySha256),
@@ -132,7 +132,7 @@ describe.for(apis)("a request to %s", (api) => {
     await stage.provider.waitForRequest();
     await session.abort();
     await watcher.until(({ method }) => method === "provider/requestFailed");
-    expect(await watcher.story()).toEqual(["prepared 1", "failed aborted no retry"]);
+    expect(await watcher.summaries()).toEqual(["prepared 1", "failed aborted no retry"]);
   });
 
   test("that hangs in the middle of its answer counts as delivered, even after an abort", async () => {
@@ -143,19 +143,19 @@ describe.for(apis)("a request to %s", (api) => {
     await session.prompt("Hello.");
     await watcher.until(({ method }) => method === "provider/requestDelivered");
     await session.abort();
-    expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+    expect(await watcher.summaries()).toEqual(["prepared 1", "delivered headers 200"]);
   });
 
   test("for a compaction is not reported", async () => {
     await using stage = await shared.use();
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
-    for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
+    for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long steps. ".repeat(100));
     const { compaction } = await stage.client.call("session/compact", { sessionId: session.id });
     expect(compaction.tokensBefore).toBeGreaterThan(0);
     await session.promptAndWait("And now?");
     expect(stage.provider.requests.length).toBeGreaterThan(3);
-    expect(await watcher.story()).toEqual(Array(3).fill(["prepared 1", "delivered headers 200"]).flat());
+    expect(await watcher.summaries()).toEqual(Array(3).fill(["prepared 1", "delivered headers 200"]).flat());
   });
 
   test("shows no secret in its headers", async () => {
@@ -194,7 +194,7 @@ test("a request to a provider without headers is believed at its first content, 
   const session = await stage.session("scripted-google");
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
-  expect(await watcher.story()).toEqual(["prepared 1", "delivered content"]);
+  expect(await watcher.summaries()).toEqual(["prepared 1", "delivered content"]);
   expect((await watcher.requests())[1]?.params).not.toHaveProperty("headers");
 });
 
@@ -206,7 +206,7 @@ test("a round of tools over OpenAI Responses keeps its ids and its reasoning, th
   const session = await stage.freshSession("scripted-responses");
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   expect((await session.runUntilSettled("Hello.")).text).toBe("Done.");
-  expect(await watcher.story()).toEqual([
+  expect(await watcher.summaries()).toEqual([
     ...["prepared 1", "failed failed 529 retry", "prepared 2", "delivered headers 200"],
     ...["prepared 1", "delivered headers 200", "prepared 2", "delivered headers 200"],
   ]);
@@ -232,9 +232,9 @@ test("a context that is too long fails without a retry, and after the compaction
   });
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
-  for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
+  for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long steps. ".repeat(100));
   expect((await session.runUntilSettled("Much more.")).text).toBe("Understood.");
-  expect((await watcher.story()).slice(4)).toEqual([
+  expect((await watcher.summaries()).slice(4)).toEqual([
     ...["prepared 1", "failed failed 400 no retry", "prepared 1", "delivered headers 200"],
   ]);
 });
@@ -249,7 +249,7 @@ test("retries within an adapter count as one request", async () => {
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
   expect(stage.provider.requests).toHaveLength(3);
-  expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+  expect(await watcher.summaries()).toEqual(["prepared 1", "delivered headers 200"]);
 });
 
 test("requests are reported after a reload of pi's extensions", async () => {
@@ -265,7 +265,7 @@ test("requests are reported after a reload of pi's extensions", async () => {
   await session.promptAndWait("Hello.");
   await session.prompt("/test-reload");
   await session.promptAndWait("Hello again.");
-  expect(await watcher.story()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
+  expect(await watcher.summaries()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
 });
 
 // The last tests, because they leave no session for others.
@@ -279,7 +279,7 @@ describe.for(apis)("a request to %s", (api) => {
     process.kill((await session.get()).pid ?? 0, "SIGKILL");
     await watcher.until(({ method }) => method === "provider/requestFailed");
     await session.promptAndWait("Are you there?");
-    expect(await watcher.story()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
+    expect(await watcher.summaries()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
     expect((await watcher.requests())[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
   });
 

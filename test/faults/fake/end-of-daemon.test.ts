@@ -5,14 +5,14 @@ import { expect, onTestFinished, test } from "vitest";
 import { type Client, connect, readDaemonFile } from "../../../client/index.ts";
 import { startTimeOf } from "../../../server/pi/processes.ts";
 import { DaemonLives } from "../../helpers/daemon-lives.ts";
-import { Witness } from "../../helpers/witness.ts";
+import { EventVerifier } from "../../helpers/event-verifier.ts";
 import { fakePi } from "./fake-stage.ts";
 
 const source = join(import.meta.dirname, "..", "..", "..");
 
 interface Followed {
   readonly handle: Awaited<ReturnType<Client["createSession"]>>;
-  readonly witness: Witness;
+  readonly witness: EventVerifier;
 }
 
 /** Daemons that give active runs this time limit when they end. */
@@ -31,7 +31,7 @@ async function stageOf(drainMs: number, pi = fakePi) {
   const lives = new DaemonLives({ source, stateDir, env, cwd: root, onFault: (fault) => faults.push(fault) });
   await lives.start();
   const client = await connect({ stateDir });
-  const witnesses: Witness[] = [];
+  const witnesses: EventVerifier[] = [];
   const log = (): string => (existsSync(lives.logFile) ? readFileSync(lives.logFile, "utf8") : "");
   return {
     root,
@@ -45,7 +45,7 @@ async function stageOf(drainMs: number, pi = fakePi) {
       const cwd = mkdtempSync(join(root, "cwd-"));
       writeFileSync(join(cwd, ".fake-pi"), behaviours.join(","));
       const handle = await client.createSession({ cwd });
-      const witness = new Witness(handle.id);
+      const witness = new EventVerifier(handle.id);
       witnesses.push(witness);
       await witness.follow(await readDaemonFile(stateDir));
       await handle.prompt(text);

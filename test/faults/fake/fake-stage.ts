@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { join } from "node:path";
 import type { Client, SessionHandle } from "../../../client/index.ts";
 import { readDaemonFile } from "../../../client/index.ts";
+import { EventVerifier } from "../../helpers/event-verifier.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
-import { Witness } from "../../helpers/witness.ts";
 
 export const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
@@ -23,7 +23,7 @@ export interface FakeStage extends AsyncDisposable {
 
 export interface Followed {
   readonly handle: SessionHandle;
-  readonly witness: Witness;
+  readonly witness: EventVerifier;
 }
 
 export interface FakeStageOptions {
@@ -52,7 +52,7 @@ function isOfStore(opened: string): boolean {
 
 export async function startFakeStage({ pi = fakePi, prefix = [] }: FakeStageOptions = {}): Promise<FakeStage> {
   const stage: KillableStage = await startKillableStage({ pi, prefix });
-  const witnesses: Witness[] = [];
+  const witnesses: EventVerifier[] = [];
   let sessions = 0;
   const pid = async (): Promise<number> => (await readDaemonFile(stage.stateDir)).pid;
   return {
@@ -66,7 +66,7 @@ export async function startFakeStage({ pi = fakePi, prefix = [] }: FakeStageOpti
       mkdirSync(cwd);
       writeFileSync(join(cwd, ".fake-pi"), behaviours.join(","));
       const handle = await stage.client.createSession({ cwd });
-      const witness = new Witness(handle.id);
+      const witness = new EventVerifier(handle.id);
       witnesses.push(witness);
       await witness.follow(await readDaemonFile(stage.stateDir));
       return { handle, witness };

@@ -40,7 +40,7 @@ export const refusedHeads: readonly RefusedHead[] = [
   withToken("a token that is right but for its end", ({ token }) => [`authorization: Bearer ${token.slice(0, -1)}`]),
   withToken("the token and more", ({ token }) => [`authorization: Bearer ${token},${token}`]),
   withToken("the token in capitals", ({ token }) => [`authorization: Bearer ${token.toUpperCase()}_`]),
-  withToken("no token behind the scheme", () => ["authorization: Bearer"]),
+  withToken("no token after the scheme", () => ["authorization: Bearer"]),
   withToken("the token as Basic", ({ token }) => [`authorization: Basic ${btoa(`pi:${token}`)}`]),
   withToken("the token as Digest", ({ token }) => [`authorization: Digest ${token}`]),
   withToken("the token under the scheme Token", ({ token }) => [`authorization: Token ${token}`]),
@@ -72,7 +72,7 @@ export const refusedHeads: readonly RefusedHead[] = [
   withToken("a subprotocol of another prefix", ({ token }) => [
     `sec-websocket-protocol: PI-RPCD.TOKEN.${token}, xpi-rpcd.token.${token}`,
   ]),
-  withToken("a wrong token as the first subprotocol, the right one behind", ({ token }) => [
+  withToken("a wrong token as the first subprotocol, the right one second", ({ token }) => [
     `sec-websocket-protocol: pi-rpcd.token.wrong, pi-rpcd.token.${token}`,
   ]),
   withToken("a wrong Bearer beside the right subprotocol", ({ token }) => [
@@ -104,7 +104,7 @@ export const refusedHeads: readonly RefusedHead[] = [
   withHost("of a name that was bound to this machine", ({ port }) => [`host: evil.example:${port}`]),
   withHost("below localhost", ({ port }) => [`host: localhost.evil.example:${port}`]),
   withHost("above localhost", ({ port }) => [`host: evil.localhost:${port}`]),
-  withHost("with a dot behind", ({ port }) => [`host: localhost.:${port}`]),
+  withHost("with a trailing dot", ({ port }) => [`host: localhost.:${port}`]),
   withHost("0.0.0.0", ({ port }) => [`host: 0.0.0.0:${port}`]),
   withHost("127.1", ({ port }) => [`host: 127.1:${port}`]),
   withHost("as one number", ({ port }) => [`host: 2130706433:${port}`]),

@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { SessionHandle } from "../../../client/index.ts";
-import { delay as after, answer, behind, call } from "../../../provider/reply.ts";
+import { delay as after, answer, call, delayed } from "../../../provider/reply.ts";
+import { EventVerifier } from "../../helpers/event-verifier.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
-import { Witness } from "../../helpers/witness.ts";
 
 /** A session, its follower, and the work given to it before its child dies. */
 interface Scene {
   readonly stage: Stage;
   readonly session: SessionHandle;
-  readonly witness: Witness;
+  readonly witness: EventVerifier;
 }
 
 interface Moment {
@@ -22,7 +22,7 @@ interface Moment {
 }
 
 const behindAnswer = (ms: number): Moment => ({
-  when: `${ms} ms behind the answer to its prompt`,
+  when: `${ms} ms after the answer to its prompt`,
   reach: async ({ session }) => {
     await session.prompt("Count to ten.");
     if (ms > 0) await delay(ms);
@@ -116,14 +116,14 @@ test.for(moments)("a child that is killed $when loses nothing that is not report
           return answer(call("bash", { command: "sleep 1000" }));
         }
         if (request.countText("Go on.") > 0) return answer("Done.");
-        return behind(after(100), answer("One, two, three."));
+        return delayed(after(100), answer("One, two, three."));
       },
     },
   });
   const scenes = await Promise.all(
     Array.from({ length: rounds }, async () => {
       const session = await stage.session();
-      return { stage, session, witness: new Witness(session.id) };
+      return { stage, session, witness: new EventVerifier(session.id) };
     }),
   );
   await Promise.all(scenes.map((scene) => die(scene, moment)));

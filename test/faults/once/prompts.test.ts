@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Client, SessionHandle, WireError } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../../provider/reply.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 import { type Move, race } from "../../helpers/prompt-races.ts";
@@ -13,7 +13,7 @@ import { startStage } from "../../helpers/stage.ts";
 const delaysMs = [0, 2, 40, 300];
 
 /** An answer that never comes: the run is active whenever pi dies. */
-const never = () => behind(hold(new Gate()), answer("never"));
+const never = () => delayed(hold(new Gate()), answer("never"));
 
 /** The users' texts in pi's own file, which does not exist while it has none. */
 async function transcript(session: SessionHandle): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hang, hold } from "../../../provider/reply.ts";
+import { answer, call, delayed, hang, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
 import { sharePi } from "./shared-pi.ts";
@@ -9,13 +9,13 @@ const shared = sharePi();
 
 test("an abort before the headers ends the attempt as aborted", async () => {
   const gate = new Gate();
-  await using lent = await shared.use({ script: [behind(hold(gate), hang())] });
+  await using lent = await shared.use({ script: [delayed(hold(gate), hang())] });
   const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   await gate.reached;
   await pi.rpc({ type: "abort" });
   expect(await pi.settled()).toMatchObject({ aborted: true, failed: false, held: [] });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "aborted confirmed"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "aborted confirmed"]);
 });
 
 test("an abort in the middle of the answer leaves the push delivered and not answered", async () => {
@@ -26,10 +26,10 @@ test("an abort in the middle of the answer leaves the push delivered and not ans
   await pi.event("message_update");
   await pi.rpc({ type: "abort" });
   expect(await pi.settled()).toMatchObject({ aborted: true });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed"]);
   await pi.rpc({ type: "prompt", message: "Go on." });
   await pi.settled(2);
-  expect(pi.story("d1")).toHaveLength(3);
+  expect(pi.receiptsOf("d1")).toHaveLength(3);
 });
 
 test("a steering push that an abort during a tool overtakes stays held, and goes before the next prompt", async () => {
@@ -48,7 +48,7 @@ test("a steering push that an abort during a tool overtakes stays held, and goes
   expect(await pi.send({ kind: "beforePrompt" })).toEqual({ held: [], inserted: ["d1"], running: false });
   await pi.rpc({ type: "prompt", message: "Go on." });
   await pi.settled(2);
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
   expect(
     provider.requests
       .at(-1)
@@ -72,7 +72,7 @@ test("a push left by an abort keeps its place before later pushes, and starts no
   await pi.hold(push("d3", "Now."));
   await pi.settled(2);
   expect(await pi.inserted()).toEqual(["d1", "d2", "d3"]);
-  for (const id of ["d1", "d2", "d3"]) expect(pi.story(id).at(-1)).toBe("answered");
+  for (const id of ["d1", "d2", "d3"]) expect(pi.receiptsOf(id).at(-1)).toBe("answered");
 });
 
 test("a push left by an abort enters, at its first boundary, a run that a prompt starts", async () => {
@@ -88,7 +88,7 @@ test("a push left by an abort enters, at its first boundary, a run that a prompt
   await pi.rpc({ type: "prompt", message: "Go on." });
   await pi.settled(2);
   expect(provider.requests.map((request) => request.countText("Parked."))).toEqual([0, 0, 1]);
-  expect(pi.story("d1").at(-1)).toBe("answered");
+  expect(pi.receiptsOf("d1").at(-1)).toBe("answered");
 });
 
 test("a request that pi only appears to make after an abort during a tool does not deliver", async () => {
@@ -109,7 +109,7 @@ test("a request that pi only appears to make after an abort during a tool does n
   await pi.rpc({ type: "abort" });
   expect(await pi.settled(2)).toMatchObject({ aborted: true });
   expect(provider.requests).toHaveLength(before);
-  expect(pi.story("d1")).toEqual([
+  expect(pi.receiptsOf("d1")).toEqual([
     "inserted",
     "prepared",
     "delivered headers 200 unverified",

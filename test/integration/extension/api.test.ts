@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, type PiOptions, push, startPi } from "./driver.ts";
 import { sharePi } from "./shared-pi.ts";
@@ -120,7 +120,7 @@ test("a message left by a failed run is carried by the next run, and can be awai
 
 test("an abort before the headers parks the message and is reported", async () => {
   const gate = new Gate();
-  await using lent = await shared.use({ script: [behind(hold(gate), answer("Never."))], ...alone });
+  await using lent = await shared.use({ script: [delayed(hold(gate), answer("Never."))], ...alone });
   const { pi } = lent;
   await ask(pi, "deliver", { tag: "a", message });
   await gate.reached;
@@ -155,7 +155,7 @@ async function withFile(act: (file: string, env: Record<string, string>) => Prom
 test("a replaced session ends held and open messages, and a reload does not", async () => {
   await withFile(async (file, env) => {
     const gate = new Gate();
-    await using provider = await startProvider({ script: [behind(hold(gate), answer("Never."))] });
+    await using provider = await startProvider({ script: [delayed(hold(gate), answer("Never."))] });
     await using pi = await startAlone({ provider, env, before: ["session-commands"] });
     await ask(pi, "deliver", { tag: "kept", message, options: { deliverAs: "nextTurn" } });
     await pi.rpc({ type: "prompt", message: "/test-reload" });
@@ -311,7 +311,7 @@ test("two extensions with their own copies share one engine with the daemon's he
     await using pi = await startPi({ provider, before, after });
     await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1" } });
     expect(await pi.told("a.answered")).toBe("answered headers");
-    expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+    expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
     await pi.rpc({ type: "prompt", message: "/other-wait d1" });
     expect(await pi.told("other.d1")).toBe("answered");
     await pi.settled();

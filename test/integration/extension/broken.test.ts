@@ -59,7 +59,7 @@ test.for(places)("a throw in %s is reported, and breaks no model call", async (p
   await pi.rpc({ type: "prompt", message: "And?" });
   await pi.log.until(() => pi.log.records.filter(({ type }) => type === "agent_settled").length === 2);
   expect(provider.requests).toHaveLength(3);
-  const isDelivered = pi.story("d1").some((step) => step.startsWith("delivered"));
+  const isDelivered = pi.receiptsOf("d1").some((step) => step.startsWith("delivered"));
   const carried = provider.requests[2]?.countText("What of this?") ?? 0;
   expect(carried).toBeLessThanOrEqual(1);
   expect(carried).toBeGreaterThanOrEqual(isDelivered ? 1 : 0);

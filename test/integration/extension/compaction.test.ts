@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold, status } from "../../../provider/reply.ts";
+import { answer, delayed, hold, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, push, startPi } from "./driver.ts";
 
 const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
 
-async function tellStory(pi: Pi): Promise<void> {
+async function addHistory(pi: Pi): Promise<void> {
   for (const nth of [1, 2]) {
     await pi.rpc({ type: "prompt", message: "A long story. ".repeat(100) });
     await pi.settled(nth);
@@ -20,8 +20,8 @@ test.for([
   const gate = new Gate();
   await using provider = await startProvider();
   await using pi = await startPi({ provider, settings });
-  await tellStory(pi);
-  provider.add(behind(hold(gate), reply));
+  await addHistory(pi);
+  provider.add(delayed(hold(gate), reply));
   const compaction = pi.rpc({ type: "compact" }).catch(() => {});
   await gate.reached;
   expect(await pi.hold(push("d1", "Meanwhile."), push("d2", "A note.", { triggerTurn: false }))).toEqual({
@@ -36,7 +36,7 @@ test.for([
   await compaction;
   await pi.settled(3);
   expect(provider.requests.filter((request) => request.hasText("Meanwhile."))).toHaveLength(1);
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
-  expect(pi.story("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
   expect(await pi.inserted()).toEqual(["d1", "d2"]);
 });

@@ -150,7 +150,7 @@ test("a past that contains the marks and the words of pushes does not affect rec
   await pi.hold(push("d1", "Hello."));
   await pi.settled(2);
   expect(provider.requests[1]?.countText("Hello.")).toBe(2);
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
 /** Spans of a question and an answer of some hundred tokens. */
@@ -248,7 +248,7 @@ test.for([
       await prompt(pi, "Go on.", 1);
       await pi.hold(push("d1", "Something has happened."));
       await pi.settled(2);
-      expect(pi.story("d1").at(-1)).toBe("answered");
+      expect(pi.receiptsOf("d1").at(-1)).toBe("answered");
       expect(pi.frames("fault")).toEqual([]);
       requests.push(...provider.requests);
     }
@@ -267,7 +267,7 @@ test.for([
 
 test.for([
   ["before", { before: ["forced-prompt"] }],
-  ["behind", { after: ["forced-prompt"] }],
+  ["after", { after: ["forced-prompt"] }],
 ] as const)(
   "a prompt forced by an extension loaded %s the helper keeps the instructions, once",
   async ([, options]) => {

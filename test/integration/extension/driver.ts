@@ -321,7 +321,7 @@ export class Pi implements AsyncDisposable {
   }
 
   /** The frames about one delivery, in order, in a word each. */
-  story(deliveryId: string): string[] {
+  receiptsOf(deliveryId: string): string[] {
     return this.log.frames.flatMap((frame) => {
       if (frame.kind === "verdict") {
         const payload = frame.payload[deliveryId];

@@ -35,7 +35,7 @@ test("an early start is not evidence, but the first content is", async () => {
   const { pi } = lent;
   await pushTo(pi);
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered content unchecked", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered content unchecked", "answered"]);
 });
 
 test("an early start and then a refusal is a failure", async () => {
@@ -44,7 +44,7 @@ test("an early start and then a refusal is a failure", async () => {
   const { pi } = lent;
   await pushTo(pi);
   expect(await pi.settled()).toMatchObject({ failed: true });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 400 unchecked"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "failed 400 unchecked"]);
 });
 
 test("an early start and then an abort is aborted", async () => {
@@ -56,5 +56,5 @@ test("an early start and then an abort is aborted", async () => {
   await asked;
   await pi.rpc({ type: "abort" });
   expect(await pi.settled()).toMatchObject({ aborted: true });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "aborted unchecked"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "aborted unchecked"]);
 });

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, errorEvent, hold, overflow, reset, status } from "../../../provider/reply.ts";
+import { answer, delayed, errorEvent, hold, overflow, reset, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
 import { sharePi } from "./shared-pi.ts";
@@ -15,7 +15,7 @@ test("a push that is first refused and then accepted has two attempts", async ()
   const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: false });
-  expect(pi.story("d1")).toEqual([
+  expect(pi.receiptsOf("d1")).toEqual([
     "inserted",
     "prepared",
     "failed 529 confirmed",
@@ -30,11 +30,11 @@ test.for(["scripted", "scripted-anthropic"] as const)("a 400 fails the attempt a
   const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: true, held: [] });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed"]);
   expect(pi.frames("verdict")[0]).toMatchObject({ outcome: "failed", error: expect.stringContaining("400") });
   await pi.rpc({ type: "prompt", message: "Again." });
   await pi.settled(2);
-  expect(pi.story("d1").slice(3)).toEqual(["prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1").slice(3)).toEqual(["prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
 test("a connection that is reset before the headers fails the attempt, and the retry delivers", async () => {
@@ -42,7 +42,7 @@ test("a connection that is reset before the headers fails the attempt, and the r
   const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   await pi.settled();
-  expect(pi.story("d1")).toEqual([
+  expect(pi.receiptsOf("d1")).toEqual([
     "inserted",
     "prepared",
     "failed confirmed",
@@ -73,7 +73,7 @@ test.for(
       await pi.settled(2);
     }
     const evidence = api === "scripted-google" ? "content" : "headers 200";
-    expect(pi.story("d1")).toEqual([
+    expect(pi.receiptsOf("d1")).toEqual([
       "inserted",
       "prepared",
       expect.stringMatching(/^failed .*confirmed$/),
@@ -93,7 +93,7 @@ test("an answer with another content type than a stream's counts as delivered at
   const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered content 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered content 200 confirmed", "answered"]);
 });
 
 test.for([
@@ -106,7 +106,7 @@ test.for([
     const { pi } = lent;
     await pi.hold(push("d1", "Hello."));
     await pi.settled();
-    expect(pi.story("d1")).toEqual([
+    expect(pi.receiptsOf("d1")).toEqual([
       "inserted",
       "prepared",
       "delivered headers 200 confirmed",
@@ -126,7 +126,7 @@ test("a push during the back-off before a retry waits for the end of the retried
   await pi.hold(push("d1", "Meanwhile."));
   await pi.settled();
   expect(provider.requests.map((request) => request.countText("Meanwhile."))).toEqual([0, 0, 1]);
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
 test("an abort during the back-off parks held pushes", async () => {
@@ -138,12 +138,12 @@ test("an abort during the back-off parks held pushes", async () => {
   await pi.hold(push("d2", "Meanwhile."));
   await pi.rpc({ type: "abort" });
   expect(await pi.settled()).toMatchObject({ aborted: true, held: ["d2"] });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 529 confirmed"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "failed 529 confirmed"]);
 });
 
 test("a failed run starts no other run for pushes that want one, and keeps the order of all", async () => {
   const gate = new Gate();
-  await using lent = await shared.use({ script: [behind(hold(gate), status(400)), "Better."] });
+  await using lent = await shared.use({ script: [delayed(hold(gate), status(400)), "Better."] });
   const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Go." });
   await gate.reached;
@@ -155,7 +155,7 @@ test("a failed run starts no other run for pushes that want one, and keeps the o
   expect(provider.requests).toHaveLength(1);
   expect(await pi.send({ kind: "carry" })).toEqual({ started: true });
   await pi.settled(2);
-  for (const id of ["d1", "d2", "d3"]) expect(pi.story(id).at(-1)).toBe("answered");
+  for (const id of ["d1", "d2", "d3"]) expect(pi.receiptsOf(id).at(-1)).toBe("answered");
 });
 
 test.for([
@@ -171,5 +171,5 @@ test.for([
   }
   await pi.hold(push("d1", "And what of it? ".repeat(20)));
   await pi.settled(3);
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed", ...rest]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed", ...rest]);
 });

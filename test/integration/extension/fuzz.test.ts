@@ -92,16 +92,16 @@ test.for([
     const prepared = pi.frames("prepared").map(({ requestId }) => requestId);
     expect(pi.frames("verdict").map(({ requestId }) => requestId)).toEqual(prepared);
     for (const id of ids) {
-      const story = pi.story(id);
-      const saidDelivered = story.filter((word) => word.startsWith("delivered")).length;
+      const receipts = pi.receiptsOf(id);
+      const saidDelivered = receipts.filter((word) => word.startsWith("delivered")).length;
       const isSeen = provider.requests.filter((request) => isAnswered(request, `Unique ${id}.`)).length;
       expect(
-        story.filter((word) => word === "inserted"),
-        `${id}: ${story.join(", ")}`,
+        receipts.filter((word) => word === "inserted"),
+        `${id}: ${receipts.join(", ")}`,
       ).toHaveLength(1);
-      expect(story.join(), id).not.toContain("un");
-      expect(saidDelivered, `${id}: ${story.join(", ")}`).toBeGreaterThan(0);
-      expect(saidDelivered, `${id}: ${story.join(", ")}`).toBeLessThanOrEqual(isSeen);
+      expect(receipts.join(), id).not.toContain("un");
+      expect(saidDelivered, `${id}: ${receipts.join(", ")}`).toBeGreaterThan(0);
+      expect(saidDelivered, `${id}: ${receipts.join(", ")}`).toBeLessThanOrEqual(isSeen);
     }
   },
 );

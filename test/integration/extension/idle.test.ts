@@ -14,7 +14,7 @@ test("a push while idle is in one request, is delivered on the provider's header
   const reply = await pi.hold(push("d1", "The build has failed."));
   expect(reply).toEqual({ held: ["d1"], inserted: [], running: true });
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: false, held: [] });
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(provider.requests).toHaveLength(1);
   expect(provider.requests[0]?.countText("The build has failed.")).toBe(1);
   expect(await pi.inserted()).toEqual(["d1"]);
@@ -29,7 +29,7 @@ test.for<[ScriptedName, string]>([
   const { pi } = lent;
   await pi.hold(push("d1", "The build has failed."));
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", verdict, "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", verdict, "answered"]);
 });
 
 test.for<ScriptedName>(["scripted", "scripted-anthropic"])(
@@ -69,7 +69,7 @@ test("pushes that arrive together while idle enter one request, in order", async
     ["Second."],
     ["Third."],
   ]);
-  for (const id of ["d1", "d2", "d3"]) expect(pi.story(id)).toEqual(delivered);
+  for (const id of ["d1", "d2", "d3"]) expect(pi.receiptsOf(id)).toEqual(delivered);
 });
 
 test("a push that wants no run is appended immediately and is in the next request", async () => {
@@ -80,7 +80,7 @@ test("a push that wants no run is appended immediately and is in the next reques
   expect(provider.requests).toHaveLength(0);
   await pi.rpc({ type: "prompt", message: "Go." });
   await pi.settled();
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(provider.requests[0]?.messages.slice(-2).map(({ texts }) => texts)).toEqual([
     ["For your information."],
     ["Go."],
@@ -99,7 +99,7 @@ test("a push for the next turn waits for the prompt and precedes it", async () =
   expect(await pi.send({ kind: "beforePrompt" })).toEqual({ held: [], inserted: ["d1"], running: false });
   await pi.rpc({ type: "prompt", message: "Go." });
   await pi.settled();
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(provider.requests).toHaveLength(1);
   expect(provider.requests[0]?.messages.slice(-2).map(({ texts }) => texts)).toEqual([["Remember this."], ["Go."]]);
 });
@@ -140,7 +140,7 @@ test("a carrier starts a run for a message in the transcript, and is in no reque
   await pi.hold(push("d1", "Nobody has read this.", { triggerTurn: false }));
   expect(await pi.send({ kind: "carry" })).toEqual({ started: true });
   await pi.settled();
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(provider.requests[0]?.messages.filter(({ role }) => role === "user").map(({ texts }) => texts)).toEqual([
     ["Nobody has read this."],
   ]);

@@ -111,7 +111,7 @@ test("a broken stage or draft is reported, and the request is made without it", 
   await using pi = await startPi({ provider, entry: fixture("throwing-part") });
   await pi.hold(push("d1", "Hello."));
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
   const faults = pi.frames("fault").map(({ where, error }) => `${where}: ${error}`);
   expect(faults).toContain("context_with_system/tags: tags are broken");
   expect(faults).toContain("before_provider_request/marks: marks are broken");
@@ -137,7 +137,7 @@ test("a second copy of the helper does nothing", async () => {
   await pi.hold(push("d1", "Hello."));
   await pi.settled();
   expect(pi.frames("hello")).toHaveLength(1);
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
 test("a configuration that others may read is refused, and pi runs without the helper", async () => {

@@ -43,7 +43,7 @@ test.for(apis)("%s: no content is wrongly considered missing", async (api) => {
   for (const [name, content] of contents) {
     await pi.hold(push(`d${++nth}`, content));
     await pi.settled(nth);
-    expect(pi.story(`d${nth}`)[2], name).toMatch(/^delivered .*confirmed$/);
+    expect(pi.receiptsOf(`d${nth}`)[2], name).toMatch(/^delivered .*confirmed$/);
   }
 });
 
@@ -52,8 +52,8 @@ test.for(apis)("%s: content that no payload can carry unchanged stays unverified
   const { pi } = lent;
   await pi.hold(push("d1", "before \uD83D between", { triggerTurn: false }), push("d2", "Whole: 🙈."));
   await pi.settled();
-  expect(pi.story("d1")[2]).toMatch(/^delivered .*unverified$/);
-  expect(pi.story("d2")[2]).toMatch(/^delivered .*confirmed$/);
+  expect(pi.receiptsOf("d1")[2]).toMatch(/^delivered .*unverified$/);
+  expect(pi.receiptsOf("d2")[2]).toMatch(/^delivered .*confirmed$/);
 });
 
 test.for(apis)("%s: equal contents are distinguished by their number", async (api) => {
@@ -67,7 +67,7 @@ test.for(apis)("%s: equal contents are distinguished by their number", async (ap
     push("d3", [{ type: "text", text: "Go on." }]),
   );
   await pi.settled(2);
-  for (const id of ["d1", "d2", "d3"]) expect(pi.story(id)[2]).toMatch(/^delivered .*confirmed$/);
+  for (const id of ["d1", "d2", "d3"]) expect(pi.receiptsOf(id)[2]).toMatch(/^delivered .*confirmed$/);
 });
 
 test("a very long content is sent by a file and found in the payload", async () => {
@@ -77,7 +77,7 @@ test("a very long content is sent by a file and found in the payload", async () 
   const { path, reply } = await pi.sendFile({ kind: "hold", pushes: [push("d1", text)] });
   expect(reply).toEqual({ held: ["d1"], inserted: [], running: true });
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
   expect(existsSync(path)).toBe(false);
 });
 
@@ -86,8 +86,8 @@ test("content that another extension removes from the payload is never delivered
   const { pi, provider } = lent;
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
-  expect(pi.story("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
+  expect(pi.receiptsOf("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
   expect(provider.requests[0]?.hasText("REMOVE ME")).toBe(false);
 });
 
@@ -98,8 +98,8 @@ test("removing one of two equal contents leaves both unverified", async () => {
   await pi.settled();
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "REMOVE ME"));
   await pi.settled(2);
-  expect(pi.story("d1")[2]).toBe("delivered headers 200 unverified");
-  expect(pi.story("d2")[2]).toBe("delivered headers 200 unverified");
+  expect(pi.receiptsOf("d1")[2]).toBe("delivered headers 200 unverified");
+  expect(pi.receiptsOf("d2")[2]).toBe("delivered headers 200 unverified");
 });
 
 test("content that another extension removes after the helper's check cannot be detected", async () => {
@@ -107,7 +107,7 @@ test("content that another extension removes after the helper's check cannot be 
   await using pi = await startPi({ provider, after: ["remove-marked"] });
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
   await pi.settled();
-  expect(pi.story("d1")[2]).toBe("delivered headers 200 confirmed");
+  expect(pi.receiptsOf("d1")[2]).toBe("delivered headers 200 confirmed");
 });
 
 test("a push that another extension rewrites is unverified, and one that it hides counts as left out", async () => {
@@ -119,9 +119,9 @@ test("a push that another extension rewrites is unverified, and one that it hide
     push("d3", "Stay."),
   );
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
-  expect(pi.story("d2")).toEqual(["inserted", "leftOut removed_by_extension"]);
-  expect(pi.story("d3").at(-1)).toBe("answered");
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
+  expect(pi.receiptsOf("d2")).toEqual(["inserted", "leftOut removed_by_extension"]);
+  expect(pi.receiptsOf("d3").at(-1)).toBe("answered");
 });
 
 test("an image that the model cannot take is not delivered", async () => {
@@ -134,5 +134,5 @@ test("an image that the model cannot take is not delivered", async () => {
     ]),
   );
   await pi.settled();
-  expect(pi.story("d1")[2]).toBe("delivered headers 200 unverified");
+  expect(pi.receiptsOf("d1")[2]).toBe("delivered headers 200 unverified");
 });

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { OutwardFrame } from "../../../protocol/link.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, cut, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";
+import { answer, call, cut, delayed, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, push, startPi } from "./driver.ts";
 import { sharePi } from "./shared-pi.ts";
@@ -87,7 +87,7 @@ test("a provider of an extension that calls no hooks is reported with its first 
 });
 
 test.for([
-  ["before the headers", (gate: Gate) => behind(hold(gate), answer("Understood."))],
+  ["before the headers", (gate: Gate) => delayed(hold(gate), answer("Understood."))],
   ["in the middle of the answer", (gate: Gate) => answer("Under", hold(gate), "stood.")],
 ] as const)("cache-warming requests %s are not told of", async ([, reply]) => {
   const gate = new Gate();

@@ -19,7 +19,7 @@ test("a steering push during a tool call is in the very next request", async () 
   expect(await pi.hold(push("d1", "Stop using tabs."))).toEqual({ held: ["d1"], inserted: [], running: true });
   await tool.release();
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: false, held: [] });
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(provider.requests.map((request) => request.countText("Stop using tabs."))).toEqual([0, 1]);
   expect(provider.requests[1]?.messages.at(-1)?.texts).toEqual(["Stop using tabs."]);
 });
@@ -38,7 +38,7 @@ test("several steering pushes enter one request, in order", async () => {
   expect(provider.requests[1]?.messages.slice(-4).map(({ texts }) => texts[0])).toEqual(
     [1, 2, 3, 4].map((n) => `Steer ${n}.`),
   );
-  for (const n of [1, 2, 3, 4]) expect(pi.story(`d${n}`)).toEqual(delivered);
+  for (const n of [1, 2, 3, 4]) expect(pi.receiptsOf(`d${n}`)).toEqual(delivered);
 });
 
 test("a steering push during the last answer of a run makes the run continue", async () => {
@@ -50,7 +50,7 @@ test("a steering push during the last answer of a run makes the run continue", a
   await pi.hold(push("d1", "Say goodbye too."));
   gate.open();
   await pi.settled();
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(provider.requests.map((request) => request.countText("Say goodbye too."))).toEqual([0, 1]);
 });
 
@@ -73,8 +73,8 @@ test("a follow-up push is inserted when the run would end", async () => {
     "Then clean up.",
     "And write it down.",
   ]);
-  expect(pi.story("d1")).toEqual(delivered);
-  expect(pi.story("d2")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d2")).toEqual(delivered);
 });
 
 test("a push that wants no run is appended at the turn's end and causes no request", async () => {
@@ -91,11 +91,11 @@ test("a push that wants no run is appended at the turn's end and causes no reque
   expect(await pi.settled()).toMatchObject({ held: [] });
   expect(provider.requests).toHaveLength(1);
   expect(await pi.inserted()).toEqual(["d1", "d2"]);
-  expect(pi.story("d1")).toEqual(["inserted"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted"]);
   await pi.rpc({ type: "prompt", message: "Go on." });
   await pi.settled(2);
-  expect(pi.story("d1")).toEqual(delivered);
-  expect(pi.story("d2")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d2")).toEqual(delivered);
 });
 
 test("a push that wants no run enters the next request of a run that continues anyway", async () => {
@@ -109,7 +109,7 @@ test("a push that wants no run enters the next request of a run that continues a
   await tool.release();
   await pi.settled();
   expect(provider.requests.map((request) => request.countText("A note."))).toEqual([0, 1]);
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
 });
 
 test("a push for the next turn stays out of a run", async () => {
@@ -140,7 +140,7 @@ test("a push that is given up during a tool call is in no request and in no file
   });
   await tool.release();
   await pi.settled();
-  expect(pi.story("d1")).toEqual([]);
+  expect(pi.receiptsOf("d1")).toEqual([]);
   expect(await pi.inserted()).toEqual(["d2"]);
 });
 
@@ -171,7 +171,7 @@ test("drafts lost to another extension's fault are proposed again at the next bo
   await tool.release();
   await pi.settled();
   expect(provider.requests.map((request) => request.countText("Not lost."))).toEqual([0, 0, 1]);
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(await pi.inserted()).toEqual(["d1"]);
 });
 

@@ -40,13 +40,13 @@ test.for(replacements)(
       expect(sessionId).not.toBe(before.sessionId);
     }
     // It is still in the old session, which continues in another pi.
-    expect(pi.story("standing")).toEqual(["inserted"]);
+    expect(pi.receiptsOf("standing")).toEqual(["inserted"]);
     const late = pi.send({ kind: "hold", session: before.sessionId, pushes: [push("late", "For the old session.")] });
     await expect(late).rejects.toThrow("This pi has switched to another session");
     expect(await pi.send({ kind: "ping" })).toEqual({ running: false, held: [] });
     await pi.hold(push("new", "For the new session."));
     await pi.settled(2);
-    expect(pi.story("new").at(-1)).toBe("answered");
+    expect(pi.receiptsOf("new").at(-1)).toBe("answered");
     expect(provider.requests.at(-1)?.hasText("For the old session.")).toBe(false);
   },
 );
@@ -59,7 +59,7 @@ test("a session that is replaced in the middle of an answer leaves no attempt op
   await gate.reached;
   await pi.event("message_start", ({ message }) => (message as { role: string }).role === "assistant");
   await pi.rpc({ type: "new_session" });
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed"]);
   expect(pi.frames("settled")).toMatchObject([{ aborted: true }]);
 });
 
@@ -73,8 +73,8 @@ test("a reload keeps held pushes and known ids", async () => {
   await pi.send({ kind: "beforePrompt" });
   await pi.rpc({ type: "prompt", message: "Go." });
   await pi.settled();
-  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
-  expect(pi.story("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
 });
 
 test("another pi with the same session file knows the unanswered pushes in it", async () => {
@@ -94,6 +94,6 @@ test("another pi with the same session file knows the unanswered pushes in it", 
   expect(await pi.send({ kind: "carry" })).toEqual({ started: true });
   await pi.frame("settled");
   expect(await pi.inserted()).toEqual(["d1", "d2", "-"]);
-  expect(pi.story("d1")).toEqual([]);
-  expect(pi.story("d2")).toEqual(["prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(pi.receiptsOf("d1")).toEqual([]);
+  expect(pi.receiptsOf("d2")).toEqual(["prepared", "delivered headers 200 confirmed", "answered"]);
 });

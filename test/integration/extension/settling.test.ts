@@ -34,8 +34,8 @@ test("a push between the last boundary and the end of a run is handed over when 
   await slow.release();
   await pi.settled(2);
   expect(pi.frames("settled")[0]).toMatchObject({ aborted: false, held: [] });
-  expect(pi.story("d1")).toEqual(delivered);
-  expect(pi.story("d2")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d2")).toEqual(delivered);
   expect(provider.requests).toHaveLength(2);
   expect(provider.requests[1]?.messages.slice(-2).map(({ texts }) => texts[0])).toEqual(["One more.", "And another."]);
   expect((await pi.inserted()).filter((id) => id !== "-")).toEqual(["d1", "d2"]);
@@ -53,7 +53,7 @@ test("a frame that arrives while pi reports its settling is handled afterwards, 
   await slow.release();
   expect(await reply).toEqual({ held: ["d1"], inserted: [], running: true });
   await pi.settled(2);
-  expect(pi.story("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
   expect(await pi.inserted()).toEqual(["d1"]);
 });
 
@@ -79,6 +79,6 @@ test("a push is not handed over twice while another extension still works at the
   await pi.settled();
   expect(await pi.inserted()).toEqual(["d1", "d2"]);
   expect(provider.requests.map((request) => request.countText("Steer."))).toEqual([0, 1, 1]);
-  expect(pi.story("d1")).toEqual(delivered);
-  expect(pi.story("d2")).toEqual(delivered);
+  expect(pi.receiptsOf("d1")).toEqual(delivered);
+  expect(pi.receiptsOf("d2")).toEqual(delivered);
 });

@@ -25,12 +25,12 @@ export interface SharedPi {
 
 /** The pis of the tests of a file, started by the first test that uses them. */
 export function sharePi(): SharedPi {
-  const house = new House();
-  afterAll(() => house.end());
-  return { use: (options = {}) => house.use(options) };
+  const pool = new PiPool();
+  afterAll(() => pool.end());
+  return { use: (options = {}) => pool.use(options) };
 }
 
-class House {
+class PiPool {
   readonly #scripts = new Scripts();
   readonly #running = new Set<Pi>();
   /** By their start options. */

@@ -48,7 +48,7 @@ function working(turns: number, chars: number): Responder {
 }
 
 describe("in a window of 200,000 tokens", () => {
-  const story = "The committee met on Thursday and decided to postpone it. ".repeat(8_000);
+  const text = "The committee met on Thursday and decided to postpone it. ".repeat(8_000);
 
   test("a run is compacted above 140,000 tokens, between two of its turns and without ending it, and the usage is counted", async () => {
     await using provider = await startProvider({ otherwise: working(4, 45_000) });
@@ -56,7 +56,7 @@ describe("in a window of 200,000 tokens", () => {
     provider.add(
       when(isSummary, { ...answer("## Goal\nThe library."), usage: { inputTokens: 7_777, outputTokens: 88 } }),
     );
-    await pi.rpc({ type: "prompt", message: story });
+    await pi.rpc({ type: "prompt", message: text });
     await pi.settled();
     const [compaction, ...more] = compactionsOf(pi);
     expect(more).toEqual([]);
@@ -87,7 +87,7 @@ describe("in a window of 200,000 tokens", () => {
     await using provider = await startProvider({ otherwise: working(7, 20_000) });
     await using pi = await startPi({ provider, parts: parts({ thresholdPercent: 0.7, minTurnsBetween: 3 }) });
     provider.add(when(isSummary, status(529)), when(isSummary, answer("Second try.")));
-    await pi.rpc({ type: "prompt", message: story.repeat(1.2) });
+    await pi.rpc({ type: "prompt", message: text.repeat(1.2) });
     await pi.settled();
     expect(pi.frames("settled")).toHaveLength(1);
     expect(entriesOf(pi).findLast(({ type }) => type === "message")).toMatchObject({ message: { stopReason: "stop" } });
@@ -108,7 +108,7 @@ describe("in a window of 200,000 tokens", () => {
       parts: { ...parts({ thresholdPercent: 0.5 }) },
     });
     provider.add(when(isSummary, { ...answer("## Goal", hold(gate)), usage: { inputTokens: 4_321 } }));
-    await pi.rpc({ type: "prompt", message: story });
+    await pi.rpc({ type: "prompt", message: text });
     await gate.reached;
     await pi.rpc({ type: "abort" });
     await pi.settled();
@@ -128,12 +128,12 @@ describe("in a window of 200,000 tokens", () => {
     provider.add(when(isSummary, answer("They met.")));
     const gate = new Gate();
     provider.add(answer("At once.", hold(gate), call("bash", { command: "head -c 45000 /dev/zero | tr '\\0' 'y'" })));
-    await pi.rpc({ type: "prompt", message: story });
+    await pi.rpc({ type: "prompt", message: text });
     await gate.reached;
     await pi.hold(push("d1", "Do not forget me."));
     gate.open();
     await pi.settled();
-    expect(pi.story("d1").at(-1)).toBe("answered");
+    expect(pi.receiptsOf("d1").at(-1)).toBe("answered");
     const types = entriesOf(pi).map(({ type }) => type);
     expect(types.indexOf("compaction")).toBeGreaterThan(0);
     expect(types.indexOf("custom_message")).toBeGreaterThan(types.indexOf("compaction"));

@@ -4,7 +4,7 @@ import type { Checkpoint } from "../../../context/cost/fold.ts";
 import { CostFold } from "../../../context/cost/fold.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";
+import { answer, call, delayed, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";
 import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { type Pi, startPi } from "../extension/driver.ts";
 
@@ -87,7 +87,7 @@ class RandomRun {
   async #aborted(): Promise<void> {
     const gate = new Gate();
     const isEarly = this.#random() < 0.3;
-    await this.#prompt(isEarly ? behind(hold(gate), answer("Never.")) : answer("Under way", hold(gate), "."));
+    await this.#prompt(isEarly ? delayed(hold(gate), answer("Never.")) : answer("Under way", hold(gate), "."));
     await gate.reached;
     await this.#pi.rpc({ type: "abort" });
     await this.#pi.settled(++this.#settled);

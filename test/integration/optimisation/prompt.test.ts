@@ -7,7 +7,7 @@ import type { OptimisationOptions } from "../../../protocol/optimisation/options
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { Gate } from "../../../provider/gate.ts";
 import type { LogEntry } from "../../../provider/log.ts";
-import { answer, behind, call, hold } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, type PiOptions, push, startPi } from "../extension/driver.ts";
 
@@ -73,7 +73,7 @@ function decisions({ sessionFile }: Pi): FileEntry[] {
 }
 
 /** Prompts pi, and returns the request that carries the prompt once the run is over. */
-class Talk {
+class PromptedPi {
   readonly pi: Pi;
   #settled = 0;
 
@@ -115,7 +115,7 @@ test("the prompt has each context file's text and each selected skill once, with
     }),
   });
   expect(decisions(pi)).toEqual([]);
-  const talk = new Talk(pi);
+  const talk = new PromptedPi(pi);
   await talk.prompt("Hello.");
   const system = systemText(provider.requests[0]);
   expect(occurrences(system, shared)).toBe(1);
@@ -148,7 +148,7 @@ test("the prompt has each context file's text and each selected skill once, with
   expect(decisions(pi)).toHaveLength(2);
 });
 
-async function mixedRuns(talk: Talk, provider: Awaited<ReturnType<typeof startProvider>>, count: number) {
+async function mixedRuns(talk: PromptedPi, provider: Awaited<ReturnType<typeof startProvider>>, count: number) {
   const { pi } = talk;
   const kinds: readonly (() => Promise<void>)[] = [
     () => talk.prompt("A plain prompt."),
@@ -165,7 +165,7 @@ async function mixedRuns(talk: Talk, provider: Awaited<ReturnType<typeof startPr
     },
     async () => {
       const gate = new Gate();
-      provider.add(behind(hold(gate), answer("Late.")));
+      provider.add(delayed(hold(gate), answer("Late.")));
       await pi.rpc({ type: "prompt", message: "Wait." });
       await pi.rpc({ type: "prompt", message: "/skill:sure Steered.", streamingBehavior: "steer" });
       await pi.rpc({ type: "prompt", message: "/skill:review Followed.", streamingBehavior: "followUp" });
@@ -185,7 +185,7 @@ test("a skill is sent complete at its first use, as pi sends it, and referred to
     settings: { compaction },
     after: ["session-commands"],
   });
-  const talk = new Talk(pi);
+  const talk = new PromptedPi(pi);
   const used = async (message: string, fields?: Readonly<Record<string, unknown>>): Promise<string> => {
     await talk.prompt(message, fields);
     return lastUserText(provider.requests.at(-1));
@@ -227,7 +227,7 @@ test("a digest replaces the text of a long skill, which the tool returns, howeve
     ...options({ contextFiles: { dedupe: true }, skills: { mode: "digest", prefetch: ["sure", "gone"] } }),
     after: ["forced-prompt"],
   });
-  const talk = new Talk(pi);
+  const talk = new PromptedPi(pi);
   // On 0.87.1 such a run has a prompt without sections.
   await pi.hold(push("first", "A push that starts a run."));
   await talk.settled();

@@ -30,7 +30,7 @@ test("a call of compress stores blocks or reports its errors; a second wrong pla
     "m412 does not exist. The newest id is m005.\nRanges that can be compressed: m001–m003 (about N tokens).",
     "b1 stands for m001–m002: about N tokens before, N now.\nThe context is now about N of N tokens (N %).",
     'The summary must contain (b1) once; the range contains b1.\n(b2) is not in b1–m003. Write "compressed b2" to mention it.\nRanges that can be compressed: b1–m003 (about N tokens).',
-    "b2 stands for b1–m003: about N tokens before, N now. The answer behind m003 is part of it. Its placeholders were put right.\nThe context is now about N of N tokens (N %).",
+    "b2 stands for b1–m003: about N tokens before, N now. The answer after m003 is part of it. Its placeholders were put right.\nThe context is now about N of N tokens (N %).",
   ]);
   const results = entriesOf(pi).flatMap(({ message }) => (message?.role === "toolResult" ? [message.details] : []));
   expect(results.at(-1)).toMatchObject({

@@ -88,7 +88,7 @@ test("commands, pushes and messages of the same millisecond have tags; messages 
   });
   expect(provider.requests.at(-1)?.hasText("hidden")).toBe(false);
   // The push is found in the payload with its tag.
-  expect(pi.story("d1").join()).toContain("confirmed");
+  expect(pi.receiptsOf("d1").join()).toContain("confirmed");
 });
 
 test("tags that the model repeats are removed before a file is written, and others stay (R002-6)", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { PruningStats } from "../../../protocol/pruning/report.ts";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { startPi } from "../extension/driver.ts";
 import { Model } from "../optimisation/model.ts";
@@ -31,7 +31,7 @@ test("the cache cost of a block counts as pruning's own and is not reported, als
 
   // The order comes during a request, whose answer says nothing about the change.
   const gate = new Gate();
-  provider.add(behind(hold(gate), answer(emit("fourth"))), answer("Done."));
+  provider.add(delayed(hold(gate), answer(emit("fourth"))), answer("Done."));
   pi.log.forget("hello");
   await pi.rpc({ type: "prompt", message: "Go on." });
   await gate.reached;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../../provider/reply.ts";
+import { answer, call, delayed, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "../extension/driver.ts";
 import { entriesOf, Model } from "../optimisation/model.ts";
@@ -21,7 +21,7 @@ test("a push that is still prepared survives a sweep and a compression, and is r
   await model.run(emit("first"));
 
   const gate = new Gate();
-  provider.add(behind(hold(gate), answer("Read.")));
+  provider.add(delayed(hold(gate), answer("Read.")));
   pi.log.forget("hello");
   await pi.hold(push("d1", "the news that nobody has read yet"));
   await gate.reached;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { quantile } from "../../../bench/lib/statistics.ts";
+import { compositionOf } from "../../../bench/lib/traces/composition.ts";
 import { makeTrace } from "../../../bench/lib/traces/make.ts";
-import { makeUpOf } from "../../../bench/lib/traces/makeup.ts";
 import { callsOf, traceNames } from "../../../bench/lib/traces/trace.ts";
 import { loadVocabulary } from "../../../provider/cache/vocabulary.ts";
 
@@ -10,7 +10,7 @@ const count = (text: string): number => encode(text).length;
 const traces = traceNames.map((name) => makeTrace(name));
 
 describe.each(traces)("the trace $name", (trace) => {
-  const made = makeUpOf(trace, count);
+  const made = compositionOf(trace, count);
 
   test("consists of 84 % tool results, 52 % of them reads and 25 % shell output", () => {
     expect(Math.abs(made.resultShare - 0.84)).toBeLessThan(0.015);
@@ -55,7 +55,7 @@ describe.each(traces)("the trace $name", (trace) => {
 
 describe("the traces", () => {
   test("have 95 % of all results below 40 KiB", () => {
-    const sizes = traces.flatMap((trace) => makeUpOf(trace, () => 1).sizes);
+    const sizes = traces.flatMap((trace) => compositionOf(trace, () => 1).sizes);
     expect(quantile(sizes, 0.95) / 40_960).toBeGreaterThan(0.85);
     expect(quantile(sizes, 0.95) / 40_960).toBeLessThan(1.15);
   });

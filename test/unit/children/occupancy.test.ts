@@ -54,7 +54,7 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
   return session;
 }
 
-interface WorldOptions {
+interface OccupancySetup {
   /** Whether each child is stopped; the first is the least recently used. */
   readonly stopped: readonly boolean[];
   readonly placeTimeoutMs?: number;
@@ -64,7 +64,7 @@ interface WorldOptions {
   readonly maxChildrenBytes?: number;
 }
 
-async function world(options: WorldOptions) {
+async function world(options: OccupancySetup) {
   const { stopped, placeTimeoutMs = 60_000, endPatienceMs = 10, lookEveryMs = 1e9, maxChildrenBytes = 1e9 } = options;
   const sessions: FakeSession[] = [];
   const exits: (() => void)[] = [];

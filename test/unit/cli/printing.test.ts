@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Story } from "../../../cli/demo/story.ts";
+import { DemoPrinter } from "../../../cli/demo/demo-printer.ts";
 import { RunPrinter, toolLine } from "../../../cli/run-printer.ts";
 import type { PiEvent } from "../../../client/pi-events.ts";
 import { memoryOutput } from "./memory-output.ts";
@@ -46,9 +46,9 @@ test.each([
 describe("the demo's report", () => {
   test("wraps the model's words without blanks at the ends of lines", () => {
     const { output, stdout } = memoryOutput({ isTerminal: true, columns: 56, env: { NO_COLOR: "1" } });
-    const story = new Story(output);
-    for (const word of ["one ", "two ", "three ", "four ", "fi", "ve ", "six ", "seven ", "eight"]) story.said(word);
-    story.endOfText();
+    const printer = new DemoPrinter(output);
+    for (const word of ["one ", "two ", "three ", "four ", "fi", "ve ", "six ", "seven ", "eight"]) printer.said(word);
+    printer.endOfText();
     const lines = stdout().split("\n");
     expect(lines.map((line) => line.slice(23))).toEqual(["one two three four five six seven", "eight", ""]);
     expect(stdout()).not.toMatch(/ $/m);
@@ -56,20 +56,20 @@ describe("the demo's report", () => {
 
   test("begins a new line for events while the model speaks", () => {
     const { output, stdout } = memoryOutput();
-    const story = new Story(output);
-    story.said("half a ");
-    story.happened("tool", "has started", {});
+    const printer = new DemoPrinter(output);
+    printer.said("half a ");
+    printer.happened("tool", "has started", {});
     expect(stdout()).toMatch(/model +half a\n +\d+\.\d\d s +tool +has started\n$/);
   });
 
   test("is JSON lines with --json", () => {
     const { output, stdout } = memoryOutput({ json: true });
-    const story = new Story(output);
-    story.title("demo", "");
-    story.said("word");
-    story.happened("tool", "has started", { phase: "started" });
-    story.check({ name: "it holds", holds: true, found: "it" });
-    story.end("all", { ok: true });
+    const printer = new DemoPrinter(output);
+    printer.title("demo", "");
+    printer.said("word");
+    printer.happened("tool", "has started", { phase: "started" });
+    printer.check({ name: "it holds", holds: true, found: "it" });
+    printer.end("all", { ok: true });
     const lines = stdout()
       .trimEnd()
       .split("\n")

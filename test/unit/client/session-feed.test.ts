@@ -134,7 +134,7 @@ function turn(): Promise<void> {
 }
 
 /** Readers and connections that come and go while events are written and frames arrive. */
-class World {
+class FeedModel {
   readonly wire = new Wire();
   readonly readers: Reader[] = [];
   readonly joined = new Set<Reader>();
@@ -187,7 +187,7 @@ describe("SessionFeed", () => {
   it("every reader gets all seqs from its cursor on, as events or gaps, once and in order, however readers and connections come and go", async () => {
     const steps = fc.array(step, { maxLength: 80 });
     const property = fc.asyncProperty(steps, async (taken) => {
-      const world = new World();
+      const world = new FeedModel();
       await world.run(taken);
       for (const reader of world.readers) {
         const first = reader.after ?? reader.start?.cursor ?? 0;

@@ -11,13 +11,13 @@ function user(text: string): AgentMessage {
   return { role: "user", content: [{ type: "text", text }], timestamp: 1 };
 }
 
-interface Room {
+interface Fixture {
   readonly knobs?: Partial<OptimisationConfig["estimator"]>;
   readonly entries?: readonly SessionEntry[];
   readonly tokenizer?: URL;
 }
 
-function room({ knobs = {}, entries = [], tokenizer }: Room = {}) {
+function room({ knobs = {}, entries = [], tokenizer }: Fixture = {}) {
   const ctx = fakeContext(entries);
   const host = fakeHost(ctx);
   const status = fakeStatus();

@@ -24,7 +24,7 @@ test("no number is used before its reservation is on disk, whenever a daemon is 
         });
         for (let i = 0; i < count; i += 1) {
           const seq = numbers.next();
-          if (seq !== given + 1 && i > 0) throw new Error(`${seq} came behind ${given}`);
+          if (seq !== given + 1 && i > 0) throw new Error(`${seq} came after ${given}`);
           if (seq <= given || onDisk < seq) throw new Error(`${seq} was given, and ${onDisk} is on disk`);
           given = seq;
         }

@@ -153,7 +153,7 @@ describe("a delivery", () => {
     ["is parked while held when the run is aborted", [held, settled({ aborted: true, held: true })], "parked", "abort"],
     ["fails when its session is closed before it is inserted", [held, sessionClosed], "failed", "session_closed"],
     [
-      "is unknown when its session is closed behind its insertion",
+      "is unknown when its session is closed after its insertion",
       [inserted, prepared(), sessionClosed],
       "unknown",
       "session_closed",

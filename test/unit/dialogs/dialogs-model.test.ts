@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DialogAnswer, DialogMethod, DialogPolicy } from "../../../protocol/dialog.ts";
 import { limits } from "../../../server/configuration/limits.ts";
-import { DialogRoom, type Said } from "../../helpers/dialog-room.ts";
+import { DialogFixture, type Said } from "../../helpers/dialog-fixture.ts";
 
 const { maxDialogMs, maxDialogsPerSession } = limits.dialogs;
 
@@ -32,16 +32,16 @@ class Expected {
   endAbort: (() => void) | undefined;
 }
 
-type Step = fc.Command<Expected, DialogRoom>;
+type Step = fc.Command<Expected, DialogFixture>;
 
 class Operation implements Step {
   readonly #name: string;
-  readonly #run: (model: Expected, room: DialogRoom) => void;
+  readonly #run: (model: Expected, room: DialogFixture) => void;
   readonly #when: (model: Readonly<Expected>) => boolean;
 
   constructor(
     name: string,
-    run: (model: Expected, room: DialogRoom) => void,
+    run: (model: Expected, room: DialogFixture) => void,
     when: (model: Readonly<Expected>) => boolean = () => true,
   ) {
     this.#name = name;
@@ -53,7 +53,7 @@ class Operation implements Step {
     return this.#when(model);
   }
 
-  run(model: Expected, room: DialogRoom): void {
+  run(model: Expected, room: DialogFixture): void {
     this.#run(model, room);
     look(model, room);
   }
@@ -64,7 +64,7 @@ class Operation implements Step {
 }
 
 /** Invariants. */
-function look(model: Expected, room: DialogRoom): void {
+function look(model: Expected, room: DialogFixture): void {
   const now = room.clock.now();
   for (const { endsAt } of model.waiting.values()) if (endsAt !== undefined && endsAt <= now) hide(model, now);
   for (const record of room.posted.slice(model.posted)) {
@@ -134,7 +134,7 @@ function isValid(method: DialogMethod, answer: DialogAnswer): boolean {
   return method === "input" || method === "editor" || (method === "select" && answer.value === "a");
 }
 
-function isForOthers({ reserved }: Expected, room: DialogRoom, dialogId: string, client: string): boolean {
+function isForOthers({ reserved }: Expected, room: DialogFixture, dialogId: string, client: string): boolean {
   const { owner = client, until = 0 } = reserved.get(dialogId) ?? {};
   return owner !== client && room.clock.now() < until;
 }
@@ -257,7 +257,7 @@ const operations = [
 ];
 
 /** In any case: after the longest time of a dialog, nothing waits any more. */
-function finish(model: Expected, room: DialogRoom): void {
+function finish(model: Expected, room: DialogFixture): void {
   model.endAbort?.();
   room.clock.advance(maxDialogMs + 1);
   look(model, room);
@@ -272,7 +272,7 @@ describe("dialogs in any order of questions, answers, absences, timeouts, aborts
     const steps = fc.commands(operations, { maxCommands: 60 });
     fc.assert(
       fc.property(fc.constantFrom(...policies), steps, (policy, commands) => {
-        const room = new DialogRoom(policy, { maxDialogsPerSession: 5, maxDialogBytes: 4_000 });
+        const room = new DialogFixture(policy, { maxDialogsPerSession: 5, maxDialogBytes: 4_000 });
         const model = new Expected();
         fc.modelRun(() => ({ model, real: room }), commands);
         finish(model, room);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { limits } from "../../../server/configuration/limits.ts";
-import { DialogRoom } from "../../helpers/dialog-room.ts";
+import { DialogFixture } from "../../helpers/dialog-fixture.ts";
 
 const { maxDialogsPerSession, maxDialogMs, maxAwayMs } = limits.dialogs;
 
 describe("a dialog", () => {
   it("is reported with its content and a deadline, and is stored", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.runId = "r1";
     room.ask({ method: "select", title: "Which?", options: ["a", "b"], prefill: "none of a select" });
     const { dialogId, openedAt, deadline, ...rest } = room.only;
@@ -38,7 +38,7 @@ describe("a dialog", () => {
     ["editor", { prefill: "x" }, { value: "line\nline" }],
     ["editor", {}, { cancelled: true }],
   ] as const)("of %s sends pi the first valid answer, once", (method, fields, answer) => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     const id = room.ask({ method, ...fields });
     const { dialogId } = room.only;
     const resolution = room.respond(dialogId, answer, "c7");
@@ -63,7 +63,7 @@ describe("a dialog", () => {
     ["input", {}, { confirmed: true }],
     ["editor", {}, { value: "é".repeat(limits.dialogs.maxAnswerBytes / 2 + 1) }],
   ] as const)("of %s stays open after an answer that is none", (method, fields, answer) => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask({ method, ...fields });
     const { dialogId } = room.only;
     expect(room.refusal(dialogId, answer)).toBe("invalid_params");
@@ -72,7 +72,7 @@ describe("a dialog", () => {
   });
 
   it("is kept and reported in short form when it has ended, or was too large to be opened", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     const long = "x".repeat(1_000);
     room.ask({ title: long });
     const { dialogId } = room.only;
@@ -89,7 +89,7 @@ describe("a dialog", () => {
   });
 
   it("tells a late answer which client answered, even if only the store knows", () => {
-    const room = new DialogRoom({ kind: "wait" }, { maxEndedDialogsInMemory: 1 });
+    const room = new DialogFixture({ kind: "wait" }, { maxEndedDialogsInMemory: 1 });
     room.ask();
     const first = room.only.dialogId;
     room.respond(first, { confirmed: true }, "c9");
@@ -106,7 +106,7 @@ describe("a dialog", () => {
   });
 
   it("is kept without its texts when it has ended", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask({ method: "editor", prefill: "a secret" });
     const { dialogId } = room.only;
     room.respond(dialogId, { value: "another secret" });
@@ -114,14 +114,14 @@ describe("a dialog", () => {
   });
 
   it("that pi writes twice is one dialog", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.dialogs.look({ type: "extension_ui_request", id: "same", method: "confirm", title: "a" });
     room.dialogs.look({ type: "extension_ui_request", id: "same", method: "confirm", title: "b" });
     expect(room.only.title).toBe("a");
   });
 
   it("is opened only for records that pi awaits an answer to", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     for (const method of ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "__proto__", 7]) {
       room.ask({ method });
     }
@@ -132,7 +132,7 @@ describe("a dialog", () => {
 
 describe("without a responder", () => {
   it("`cancel` dismisses a dialog immediately, and reports it", () => {
-    const room = new DialogRoom({ kind: "cancel" });
+    const room = new DialogFixture({ kind: "cancel" });
     const id = room.ask();
     expect(room.posted).toEqual([{ type: "extension_ui_response", id, cancelled: true }]);
     expect(room.said).toEqual([
@@ -152,7 +152,7 @@ describe("without a responder", () => {
   });
 
   it("`cancel` gives one that was shown some time for its responder to return", () => {
-    const room = new DialogRoom({ kind: "cancel" });
+    const room = new DialogFixture({ kind: "cancel" });
     room.attend(1);
     room.ask();
     const { dialogId } = room.only;
@@ -170,7 +170,7 @@ describe("without a responder", () => {
   });
 
   it("`default` measures its time while responders are away", () => {
-    const room = new DialogRoom({ kind: "default", afterMs: 5_000 });
+    const room = new DialogFixture({ kind: "default", afterMs: 5_000 });
     room.ask();
     room.clock.advance(4_999);
     room.attend(1);
@@ -185,7 +185,7 @@ describe("without a responder", () => {
   });
 
   it("`wait` keeps it until its deadline, with or without responders", () => {
-    const room = new DialogRoom({ kind: "wait", deadlineMs: 10_000 });
+    const room = new DialogFixture({ kind: "wait", deadlineMs: 10_000 });
     room.ask();
     room.attend(1);
     room.attend(0);
@@ -198,8 +198,8 @@ describe("without a responder", () => {
 });
 
 describe("a question that a client's prompt led to", () => {
-  const asked = (fields = {}): DialogRoom => {
-    const room = new DialogRoom();
+  const asked = (fields = {}): DialogFixture => {
+    const room = new DialogFixture();
     room.owner = "ada";
     room.clients = new Set(["ada", "bob"]);
     room.attend(2);
@@ -251,11 +251,11 @@ describe("a question that a client's prompt led to", () => {
   });
 
   it("is open to all from the start if its owner cannot answer, or the setting is 0", () => {
-    const away = new DialogRoom();
+    const away = new DialogFixture();
     away.owner = "ada";
     away.attend(1);
     away.ask();
-    const off = new DialogRoom({ kind: "wait" }, { dialogDelayMs: 0 });
+    const off = new DialogFixture({ kind: "wait" }, { dialogDelayMs: 0 });
     off.owner = "ada";
     off.clients = new Set(["ada"]);
     off.ask();
@@ -269,7 +269,7 @@ describe("a question that a client's prompt led to", () => {
 
 describe("a question that no client can answer", () => {
   it("is reported to the extensions before pi gets its answer", async () => {
-    const room = new DialogRoom({ kind: "cancel" });
+    const room = new DialogFixture({ kind: "cancel" });
     const { promise, resolve } = Promise.withResolvers<void>();
     room.announcing = promise;
     const id = room.ask({ title: "x".repeat(300) });
@@ -282,7 +282,7 @@ describe("a question that no client can answer", () => {
   });
 
   it("makes pi wait only for a limited time for unresponsive extensions, and a flood of them is bounded", () => {
-    const room = new DialogRoom({ kind: "cancel" });
+    const room = new DialogFixture({ kind: "cancel" });
     room.announcing = new Promise(() => {});
     for (let i = 0; i < 1_000; i += 1) room.ask();
     expect(room.announced).toHaveLength(maxDialogsPerSession);
@@ -294,7 +294,7 @@ describe("a question that no client can answer", () => {
   });
 
   it("is not reported to extensions if it ends for another reason", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     room.dialogs.cancelAll("abort");
     expect(room.announced).toEqual([]);
@@ -303,7 +303,7 @@ describe("a question that no client can answer", () => {
 
 describe("a dialog that pi ends itself", () => {
   it("ends half a second before pi's timeout, and pi gets no answer", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask({ timeout: 10_000 });
     expect(room.only.deadline - room.only.openedAt).toBe(9_500);
     room.clock.advance(9_499);
@@ -313,14 +313,14 @@ describe("a dialog that pi ends itself", () => {
   });
 
   it("is not offered at all when there is no time left", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     for (const timeout of [500, 1, -5]) room.ask({ timeout });
     expect(room.said.map((said) => said.method)).toEqual(Array.from({ length: 3 }, () => "dialog/resolved"));
     expect([room.endings, room.posted]).toEqual([["ended by pi", "ended by pi", "ended by pi"], []]);
   });
 
   it("ends with its run, and pi is told in case it still waits", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     room.runId = "r1";
     const id = room.ask();
@@ -334,7 +334,7 @@ describe("a dialog that pi ends itself", () => {
   });
 
   it("ends with its child", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     room.die();
     expect([room.endings, room.posted]).toEqual([["ended by child_exited"], []]);
@@ -343,7 +343,7 @@ describe("a dialog that pi ends itself", () => {
 
 describe("an abort", () => {
   it("cancels open dialogs, and new ones until it has ended", async () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     const { promise, resolve } = Promise.withResolvers<string>();
     const aborted = room.dialogs.whileAborting(() => promise);
@@ -359,7 +359,7 @@ describe("an abort", () => {
 
 describe("a daemon that was killed", () => {
   it("has its open dialogs ended by the next one, once", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     const { dialogId } = room.only;
     room.kill();
@@ -372,7 +372,7 @@ describe("a daemon that was killed", () => {
 
 describe("while pi starts", () => {
   it("nothing is offered; pending questions are offered as soon as pi reads", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.isReady = false;
     room.dialogs.childStarting();
     room.ask({ timeout: 2_000 });
@@ -394,7 +394,7 @@ describe("while pi starts", () => {
 
 describe("a flood", () => {
   it("of 10,000 questions leaves a limited number open, and cancels the others by name", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     for (let i = 0; i < 10_000; i += 1) room.ask();
     expect(room.open).toHaveLength(maxDialogsPerSession);
     expect(room.posted).toHaveLength(10_000 - maxDialogsPerSession);
@@ -403,7 +403,7 @@ describe("a flood", () => {
   });
 
   it("of text is cancelled by name, and the total size of texts is bounded too", () => {
-    const room = new DialogRoom(
+    const room = new DialogFixture(
       { kind: "wait" },
       { maxDialogBytes: 1_000, maxDialogsBytes: 2_500, maxDialogOptions: 3 },
     );
@@ -421,7 +421,7 @@ describe("a flood", () => {
 
 describe("the list", () => {
   it("comes in pages, which continue even if a dialog has ended in the meantime", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     for (let i = 0; i < 5; i += 1) room.ask();
     const all = room.open.map(({ requestId }) => requestId);
     const first = room.registry.page({ limit: 2 });
@@ -437,7 +437,7 @@ describe("the list", () => {
   });
 
   it("limits a page in bytes, but always returns at least one dialog", () => {
-    const room = new DialogRoom({ kind: "wait" }, { maxDialogPageBytes: 1_000 });
+    const room = new DialogFixture({ kind: "wait" }, { maxDialogPageBytes: 1_000 });
     for (let i = 0; i < 3; i += 1) room.ask({ title: "x".repeat(900) });
     const page = room.registry.page({});
     expect(page.dialogs).toHaveLength(1);
@@ -447,7 +447,7 @@ describe("the list", () => {
 
 describe("subscribers of the session", () => {
   it("are notified when the first dialog opens and when the last has ended", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     room.ask();
     expect(room.pendingChanges).toBe(1);
@@ -456,7 +456,7 @@ describe("subscribers of the session", () => {
   });
 
   it("are notified while one is open that was asked in a run", () => {
-    const room = new DialogRoom();
+    const room = new DialogFixture();
     room.ask();
     expect(room.runWaits).toEqual([]);
     room.runId = "run";

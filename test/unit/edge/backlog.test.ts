@@ -23,7 +23,7 @@ function covered(backlog: Backlog): string[] {
 function add(backlog: Backlog, from: number, to: number): void {
   for (let seq = from; seq <= to; seq += 1) {
     backlog.push(delta(seq));
-    backlog.relieve(nothing);
+    backlog.shrink(nothing);
   }
 }
 

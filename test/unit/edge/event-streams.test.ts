@@ -22,7 +22,7 @@ import { rawSocket } from "./raw-socket.ts";
 
 const path = "/v1/sessions/s-1/events";
 
-interface Room extends AsyncDisposable {
+interface Fixture extends AsyncDisposable {
   readonly edge: TestEdge;
   readonly journal: Journal;
   /** A record of pi's; returns the bytes that are sent for it. */
@@ -31,7 +31,7 @@ interface Room extends AsyncDisposable {
 }
 
 /** An edge over one session's log. */
-async function startRoom(limits: EdgeTestOptions["limits"] = {}, tokens?: TokenSource): Promise<Room> {
+async function startFixture(limits: EdgeTestOptions["limits"] = {}, tokens?: TokenSource): Promise<Fixture> {
   const journal = new Journal({ sessionId: "s-1", epoch: "e:1", log: memoryLog() });
   const edge = await startEdge({
     limits,
@@ -68,7 +68,7 @@ const said = (text: string): string => JSON.stringify({ type: "x", text });
 
 describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transport) => {
   it("begin with the result of the subscription, and continue with the exact bytes of a WebSocket's messages", async () => {
-    await using room = await startRoom();
+    await using room = await startFixture();
     room.say(said("before"));
     using source = await room.open("", {}, transport);
     await source.until(({ events }) => events.length === 1);
@@ -98,7 +98,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   });
 
   it("continue after the client's last id, whatever the URL says", async () => {
-    await using room = await startRoom();
+    await using room = await startFixture();
     for (let i = 0; i < 5; i += 1) room.say(said(String(i)));
     using first = await room.open("?after=2", {}, transport);
     await first.until(({ seqs }) => seqs.length === 3);
@@ -113,7 +113,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   });
 
   it("of another log begin with a gap, and with an id of this log", async () => {
-    await using room = await startRoom();
+    await using room = await startFixture();
     room.say(said("a"));
     using source = await room.open("", { "last-event-id": "another:77" }, transport);
     await source.until(({ seqs }) => seqs.length === 2);
@@ -123,7 +123,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   });
 
   it("are a page for clients that accept JSON, and events for those that accept anything", async () => {
-    await using room = await startRoom();
+    await using room = await startFixture();
     room.say(said("a"));
     const ask = (accept: string) => http(room.edge, { transport, path, headers: { ...authorization, accept } });
     const page = await ask("application/json");
@@ -135,7 +135,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   });
 
   it("have a path for the page and one for the stream, which answer in one way for any Accept header", async () => {
-    await using room = await startRoom();
+    await using room = await startFixture();
     room.say(said("a"));
     const page = await http(room.edge, {
       transport,
@@ -156,7 +156,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     ["an unknown name", `${path}?limit=1`, {}, 400, "invalid_params"],
     ["an idempotency key", path, { "idempotency-key": "k" }, 400, "invalid_params"],
   ])("are refused as a problem for %s, and leave nothing", async (_title, where, headers, status, name) => {
-    await using room = await startRoom();
+    await using room = await startFixture();
     const asked = { ...authorization, accept: "text/event-stream", ...headers };
     const answer = await http(room.edge, { transport, path: where, headers: asked });
     expect(answer.headers["content-type"]).toMatch(/^application\/problem\+json/);
@@ -166,7 +166,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
 });
 
 test("HEAD describes the answer, and starts nothing", async () => {
-  await using room = await startRoom();
+  await using room = await startFixture();
   const answer = await http(room.edge, { method: "HEAD", path, headers: authorization });
   expect(answer).toMatchObject({ status: 200, text: "" });
   expect(answer.headers["content-type"]).toBe("text/event-stream");
@@ -174,7 +174,7 @@ test("HEAD describes the answer, and starts nothing", async () => {
 });
 
 test("the filters are those of session/subscribe", async () => {
-  await using room = await startRoom();
+  await using room = await startFixture();
   using source = await room.open("?deltas=false&types=kept,end");
   await source.until(({ events }) => events.length === 1);
   room.say('{"type":"message_update"}', true);
@@ -186,7 +186,7 @@ test("the filters are those of session/subscribe", async () => {
 });
 
 test("a record with a carriage return between its parts is still one event, with the same value", async () => {
-  await using room = await startRoom();
+  await using room = await startFixture();
   using source = await room.open();
   await source.until(({ events }) => events.length === 1);
   room.say('{"type":"x",\r"a":1,\r\r"b":2}');
@@ -195,13 +195,13 @@ test("a record with a carriage return between its parts is still one event, with
 });
 
 test("a silent stream sends keep-alives", async () => {
-  await using room = await startRoom({ pingIntervalMs: 5 });
+  await using room = await startFixture({ pingIntervalMs: 5 });
   using source = await room.open();
   await source.until(({ comments }) => comments.length > 1);
 });
 
 test("a closed session ends its streams, and a client that disconnects is forgotten", async () => {
-  await using room = await startRoom();
+  await using room = await startFixture();
   using leaving = await room.open();
   using source = await room.open();
   await source.until(({ events }) => events.length === 1);
@@ -218,7 +218,7 @@ test("a closed session ends its streams, and a client that disconnects is forgot
 });
 
 test("the end of the daemon ends streams gracefully, and refuses others", async () => {
-  await using room = await startRoom({ closeTimeoutMs: 60_000 });
+  await using room = await startFixture({ closeTimeoutMs: 60_000 });
   using source = await room.open();
   await source.until(({ events }) => events.length === 1);
   room.say(said("last"));
@@ -248,7 +248,7 @@ test("a stream whose subscription is not answered when the daemon ends is refuse
 });
 
 test("the number of streams is limited", async () => {
-  await using room = await startRoom({ maxEventStreams: 1 });
+  await using room = await startFixture({ maxEventStreams: 1 });
   using source = await room.open();
   const answer = await http(room.edge, { path, headers: authorization });
   expect(answer).toMatchObject({ status: 503, body: { name: "overloaded", retryAfterMs: 1_000 } });
@@ -260,7 +260,7 @@ test("the number of streams is limited", async () => {
 test("the number of a named token's streams is limited", async () => {
   const named = new Grant({ name: "guest", capabilities });
   const tokens = { find: (text: string) => (text === "guest" ? named : mainGrant), onEnded: () => {} };
-  await using room = await startRoom({ maxEventStreamsPerToken: 1 }, tokens);
+  await using room = await startFixture({ maxEventStreamsPerToken: 1 }, tokens);
   using first = await room.open("", { authorization: "Bearer guest" });
   const refused = await http(room.edge, { path, headers: { authorization: "Bearer guest" } });
   expect(refused).toMatchObject({ status: 503, body: { name: "overloaded" } });
@@ -292,7 +292,7 @@ test("a reader that does not read gets gaps for deltas, and is disconnected at a
     slowReaderDeadlineMs: 60_000,
     closeTimeoutMs: 60_000,
   };
-  await using room = await startRoom(bounds);
+  await using room = await startFixture(bounds);
   using source = await room.open();
   await source.until(({ events }) => events.length === 1);
   source.response.pause();

@@ -103,12 +103,7 @@ test.for<[string, readonly Occurrence[], string, string | undefined]>([
   ["another session while it is held", [replaced], "dropped", "session_replaced"],
   ["another session in the middle", [inserted, prepared("r1"), replaced], "unknown", "session_replaced"],
   ["another session after the delivery", [...straight, replaced], "delivered", "session_replaced"],
-  [
-    "whatever comes behind the end",
-    [cancelled, inserted, prepared("r1"), verdict("r1", "delivered")],
-    "cancelled",
-    undefined,
-  ],
+  ["anything after the end", [cancelled, inserted, prepared("r1"), verdict("r1", "delivered")], "cancelled", undefined],
 ])("%s", ([, occurrences, state, code]) => {
   const end = progressAfter(occurrences);
   expect(end.state).toBe(state);

@@ -50,7 +50,7 @@ test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>(
     silent,
   ],
   [
-    "completed behind a turn that failed and was tried again",
+    "completed after a turn that failed and was repeated",
     "completed",
     (run) => {
       run.answered("error", quiet);

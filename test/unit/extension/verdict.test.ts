@@ -153,7 +153,7 @@ describe("the verdict", () => {
     ],
     ["an error status proves nothing", [request(), payload(), headers(500), start()], []],
     [
-      "an error behind the start leaves it delivered and not answered",
+      "an error after the start leaves it delivered and not answered",
       [request(), payload(), headers(), start(), end("error")],
       ["r1 delivered headers confirmed"],
     ],
@@ -162,7 +162,7 @@ describe("the verdict", () => {
     ["a run that was aborted ends it as aborted", [request(), over(true)], ["r1 aborted unchecked"]],
     ["the next request ends it", [request("r1"), request("r2")], ["r1 failed unchecked"]],
     [
-      "the next request begins anew behind an accepted one",
+      "the next request starts again after an accepted one",
       [request("r1"), payload(), headers(), start(), end("error"), request("r2"), payload(), headers(), start(), end()],
       ["r1 delivered headers confirmed", "r2 delivered headers confirmed", "r2 answered"],
     ],
@@ -177,7 +177,7 @@ describe("the verdict", () => {
       ["r1 delivered headers confirmed"],
     ],
     [
-      "a payload behind the verdict changes nothing",
+      "a payload after the verdict changes nothing",
       [request(), headers(), start(), payload("unverified"), content],
       ["r1 delivered content unchecked"],
     ],

@@ -50,7 +50,7 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /** A log over the lives of several daemons, and its reported frames. */
-class World {
+class LogLives {
   readonly #store = memoryStore();
   readonly #bound: number;
   readonly #told = new Map<number, { readonly bytes: string; readonly isDelta: boolean }>();
@@ -292,7 +292,7 @@ describe("EventLog", () => {
     const bound = fc.integer({ min: 1, max: 200_000 });
     await fc.assert(
       fc.asyncProperty(steps, bound, fc.nat(), fc.integer({ min: 1, max: 40_000 }), async (taken, max, from, size) => {
-        const world = new World(max);
+        const world = new LogLives(max);
         for (const each of taken) await world.step(each);
         world.readFrom(from % (world.log.cursor + 1), size);
       }),

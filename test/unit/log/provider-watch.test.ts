@@ -54,7 +54,7 @@ function watched() {
   return { journal, provider, child, subscribe, reply, levels, prefix, directory };
 }
 
-const story = ({ heard }: Recorder): string[] =>
+const summary = ({ heard }: Recorder): string[] =>
   heard.map(({ method, params }) => `${method.slice("provider/request".length)} ${params.requestId}`);
 
 test("the helper is immediately asked for the highest requested level, and for only a few changes in advance", async () => {
@@ -116,7 +116,7 @@ test("whatever a helper reports, each reported request ends once", () => {
   provider.receive(request("r4"));
   provider.childEnded(child, at);
   provider.childEnded(child, at);
-  expect(story(subscriber)).toEqual([
+  expect(summary(subscriber)).toEqual([
     ...["Prepared r1", "Failed r1", "Prepared r2", "Delivered r2"],
     ...["Prepared r3", "Failed r3", "Prepared r4", "Failed r4"],
   ]);
@@ -129,7 +129,7 @@ test("a failure waits for pi's statement about a retry, and no longer than the r
   const subscriber = subscribe("a", "summary");
   provider.receive(request("r1"));
   provider.receive(requestEnd("r1", "failed"));
-  expect(story(subscriber)).toEqual(["Prepared r1"]);
+  expect(summary(subscriber)).toEqual(["Prepared r1"]);
   provider.look({ type: "agent_end", willRetry: true });
   provider.receive(request("r2"));
   provider.receive(requestEnd("r2", "aborted"));
@@ -155,9 +155,9 @@ test("only subscribers that got a request get its end", () => {
   journal.unsubscribe("gone");
   journal.subscribe(early, { provider: "messages" });
   provider.receive(requestEnd("r1"));
-  expect(story(early)).toEqual(["Prepared r1", "Delivered r1"]);
-  expect(story(gone)).toEqual(["Prepared r1"]);
-  expect(story(late)).toEqual([]);
+  expect(summary(early)).toEqual(["Prepared r1", "Delivered r1"]);
+  expect(summary(gone)).toEqual(["Prepared r1"]);
+  expect(summary(late)).toEqual([]);
 });
 
 const left = { bytes: 10, isLeft: true };

@@ -12,14 +12,14 @@ import { patience } from "../../helpers/patience.ts";
 // biome-ignore lint/suspicious/noExplicitAny: looks into notifications of every shape
 type Params = any;
 
-interface Ear extends Subscriber {
+interface RecordingSubscriber extends Subscriber {
   readonly frames: Frame[];
   readonly said: () => { readonly method: string; readonly params: Params }[];
   readonly seqs: () => (number | string)[];
   readonly leave: () => void;
 }
 
-function ear(id = "ear"): Ear {
+function ear(id = "ear"): RecordingSubscriber {
   const frames: Frame[] = [];
   const gone = new AbortController();
   const said = () =>
@@ -52,7 +52,7 @@ describe("a subscription", () => {
     const text = "x".repeat(50_000);
     for (let i = 0; i < 8; i += 1) event(journal, "x", { text });
     const turns: (() => void)[] = [];
-    const waiting: Ear = {
+    const waiting: RecordingSubscriber = {
       ...ear(),
       inTurn: <T>(work: () => T) =>
         new Promise<Awaited<T>>((resolve) => turns.push(() => resolve(work() as Awaited<T>))),

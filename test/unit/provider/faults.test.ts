@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import {
   answer,
-  behind,
   cut,
   delay,
+  delayed,
   errorEvent,
   hang,
   hold,
@@ -92,7 +92,7 @@ describe.each(apis)("over %s", (api) => {
 
   test("a gate before the headers delays them until it is opened", async () => {
     const gate = new Gate();
-    await using provider = await startProvider({ script: [behind(hold(gate), status(529))] });
+    await using provider = await startProvider({ script: [delayed(hold(gate), status(529))] });
     const answered = ask(provider, api);
     await gate.reached;
     const [entry] = provider.requests;
@@ -119,7 +119,7 @@ describe.each(apis)("over %s", (api) => {
   test("a client that closes before the headers is recorded", async () => {
     const gate = new Gate();
     const abort = new AbortController();
-    await using provider = await startProvider({ script: [behind(hold(gate), answer("never"))] });
+    await using provider = await startProvider({ script: [delayed(hold(gate), answer("never"))] });
     const response = post(urlOf(provider, api), request(api), { signal: abort.signal });
     await gate.reached;
     abort.abort();
@@ -158,7 +158,7 @@ describe.each(apis)("over %s", (api) => {
 
 test("one gate may hold several replies, and lets later ones pass", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ otherwise: () => behind(hold(gate), answer("x")) });
+  await using provider = await startProvider({ otherwise: () => delayed(hold(gate), answer("x")) });
   const answers = [ask(provider, "openai"), ask(provider, "openai")];
   await provider.waitForRequest((entry) => entry.n === 2);
   gate.open();
@@ -168,7 +168,7 @@ test("one gate may hold several replies, and lets later ones pass", async () => 
 
 test("pauses before the headers keep their order", async () => {
   const [first, second] = [new Gate(), new Gate()];
-  await using provider = await startProvider({ script: [behind(hold(first), behind(hold(second), answer("x")))] });
+  await using provider = await startProvider({ script: [delayed(hold(first), delayed(hold(second), answer("x")))] });
   const answered = ask(provider, "openai");
   await first.reached;
   expect(second.waiting).toBe(0);

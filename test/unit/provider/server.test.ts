@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hang, hold } from "../../../provider/reply.ts";
+import { answer, delayed, hang, hold } from "../../../provider/reply.ts";
 import { when } from "../../../provider/script.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { apis, ask, post, request, textOf, urlOf } from "./requests.ts";
@@ -121,7 +121,7 @@ describe("the API key", () => {
 describe("closing", () => {
   test("ends hanging and held replies, waiters and gates immediately", async () => {
     const [held, never] = [new Gate(), new Gate()];
-    const provider = await startProvider({ script: [hang(), behind(hold(held), answer("x")), answer(hold(never))] });
+    const provider = await startProvider({ script: [hang(), delayed(hold(held), answer("x")), answer(hold(never))] });
     const requests = [
       post(urlOf(provider, "openai"), request("openai")),
       post(urlOf(provider, "google"), request("google")),

@@ -222,11 +222,7 @@ describe("Anthropic refuses", () => {
       [user, assistant(use("a"), use("b")), users(result("a"))],
       /messages.1: .*without `tool_result`.*: b/,
     ],
-    [
-      "a call answered behind text",
-      [user, assistant(use("a")), users(text("x"), result("a"))],
-      /without `tool_result`/,
-    ],
+    ["a call answered after text", [user, assistant(use("a")), users(text("x"), result("a"))], /without `tool_result`/],
     [
       "a call answered a turn too late",
       [user, assistant(use("a")), user, assistant(text("x")), users(result("a"))],
@@ -309,7 +305,7 @@ describe("Anthropic refuses", () => {
 
   test.each<[string, Messages]>([
     [
-      "calls answered in any order, with text behind",
+      "calls answered in any order, with text after them",
       [user, assistant(text("x"), use("a"), use("b")), users(result("b"), result("a"), text("y"))],
     ],
     [

@@ -128,7 +128,7 @@ test("a session that was closed while the store failed is gone after its daemon 
   const killed = kill();
   const store = open(killed);
   expect(store.sessions.all()).toMatchObject([{ sessionId: "other" }]);
-  expect([store.sessions.wasGone("closed"), store.sessions.wasGone("other")]).toEqual([true, false]);
+  expect([store.sessions.isOrphaned("closed"), store.sessions.isOrphaned("other")]).toEqual([true, false]);
   store.close();
   expect(hangingOn(killed, "closed")).toEqual([undefined]);
   expect(hangingOn(killed, "other")).toEqual(["p-other", "r-other", "q-other", 1]);
@@ -145,12 +145,12 @@ test("one that was opened again while the store failed is the new one, and has n
   const killed = kill();
   const store = open(killed);
   const found = store.sessions.all().find(({ sessionId }) => sessionId === "closed");
-  expect([found?.logEpoch, store.sessions.wasGone("closed")]).toEqual(["second", true]);
+  expect([found?.logEpoch, store.sessions.isOrphaned("closed")]).toEqual(["second", true]);
   store.close();
   expect(hangingOn(killed, "closed")).toEqual([undefined]);
   // From the second start on it is a session like any other.
   const later = open(killed);
-  expect([later.sessions.wasGone("closed"), later.sessions.all().length]).toEqual([false, 2]);
+  expect([later.sessions.isOrphaned("closed"), later.sessions.all().length]).toEqual([false, 2]);
   later.close();
 });
 
@@ -163,7 +163,7 @@ test("one that was closed, opened and stored again keeps its dependent rows", as
   store.close();
   expect(hangingOn(directory, "one")).toEqual(["p-one", undefined]);
   const again = open(directory);
-  expect([again.sessions.all().length, again.sessions.wasGone("one")]).toEqual([1, false]);
+  expect([again.sessions.all().length, again.sessions.isOrphaned("one")]).toEqual([1, false]);
   again.close();
 });
 
@@ -208,7 +208,7 @@ test("a session that is opened again stores nothing before its former life is de
   const store = open(killed);
   expect(store.sessions.all()).toMatchObject([{ sessionId: "one", logEpoch: "second" }]);
   // Its push is still open there, and belongs to the former life.
-  expect([store.sessions.wasGone("one"), new DeliveryStore(store.database).open().length]).toEqual([true, 1]);
+  expect([store.sessions.isOrphaned("one"), new DeliveryStore(store.database).open().length]).toEqual([true, 1]);
   store.close();
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Delivery } from "../../../../protocol/delivery.ts";
 import type { SessionInfo } from "../../../../protocol/session.ts";
 import { Gate } from "../../../../provider/gate.ts";
-import { answer, behind, hold } from "../../../../provider/reply.ts";
+import { answer, delayed, hold } from "../../../../provider/reply.ts";
 import { lines, Scene } from "../scene.ts";
 
 test("waiting for a push's state survives a restart of its daemon", async () => {
@@ -21,7 +21,7 @@ test("waiting for a push's state survives a restart of its daemon", async () => 
 
 test("a watch shows each state of each delivery across a restart of the daemon", async () => {
   const gate = new Gate();
-  await using scene = await Scene.open({ script: [behind(hold(gate), answer("Got it."))] });
+  await using scene = await Scene.open({ script: [delayed(hold(gate), answer("Got it."))] });
   const { sessionId } = await scene.json<SessionInfo>(["new"]);
   const watch = scene.start(["deliveries", "--watch"]);
   const later = scene.start(["deliveries", "last", "--watch", "--json", "--state", "answered"]);

@@ -103,7 +103,7 @@ test("of two daemons one holds a session's file, and a foreign pi's changes to i
 /** The session and a foreign pi write at random moments. */
 async function compete(stage: Stage, session: SessionHandle, random: Random, file: string): Promise<void> {
   const ownPause = random.integer(0, 400);
-  const strangersPause = random.integer(0, 100);
+  const foreignPause = random.integer(0, 100);
   const own = (async () => {
     for (const text of ["own one", "own two"]) {
       await delay(ownPause);
@@ -111,11 +111,11 @@ async function compete(stage: Stage, session: SessionHandle, random: Random, fil
       await expect.poll(async () => (await session.get()).state).toMatch(/^(idle|hibernated)$/);
     }
   })();
-  await delay(strangersPause);
+  await delay(foreignPause);
   {
     await using terminal = await startForeignPi(stage, file);
     await terminal.prompt("from the terminal");
-    await delay(strangersPause);
+    await delay(foreignPause);
     await terminal.prompt("from the terminal again");
   }
   await own;

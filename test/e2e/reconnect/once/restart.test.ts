@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { type Client, type ConnectionEvent, connect, type SessionHandle } from "../../../../client/index.ts";
 import { Gate } from "../../../../provider/gate.ts";
-import { answer, behind, hold } from "../../../../provider/reply.ts";
+import { answer, delayed, hold } from "../../../../provider/reply.ts";
 import type { Responder } from "../../../../provider/script.ts";
 import { Scripts, type TestsProvider } from "../../../helpers/scripts.ts";
 import { startStage } from "../../../helpers/stage.ts";
 import { type Running, Scene } from "../../cli/scene.ts";
 
 /** A client that outlives daemons, and a client of the current daemon. */
-interface World extends AsyncDisposable {
+interface Lives extends AsyncDisposable {
   readonly client: Client;
   readonly cwd: string;
   readonly stateDir: string;
@@ -22,7 +22,7 @@ interface World extends AsyncDisposable {
 const options = { validateResults: true, reconnect: { firstDelayMs: 5, maxDelayMs: 50 } };
 
 /** Daemons that are separate processes, ended by SIGKILL. */
-async function killed(otherwise?: Responder): Promise<World> {
+async function killed(otherwise?: Responder): Promise<Lives> {
   const scene = await Scene.open(otherwise === undefined ? {} : { otherwise });
   const start = async (): Promise<Running> => {
     const daemon = scene.start(["start", "--foreground", "--json"]);
@@ -50,7 +50,7 @@ async function killed(otherwise?: Responder): Promise<World> {
 }
 
 /** Daemons that end gracefully. */
-async function stopped(otherwise: Responder): Promise<World> {
+async function stopped(otherwise: Responder): Promise<Lives> {
   const stage = await startStage({ provider: { otherwise } });
   const client = await connect({ stateDir: stage.stateDir, ...options });
   return {
@@ -71,15 +71,15 @@ interface Turn extends AsyncDisposable {
   readonly client: Client;
   readonly session: SessionHandle;
   readonly provider: TestsProvider;
-  replace: World["replace"];
+  replace: Lives["replace"];
   /** Reports that everything is in order, so the next test may have both. Otherwise it gets new ones. */
   done(): Promise<void>;
 }
 
 /** Runs tests in sequence with the same set-up and session: starting pi takes most of their time. */
-function shareWorld(open: (otherwise: Responder) => Promise<World>) {
+function shareLives(open: (otherwise: Responder) => Promise<Lives>) {
   const scripts = new Scripts();
-  let world: World | undefined;
+  let world: Lives | undefined;
   let sessionId: string | undefined;
   const end = async (): Promise<void> => {
     const ended = world;
@@ -121,7 +121,7 @@ describe.each([
   { how: "was killed", open: killed, lost: ["daemon_restart"] },
   { how: "ended in order", open: stopped, lost: [] },
 ])("over a daemon that $how, the handle of a push", ({ open, lost }) => {
-  const use = shareWorld(open);
+  const use = shareLives(open);
 
   test("that was just accepted is delivered and answered, once", async () => {
     await using turn = await use();
@@ -163,7 +163,7 @@ describe.each([
 
   test("that was in a request rejects by name, and is delivered when it is sent again", async () => {
     const gate = new Gate();
-    await using turn = await use(behind(hold(gate), answer("too late")));
+    await using turn = await use(delayed(hold(gate), answer("too late")));
     const { session } = turn;
     const handle = session.push({ customType: "note", content: "prepared, then gone" });
     const { delivered, prepared } = handle;
@@ -187,7 +187,7 @@ describe.each([
 
   test("a wait for a run rejects by name, and a stream of events reports the gap", async () => {
     const gate = new Gate();
-    await using turn = await use(behind(hold(gate), answer("too late")));
+    await using turn = await use(delayed(hold(gate), answer("too late")));
     const { session } = turn;
     const gaps: string[] = [];
     await using events = session.events({ onGap: ({ reason }) => gaps.push(reason) });

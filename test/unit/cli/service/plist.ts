@@ -50,7 +50,7 @@ export function plistOf(xml: string): unknown {
   expectTag('<plist version="1.0">');
   const found = value(next());
   expectTag("</plist>");
-  if (tokens.slice(at).join("").trim() !== "") throw new Error("Something stands behind its end.");
+  if (tokens.slice(at).join("").trim() !== "") throw new Error("There is text after its end.");
   return found;
 }
 

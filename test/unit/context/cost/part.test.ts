@@ -9,7 +9,7 @@ import { type FakeHost, fakeContext, fakeHost, fakeStatus } from "../fake-host.t
 type Command = Parameters<ExtensionAPI["registerCommand"]>[1];
 
 /** The part in a pi that keeps entries in memory. */
-class Room {
+class Fixture {
   readonly entries: Readonly<Record<string, unknown>>[] = [];
   readonly commands = new Map<string, Command>();
   readonly shown: string[] = [];
@@ -81,7 +81,7 @@ class Room {
 }
 
 test("a listener of pi's bus that throws is reported, and the checkpoint is still published", () => {
-  const room = new Room({ cost: { enabled: true } });
+  const room = new Fixture({ cost: { enabled: true } });
   room.spend(1);
   room.settle();
   expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: "run", cumulativeCost: 1 } }]);
@@ -89,7 +89,7 @@ test("a listener of pi's bus that throws is reported, and the checkpoint is stil
 });
 
 test("a run without costs writes no checkpoint, and neither does a disabled part", () => {
-  const room = new Room({ cost: { enabled: true } });
+  const room = new Fixture({ cost: { enabled: true } });
   room.settle();
   expect(room.entries).toEqual([]);
   room.spend(1);
@@ -100,7 +100,7 @@ test("a run without costs writes no checkpoint, and neither does a disabled part
 });
 
 test("a budget is reported at four fifths and at its end, once each, also when it is configured later", () => {
-  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
+  const room = new Fixture({ cost: { enabled: true, autoCheckpoint: "off" } });
   room.spend(0.85);
   room.settle();
   room.configure({ cost: { budgetUsd: 1, autoCheckpoint: "off" } });
@@ -115,7 +115,7 @@ test("a budget is reported at four fifths and at its end, once each, also when i
 });
 
 test("a budget is reported once in a life if its entry cannot be stored", () => {
-  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
+  const room = new Fixture({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
   room.isForgetful = true;
   room.spend(2);
   for (const _ of [1, 2, 3]) room.settle();
@@ -123,7 +123,7 @@ test("a budget is reported once in a life if its entry cannot be stored", () => 
 });
 
 test("open phases with the same label are each reported once, whichever of them has a budget", async () => {
-  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
+  const room = new Fixture({ cost: { enabled: true, autoCheckpoint: "off" } });
   for (const text of ["start x $1", "start x", "start x $1"]) await room.say(text);
   room.spend(0.9);
   for (const _ of [1, 2]) room.settle();
@@ -134,7 +134,7 @@ test("open phases with the same label are each reported once, whichever of them 
 });
 
 test("a model without prices is reported if there is a budget, and refuses another", async () => {
-  const room = new Room({ cost: { budgetUsd: 1 } });
+  const room = new Fixture({ cost: { budgetUsd: 1 } });
   expect(room.degraded).toEqual([]);
   room.prices = { input: 0 };
   room.host.emit("model_select", {});
@@ -153,13 +153,13 @@ test.for([
   ["budget much", "Usage: /cost, "],
   ["dance", "Usage: /cost, "],
 ] as const)("/cost %s is refused in words", async ([text, words]) => {
-  const room = new Room({ cost: { enabled: true } });
+  const room = new Fixture({ cost: { enabled: true } });
   expect(await room.say(text)).toContain(words);
   expect(room.entries).toEqual([]);
 });
 
 test("/cost reports the costs, and begins and ends phases whose names have spaces and numbers", async () => {
-  const room = new Room({ cost: { enabled: true } });
+  const room = new Fixture({ cost: { enabled: true } });
   expect(await room.say("start slice 3")).toBe("Phase slice 3 started.");
   expect(await room.say("start inner $2 stop")).toBe("Phase slice 3 › inner started.");
   room.spend(0.5);
@@ -174,7 +174,7 @@ test("/cost reports the costs, and begins and ends phases whose names have space
 });
 
 test("a label's length is counted in characters, and the checkpoint before its phase cuts none in two", async () => {
-  const room = new Room({ cost: { enabled: true } });
+  const room = new Fixture({ cost: { enabled: true } });
   room.spend(1);
   expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("started.");
   expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: `before ${"🙂".repeat(113)}` } }]);
@@ -182,8 +182,8 @@ test("a label's length is counted in characters, and the checkpoint before its p
 });
 
 test("the command is renamed if another extension has one of its name", () => {
-  expect([...new Room({ cost: { enabled: true } }, ["context"]).commands.keys()]).toEqual(["cost"]);
+  expect([...new Fixture({ cost: { enabled: true } }, ["context"]).commands.keys()]).toEqual(["cost"]);
   for (const name of ["cost", "cost:1"]) {
-    expect([...new Room({ cost: { enabled: true } }, [name]).commands.keys()]).toEqual([]);
+    expect([...new Fixture({ cost: { enabled: true } }, [name]).commands.keys()]).toEqual([]);
   }
 });

@@ -49,15 +49,15 @@ test("a call stays with all its results, and the answer after them belongs to th
   expect(entries(plain, ["m003", "m004"])).toBe("e1 e2 e3 e4 e5 e6");
   expect(widened(plain, ["m003", "m002"].toSorted() as [string, string])).toEqual([
     "The call of m002 is part of it.",
-    "The answer behind m003 is part of it.",
+    "The answer after m003 is part of it.",
   ]);
   expect(widened(plain, ["m003", "m003"])).toEqual([
     "It begins with m002: calls stay with results.",
-    "The answer behind m003 is part of it.",
+    "The answer after m003 is part of it.",
   ]);
   expect(widened(plain, ["m001", "m002"])).toEqual([
     "It ends with m003: calls stay with results.",
-    "The answer behind m003 is part of it.",
+    "The answer after m003 is part of it.",
   ]);
 });
 

@@ -39,7 +39,7 @@ function batch(steps: readonly Step[], { worth = 1, isForced = false, changesFro
   };
   const choice = { removals, context, tokensOf, isHidden: () => false, changesFrom, isForced, isAboveMax };
   const made = batchOf({ cacheRule: unchecked(cacheRule) }, choice, fakeContext());
-  return { ids: made?.freeings.map(({ removal }) => removal.target.entryId), cost: made?.cost, asked };
+  return { ids: made?.priced.map(({ removal }) => removal.target.entryId), cost: made?.cost, asked };
 }
 
 const two = [read("a", long("a")), read("a", long("a")), read("b", long("b")), read("b", long("b"))];
@@ -217,11 +217,7 @@ test("an output removed for a call with an impossible tool name can be recalled"
     const target = call?.result;
     if (call === undefined || target === undefined) throw new Error("There is a call.");
     const removal = { kind: "output", strategy: "sweep", target, call } as const;
-    const [made] = replacementsOf(
-      partial({ recall: { registry } }),
-      partial({ freeings: [{ removal, freed: 9 }] }),
-      ctx,
-    );
+    const [made] = replacementsOf(partial({ recall: { registry } }), partial({ priced: [{ removal, freed: 9 }] }), ctx);
     const data = recordData("sweep", made === undefined ? [] : [made.record], { tokens: 0, usd: 0 });
     expect(recordedIn(unchecked({ type: "custom", customType: "pi-rpcd.recall", data }))?.records).toHaveLength(1);
   }

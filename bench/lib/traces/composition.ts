@@ -1,7 +1,7 @@
 import { type CallKind, callsOf, type Trace } from "./trace.ts";
 
 /** The composition of a trace; shares are of tokens where stated. */
-export interface MakeUp {
+export interface Composition {
   readonly tokens: number;
   readonly calls: number;
   readonly requests: number;
@@ -19,7 +19,7 @@ export interface MakeUp {
   readonly failedShare: number;
 }
 
-export function makeUpOf(trace: Trace, count: (text: string) => number): MakeUp {
+export function compositionOf(trace: Trace, count: (text: string) => number): Composition {
   const calls = callsOf(trace);
   const said = trace.prompts.flatMap(({ text, turns }) => [text, ...turns.map((turn) => turn.text)]);
   const asked = calls.map(({ tool, args }) => `${tool} ${JSON.stringify(args)}`);

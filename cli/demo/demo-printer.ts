@@ -12,7 +12,7 @@ const maxWidth = 120;
 const indent = 2 + 7 + 2 + labelWidth + 2;
 
 /** Prints the demo: a line for each step, with the time since the beginning; or JSON lines. */
-export class Story {
+export class DemoPrinter {
   readonly #output: Output;
   readonly #startedAt = performance.now();
   readonly #steps = new StepReader();

@@ -18,7 +18,7 @@ import { type Barrier, Barriers } from "./barriers.ts";
 /** The provider of a session's model: the scripted one by an API, or the one of the extension `soak-pi`. */
 export type Api = "scripted" | "scripted-anthropic" | "scripted-google" | "eager";
 
-export interface WorldOptions {
+export interface MatrixStageOptions {
   /** Whether the daemon is a separate process, which `stage.restart()` kills. */
   readonly isKillable?: boolean;
   /** Names of fixture extensions that pi loads after the helper. */
@@ -74,7 +74,7 @@ function isSummary(request: LogEntry): boolean {
 }
 
 /** A stage whose sessions do not affect each other: each has its own model and thereby its own script. */
-export class World implements AsyncDisposable {
+export class MatrixStage implements AsyncDisposable {
   readonly stage: Stage | KillableStage;
   readonly replies: Replies;
   readonly barriers: Barriers;
@@ -88,7 +88,7 @@ export class World implements AsyncDisposable {
     this.barriers = barriers;
   }
 
-  static async open(options: WorldOptions = {}): Promise<World> {
+  static async open(options: MatrixStageOptions = {}): Promise<MatrixStage> {
     const replies = new Replies();
     const settings = {
       compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 },
@@ -111,7 +111,7 @@ export class World implements AsyncDisposable {
       const source = JSON.stringify(join(fixtures, `${name}.ts`));
       writeFileSync(join(directory, `${name}.ts`), `export { default } from ${source};\n`);
     }
-    return new World(stage, replies, await Barriers.open());
+    return new MatrixStage(stage, replies, await Barriers.open());
   }
 
   /** A cell in a new session. */
@@ -146,7 +146,7 @@ export class World implements AsyncDisposable {
 }
 
 interface CellOptions {
-  readonly world: World;
+  readonly world: MatrixStage;
   readonly sessionId: string;
   readonly model: string;
   readonly n: number;
@@ -155,7 +155,7 @@ interface CellOptions {
 
 /** One push whose whole history is recorded: its states, and where its text was seen. */
 export class Cell implements AsyncDisposable {
-  readonly world: World;
+  readonly world: MatrixStage;
   readonly model: string;
   /** The text of the push, which occurs nowhere else. */
   readonly text: string;
@@ -259,7 +259,7 @@ export class Cell implements AsyncDisposable {
   }
 
   /** A conversation that is long enough to be compacted. */
-  async tellStory(): Promise<void> {
+  async addHistory(): Promise<void> {
     for (const _turn of [1, 2]) {
       await this.session.promptAndWait("A long story. ".repeat(100));
       await this.idle();

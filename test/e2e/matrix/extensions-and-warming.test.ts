@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold, type Reply, status } from "../../../provider/reply.ts";
+import { answer, delayed, hold, type Reply, status } from "../../../provider/reply.ts";
 import { type AgentState, idle, inTool, streaming } from "./agents.ts";
-import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
+import { type Api, attemptsOf, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // What other extensions do with a push, and unrelated requests in between, which keep a prompt cache warm.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 
 describe("an extension that removes the push", () => {
-  let world: World;
+  let world: MatrixStage;
   beforeAll(async () => {
-    world = await World.open({ extensions: ["remove-late"] });
+    world = await MatrixStage.open({ extensions: ["remove-late"] });
   });
   afterAll(async () => await world[Symbol.asyncDispose]());
 
@@ -73,10 +73,10 @@ describe("an extension that removes the push", () => {
 });
 
 describe("a request that keeps the prompt cache warm", () => {
-  let world: World;
+  let world: MatrixStage;
   beforeAll(async () => {
     // pi warms ten seconds before the cache expires, which here is 300 ms after each request.
-    world = await World.open({
+    world = await MatrixStage.open({
       extensions: ["always-warm"],
       settings: { cacheWarming: "idle" },
       model: { promptCache: { short: 10.3, long: 10.3 } },
@@ -87,13 +87,13 @@ describe("a request that keeps the prompt cache warm", () => {
   const rows: readonly { does: string; reply: (gate: Gate) => Reply; end: string; attempts: readonly string[] }[] = [
     {
       does: "400",
-      reply: (gate) => behind(hold(gate), status(400)),
+      reply: (gate) => delayed(hold(gate), status(400)),
       end: "parked run_failed",
       attempts: ["failed 400 confirmed"],
     },
     {
       does: "200",
-      reply: (gate) => behind(hold(gate), answer("Good.")),
+      reply: (gate) => delayed(hold(gate), answer("Good.")),
       end: "answered",
       attempts: ["delivered content confirmed"],
     },
@@ -128,7 +128,7 @@ describe("a request that keeps the prompt cache warm", () => {
   test.concurrent.for(apis)("that is in progress when a push arrives gives no evidence (%s)", async (api, { task }) => {
     await using cell = await world.cell(api);
     const gate = new Gate();
-    world.replies.addWarming(cell.model, behind(hold(gate), answer(".")));
+    world.replies.addWarming(cell.model, delayed(hold(gate), answer(".")));
     await cell.session.promptAndWait("Hello.");
     await cell.idle();
     await gate.reached;
@@ -149,7 +149,7 @@ describe("a request that keeps the prompt cache warm, if no extension insists on
   test.for(apis)("is not made during an open attempt, and made without one (%s)", async (api, { task }) => {
     // pi decides to warm because of the savings, if the answer is there by then: an unanswered request has saved
     // nothing.
-    await using world = await World.open({
+    await using world = await MatrixStage.open({
       settings: { cacheWarming: "idle" },
       model: {
         promptCache: { short: 13, long: 13 },
@@ -162,7 +162,7 @@ describe("a request that keeps the prompt cache warm, if no extension insists on
     await world.stage.provider.waitForRequest(isWarm);
     const warmed = world.stage.provider.requests.filter(isWarm).length;
     const gate = new Gate();
-    cell.add(behind(hold(gate), answer("Good.")));
+    cell.add(delayed(hold(gate), answer("Good.")));
     const delivery = cell.push();
     await gate.reached;
     const before = world.stage.provider.requests.filter(isWarm).length;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { codeCaches } from "./pi/code-caches.ts";
 
 /** Why the daemon of a state directory ended, if its log was lost with that directory. */
-export interface FormerEnd {
+export interface PreviousExit {
   /** Unix milliseconds. */
   readonly at: number;
   readonly message: string;
@@ -14,7 +14,7 @@ export interface FormerEnd {
  * Stores the reason for the next start on this state directory, in a private directory of the user's cache. Never
  * throws.
  */
-export function keepEnd(stateDir: string, env: NodeJS.ProcessEnv, end: FormerEnd): void {
+export function storeExit(stateDir: string, env: NodeJS.ProcessEnv, end: PreviousExit): void {
   const file = fileOf(stateDir, env);
   if (file === undefined) return;
   try {
@@ -25,11 +25,11 @@ export function keepEnd(stateDir: string, env: NodeJS.ProcessEnv, end: FormerEnd
 }
 
 /** Returns the stored reason, once. */
-export function takeEnd(stateDir: string, env: NodeJS.ProcessEnv): FormerEnd | undefined {
+export function takeExit(stateDir: string, env: NodeJS.ProcessEnv): PreviousExit | undefined {
   const file = fileOf(stateDir, env);
   if (file === undefined) return undefined;
   try {
-    const { at, message } = JSON.parse(readFileSync(file, "utf8")) as Partial<FormerEnd>;
+    const { at, message } = JSON.parse(readFileSync(file, "utf8")) as Partial<PreviousExit>;
     return typeof at === "number" && typeof message === "string" ? { at, message } : undefined;
   } catch {
     return undefined;

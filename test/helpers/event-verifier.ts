@@ -23,7 +23,7 @@ interface Numbered {
  * Follows one session over changing connections and accounts for every number of its log: each is
  * received once, in order, or covered by a gap, and means the same for every reader.
  */
-export class Witness implements AsyncDisposable {
+export class EventVerifier implements AsyncDisposable {
   /** Everything received except deltas, in order. */
   readonly told: Numbered[] = [];
   /** Faults of the numbers. */
@@ -125,7 +125,7 @@ export class Witness implements AsyncDisposable {
 
   #note(first: number, last: number, data: Buffer): void {
     if (this.#last !== undefined && first !== this.#last + 1) {
-      this.violations.push(`got ${first}..${last} behind ${this.#last}`);
+      this.violations.push(`got ${first}..${last} after ${this.#last}`);
     }
     this.#last = last;
     if (first !== last) return;
@@ -141,7 +141,7 @@ export class Witness implements AsyncDisposable {
     this.gaps.push({ from, to, reason });
     // The beginning of the log is not a hole for a first-time reader.
     if (this.#last !== undefined && this.told.length > 0 && from > this.#last + 1) {
-      this.violations.push(`the gap ${from}..${to} comes behind ${this.#last}`);
+      this.violations.push(`the gap ${from}..${to} comes after ${this.#last}`);
     }
     this.#last = Math.max(this.#last ?? 0, to);
   }

@@ -19,7 +19,7 @@ import type { Random } from "./random.ts";
 import { SeqWatch } from "./seq-watch.ts";
 import { Tally } from "./tally.ts";
 
-export interface WorldOptions {
+export interface SoakEnvironmentOptions {
   /** pi's program. */
   readonly pi: string;
   /** The checkout whose daemon and helper are run. Default: this one. */
@@ -47,7 +47,7 @@ const peerCount = 3;
 const callTimeoutMs = 90_000;
 
 /** The surroundings of a run: the provider and the clients in this process, the daemon and pi in their own. */
-export class World implements AsyncDisposable {
+export class SoakEnvironment implements AsyncDisposable {
   readonly root: string;
   readonly cwd: string;
   readonly stateDir: string;
@@ -72,7 +72,7 @@ export class World implements AsyncDisposable {
     root: string,
     provider: ScriptedProvider,
     plan: ProviderPlan,
-    options: WorldOptions,
+    options: SoakEnvironmentOptions,
     env: NodeJS.ProcessEnv,
   ) {
     this.root = root;
@@ -96,9 +96,9 @@ export class World implements AsyncDisposable {
     });
   }
 
-  static async open(options: WorldOptions): Promise<World> {
+  static async open(options: SoakEnvironmentOptions): Promise<SoakEnvironment> {
     const root = mkdtempSync(join(tmpdir(), "soak-"));
-    const world: { current?: World } = {};
+    const world: { current?: SoakEnvironment } = {};
     const plan = new ProviderPlan((id) => world.current?.ledger.pushes.get(id)?.text);
     const provider = await startProvider({
       otherwise: (entry) => plan.respond(entry),
@@ -117,7 +117,7 @@ export class World implements AsyncDisposable {
     mkdirSync(extensions);
     writeFileSync(join(extensions, "soak-pi.ts"), `export { default } from ${JSON.stringify(fixture)};\n`);
     const env = { ...agentDir.env, SOAK_EAGER_URL: `${provider.baseUrls.openai}/chat/completions` };
-    world.current = new World(root, provider, plan, options, env);
+    world.current = new SoakEnvironment(root, provider, plan, options, env);
     await world.current.#begin();
     return world.current;
   }

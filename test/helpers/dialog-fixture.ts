@@ -15,7 +15,7 @@ export interface Said {
 }
 
 /** The dialogs of one session, with fake surroundings. */
-export class DialogRoom {
+export class DialogFixture {
   readonly clock: FakeClock = fakeClock();
   readonly said: Said[] = [];
   readonly posted: PiCommand[] = [];

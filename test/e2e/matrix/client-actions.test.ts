@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { status } from "../../../provider/reply.ts";
 import { backingOff, compacting, inTool, streaming } from "./agents.ts";
-import { type Api, type Cell, endOf, note, World } from "./world.ts";
+import { type Api, type Cell, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // What clients can do to a push in transit: abort, clear, cancel, let it expire, send again.
 
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
-let world: World;
+let world: MatrixStage;
 beforeAll(async () => {
-  world = await World.open({
+  world = await MatrixStage.open({
     settings: {
       retry: { enabled: true, maxRetries: 3, baseDelayMs: 60, maxAgentDelayMs: 60, provider: { maxRetries: 0 } },
     },
@@ -23,35 +23,39 @@ type Params = Partial<PushParams>;
 interface Place {
   readonly name: string;
   readonly params?: Params;
-  /** Brings the push there with these params, runs `befall`, and lets the agent continue. */
-  readonly reach: (cell: Cell, params: Params, befall: (delivery: DeliveryHandle) => Promise<void>) => Promise<void>;
+  /** Brings the push there with these params, runs `whenPlaced`, and lets the agent continue. */
+  readonly reach: (
+    cell: Cell,
+    params: Params,
+    whenPlaced: (delivery: DeliveryHandle) => Promise<void>,
+  ) => Promise<void>;
 }
 
 const held = (agent: typeof streaming): Place => ({
   name: `held, the agent ${agent.name}`,
-  reach: async (cell, params, befall) => {
-    await agent.reach(cell, () => cell.push(params), befall);
+  reach: async (cell, params, whenPlaced) => {
+    await agent.reach(cell, () => cell.push(params), whenPlaced);
   },
 });
 const heldForPrompt: Place = {
   name: "held for the next prompt",
   params: { deliverAs: "nextTurn" },
-  reach: async (cell, params, befall) => {
+  reach: async (cell, params, whenPlaced) => {
     const delivery = cell.push(params);
     await cell.until(delivery, "held");
-    await befall(delivery);
+    await whenPlaced(delivery);
   },
 };
 const parkedHeld: Place = {
   name: "parked by an abort, and held",
-  reach: async (cell, params, befall) => {
+  reach: async (cell, params, whenPlaced) => {
     await inTool.reach(
       cell,
       () => cell.push(params),
       async (delivery) => {
         await cell.session.abort();
         await cell.until(delivery, "parked");
-        await befall(delivery);
+        await whenPlaced(delivery);
       },
     );
   },
@@ -59,29 +63,29 @@ const parkedHeld: Place = {
 const inserted: Place = {
   name: "in the transcript, without a run",
   params: { triggerTurn: false },
-  reach: async (cell, params, befall) => {
+  reach: async (cell, params, whenPlaced) => {
     const delivery = cell.push(params);
     await cell.until(delivery, "inserted");
-    await befall(delivery);
+    await whenPlaced(delivery);
   },
 };
 const refused: Place = {
   name: "parked, in the transcript",
-  reach: async (cell, params, befall) => {
+  reach: async (cell, params, whenPlaced) => {
     cell.add(status(400));
     const delivery = cell.push(params);
     await cell.until(delivery, "parked");
     await cell.idle();
-    await befall(delivery);
+    await whenPlaced(delivery);
   },
 };
 const answered: Place = {
   name: "answered",
-  reach: async (cell, params, befall) => {
+  reach: async (cell, params, whenPlaced) => {
     const delivery = cell.push(params);
     await delivery.answered;
     await cell.idle();
-    await befall(delivery);
+    await whenPlaced(delivery);
   },
 };
 
@@ -89,7 +93,7 @@ interface Row {
   readonly what: string;
   readonly place: Place;
   readonly params?: Params;
-  readonly befall: (cell: Cell, delivery: DeliveryHandle) => Promise<void>;
+  readonly whenPlaced: (cell: Cell, delivery: DeliveryHandle) => Promise<void>;
   /** Where the push is when it stops moving by itself. */
   readonly end: string;
 }
@@ -119,70 +123,76 @@ const anyHeld = [...whileBusy, held(compacting), heldForPrompt];
 
 const rows: readonly Row[] = [
   ...whileBusy.flatMap((place): Row[] => [
-    { what: "abort", place, befall: abort, end: "parked abort" },
-    { what: "abort, onAbort drop", place, params: { onAbort: "drop" }, befall: abort, end: "dropped policy" },
+    { what: "abort", place, whenPlaced: abort, end: "parked abort" },
+    { what: "abort, onAbort drop", place, params: { onAbort: "drop" }, whenPlaced: abort, end: "dropped policy" },
     {
       what: "abort, nextTurn, onAbort drop",
       place,
       params: { deliverAs: "nextTurn", onAbort: "drop" },
-      befall: abort,
+      whenPlaced: abort,
       end: "dropped policy",
     },
-    { what: "abort, nextTurn", place, params: { deliverAs: "nextTurn" }, befall: abort, end: "held" },
-    { what: "abort, followUp", place, params: { deliverAs: "followUp" }, befall: abort, end: "parked abort" },
+    { what: "abort, nextTurn", place, params: { deliverAs: "nextTurn" }, whenPlaced: abort, end: "held" },
+    { what: "abort, followUp", place, params: { deliverAs: "followUp" }, whenPlaced: abort, end: "parked abort" },
   ]),
   // The abort ends the compaction; there is no run that could lose the push.
-  { what: "abort", place: held(compacting), befall: abort, end: "answered" },
-  { what: "abort, onAbort drop", place: held(compacting), params: { onAbort: "drop" }, befall: abort, end: "answered" },
+  { what: "abort", place: held(compacting), whenPlaced: abort, end: "answered" },
+  {
+    what: "abort, onAbort drop",
+    place: held(compacting),
+    params: { onAbort: "drop" },
+    whenPlaced: abort,
+    end: "answered",
+  },
   // No run to abort.
-  { what: "abort", place: heldForPrompt, params: { onAbort: "drop" }, befall: abort, end: "held" },
-  { what: "abort", place: inserted, params: { onAbort: "drop" }, befall: abort, end: "inserted" },
-  { what: "abort", place: parkedHeld, params: { onAbort: "park" }, befall: abort, end: "parked abort" },
-  { what: "abort", place: refused, params: { onAbort: "drop" }, befall: abort, end: "parked run_failed" },
+  { what: "abort", place: heldForPrompt, params: { onAbort: "drop" }, whenPlaced: abort, end: "held" },
+  { what: "abort", place: inserted, params: { onAbort: "drop" }, whenPlaced: abort, end: "inserted" },
+  { what: "abort", place: parkedHeld, params: { onAbort: "park" }, whenPlaced: abort, end: "parked abort" },
+  { what: "abort", place: refused, params: { onAbort: "drop" }, whenPlaced: abort, end: "parked run_failed" },
 
   ...anyHeld.flatMap((place): Row[] => [
     {
       what: "clearQueue, onClearQueue drop",
       place,
       params: { onClearQueue: "drop" },
-      befall: clear,
+      whenPlaced: clear,
       end: "dropped clear_queue",
     },
-    { what: "clearQueue", place, befall: clear, end: place === heldForPrompt ? "held" : "answered" },
-    { what: "pi's own clear_queue", place, befall: clearInPi, end: place === heldForPrompt ? "held" : "answered" },
-    { what: "cancel", place, befall: cancel(true), end: "cancelled cancelled" },
-    { what: "expiry", place, params: expiry, befall: expire, end: "expired expired" },
+    { what: "clearQueue", place, whenPlaced: clear, end: place === heldForPrompt ? "held" : "answered" },
+    { what: "pi's own clear_queue", place, whenPlaced: clearInPi, end: place === heldForPrompt ? "held" : "answered" },
+    { what: "cancel", place, whenPlaced: cancel(true), end: "cancelled cancelled" },
+    { what: "expiry", place, params: expiry, whenPlaced: expire, end: "expired expired" },
   ]),
   {
     what: "clearQueue, onClearQueue drop",
     place: parkedHeld,
     params: { onClearQueue: "drop" },
-    befall: clear,
+    whenPlaced: clear,
     end: "dropped clear_queue",
   },
   {
     what: "clearQueue, onClearQueue drop",
     place: inserted,
     params: { onClearQueue: "drop" },
-    befall: clear,
+    whenPlaced: clear,
     end: "inserted",
   },
   {
     what: "clearQueue, onClearQueue drop",
     place: refused,
     params: { onClearQueue: "drop" },
-    befall: clear,
+    whenPlaced: clear,
     end: "parked run_failed",
   },
-  { what: "cancel", place: parkedHeld, befall: cancel(true), end: "cancelled cancelled" },
-  { what: "cancel", place: inserted, befall: cancel(false), end: "inserted" },
-  { what: "cancel", place: refused, befall: cancel(false), end: "parked run_failed" },
-  { what: "cancel", place: answered, befall: cancel(false), end: "answered" },
-  { what: "expiry", place: parkedHeld, params: { expiresAfterMs: 2_000 }, befall: expire, end: "expired expired" },
-  { what: "expiry", place: inserted, params: { expiresAfterMs: 2_000 }, befall: expire, end: "inserted" },
-  { what: "expiry", place: refused, params: { expiresAfterMs: 2_000 }, befall: expire, end: "parked run_failed" },
-  { what: "resend", place: parkedHeld, befall: resend, end: "answered" },
-  { what: "resend", place: refused, befall: resend, end: "answered" },
+  { what: "cancel", place: parkedHeld, whenPlaced: cancel(true), end: "cancelled cancelled" },
+  { what: "cancel", place: inserted, whenPlaced: cancel(false), end: "inserted" },
+  { what: "cancel", place: refused, whenPlaced: cancel(false), end: "parked run_failed" },
+  { what: "cancel", place: answered, whenPlaced: cancel(false), end: "answered" },
+  { what: "expiry", place: parkedHeld, params: { expiresAfterMs: 2_000 }, whenPlaced: expire, end: "expired expired" },
+  { what: "expiry", place: inserted, params: { expiresAfterMs: 2_000 }, whenPlaced: expire, end: "inserted" },
+  { what: "expiry", place: refused, params: { expiresAfterMs: 2_000 }, whenPlaced: expire, end: "parked run_failed" },
+  { what: "resend", place: parkedHeld, whenPlaced: resend, end: "answered" },
+  { what: "resend", place: refused, whenPlaced: resend, end: "answered" },
 ];
 
 const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api, where: row.place.name })));
@@ -190,12 +200,12 @@ const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api, where: row
 describe("a push", () => {
   test.concurrent.for(cases)(
     "that is $where, and then: $what ($api)",
-    async ({ api, place, params, befall, what, end }, { task }) => {
+    async ({ api, place, params, whenPlaced, what, end }, { task }) => {
       await using cell = await world.cellAnywhere(api);
       let delivery: DeliveryHandle | undefined;
       await place.reach(cell, { ...place.params, ...params }, async (pushed) => {
         delivery = pushed;
-        await befall(cell, pushed);
+        await whenPlaced(cell, pushed);
       });
       if (delivery === undefined) throw new Error("there was no push");
       const [state] = end.split(" ") as [Parameters<Cell["until"]>[1]];
