@@ -21,7 +21,7 @@ import type {
   TurnStartEvent,
 } from "@earendil-works/pi-coding-agent";
 import type { ErrorName } from "../protocol/errors.ts";
-import type { AskRefusal, HeldPush } from "../protocol/link.ts";
+import type { AskRefusal, HeldPush } from "../protocol/link-inward.ts";
 import type { NoticeData, NoticeName } from "../protocol/optimisation/notices.ts";
 import type { DeliverOptions, DeliveryMessage, PushResult } from "./api/message.ts";
 import type { BoundaryWriter } from "./boundary.ts";

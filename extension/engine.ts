@@ -1,5 +1,5 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { CarryReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
+import type { CarryReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link-inward.ts";
 import { accept, pushOf } from "./api/message.ts";
 import { BoundaryHooks, BoundaryWriter } from "./boundary.ts";
 import { findUnanswered, whyLeftOut } from "./delivery/branch.ts";

@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { CONTEXT_ROOT_TYPE, type HelperContext } from "../protocol/link-context.ts";
+import { CONTEXT_ROOT_TYPE } from "../protocol/link.ts";
+import type { HelperContext } from "../protocol/link-context.ts";
 import type { HostPort, Part } from "./engine-port.ts";
 
 /** Subject under which the part takes a context of the daemon. */

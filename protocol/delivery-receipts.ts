@@ -1,6 +1,7 @@
 import type { Reason } from "./delivery.ts";
 import type { DeliveryInput } from "./delivery-machine.ts";
-import { isLeftOutForGood, type LeftOutReason, type OutwardFrame } from "./link.ts";
+import { isLeftOutForGood, type LeftOutReason } from "./link.ts";
+import type { OutwardFrame } from "./link-outward.ts";
 
 const leftOutBecause: Readonly<Record<LeftOutReason, Reason>> = {
   compacted: { code: "compacted", message: "The transcript was compacted before any request carried it." },

@@ -49,6 +49,14 @@ export interface JsonSchema {
 
 type Schema = Readonly<Record<string, unknown>>;
 
+/** An array that is readonly in TypeScript. */
+export function readonlyArray<S extends TypeBox.TSchema>(
+  items: S,
+  options?: TypeBox.TArrayOptions,
+): TypeBox.TUnsafe<readonly TypeBox.Static<S>[]> {
+  return Type.Array(items, options) as unknown as TypeBox.TUnsafe<readonly TypeBox.Static<S>[]>;
+}
+
 /** Marks an optional property for {@link Type}.Object; not part of the schema. */
 const optional = "~optional";
 

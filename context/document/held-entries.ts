@@ -1,4 +1,5 @@
-import { type BuiltMessage, CONTEXT_ROOT_TYPE, type HelperContext } from "../../protocol/link-context.ts";
+import { CONTEXT_ROOT_TYPE } from "../../protocol/link.ts";
+import type { BuiltMessage, HelperContext } from "../../protocol/link-context.ts";
 import type { PreparedContext } from "./built.ts";
 import type { ContextRoot } from "./context-root.ts";
 import { contextRoot, entryIds, isoTime, type SessionEntry } from "./session-entries.ts";

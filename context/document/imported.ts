@@ -1,4 +1,4 @@
-import { CONTEXT_ROOT_TYPE } from "../../protocol/link-context.ts";
+import { CONTEXT_ROOT_TYPE } from "../../protocol/link.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { type ContextRoot, type EntryExtra, readContextRoot } from "./context-root.ts";
 import type { ContextItem, ContextSource } from "./document.ts";

@@ -1,4 +1,5 @@
-import { type BuiltMessage, CONTEXT_ROOT_TYPE } from "../../protocol/link-context.ts";
+import { CONTEXT_ROOT_TYPE } from "../../protocol/link.ts";
+import type { BuiltMessage } from "../../protocol/link-context.ts";
 import type { PreparedContext } from "./built.ts";
 import { type ContextRoot, type EntryExtra, entryExtra, type SystemExtra } from "./context-root.ts";
 import type { ContextItem } from "./document.ts";

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Content } from "../../protocol/content.ts";
 import type { DeliverAs } from "../../protocol/delivery.ts";
-import { CARRIER_TYPE, type HeldPush } from "../../protocol/link.ts";
+import { CARRIER_TYPE } from "../../protocol/link.ts";
+import type { HeldPush } from "../../protocol/link-inward.ts";
 import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { isDeliveryId } from "../delivery/marker.ts";

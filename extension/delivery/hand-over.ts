@@ -1,11 +1,6 @@
 import type { CustomMessageEntryDraft, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import {
-  CARRIER_TYPE,
-  type CarryReply,
-  type HeldPush,
-  type HoldReply,
-  type ReleaseReply,
-} from "../../protocol/link.ts";
+import { CARRIER_TYPE } from "../../protocol/link.ts";
+import type { CarryReply, HeldPush, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
 import type { Boundary, BoundaryProposal } from "../boundary.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";

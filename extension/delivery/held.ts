@@ -1,4 +1,4 @@
-import type { HeldPush } from "../../protocol/link.ts";
+import type { HeldPush } from "../../protocol/link-inward.ts";
 
 /** State of a push that is not in the transcript yet. */
 export type Custody =

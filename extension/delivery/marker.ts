@@ -1,4 +1,5 @@
-import { DELIVERY_MARK, type HeldPush } from "../../protocol/link.ts";
+import { DELIVERY_MARK } from "../../protocol/link.ts";
+import type { HeldPush } from "../../protocol/link-inward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 
 const deliveryId = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;

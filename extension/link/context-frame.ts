@@ -43,12 +43,14 @@ const roles: Readonly<Record<BuiltMessage["role"], (message: Fields) => boolean>
     isString(customType) && (isString(content) || areParts(content)) && typeof display === "boolean",
   compactionSummary: ({ summary, tokensBefore }) => isString(summary) && isNumber(tokensBefore),
   branchSummary: ({ summary, fromId }) => isString(summary) && isString(fromId),
-  bashExecution: ({ command, output, exitCode, cancelled, truncated }) =>
+  bashExecution: ({ command, output, exitCode, cancelled, truncated, fullOutputPath, excludeFromContext }) =>
     isString(command) &&
     isString(output) &&
     (exitCode === undefined || isNumber(exitCode)) &&
     typeof cancelled === "boolean" &&
-    typeof truncated === "boolean",
+    typeof truncated === "boolean" &&
+    (fullOutputPath === undefined || isString(fullOutputPath)) &&
+    (excludeFromContext === undefined || typeof excludeFromContext === "boolean"),
 };
 
 function areParts(content: unknown): boolean {

@@ -1,15 +1,15 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { PartsConfig } from "../../protocol/link.ts";
+import type { HelperContext } from "../../protocol/link-context.ts";
 import type {
   CarryReply,
   EntriesReply,
   HeldPush,
   HoldReply,
   InwardFrame,
-  PartsConfig,
   PingReply,
   ReleaseReply,
-} from "../../protocol/link.ts";
-import type { HelperContext } from "../../protocol/link-context.ts";
+} from "../../protocol/link-inward.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import type { DialogAnnouncer } from "../dialog-announcer.ts";
 import { messageOf } from "../pi-types.ts";

@@ -1,6 +1,8 @@
 import { isAbsolute } from "node:path";
 import type { Content } from "../../protocol/content.ts";
-import { CARRIER_TYPE, type HeldPush, type InwardFrame } from "../../protocol/link.ts";
+import type { DialogMethod } from "../../protocol/dialog.ts";
+import { CARRIER_TYPE } from "../../protocol/link.ts";
+import type { HeldPush, InwardFrame } from "../../protocol/link-inward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { providerLevels } from "../../protocol/provider-level.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
@@ -51,6 +53,7 @@ export function parseInwardFrame(text: string): InwardFrame {
 type Fields = Readonly<Record<string, unknown>>;
 
 const maxNoticeLength = 2_000;
+const dialogMethods: ReadonlySet<unknown> = new Set<DialogMethod>(["select", "confirm", "input", "editor"]);
 
 /** Validators by frame kind; each returns the error. */
 const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | undefined>> = {
@@ -78,10 +81,7 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
   entries: ({ since }) =>
     since === undefined || isName(since, maxIdLength) ? undefined : "The entries frame has an invalid since.",
   dialog: ({ requestId, method, title, reason }) =>
-    typeof requestId === "string" &&
-    typeof method === "string" &&
-    typeof title === "string" &&
-    reason === "no_responder"
+    typeof requestId === "string" && dialogMethods.has(method) && typeof title === "string" && reason === "no_responder"
       ? undefined
       : "A dialog frame needs requestId, method, title and reason.",
   notify: ({ text }) =>

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { InwardFrame } from "../../protocol/link.ts";
+import type { InwardFrame } from "../../protocol/link-inward.ts";
 import { FrameError, parseInwardFrame } from "./inward-frame.ts";
 import { takeOwnedFile } from "./owned-file.ts";
 

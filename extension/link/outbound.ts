@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { OutwardFrame } from "../../protocol/link.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import { messageOf } from "../pi-types.ts";
 
 type WithoutTime<F> = F extends unknown ? Omit<F, "at"> : never;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
-import type { BodyFacts } from "../../protocol/link.ts";
+import type { BodyFacts } from "../../protocol/link-outward.ts";
 
 export interface BodyTarget {
   /** Prefix of each file's path, chosen by the daemon. */

@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { InwardFrame } from "../../protocol/link.ts";
+import type { InwardFrame } from "../../protocol/link-inward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";
 import type { Finding } from "../delivery/verdict.ts";

@@ -1,4 +1,4 @@
-import type { OutwardFrame } from "../../protocol/link.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import type { SessionCosts } from "../context/cost/session-costs.ts";
 import type { PartCalls } from "../context/part-calls.ts";
 import type { ChildEnded, SessionContext } from "../core/session-context.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { By } from "../../protocol/client-identity.ts";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
-import type { OutwardFrame } from "../../protocol/link.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createValidator, type Validator } from "../../protocol/validation.ts";
 import { attributionOf } from "../core/attribution.ts";

@@ -1,7 +1,7 @@
 import type { ContextSource } from "../../context/document/document.ts";
 import type { ContextOption } from "../../protocol/context-option.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { EntriesReply } from "../../protocol/link.ts";
+import type { EntriesReply } from "../../protocol/link-inward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { liesUnder, type Roots } from "../core/roots.ts";
 import type { SessionState } from "../core/session-state.ts";

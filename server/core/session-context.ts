@@ -1,6 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
-import type { OutwardFrame } from "../../protocol/link.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
 import type { ChildExit, LostPrompt } from "../../protocol/session.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import type { Logger } from "pino";
 import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { EntriesReply } from "../../protocol/link.ts";
+import type { EntriesReply } from "../../protocol/link-inward.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import type { Child } from "../pi/child.ts";
 import { checkEntries } from "../pi/entry-check.ts";

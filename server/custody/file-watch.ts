@@ -1,5 +1,5 @@
 import type { ForeignWrite } from "../../protocol/custody.ts";
-import type { EntriesReply } from "../../protocol/link.ts";
+import type { EntriesReply } from "../../protocol/link-inward.ts";
 import {
   changeSince,
   descends,

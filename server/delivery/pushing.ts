@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
+import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link-inward.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
 import type { Child } from "../pi/child.ts";

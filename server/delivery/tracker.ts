@@ -13,7 +13,8 @@ import {
 import { endsWait, isTerminal } from "../../protocol/delivery-progress.ts";
 import { inputsOf } from "../../protocol/delivery-receipts.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { HeldPush, OutwardFrame } from "../../protocol/link.ts";
+import type { HeldPush } from "../../protocol/link-inward.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";

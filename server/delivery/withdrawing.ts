@@ -1,5 +1,5 @@
 import { WireError } from "../../protocol/errors.ts";
-import type { ReleaseReply } from "../../protocol/link.ts";
+import type { ReleaseReply } from "../../protocol/link-inward.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
 import type { Child } from "../pi/child.ts";
 import { isReleaseReply } from "../pi/outward-frame.ts";

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { BodyFacts, OutwardFrame } from "../../protocol/link.ts";
+import type { BodyFacts, OutwardFrame } from "../../protocol/link-outward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../../protocol/provider.ts";
 import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
-import type { OutwardFrame, PartsConfig } from "../../protocol/link.ts";
+import type { PartsConfig } from "../../protocol/link.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";

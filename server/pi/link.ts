@@ -2,7 +2,9 @@ import { createHash, randomUUID } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
-import { type InwardFrame, LINK_VERSION, MAX_INLINE_FRAME_BYTES, type OutwardFrame } from "../../protocol/link.ts";
+import { LINK_VERSION, MAX_INLINE_FRAME_BYTES } from "../../protocol/link.ts";
+import type { InwardFrame } from "../../protocol/link-inward.ts";
+import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Commands } from "./commands.ts";
 import { parseOutwardFrame } from "./outward-frame.ts";
@@ -67,15 +69,9 @@ export class Link {
   /** Handles the text of a status record. Returns whether it was a frame. */
   receive(statusKey: string, text: string): boolean {
     if (statusKey !== this.#options.statusKey) return false;
-    let frame: unknown;
-    try {
-      frame = JSON.parse(text);
-    } catch {
-      frame = undefined;
-    }
     // Other extensions in the same pi can write here: only a complete, valid frame is accepted.
-    const checked = parseOutwardFrame(frame);
-    if (checked !== undefined) this.#dispatch(checked);
+    const frame = parseOutwardFrame(text);
+    if (frame !== undefined) this.#dispatch(frame);
     return true;
   }
 

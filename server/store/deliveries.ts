@@ -1,5 +1,5 @@
 import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
-import type { HeldPush } from "../../protocol/link.ts";
+import type { HeldPush } from "../../protocol/link-inward.ts";
 import { type Database, maxCloseMs } from "./database.ts";
 import { steadyNow } from "./retention-clock.ts";
 import { checksumOf, isSound } from "./sums.ts";

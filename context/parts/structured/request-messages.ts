@@ -1,5 +1,6 @@
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
-import { type BuiltMessage, CONTEXT_ROOT_TYPE } from "../../../protocol/link-context.ts";
+import { CONTEXT_ROOT_TYPE } from "../../../protocol/link.ts";
+import type { BuiltMessage } from "../../../protocol/link-context.ts";
 import { isRecord } from "../../../protocol/objects.ts";
 import { INSTRUCTIONS_SECTION } from "../../document/document.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
-import type { OutwardFrame } from "../../../protocol/link.ts";
+import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 import { limits } from "../../../server/configuration/limits.ts";
 import type { Child, ChildOptions } from "../../../server/pi/child.ts";
 import { locatePi } from "../../../server/pi/locate.ts";

@@ -5,13 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  HELPER_CONFIG_ENV,
-  type HeldPush,
-  LINK_VERSION,
-  type OutwardFrame,
-  type PartsConfig,
-} from "../../../protocol/link.ts";
+import { HELPER_CONFIG_ENV, LINK_VERSION, type PartsConfig } from "../../../protocol/link.ts";
+import type { HeldPush } from "../../../protocol/link-inward.ts";
+import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";

@@ -1,7 +1,7 @@
 import type { ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import type { OutwardFrame } from "../../../protocol/link.ts";
+import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 
 export type PiProcess = ChildProcessByStdio<Writable, Readable, Readable>;
 export type PiRecord = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import type { OutwardFrame } from "../../../protocol/link.ts";
+import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, cut, delayed, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";

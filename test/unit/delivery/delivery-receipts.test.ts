@@ -6,7 +6,7 @@ import type { DeliverAs, Delivery } from "../../../protocol/delivery.ts";
 import { transition } from "../../../protocol/delivery-machine.ts";
 import { deliveryStates, isTerminal } from "../../../protocol/delivery-progress.ts";
 import { inputsOf } from "../../../protocol/delivery-receipts.ts";
-import type { OutwardFrame } from "../../../protocol/link.ts";
+import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 
 const deliveryId = "d1";
 const deliveryIds = [deliveryId];

@@ -1,6 +1,12 @@
+import { Ajv } from "ajv";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FrameError, parseInwardFrame, pushError } from "../../../extension/link/inward-frame.ts";
+import type { JsonSchema } from "../../../protocol/json-schema.ts";
 import { CARRIER_TYPE } from "../../../protocol/link.ts";
+import { inwardFrames } from "../../../protocol/link-inward.ts";
+import { isRecord } from "../../../protocol/objects.ts";
+import { broken, fitting } from "../../helpers/schema-values.ts";
 import { heldPush } from "./pushes.ts";
 
 const image = { type: "image", data: "aGk=", mimeType: "image/png" };
@@ -148,4 +154,46 @@ test.for([
 ])("refuses to watch with %j", (wrong) => {
   const frame = { kind: "watch", rid: "r", provider: "off", bodyPrefix: "/tmp/body-", maxBodyBytes: 1, ...wrong };
   expect(() => parseInwardFrame(JSON.stringify(frame))).toThrow(expect.objectContaining({ rid: "r" }));
+});
+
+const ajv = new Ajv({ strict: false });
+const validators = new Map(Object.entries(inwardFrames).map(([kind, schema]) => [kind, ajv.compile(schema)]));
+
+function isValid(frame: unknown): boolean {
+  const kind = isRecord(frame) ? frame["kind"] : undefined;
+  return typeof kind === "string" && validators.get(kind)?.(frame) === true;
+}
+
+/** Whether the helper acts on a frame and all its pushes. */
+function isTaken(text: string): boolean {
+  try {
+    const frame = parseInwardFrame(text);
+    return frame.kind !== "hold" || frame.pushes.every((push) => pushError(push) === undefined);
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(FrameError);
+    return false;
+  }
+}
+
+test.for(Object.entries(inwardFrames))("checks a %s frame by hand as its schema does", ([, schema]) => {
+  const frames = fitting(schema as JsonSchema) as fc.Arbitrary<Record<string, unknown>>;
+  let refused = 0;
+  fc.assert(
+    fc.property(frames, (frame) => {
+      const text = JSON.stringify(frame);
+      expect(isValid(JSON.parse(text)), text).toBe(true);
+      expect(isTaken(text), text).toBe(true);
+    }),
+    { numRuns: 200 },
+  );
+  fc.assert(
+    fc.property(broken(frames), (frame) => {
+      const text = JSON.stringify(frame);
+      const isGood = isValid(JSON.parse(text));
+      expect(isTaken(text), text).toBe(isGood);
+      if (!isGood) refused += 1;
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(refused).toBeGreaterThan(0);
 });

@@ -6,6 +6,9 @@ import { unchecked } from "../../helpers/partial.ts";
 
 const item = { id: "a", label: "Tests", state: "running", startedAt: 5 } as const;
 
+/** The frame as the daemon reads it. */
+const read = (frame: object): unknown => parseOutwardFrame(JSON.stringify(frame));
+
 function listed(): { list: PendingList; frames: OutwardBody[]; widgets: (string[] | undefined)[] } {
   const frames: OutwardBody[] = [];
   const widgets: (string[] | undefined)[] = [];
@@ -23,7 +26,7 @@ test("each change is reported completely, as a frame that the daemon accepts", (
   list.clear();
   expect(widgets).toEqual([["… Tests"], ["✗ Tests: Nobody [31m listened to it."], undefined]);
   expect(frames).toHaveLength(3);
-  for (const frame of frames) expect(parseOutwardFrame({ ...frame, at: 1 })).toEqual({ ...frame, at: 1 });
+  for (const frame of frames) expect(read({ ...frame, at: 1 })).toEqual({ ...frame, at: 1 });
 });
 
 test("long or numerous entries are cut, and hidden ones are never in a frame", () => {
@@ -31,7 +34,7 @@ test("long or numerous entries are cut, and hidden ones are never in a frame", (
   for (let n = 0; n < 150; n += 1) list.show({ ...item, id: `i-${n}`, label: "x".repeat(1_000) });
   const last = frames.at(-1);
   expect(last?.kind === "pending" && last.pending).toHaveLength(100);
-  expect(parseOutwardFrame({ ...last, at: 1 })).toEqual({ ...last, at: 1 });
+  expect(read({ ...last, at: 1 })).toEqual({ ...last, at: 1 });
   expect(widgets.at(-1)).toHaveLength(9);
   expect(widgets.at(-1)?.at(-1)).toBe("and 92 more");
 });
@@ -47,12 +50,12 @@ test.for<[string, unknown]>([
   ["a time that no date can hold", [{ ...item, startedAt: 9e15 }]],
   ["an error that is not a text", [{ ...item, error: 7 }]],
 ])("the daemon takes no frame with %s", ([, pending]) => {
-  expect(parseOutwardFrame({ kind: "pending", at: 1, pending })).toBeUndefined();
+  expect(read({ kind: "pending", at: 1, pending })).toBeUndefined();
 });
 
 test("the daemon cuts long entries and omits unknown ones", () => {
   const frame = { kind: "pending", at: 1, pending: [{ ...item, label: "x".repeat(500), more: "hidden" }] };
-  expect(parseOutwardFrame(frame)).toEqual({ kind: "pending", at: 1, pending: [{ ...item, label: "x".repeat(200) }] });
+  expect(read(frame)).toEqual({ kind: "pending", at: 1, pending: [{ ...item, label: "x".repeat(200) }] });
 });
 
 test("a display that is gone does not cause a failure", () => {

@@ -1,4 +1,4 @@
-import type { HeldPush } from "../../../protocol/link.ts";
+import type { HeldPush } from "../../../protocol/link-inward.ts";
 
 /** A push with the usual fields. */
 export function heldPush(deliveryId: string, fields: Partial<HeldPush> = {}): HeldPush {

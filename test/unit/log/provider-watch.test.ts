@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import type { OutwardFrame } from "../../../protocol/link.ts";
+import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 import type { ProviderLevel } from "../../../protocol/provider-level.ts";
 import { Journal } from "../../../server/log/journal.ts";
 import { ProviderWatch } from "../../../server/log/provider-watch.ts";
