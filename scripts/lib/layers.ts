@@ -106,6 +106,11 @@ const reaches: readonly Reach[] = [
   { from: "client/browser.ts", never: ["context/"], reason: "clients do not need it" },
   { from: "client/index.ts", never: ["context/"], reason: "clients do not need it" },
   { from: "cli/main.ts", never: ["server/"], reason: "every command would load the daemon" },
+  {
+    from: "extension/helper.ts",
+    never: ["ajv", "typebox", "protocol/json-schema.ts"],
+    reason: "every pi would load schemas at its start",
+  },
 ];
 
 export interface Finding {
