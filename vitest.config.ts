@@ -29,10 +29,10 @@ export default defineConfig({
           name,
           include: [...include],
           exclude: [...exclude],
-          // Loading the modules again for each file would be a third of the work, and no such test may depend on it.
-          isolate: !["unit", "contract"].includes(name),
+          // Loading the modules again for each file would be a sixth of the work, and no test may depend on it.
+          isolate: false,
           // Node runs the TypeScript itself, as it does in a checkout: no module is transformed.
-          ...(name === "contract" && { experimental: { viteModuleRunner: false } }),
+          ...(name !== "unit" && { experimental: { viteModuleRunner: false } }),
           env: pi === undefined ? {} : { PI_RPCD_TEST_PI: piVersions[pi], PI_RPCD_TEST_PI_VERSION: pi },
         },
       })),

@@ -8,12 +8,15 @@ const longest = [
   "test/e2e/matrix/inside.test.ts",
 ];
 
-/** Starts the longest files first, whatever their project, then those on pi, then those without one, which are short. */
+/**
+ * Starts the longest files first, whatever their project, then those on pi, then those without one, which are short.
+ * Files of one project follow each other, because a worker keeps its loaded modules only from one to the next.
+ */
 export default class LongestFirst extends BaseSequencer {
   override async sort(specifications: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(specifications);
     return Array.from(sorted, (specification) => ({ specification, rank: rankOf(specification) }))
-      .sort((a, b) => a.rank - b.rank)
+      .sort((a, b) => a.rank - b.rank || a.specification.project.name.localeCompare(b.specification.project.name))
       .map(({ specification }) => specification);
   }
 }
