@@ -129,7 +129,7 @@ describe("a push that expires", () => {
     const gate = new Gate();
     await using stage = await shared.use({ script: [delayed(hold(gate), answer("Done."))] });
     const session = await stage.session();
-    const push = session.push({ customType: "n", content: "in time", expiresAfterMs: 2_000 });
+    const push = session.push({ customType: "n", content: "in time", expiresAfterMs: 6_000 });
     await gate.reached;
     const { expiresAt } = await push.get();
     await expect.poll(() => Date.now()).toBeGreaterThan((expiresAt as number) + 100);
