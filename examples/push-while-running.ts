@@ -12,7 +12,7 @@ const push = session.push({ customType: "build", content: "The nightly build is 
 const { evidence, attempts } = await push.delivered;
 console.log(`The model has it. Evidence: ${evidence}; requests that carried it: ${attempts.length}.`);
 
-// The receipt goes on: the answer to that request is complete.
+// The next receipt: the answer to that request is complete.
 const { history } = await push.answered;
 console.log(`It went through ${history.map(({ state }) => state).join(", ")}.`);
 // Without this the session stays, for this client or another.

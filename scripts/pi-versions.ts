@@ -96,7 +96,7 @@ function publish(unpacked: string): void {
   try {
     renameSync(unpacked, cached);
   } catch (error) {
-    // Another run was faster: a folder cannot be renamed to one that is not empty.
+    // Another run finished first: renaming to a folder that is not empty fails.
     if (!existsSync(piVersions["1.5.2"])) throw error;
   }
 }

@@ -57,7 +57,7 @@ const askTimeoutMs = 2_000;
 
 const rows: Readonly<Record<MethodName, MethodRow>> = methods;
 
-/** Queries for a pi before it ends: what only pi knows, and answers of which the session file has a part. */
+/** Queries for a pi before it ends, because the session file lacks their answers, or a part of them. */
 const asked = (Object.keys(methods) as MethodName[]).filter(
   (method) => rows[method].asleep === "cached" || rows[method].alsoCached === true,
 );

@@ -2,7 +2,7 @@
 export const retryWindowMs = 10 * 60_000;
 export const retryDelaysMs = [0, 0, 1_000, 5_000, 15_000, 60_000, 300_000] as const;
 
-/** Automatic restarts within the window for subscribers; for a push there is no limit. */
+/** Maximum automatic restarts within the window if only subscribers wait. With a waiting push there is no limit. */
 export const maxRestarts = 5;
 
 export type NextTry = { readonly kind: "again"; readonly delayMs: number } | { readonly kind: "stays" };
@@ -36,7 +36,7 @@ export class StartHealth {
     this.#failures += 1;
   }
 
-  /** Milliseconds until a session may start automatically; 0: now, while others wait. */
+  /** Milliseconds until a session may start automatically. 0: immediately; other sessions then wait. */
   admit(now = performance.now()): number {
     if (this.#failures < toleratedFailures) return 0;
     const pause = Math.min(longestPauseMs, 1_000 * 2 ** (this.#failures - toleratedFailures));

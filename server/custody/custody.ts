@@ -93,7 +93,7 @@ export class Custody {
   }
 
   /**
-   * A hello names another session in the child. The child has the file until it has `left` it, which never rejects.
+   * A hello names another session in the child. The child holds the file until `left` resolves, which never rejects.
    */
   gaveAway(child: Child, left: Promise<void>): void {
     if (!this.#writers.delete(child)) return;

@@ -17,8 +17,8 @@ const closing = /<\/([A-Za-z][A-Za-z0-9_-]*)>/g;
 const maxNames = 32;
 
 /**
- * Scales the estimate of each piece so that all pieces sum up to the estimate of the whole, because an estimator counts
- * a text as less than its parts. Reads the prompt a fixed number of times.
+ * Scales the estimates of the pieces so that they sum up to the estimate of the whole, because an estimator counts
+ * fewer tokens for a text than for its parts. Reads the prompt a fixed number of times.
  */
 export function wrapperReport(prompt: string, estimate: (text: string) => number): WrapperReport {
   const wrappers = new Map<string, { count: number; wrapper: number; content: number }>();

@@ -57,8 +57,8 @@ export class RecallRegistry {
   }
 
   /**
-   * Returns the records of an edited entry or a cut result, oldest first. All have its first number, which returns the
-   * original.
+   * Returns the records of an edited entry or a cut result, oldest first. They share its first number, with which recall
+   * returns the original.
    */
   ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
     this.#fold.of(session);
