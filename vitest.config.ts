@@ -15,8 +15,8 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // No test may depend on being fast: these only end one that hangs.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     teardownTimeout: 30_000,
     expect: { poll: patience },
     // A result or an error that breaks the method table ends the daemon that gave it.
