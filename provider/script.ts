@@ -19,7 +19,7 @@ export interface Conditional {
   readonly source: Source;
 }
 
-/** A step for the first request that matches; other requests take a later step. */
+/** A step that only a matching request takes; other requests take the next step that they match. */
 export function when(matches: Matcher, source: Source): Step {
   return { kind: "when", matches, source };
 }

@@ -1,7 +1,7 @@
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 
-/** All limits of the daemon except those of the edge, with their units in their names. */
+/** The daemon's limits, except those of the edge and of calls in flight (`server/rpc/dispatcher.ts`). Names have the units. */
 export const limits = {
   /** Sessions that are not closed, with or without a child. */
   maxSessions: 1_000,
@@ -103,10 +103,11 @@ export const limits = {
      */
     maxTailBytes: 64 * 1024 * 1024,
   },
-  /** Stored notifications, compressed: of one session, of all sessions, and their age: 30 days. */
+  /** Compressed bytes of stored notifications: of one session, and of all sessions. */
   storedEvents: { maxSessionBytes: 16 * 1024 * 1024, maxTotalBytes: 128 * 1024 * 1024 },
   /** Stored events of the feed of all sessions, and their bytes. */
   feed: { maxFeedEvents: 100_000, maxFeedBytes: 64 * 1024 * 1024 },
+  /** The age at which stored notifications are deleted: 30 days. */
   keepEventsMs: 30 * 24 * 60 * 60 * 1_000,
   /** Texts that parts inside pi moved out of transcripts: bounds of the search for texts without references. */
   spill: {

@@ -73,7 +73,7 @@ export interface EdgeLimits {
   readonly keepAliveTimeoutMs: number;
   /** The time that a client of a stream waits before it reconnects (`retry:`). */
   readonly eventRetryMs: number;
-  /** The time between pings. A connection that sent nothing between two pings is closed. */
+  /** The time between pings. A connection that neither sent nor took a byte between two pings is closed. */
   readonly pingIntervalMs: number;
   /** Refused tokens per minute that get an answer; above it, the socket is closed. */
   readonly maxRefusedTokensPerMinute: number;

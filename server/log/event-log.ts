@@ -28,9 +28,9 @@ export interface EventLogOptions {
   readonly store: LogStore;
   /** A larger frame is not stored. */
   readonly maxStoredFrameBytes: number;
-  /** A frame must be stored. With the deltas before it, it covers all numbers from `from`. */
   /** Counts appended frames, shared with other logs. Default: counts this log only. */
   readonly totals?: { appended: number };
+  /** Called with each frame that must be stored. With the deltas before it, it covers all numbers from `from`. */
   readonly onDurable: (from: number, frame: Buffer) => void;
 }
 

@@ -20,7 +20,7 @@ export interface InvocationOptions {
   readonly log: Logger;
 }
 
-/** Names chosen by a client are shown up to this length: a key, or a method's name, may have any. */
+/** Errors show at most this many characters of a name that a client has chosen; the name itself may be longer. */
 const maxNameLength = 200;
 
 /**

@@ -207,7 +207,7 @@ export class Cell implements AsyncDisposable {
     return this.requests.map((request) => request.countText(this.text, { roles: ["user"] }));
   }
 
-  /** How many entries of pi's session file carry each of the session's deliveries. */
+  /** The number of entries of pi's session file that carry the delivery. */
   async entries(deliveryId: string): Promise<number> {
     return this.entriesIn((await this.session.get()).file, deliveryId);
   }
@@ -232,7 +232,7 @@ export class Cell implements AsyncDisposable {
     await vi.waitFor(async () => expect((await this.session.get()).state).toBe("idle"), polled);
   }
 
-  /** Waits until the delivery stops changing by itself, and returns the end in a few words. */
+  /** Waits until the delivery stops changing by itself, and returns it. */
   async rest(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
     const isAtRest = (now: Delivery): boolean =>
       isTerminal(now) || now.state === "parked" || states.includes(now.state);
