@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { OutwardFrame } from "../../../protocol/link-outward.ts";
+import { type OutwardFrame, outwardFrames } from "../../../protocol/link-outward.ts";
 import { isCarryReply, isHoldReply, parseOutwardFrame } from "../../../server/pi/outward-frame.ts";
 
 const at = 1_753_000_000_000;
@@ -40,10 +40,13 @@ const frames: readonly OutwardFrame[] = [
   requestEnd,
   { ...requestEnd, status: 200, headers: { "content-type": "x" }, headersOmitted: 1, ...facts },
   { kind: "requestEnd", at, requestId: "r", outcome: "failed", status: 529, error: "overloaded", latencyMs: 7 },
+  { kind: "pending", at, pending: [{ id: "job", label: "build", state: "running", startedAt: at }] },
+  { kind: "notice", at, name: "session/labelled", data: { entryId: "e", label: null } },
 ];
 
 /** The fields that a frame may lack, in addition to the common ones. */
 const mayLack: Partial<Record<OutwardFrame["kind"], readonly string[]>> = {
+  reply: ["data"],
   verdict: ["evidence", "error"],
   request: ["model", "messages", "payload"],
   requestEnd: ["headers", "headersOmitted", "error"],
@@ -54,6 +57,12 @@ const mutant = (frame: object, field: string, value: unknown): OutwardFrame | un
   parse({ ...frame, [field]: value });
 
 describe("parseOutwardFrame", () => {
+  test("is tested with each kind of frame", () => {
+    // A refusal is a reply.
+    const kinds = Object.keys(outwardFrames).filter((name) => name !== "refusal");
+    expect(new Set<string>(frames.map(({ kind }) => kind))).toEqual(new Set(kinds));
+  });
+
   test.each(frames)("returns $kind with its known fields only", (frame) => {
     expect(parse({ ...frame, more: 1, toString: "x" })).toStrictEqual(frame);
     const text = JSON.stringify(frame);
@@ -61,7 +70,7 @@ describe("parseOutwardFrame", () => {
   });
 
   test.each(frames)("refuses $kind without any one of its required fields", (frame) => {
-    const optional = ["sessionFile", "status", "data", ...(mayLack[frame.kind] ?? [])];
+    const optional = ["sessionFile", "status", ...(mayLack[frame.kind] ?? [])];
     for (const field of Object.keys(frame)) {
       const { [field]: _left, ...rest } = frame as unknown as Record<string, unknown>;
       expect(parse(rest) !== undefined, field).toBe(optional.includes(field));
