@@ -3,9 +3,11 @@ import type { Static, TSchema } from "typebox";
 import { MAX_HEADER_CHARS } from "../../protocol/link.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
 import { type OutwardFrame, outwardFrames } from "../../protocol/link-outward.ts";
+import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { notices } from "../../protocol/optimisation/notices.ts";
 import { createValidator, type Validator } from "../../protocol/validation.ts";
+import { isBounded } from "./structure.ts";
 
 type Frame<K extends OutwardFrame["kind"]> = Extract<OutwardFrame, { kind: K }>;
 
@@ -24,16 +26,21 @@ let noticeValidator: Validator | undefined;
  * like a client's.
  */
 export function parseOutwardFrame(text: string): OutwardFrame | undefined {
+  const value = parsed(text);
+  if (!isRecord(value)) return undefined;
+  const { kind, ok } = value;
+  const name = kind === "reply" && ok === false ? "refusal" : kind;
+  if (typeof name !== "string" || !Object.hasOwn(outwardFrames, name)) return undefined;
+  const schema = outwardFrames[name as keyof typeof outwardFrames];
+  return ajv.validate<OutwardFrame>(schema, value) ? bounded(value) : undefined;
+}
+
+/** Undefined if it is not JSON, is nested too deeply, or has so many parts that the daemon would block for seconds. */
+function parsed(text: string): unknown {
+  if (!isBounded(Buffer.from(text))) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
-    if (!isRecord(value)) return undefined;
-    const { kind, ok } = value;
-    const name = kind === "reply" && ok === false ? "refusal" : kind;
-    if (typeof name !== "string" || !Object.hasOwn(outwardFrames, name)) return undefined;
-    const schema = outwardFrames[name as keyof typeof outwardFrames];
-    return ajv.validate<OutwardFrame>(schema, value) ? bounded(value) : undefined;
+    return JSON.parse(text);
   } catch {
-    // It is not JSON, or too deep.
     return undefined;
   }
 }
@@ -51,6 +58,8 @@ function bounded(frame: OutwardFrame): OutwardFrame | undefined {
       return { ...frame, pending: frame.pending.map((item) => withShortError({ ...item, label: label(item.label) })) };
     case "notice":
       noticeValidator ??= createValidator();
+      // The validator accepts an infinite number, which subscribers would get as null.
+      if (nonFiniteIn(frame.data) !== undefined) return undefined;
       return noticeValidator.schema(notices[frame.name], frame.data).length === 0 ? frame : undefined;
     case "debug":
       return JSON.stringify(frame.facts).length > maxFacts ? undefined : { ...frame, part: cut(frame.part) };

@@ -192,6 +192,24 @@ describe("parseOutwardFrame", () => {
     expect(fault).toStrictEqual({ kind: "fault", at, where: cut, error: `${"x".repeat(1_023)}\ufffd` });
   });
 
+  test("refuses a text that is nested too deeply, or has so many parts that parsing it would block the daemon", () => {
+    const deep = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
+    const many = `[${"{},".repeat(3_000_000)}{}]`;
+    for (const data of [deep, many]) {
+      expect(parseOutwardFrame(`{"kind":"reply","at":1,"rid":"1","ok":true,"data":${data}}`)).toBeUndefined();
+      expect(parseOutwardFrame(`{"kind":"reload","at":1,"more":${data}}`)).toBeUndefined();
+    }
+  });
+
+  test("refuses a notice with a number that is not finite", () => {
+    const notice = (spentUsd: string): OutwardFrame | undefined => {
+      const data = `{"scope":"session","budgetUsd":1,"spentUsd":${spentUsd},"level":"warning","action":"warn"}`;
+      return parseOutwardFrame(`{"kind":"notice","at":1,"name":"cost/budgetReached","data":${data}}`);
+    };
+    expect(notice("0.5")).toBeDefined();
+    expect(notice("1e999")).toBeUndefined();
+  });
+
   test("refuses facts of more than 8 KiB, or nested too deep", () => {
     const debug = { kind: "debug", at, part: "p" };
     expect(mutant(debug, "facts", { text: "x".repeat(8_000) })).toBeDefined();
