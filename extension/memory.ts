@@ -124,6 +124,35 @@ interface Claim {
 
 const key = Symbol.for(`pi-rpcd.memory.${SHARED_VERSION}`);
 
+/** Kept by helpers of every version: its shape never changes. */
+interface KeptLink extends LinkIdentity {
+  /** API of the extension instance that uses the link. */
+  user: Api;
+}
+
+const linksKey = Symbol.for("pi-rpcd.links");
+
+function links(): KeptLink[] {
+  const global = globalThis as { [linksKey]?: KeptLink[] };
+  global[linksKey] ??= [];
+  return global[linksKey];
+}
+
+/** Keeps the link for the next instance of the helper, whatever its version. */
+export function keepLink(link: LinkIdentity, user: Api): void {
+  const kept = links().find(({ command }) => command === link.command);
+  if (kept === undefined) links().push({ ...link, user });
+  else kept.user = user;
+}
+
+/**
+ * The link that an ended instance of this entry module has left. If {@link isLinkKept} does not know it, the instance
+ * was of another version: the package was upgraded under a running pi.
+ */
+export function leftLink(owner: string): LinkIdentity | undefined {
+  return links().find((link) => link.owner === owner && !isAlive(link.user));
+}
+
 function claims(): Claim[] {
   const global = globalThis as { [key]?: Claim[] };
   global[key] ??= [];
@@ -157,7 +186,10 @@ export function releaseMemory(memory: Memory, forGood: boolean): void {
   const claim = all[at];
   if (claim === undefined) return;
   claim.user = undefined;
-  if (forGood) all.splice(at, 1);
+  if (!forGood) return;
+  all.splice(at, 1);
+  const left = links().findIndex(({ command }) => command === memory.link?.command);
+  if (left >= 0) links().splice(left, 1);
 }
 
 /** pi makes an extension's API throw after the extension has ended or failed to load. */

@@ -3,9 +3,9 @@ import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { HelperConfig } from "../protocol/link.ts";
 import { findOrStartEngine } from "./engine.ts";
 import type { Engine, HostPort, Part } from "./engine-port.ts";
-import { linkToDaemon } from "./helper.ts";
+import { linkToDaemon, refuseLink } from "./helper.ts";
 import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
-import { isLinkKept } from "./memory.ts";
+import { isLinkKept, keepLink, leftLink } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
 import { tree } from "./tree.ts";
 
@@ -21,7 +21,11 @@ export interface OpenOptions {
  */
 export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): Promise<void> | undefined {
   const config = takeConfig();
-  if (config === undefined && !isLinkKept(entry)) return undefined;
+  if (config === undefined && !isLinkKept(entry)) {
+    const left = leftLink(entry);
+    if (left !== undefined) refuseLink(pi, left);
+    return undefined;
+  }
   if (config !== undefined) initialiseProcess(pi, config);
   const engine = findOrOpenEngine(pi);
   if (engine.memory.link === undefined && config !== undefined) {
@@ -34,6 +38,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   }
   const { link } = engine.memory;
   if (link?.owner !== entry) return undefined;
+  keepLink(link, pi);
   for (const part of parts) engine.add(part);
   engine.add(inspectionPart);
   engine.add(tree);

@@ -63,6 +63,7 @@ export const outwardFrames = {
     {
       kind: Type.Literal("hello"),
       at,
+      /** `LINK_VERSION` or `NO_LINK`. */
       link: integer,
       /**
        * Name of the command that carries inward frames, without the slash. The same for the life of the process. The

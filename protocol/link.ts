@@ -14,6 +14,9 @@ import type { PruningConfig } from "./pruning/config.ts";
 /** The version of these frames. Helper and daemon must use the same version. */
 export const LINK_VERSION = 1;
 
+/** In the `hello` of a helper that cannot continue a link which another version began. */
+export const NO_LINK = 0;
+
 /** Names a 0600 file with the {@link HelperConfig}. The helper reads it, deletes it and removes the variable. */
 export const HELPER_CONFIG_ENV = "PI_RPCD_HELPER_CONFIG";
 

@@ -104,6 +104,7 @@ export class Child {
       directory: options.runDirectory,
       commands: this.#commands,
       onFrame: (frame) => this.#frame(frame),
+      onDoubt: () => this.#recheck(),
     });
     this.#listen();
     this.#cleaned = stdio.exited.then((exit) => this.#ended(exit));
@@ -320,10 +321,15 @@ export class Child {
     // pi aborts its run during a shutdown. That is not an abort by a user, and drops no push.
     if (this.#state.kind === "stopping" && (frame.kind === "dropped" || frame.kind === "settled")) return;
     this.#sinks.onFrame(frame);
-    if (frame.kind !== "hello" || this.#state.kind !== "ready") return;
     // The session inside pi was replaced or reloaded, with its extensions.
+    if (frame.kind === "hello") this.#recheck();
+  }
+
+  /** Ends a pi that has lost its helper: frames would go to the model as text. */
+  #recheck(): void {
+    if (this.#state.kind !== "ready") return;
     this.verify().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "the helper extension is missing after a session replacement");
+      this.#options.log.error({ err: error }, "the helper extension is missing or of another version");
       void this.#end();
     });
   }

@@ -28,6 +28,8 @@ export interface LinkOptions {
   readonly commands: Commands;
   /** Receives every frame except `reply`, in the order of pi's records. */
   readonly onFrame: (frame: OutwardFrame) => void;
+  /** The helper may be gone, or cannot continue. */
+  readonly onDoubt: () => void;
 }
 
 export interface LinkSendOptions<T> {
@@ -128,10 +130,11 @@ export class Link {
 
   /** pi's response follows everything that the handler emitted: a reply that is missing now never comes. */
   #responded(rid: string, response: PiResponse): void {
+    const waiting = this.#waiting.get(rid);
+    if (waiting === undefined) return;
     const why = response.success ? "the command ended without a reply" : (response.error ?? "pi refused the command");
-    this.#waiting
-      .get(rid)
-      ?.answer.reject(new WireError("link_failed", `The helper extension did not act on a frame: ${why}.`));
+    waiting.answer.reject(new WireError("link_failed", `The helper extension did not act on a frame: ${why}.`));
+    this.#options.onDoubt();
   }
 
   #dispatch(frame: OutwardFrame): void {
@@ -153,12 +156,14 @@ export class Link {
     }
     if (frame.kind === "hello") {
       if (frame.link !== LINK_VERSION) {
+        this.#command = undefined;
         this.#hello.reject(
           new WireError(
             "link_failed",
             `The helper extension speaks version ${frame.link} of the link, the daemon version ${LINK_VERSION}. Is another pi-rpcd's helper among pi's extensions? Remove it from pi's settings.`,
           ),
         );
+        this.#options.onDoubt();
         return;
       }
       this.#command = frame.command;

@@ -32,7 +32,10 @@ export function parseOutwardFrame(text: string): OutwardFrame | undefined {
   const name = kind === "reply" && ok === false ? "refusal" : kind;
   if (typeof name !== "string" || !Object.hasOwn(outwardFrames, name)) return undefined;
   const schema = outwardFrames[name as keyof typeof outwardFrames];
-  return ajv.validate<OutwardFrame>(schema, value) ? bounded(value) : undefined;
+  if (ajv.validate<OutwardFrame>(schema, value)) return bounded(value);
+  // They hold parts of the refused frame, which may be large.
+  ajv.errors = null;
+  return undefined;
 }
 
 /** Undefined if it is not JSON, is nested too deeply, or has so many parts that the daemon would block for seconds. */

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { SessionHandle } from "../../client/index.ts";
 import { Notifications } from "../helpers/notifications.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
@@ -40,6 +41,59 @@ test("after a reload inside pi, held pushes are still held and further ones are 
   const last = stage.provider.requests.at(-1);
   for (const text of ["held over the reload", "behind the reload"])
     expect(last?.countText(text, { roles: ["user"] })).toBe(1);
+});
+
+/** A copy of the package's files that pi loads, as an upgrade in place finds them. */
+function installedPackage(): { readonly helper: string; upgrade(): void } {
+  const root = mkdtempSync(join(tmpdir(), "installed-"));
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  const checkout = join(import.meta.dirname, "..", "..");
+  for (const name of ["extension", "context", "protocol", "package.json"]) {
+    cpSync(join(checkout, name), join(root, name), { recursive: true });
+  }
+  symlinkSync(join(checkout, "node_modules"), join(root, "node_modules"));
+  const memory = join(root, "extension", "memory.ts");
+  return {
+    helper: join(root, "extension", "index.ts"),
+    upgrade: () => {
+      const text = readFileSync(memory, "utf8");
+      const upgraded = text.replace(/(?<=SHARED_VERSION = )\d+/, "1000");
+      expect(upgraded).not.toBe(text);
+      writeFileSync(memory, upgraded);
+    },
+  };
+}
+
+test("when the package was upgraded under a running pi, a reload ends this pi; no push is lost, no frame is a prompt", async () => {
+  const installed = installedPackage();
+  await using stage = await startStage({ helper: installed.helper });
+  const session = await sessionWithCommands(stage);
+  await session.promptAndWait("before");
+  const held = session.push({ customType: "n", content: "held over the upgrade", deliverAs: "nextTurn" });
+  await held.accepted;
+  const { pid } = await session.get();
+  installed.upgrade();
+  await session.prompt("/test-reload");
+  await session.push({ customType: "n", content: "behind the upgrade" }).answered;
+  await expect.poll(async () => (await session.get()).state).toBe("idle");
+  await session.promptAndWait("after");
+  expect((await held.answered).state).toBe("answered");
+  expect((await session.get()).pid).not.toBe(pid);
+  const last = stage.provider.requests.at(-1);
+  for (const text of ["before", "held over the upgrade", "behind the upgrade", "after"])
+    expect([text, last?.countText(text, { roles: ["user"] })]).toEqual([text, 1]);
+  expect(last?.hasText('"kind":')).toBe(false);
+});
+
+test("a pi that has lost its helper at a reload is ended at the next frame", async () => {
+  const installed = installedPackage();
+  await using stage = await startStage({ helper: installed.helper });
+  const session = await sessionWithCommands(stage);
+  const { pid } = await session.get();
+  rmSync(installed.helper);
+  await session.prompt("/test-reload");
+  await session.push({ customType: "n", content: "without a helper", deliverAs: "nextTurn" }).accepted;
+  await expect.poll(async () => (await session.get()).pid).not.toBe(pid);
 });
 
 test("when an extension replaces the session inside pi, the new one becomes a separate session, which has the pi", async () => {

@@ -53,7 +53,7 @@ describe("doctor", () => {
     ]);
     expect(before).toMatchObject({ ok: true, code: 0 });
     expect(before.findings.find(({ name }) => name === "pi")?.found).toContain(piUnderTest().version);
-    expect(before.findings.at(-1)?.found).toMatch(/delivered by (headers|start|content)/);
+    expect(before.findings.at(-1)?.found).toMatch(/delivered by (headers|start|content|message)/);
     expect(existsSync(scene.stateDir)).toBe(false);
     expect(scene.provider.requests).toHaveLength(0);
 
