@@ -41,17 +41,18 @@ describe("prompts on real pi", () => {
   });
 
   test("that say what to do in a run are queued there, and all reach the model", async () => {
-    await using stage = await shared.use({
-      script: [answer(call("bash", { command: "true" })), answer("a"), answer("b")],
-    });
+    const gate = new Gate();
+    const first = delayed(hold(gate), answer(call("bash", { command: "true" })));
+    await using stage = await shared.use({ script: [first, answer("a"), answer("b")] });
     const session = await stage.session();
-    await settled(session, () =>
-      Promise.all([
+    await settled(session, async () => {
+      await Promise.all([
         session.prompt("begun"),
         session.prompt("steered", { ifRunning: "steer" }),
         session.prompt("followed", { ifRunning: "followUp" }),
-      ]),
-    );
+      ]);
+      gate.open();
+    });
     const last = stage.provider.requests.at(-1);
     for (const text of ["begun", "steered", "followed"]) expect(last?.countText(text, { roles: ["user"] })).toBe(1);
   });
