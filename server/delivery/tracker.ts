@@ -138,6 +138,7 @@ export class DeliveryTracker {
 
   /** The delivery as clients may see it: on disk up to now. Throws `delivery_not_found`. */
   async read(deliveryId: string): Promise<Delivery> {
+    await this.stored([deliveryId]);
     while (this.#notifier.isUnreported(deliveryId)) await this.#notifier.told(deliveryId);
     return this.get(deliveryId);
   }
@@ -152,6 +153,8 @@ export class DeliveryTracker {
    * cancels nothing.
    */
   async wait(deliveryId: string, until: WaitUntil, timeoutMs: number, signal: AbortSignal): Promise<Delivery> {
+    const open = this.#open.get(deliveryId);
+    if (open?.isDurable === false) await open.stored;
     // No report may happen between this check and the wait.
     while (this.#notifier.isUnreported(deliveryId)) await this.#notifier.told(deliveryId);
     const delivery = this.get(deliveryId);

@@ -258,6 +258,19 @@ test("a change is reported only once it is stored, so that no later daemon contr
   for (const [steps, stored] of told) expect(stored).toBeGreaterThanOrEqual(steps);
 });
 
+test("a push is shown only once it is stored, also to a client that asks before its acceptance was answered", async () => {
+  const { tracker, database } = track();
+  const store = new DeliveryStore(database);
+  const shown = async (asked: Promise<Delivery>): Promise<readonly [string, string | undefined]> => {
+    const { deliveryId, state } = await asked;
+    return [state, store.get(deliveryId)?.delivery.state];
+  };
+  const accepted = tracker.accept(push());
+  const signal = new AbortController().signal;
+  const [read, waited] = [shown(tracker.read("d")), shown(tracker.wait("d", "inserted", 0, signal))];
+  expect(await Promise.all([read, waited, shown(accepted)])).toEqual(Array(3).fill(["accepted", "accepted"]));
+});
+
 describe("a page of deliveries", () => {
   test("continues from its end while new pushes arrive, also with equal times and a clock that was set back", async () => {
     const { tracker } = track();
