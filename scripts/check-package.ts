@@ -56,6 +56,8 @@ async function useProgram(): Promise<void> {
   }
   const help = await step("--help", program, ["--help"], { cwd: project, timeoutMs: 30_000 });
   if (!help.includes("Usage")) throw new StepFailed(`--help prints no usage:\n${help}`);
+  // It uses the store's thread, the helper inside pi and the scripted provider.
+  await step("demo", program, ["demo"], { cwd: project, timeoutMs: 300_000 });
 }
 
 function readSchemas(): void {
@@ -66,13 +68,27 @@ function readSchemas(): void {
   }
 }
 
+/** The bundler may add exports to a module that other bundles import, or remove some. */
 async function importEntries(): Promise<void> {
-  for (const entry of ["client", "protocol", "context", "extension"]) {
-    const code = `const entry = await import("${name}/${entry}"); if (Object.keys(entry).length === 0) throw new Error("it exports nothing");`;
-    await step(`importing ${name}/${entry}`, process.execPath, ["--input-type=module", "-e", code], {
+  const sources = { client: "client", protocol: "protocol", context: "context/document", extension: "extension" };
+  for (const [entry, source] of Object.entries(sources)) {
+    const expected = Object.keys((await import(join(root, source, "index.ts"))) as object);
+    const code = `console.log(Object.keys(await import("${name}/${entry}")).join());`;
+    const exported = await step(`importing ${name}/${entry}`, process.execPath, ["--input-type=module", "-e", code], {
       cwd: project,
       timeoutMs: 30_000,
     });
+    if (exported.trim() !== expected.sort().join()) {
+      throw new StepFailed(`${name}/${entry} exports ${exported.trim()} instead of ${expected.join()}`);
+    }
+  }
+}
+
+function followLinks(): void {
+  const folder = join(project, "node_modules", name ?? "");
+  const text = readFileSync(join(folder, "README.md"), "utf8");
+  for (const [, link = ""] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+    if (!existsSync(join(folder, link))) throw new StepFailed(`README.md links to ${link}, which the package lacks`);
   }
 }
 
@@ -154,6 +170,7 @@ try {
   await lint(tarball);
   await install(tarball);
   readSchemas();
+  followLinks();
   await useProgram();
   await importEntries();
   await typeCheck();
