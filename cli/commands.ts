@@ -123,6 +123,7 @@ export const commands = {
     summary: "Lists the sessions, newest first.",
     arguments: [],
     options: {
+      "no-start": noStart,
       "state-dir": stateDir,
       ids: { type: "boolean", description: "Prints only the ids, one per line." },
       json: { type: "boolean", description: "Prints one JSON document: {sessions: [...]}." },
@@ -246,6 +247,7 @@ export const commands = {
     summary: "Lists the open dialogs of extensions, oldest first.",
     arguments: [{ ...session, optional: true, description: `${session.description} Default: all sessions.` }],
     options: {
+      "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document: {dialogs: [...]}." },
       help,
@@ -266,6 +268,7 @@ export const commands = {
       yes: { type: "boolean", description: "Answers a confirm with yes." },
       no: { type: "boolean", description: "Answers a confirm with no." },
       cancel: { type: "boolean", description: "Dismisses it: the extension continues with its default." },
+      "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the dialog, or how it ended, as one JSON document." },
       help,

@@ -1,4 +1,3 @@
-import { stateDirectory } from "../client/discovery.ts";
 import { type Delivery, DeliveryState } from "../protocol/delivery.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { watchDeliveries } from "./delivery-watch.ts";
@@ -10,17 +9,19 @@ import { describeStep, StepReader } from "./receipt.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, shorten, table } from "./text.ts";
 import { list, wholeNumber } from "./values.ts";
+import { ensured } from "./with-client.ts";
 
 type Deliveries = Invocation<"deliveries">;
 
 /** Lists deliveries, or watches them. */
 export async function deliveries(invocation: Deliveries): Promise<number> {
-  const { options, output, env, signal } = invocation;
-  const stateDir = stateDirectory(options["state-dir"], env);
+  const { options, output, signal } = invocation;
   const limit = wholeNumber(options.limit ?? "20", { option: "limit", command: "deliveries" }, { min: 1, max: 500 });
+  const states = statesOf(options.state);
+  const stateDir = await ensured(invocation);
   const sessionId = await sessionOf(invocation, stateDir);
-  const query = { ...(sessionId !== undefined && { sessionId }), ...statesOf(options.state), limit };
-  if (options.watch === true) return await watch(invocation, { stateDir, sessionId, states: query.states });
+  const query = { ...(sessionId !== undefined && { sessionId }), ...states, limit };
+  if (options.watch === true) return await watch(invocation, { stateDir, sessionId, states: states.states });
   const { deliveries: found } = await callDaemon("delivery/list", query, { stateDir, signal });
   if (output.json) {
     output.document({ deliveries: found });

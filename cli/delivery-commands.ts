@@ -95,6 +95,7 @@ export const deliveryCommands = {
       },
       limit: { type: "string", placeholder: "N", description: "The number of deliveries, at most 500.", default: "20" },
       watch: { type: "boolean", description: "Shows each change until Ctrl-C." },
+      "no-start": noStart,
       "state-dir": stateDir,
       json: {
         type: "boolean",
@@ -114,6 +115,7 @@ export const deliveryCommands = {
       { name: "ID", description: "The delivery's id." },
     ],
     options: {
+      "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the delivery as one JSON document." },
       help,

@@ -26,7 +26,7 @@ const maxCaughtUp = 500;
 export async function* watchDeliveries({ stateDir, sessionId, signal, note }: WatchOptions): AsyncGenerator<Delivery> {
   const since = Date.now();
   const reconnect = { maxDelayMs: againMs, giveUpAfterMs: Number.POSITIVE_INFINITY };
-  const client = await connect({ stateDir, signal, reconnect });
+  const client = await connect({ stateDir, start: false, signal, reconnect });
   const queue = new Queue();
   const ended = new AbortController();
   const stop = AbortSignal.any([signal, ended.signal]);

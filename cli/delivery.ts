@@ -1,4 +1,3 @@
-import { stateDirectory } from "../client/discovery.ts";
 import type { Delivery } from "../protocol/delivery.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
@@ -6,17 +5,13 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
 import { timeline } from "./timeline.ts";
+import { ensured } from "./with-client.ts";
 
 /** Shows one delivery, cancels it, or sends it again. */
-export async function delivery({
-  options,
-  arguments: words,
-  output,
-  env,
-  signal,
-}: Invocation<"delivery">): Promise<number> {
-  const [action = "", deliveryId = ""] = words;
-  const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
+export async function delivery(invocation: Invocation<"delivery">): Promise<number> {
+  const { output, signal } = invocation;
+  const [action = "", deliveryId = ""] = invocation.arguments;
+  const where = { stateDir: await ensured(invocation), signal };
   switch (action) {
     case "show":
       show(await callDaemon("delivery/get", { deliveryId }, where), output);

@@ -1,5 +1,4 @@
 import { answerWhenOpen } from "../client/dialogs.ts";
-import { stateDirectory } from "../client/discovery.ts";
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
 import { callDaemon } from "./daemon-call.ts";
@@ -9,21 +8,17 @@ import type { Invocation } from "./invocation.ts";
 import { allDialogs, chooseDialog } from "./open-dialogs.ts";
 import type { Output } from "./output.ts";
 import { oneLine } from "./text.ts";
+import { ensured } from "./with-client.ts";
 
 /** Shows a dialog of an extension, or answers it. */
-export async function dialog({
-  options,
-  arguments: words,
-  output,
-  env,
-  signal,
-}: Invocation<"dialog">): Promise<number> {
-  const [action = "", word = "", ...texts] = words;
-  const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
+export async function dialog(invocation: Invocation<"dialog">): Promise<number> {
+  const { options, output, signal } = invocation;
+  const [action = "", word = "", ...texts] = invocation.arguments;
   if (action !== "show" && action !== "answer") {
     throw new UsageError(`ACTION must be show or answer, not "${action}".`, "dialog");
   }
   const answer = action === "answer" ? answerOf(options, texts) : undefined;
+  const where = { stateDir: await ensured(invocation), signal };
   const open = await allDialogs(where);
   const dialogId = chooseDialog(open, word);
   if (answer === undefined) {

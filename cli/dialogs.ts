@@ -1,4 +1,3 @@
-import { stateDirectory } from "../client/discovery.ts";
 import type { Dialog } from "../protocol/dialog.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -7,16 +6,13 @@ import type { Invocation } from "./invocation.ts";
 import { allDialogs } from "./open-dialogs.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, table } from "./text.ts";
+import { ensured } from "./with-client.ts";
 
 /** Lists the open dialogs. */
-export async function dialogs({
-  options,
-  arguments: [word],
-  output,
-  env,
-  signal,
-}: Invocation<"dialogs">): Promise<number> {
-  const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
+export async function dialogs(invocation: Invocation<"dialogs">): Promise<number> {
+  const { output, signal } = invocation;
+  const [word] = invocation.arguments;
+  const where = { stateDir: await ensured(invocation), signal };
   const sessionId =
     word === undefined ? undefined : chooseSession((await callDaemon("session/list", {}, where)).sessions, word);
   const open = await allDialogs(where, sessionId);

@@ -1,10 +1,11 @@
 import { dirname, resolve } from "node:path";
 import { stateDirectory } from "../client/discovery.ts";
-import type { PiInfo } from "../protocol/daemon.ts";
+import type { DaemonInfo, PiInfo } from "../protocol/daemon.ts";
 import { type LocateOptions, locatePi } from "../server/pi/locate.ts";
 import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { checkConfiguration } from "./doctor/configuration.ts";
 import { bad, type Finding, good, odd, skipped } from "./doctor/finding.ts";
+import { checkKeys, checkModels } from "./doctor/models.ts";
 import { checkRoundTrip } from "./doctor/round-trip.ts";
 import { checkFreeSocket, checkSocket, checkStateDirectory, checkToken } from "./doctor/state.ts";
 import { reportOf } from "./errors.ts";
@@ -36,15 +37,21 @@ export async function doctor(invocation: Doctor): Promise<number> {
     }
   };
   add(node(), checkStateDirectory(stateDir), checkToken(stateDir));
-  add(...(await daemon(stateDir, signal)));
+  const { info, findings: ofDaemon } = await daemon(stateDir, signal);
+  add(...ofDaemon);
   const configuration = checkConfiguration(options.config, env);
   add(configuration.finding);
   const { pi, finding } = await piOf({ option: options.pi, configured: configuration.pi, env });
   add(finding);
-  if (options.quick === true) add(skipped("extension", "--quick"), skipped("round trip", "--quick"));
-  else if (pi === undefined) add(skipped("extension", "needs pi"), skipped("round trip", "needs pi"));
-  else {
+  const why = options.quick === true ? "--quick" : pi === undefined ? "needs pi" : undefined;
+  if (why !== undefined || pi === undefined) {
+    const rest = ["extension", "round trip"].map((name) => skipped(name, why ?? ""));
+    add(checkKeys(info, env) ?? skipped("model", why ?? ""), ...rest);
+  } else {
     const progress = progressOn(output);
+    progress.show("asking pi for its models");
+    const { agentDirectory } = configuration;
+    add(await checkModels({ stateDir, info, pi, agentDirectory, env, signal }).finally(progress.clear));
     const trip = await checkRoundTrip({ pi: pi.path, env, signal, progress: progress.show }).finally(progress.clear);
     add(...trip);
   }
@@ -85,7 +92,10 @@ function node(): Finding {
   return good("node", `${process.versions.node} (${process.execPath})`);
 }
 
-async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly Finding[]> {
+async function daemon(
+  stateDir: string,
+  signal: AbortSignal,
+): Promise<{ readonly info?: DaemonInfo; readonly findings: readonly Finding[] }> {
   const name = "daemon";
   let found: DaemonState;
   try {
@@ -94,7 +104,7 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
     signal.throwIfAborted();
     const { message } = reportOf(error);
     const todo = "Run: pi-rpcd stop && pi-rpcd start. If the daemon does not answer, kill its process.";
-    return [bad(name, message, todo), skipped("socket", "needs a running daemon")];
+    return { findings: [bad(name, message, todo), skipped("socket", "needs a running daemon")] };
   }
   if (found.kind === "running") {
     const { file, info } = found;
@@ -107,13 +117,17 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
         : skew !== undefined
           ? odd(name, `${facts}; ${skew}`, "pi-rpcd stop && pi-rpcd start")
           : good(name, facts);
-    return [said, checkSocket(file.socketPath)];
+    return { info, findings: [said, checkSocket(file.socketPath)] };
   }
   const socket = await checkFreeSocket(stateDir);
   const why = whyNotRunning(found, stateDir);
-  if (found.kind === "absent") return [good(name, "not running; the first command that needs it starts it"), socket];
-  if (found.kind === "stale") return [bad(name, why, "pi-rpcd start (it replaces the file)"), socket];
-  return [bad(name, why, `Remove the file and start again: rm ${stateDir}/daemon.json; pi-rpcd start`), socket];
+  const unusable = `Remove the file and start again: rm ${stateDir}/daemon.json; pi-rpcd start`;
+  const finding = {
+    absent: good(name, "not running; the first command that needs it starts it"),
+    stale: bad(name, why, "pi-rpcd start (it replaces the file)"),
+    unusable: bad(name, why, unusable),
+  }[found.kind];
+  return { findings: [finding, socket] };
 }
 
 async function piOf({ option, configured, env }: LocateOptions): Promise<{ pi?: PiInfo; finding: Finding }> {

@@ -1,5 +1,5 @@
 import type { CommandSpec } from "./command-spec.ts";
-import { config, help, pi, stateDir } from "./common-options.ts";
+import { config, help, noStart, pi, stateDir } from "./common-options.ts";
 
 /** The commands about this machine. */
 export const hostCommands = {
@@ -49,6 +49,7 @@ export const hostCommands = {
         placeholder: "DIR",
         description: "Limits a new token to sessions in these directories, separated by commas.",
       },
+      "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document: the token, or {tokens: [...]}." },
       help,

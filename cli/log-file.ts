@@ -1,5 +1,6 @@
-import { closeSync, existsSync, mkdirSync, openSync, readSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { makeDirectory, removeDirectory } from "../server/lib/make-directory.ts";
 
 /** The default log file of a daemon. */
 export function defaultLogFile(stateDir: string): string {
@@ -17,7 +18,7 @@ export class LogFile {
   private constructor(path: string) {
     this.path = path;
     this.#isNew = !existsSync(path);
-    this.#madeFolder = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    this.#madeFolder = makeDirectory(dirname(path), 0o700);
     this.#descriptor = openSync(path, "a", 0o600);
   }
 
@@ -41,14 +42,7 @@ export class LogFile {
   /** Removes what {@link open} created, unless it is used. */
   remove(): void {
     if (this.#isNew) rmSync(this.path, { force: true });
-    if (this.#madeFolder === undefined) return;
-    try {
-      for (let folder = dirname(this.path); folder.length >= this.#madeFolder.length; folder = dirname(folder)) {
-        rmdirSync(folder);
-      }
-    } catch {
-      // The directory is not empty.
-    }
+    removeDirectory(dirname(this.path), this.#madeFolder);
   }
 }
 

@@ -1,14 +1,15 @@
-import { stateDirectory } from "../client/discovery.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
+import { ensured } from "./with-client.ts";
 
 /** Lists the sessions. */
-export async function ls({ options, output, env, signal }: Invocation<"ls">): Promise<number> {
-  const stateDir = stateDirectory(options["state-dir"], env);
+export async function ls(invocation: Invocation<"ls">): Promise<number> {
+  const { options, output, env, signal } = invocation;
+  const stateDir = await ensured(invocation);
   const { sessions } = await callDaemon("session/list", {}, { stateDir, signal });
   if (output.json) {
     output.document({ sessions });

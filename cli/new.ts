@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import type { DialogPolicy, Params } from "../client/index.ts";
+import type { Client, DialogPolicy, Params, SessionHandle } from "../client/index.ts";
+import { credentialsAdvice } from "./credentials.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
@@ -14,6 +15,7 @@ export async function newSession(invocation: Invocation<"new">): Promise<number>
   const params = paramsOf(options);
   return withClient(invocation, async (client) => {
     const session = await noteIfSlow(client.createSession(params, { signal }), output);
+    await noteIfNoModel(client, session, invocation);
     if (output.json) {
       output.document(session.info);
       return exitCodes.done;
@@ -24,6 +26,25 @@ export async function newSession(invocation: Invocation<"new">): Promise<number>
     if (output.isTerminal) output.aside(output.paintAside("dim", oneLine(`${modelName} in ${cwd}`)));
     return exitCodes.done;
   });
+}
+
+/** pi chooses only among models with credentials, and has no model without any; it takes a named model in any case. */
+async function noteIfNoModel(
+  client: Client,
+  session: SessionHandle,
+  { options, output, env, signal }: Invocation<"new">,
+): Promise<void> {
+  const { model } = session.info ?? {};
+  const isNamed = options.model !== undefined || options.profile !== undefined;
+  if (model !== undefined) {
+    // The session's own pi answers; none is started.
+    const providers = isNamed ? (await client.listModels({ sessionId: session.id }, { signal })).providers : undefined;
+    if (providers?.some(({ id, models }) => id === model.provider && models > 0) !== false) return;
+  }
+  const info = await client.info({ signal });
+  const missing =
+    model === undefined ? "No model has credentials" : `pi has no credentials for ${model.provider}/${model.id}`;
+  output.note("no_model", `${missing}: prompts will fail. ${credentialsAdvice({ pi: info.pi, info, env })}`);
 }
 
 function paramsOf(options: Invocation<"new">["options"]): Params<"session/create"> {

@@ -1,4 +1,13 @@
-import { type Delivery, DeliveryError, type DeliveryHandle, type PushParams, type WaitUntil } from "../client/index.ts";
+import {
+  type Client,
+  type Delivery,
+  DeliveryError,
+  type DeliveryHandle,
+  type PushParams,
+  type SessionHandle,
+  type WaitUntil,
+} from "../client/index.ts";
+import { credentialsAdvice } from "./credentials.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { inSeconds } from "./format.ts";
@@ -30,10 +39,44 @@ export async function push(invocation: Push): Promise<number> {
     const handle = session.push({ ...settings, content }, { signal });
     const accepted = await handle.accepted;
     if (!output.json) output.print(handle.id);
-    if (wait !== undefined) return follow(handle, { until: wait, timeoutMs, output, signal });
+    if (wait !== undefined) {
+      return follow(handle, { until: wait, timeoutMs, output, signal }).finally(() =>
+        noteIfParked(client, session, handle.current, invocation),
+      );
+    }
     if (output.json) output.document(accepted);
+    else await noteIfParked(client, session, await soon(client, session, accepted), invocation);
     return exitCodes.done;
   });
+}
+
+/** A session without a model cannot carry a push, and parks it at once. */
+const parkedWithinMs = 2_000;
+
+/** The delivery after its first run, if that run must fail because the session has no model. */
+async function soon(client: Client, session: SessionHandle, accepted: Delivery): Promise<Delivery> {
+  const { model } = await session.get();
+  const { deliveryId } = accepted;
+  if (model !== undefined) return accepted;
+  return client
+    .call("delivery/wait", { deliveryId, until: "delivered", timeoutMs: parkedWithinMs })
+    .catch(() => accepted);
+}
+
+/** Says why a push is parked, and what to do. */
+async function noteIfParked(
+  client: Client,
+  session: SessionHandle,
+  delivery: Delivery | undefined,
+  { output, env }: Push,
+): Promise<void> {
+  if (delivery?.state !== "parked") return;
+  const { deliveryId, reason, attempts } = delivery;
+  const [{ model }, info] = await Promise.all([session.get(), client.info()]);
+  const why = model === undefined ? "no model has credentials" : (attempts.at(-1)?.error ?? reason?.message ?? "");
+  const advice = model === undefined ? `${credentialsAdvice({ pi: info.pi, info, env })} ` : "";
+  const then = `A later run carries it; after the repair: pi-rpcd delivery resend ${deliveryId}`;
+  output.note("parked", `The push is parked: ${why}. ${advice}${then}`);
 }
 
 function settingsOf(options: Push["options"]): Omit<PushParams, "content"> {

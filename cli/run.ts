@@ -1,4 +1,5 @@
-import { exitCodeOf, InterruptedError } from "./errors.ts";
+import { HomeEmptyError } from "../client/local-errors.ts";
+import { exitCodeOf, InterruptedError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { commandHelp, helpDocument, overview } from "./help.ts";
 import type { Command, CommandName, Invocation } from "./invocation.ts";
@@ -17,11 +18,14 @@ export async function run(args: readonly string[]): Promise<void> {
   for (const stream of [stdout, stderr]) stream.on("error", onStreamError);
   const output = new Output({ stdout, stderr, env, json: wantsJson(args) });
   const interrupt = onSignals();
+  let line: ParsedLine | undefined;
   try {
-    process.exitCode = await execute(parseLine(args), { output, env, signal: interrupt });
+    line = parseLine(args);
+    process.exitCode = await execute(line, { output, env, signal: interrupt });
   } catch (error) {
     output.error(error);
     process.exitCode = exitCodeOf(error);
+    if (line?.kind === "command") await adviseOn(error, line, { output, env });
   }
   setTimeout(() => process.exit(), lingerMs).unref();
 }
@@ -45,6 +49,8 @@ async function execute(
       return exitCodes.done;
     }
     case "command": {
+      // pi and the daemon would use paths relative to their working directories.
+      if (env["HOME"] === "") throw new HomeEmptyError();
       const directory = callersDirectory(env);
       if (directory !== undefined) process.chdir(directory);
       const command = (await loaders[line.name]()) as Command<CommandName>;
@@ -52,6 +58,19 @@ async function execute(
       return command({ ...context, options: line.options, arguments: line.arguments } as Invocation<CommandName>);
     }
   }
+}
+
+/** Explains an error of pi that names `/login`: pi's advice is for its own terminal. */
+async function adviseOn(
+  error: unknown,
+  { options }: Extract<ParsedLine, { readonly kind: "command" }>,
+  context: Pick<Invocation<CommandName>, "output" | "env">,
+): Promise<void> {
+  const { message } = reportOf(error);
+  if (!message.includes("/login")) return;
+  const { explainLogin } = await import("./credentials.ts");
+  const stateDir = options["state-dir"];
+  await explainLogin(message, { ...context, stateDir: typeof stateDir === "string" ? stateDir : undefined });
 }
 
 /** Aborts at the first signal that asks the process to end; the second one ends the process at once. */

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, extname, isAbsolute, join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { stateDirectory } from "../client/discovery.ts";
+import { makeDirectory, removeDirectory } from "../server/lib/make-directory.ts";
 import { nodeFlags } from "./daemon-process.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -84,13 +85,19 @@ async function install(plan: ServicePlan, { options, output, signal }: Service):
     showPlan({ files: plan.files.map(shown), commands }, output);
     return exitCodes.done;
   }
-  for (const { path, text, isSecret } of plan.files) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // The file never has the permissions of an earlier file.
-    if (isSecret && existsSync(path)) chmodSync(path, 0o600);
-    writeFileSync(path, text, { mode: isSecret ? 0o600 : 0o644 });
+  const isUpdate = plan.files.some(({ path }) => existsSync(path));
+  const written: Written[] = [];
+  try {
+    for (const file of plan.files) write(file, written);
+    for (const command of commands) await run(command, signal);
+  } catch (error) {
+    // Enabling may have succeeded in part. A service manager that does not answer has nothing to undo.
+    const attempt = (command: readonly string[]) => run(command).catch(() => {});
+    for (const command of isUpdate ? [] : plan.disable) await attempt(command);
+    for (const one of written.toReversed()) undo(one);
+    for (const command of plan.forget) await attempt(command);
+    throw notInstalled(error, signal);
   }
-  for (const command of commands) await run(command, signal);
   const files = plan.files.map(({ path }) => path);
   if (output.json) {
     output.document({ installed: true, files, commands });
@@ -100,6 +107,37 @@ async function install(plan: ServicePlan, { options, output, signal }: Service):
   for (const command of commands) output.print(`ran ${command.join(" ")}`);
   for (const command of enables ? [] : plan.enable) output.aside(`then: ${command.join(" ")}`);
   return exitCodes.done;
+}
+
+interface Written {
+  readonly path: string;
+  readonly former: Buffer | undefined;
+  /** The topmost directory that was created for the file. */
+  readonly madeFolder: string | undefined;
+}
+
+/** Writes a file, after it has recorded how to undo that. */
+function write({ path, text, isSecret }: ServiceFile, written: Written[]): void {
+  const former = existsSync(path) ? readFileSync(path) : undefined;
+  written.push({ path, former, madeFolder: makeDirectory(dirname(path), 0o700) });
+  // The file never has the permissions of an earlier file.
+  if (isSecret && former !== undefined) chmodSync(path, 0o600);
+  writeFileSync(path, text, { mode: isSecret ? 0o600 : 0o644 });
+}
+
+function undo({ path, former, madeFolder }: Written): void {
+  if (former !== undefined) writeFileSync(path, former);
+  else rmSync(path, { force: true });
+  removeDirectory(dirname(path), madeFolder);
+}
+
+function notInstalled(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted || !(error instanceof CommandError)) return error;
+  const noBus = /\bbus\b/i.test(error.message)
+    ? " No service manager runs for your user: log in, or run `loginctl enable-linger`."
+    : "";
+  const message = `${error.message}. The service was not installed; its files are as before.${noBus} \`pi-rpcd start\` needs no service.`;
+  return new CommandError(error.kind, message, { cause: error });
 }
 
 interface ShownPlan {
@@ -166,9 +204,9 @@ function shown({ path, text, isSecret }: ServiceFile): { readonly path: string; 
   return { path, text: masked };
 }
 
-async function run([file = "", ...args]: readonly string[], signal: AbortSignal): Promise<string> {
+async function run([file = "", ...args]: readonly string[], signal?: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  execFile(file, args, { timeout: commandTimeoutMs, signal }, (error, stdout, stderr) => {
+  execFile(file, args, { timeout: commandTimeoutMs, ...(signal && { signal }) }, (error, stdout, stderr) => {
     if (error === null) return resolve(stdout.trim());
     const why = (stderr || stdout || error.message).trim();
     reject(new CommandError("service_command_failed", `${[file, ...args].join(" ")}: ${why}`, { cause: error }));

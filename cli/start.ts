@@ -4,6 +4,7 @@ import { createInterface } from "node:readline/promises";
 import { stateDirectory } from "../client/discovery.ts";
 import { certificateProblem } from "../protocol/daemon-file.ts";
 import { type Background, ensureDaemon } from "./background.ts";
+import { lackingNote } from "./credentials.ts";
 import { daemonState } from "./daemon-state.ts";
 import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
@@ -47,8 +48,10 @@ function listenOptions(options: Start["options"]): Readonly<Record<string, strin
 
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
-  if (options.restart === true) await endDaemon(stateDir, restartTimeoutMs, signal);
-  else if (await wantsRestart({ stateDir, output, signal })) await endDaemon(stateDir, restartTimeoutMs, signal);
+  if (options.restart === true) await noteRuns({ stateDir, output, signal });
+  if (options.restart === true || (await wantsRestart({ stateDir, output, signal }))) {
+    await endDaemon(stateDir, restartTimeoutMs, signal);
+  }
   const { port: asked, pi, config, "log-file": logFile, "log-level": logLevel } = options;
   const background = await ensureDaemon({
     stateDir,
@@ -89,6 +92,8 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
   if (invalid !== undefined) output.note("certificate_invalid", invalid);
   const kept = keptOf(background, options);
   if (kept !== undefined) output.note("running_daemon_keeps_its_own", `${kept} Stop it first: pi-rpcd stop`);
+  const lacking = background.kind === "started" ? undefined : lackingNote(background.running.info, env);
+  if (lacking !== undefined) output.note("key_not_in_daemon", lacking);
   return exitCodes.done;
 }
 
@@ -180,6 +185,16 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     await reportToStarter({ kind: "failed", error: reportOf(error) });
     throw error;
   }
+}
+
+/** Says what a restart does to active runs. */
+async function noteRuns({ stateDir, output, signal }: RestartOffer): Promise<void> {
+  const found = await daemonState(stateDir, signal).catch(() => undefined);
+  const running = found?.kind === "running" ? (found.info.sessions["running"] ?? 0) : 0;
+  if (running === 0) return;
+  const runs = running === 1 ? "1 run is active" : `${running} runs are active`;
+  const then = "The daemon waits a few seconds, then interrupts what is left. Accepted pushes are kept.";
+  output.note("restarting", `${runs}. ${then}`);
 }
 
 interface RestartOffer {

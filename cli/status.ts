@@ -1,5 +1,6 @@
 import { stateDirectory } from "../client/discovery.ts";
 import { certificateProblem } from "../protocol/daemon-file.ts";
+import { lackingNote } from "./credentials.ts";
 import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration, mebibytes } from "./format.ts";
@@ -24,6 +25,8 @@ export async function status({ options, output, env, signal }: Invocation<"statu
   if (invalid !== undefined) output.note("certificate_invalid", invalid);
   const older = olderDaemon(found.info);
   if (older !== undefined) output.note("daemon_older", older);
+  const lacking = lackingNote(found.info, env);
+  if (lacking !== undefined) output.note("key_not_in_daemon", lacking);
   return exitCodes.done;
 }
 

@@ -1,5 +1,6 @@
 import type { LogNotification } from "../client/index.ts";
 import { wildcardOf } from "../protocol/glob.ts";
+import { explainLogin } from "./credentials.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
@@ -15,7 +16,7 @@ const defaultLines = 20;
 
 /** Prints a session's log, and follows it. */
 export async function tail(invocation: Invocation<"tail">): Promise<number> {
-  const { options, output, signal } = invocation;
+  const { options, output, env, signal } = invocation;
   const [word = ""] = invocation.arguments;
   const { filter, since } = options;
   const wanted = filter === undefined ? undefined : wantedOf(list(filter, { option: "filter", command: "tail" }));
@@ -26,17 +27,23 @@ export async function tail(invocation: Invocation<"tail">): Promise<number> {
     const deltas = wanted !== undefined && [...wanted.events].some(isHighRate);
     const newest: LogNotification[] = [];
     let last: LogPage | undefined;
+    let isExplained = false;
+    const show = async (notification: LogNotification): Promise<void> => {
+      print(output, notification);
+      if (output.json || isExplained) return;
+      isExplained = await explainLogin(gist(notification), { stateDir: options["state-dir"], output, env });
+    };
     for await (const page of logPages(client, session.id, { after, deltas, signal })) {
       last = page;
       const fitting = page.notifications.filter((notification) => allows(wanted, notification));
-      if (after !== undefined) for (const notification of fitting) print(output, notification);
+      if (after !== undefined) for (const notification of fitting) await show(notification);
       else newest.splice(0, newest.length, ...[...newest, ...fitting].slice(-defaultLines));
     }
-    for (const notification of newest) print(output, notification);
+    for (const notification of newest) await show(notification);
     if (options["no-follow"] === true || last === undefined) return exitCodes.done;
     const place = { after: last.cursor, epoch: last.epoch };
     for await (const notification of session.notifications({ ...place, signal })) {
-      if (allows(wanted, notification)) print(output, notification);
+      if (allows(wanted, notification)) await show(notification);
     }
     output.aside("The session was closed.");
     return exitCodes.done;

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { readDaemonFile, stateDirectory } from "../client/discovery.ts";
+import { readDaemonFile } from "../client/discovery.ts";
 import { type Capability, capabilities as known } from "../protocol/capability.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { TokenInfo } from "../protocol/token-methods.ts";
@@ -10,6 +10,7 @@ import { duration } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
 import { labels, list } from "./values.ts";
+import { ensured } from "./with-client.ts";
 
 type Token = Invocation<"token">;
 
@@ -18,17 +19,16 @@ const main = "main";
 
 /** Shows the daemon's token, and manages named tokens with fewer permissions. */
 export async function token(invocation: Token): Promise<number> {
-  const { options, output, env, signal } = invocation;
-  const [action = "show", name] = invocation.arguments;
+  const { options, output, signal } = invocation;
+  const [action = "show", given] = invocation.arguments;
   checkOptions(invocation, action);
-  const stateDir = stateDirectory(options["state-dir"], env);
+  const name = action === "create" || action === "revoke" ? required(given, action) : (given ?? main);
+  const limits = limitsOf(options);
+  const stateDir = await ensured(invocation);
   const where = { stateDir, signal };
   switch (action) {
     case "create":
-      printSecret(
-        await callDaemon("token/create", { name: required(name, action), ...limitsOf(options) }, where),
-        invocation,
-      );
+      printSecret(await callDaemon("token/create", { name, ...limits }, where), invocation);
       return exitCodes.done;
     case "list": {
       const { tokens } = await callDaemon("token/list", {}, where);
@@ -37,15 +37,13 @@ export async function token(invocation: Token): Promise<number> {
       return exitCodes.done;
     }
     case "rotate":
-      printSecret(await callDaemon("token/rotate", { name: name ?? main }, where), invocation);
+      printSecret(await callDaemon("token/rotate", { name }, where), invocation);
       return exitCodes.done;
-    case "revoke": {
-      const revoked = required(name, action);
-      await callDaemon("token/revoke", { name: revoked }, where);
-      if (output.json) output.document({ revoked });
-      else output.print(`${revoked} is revoked; its connections are closed.`);
+    case "revoke":
+      await callDaemon("token/revoke", { name }, where);
+      if (output.json) output.document({ revoked: name });
+      else output.print(`${name} is revoked; its connections are closed.`);
       return exitCodes.done;
-    }
     default: {
       const file = await readDaemonFile(stateDir);
       if (output.json) output.document({ name: main, token: file.token });

@@ -40,6 +40,7 @@ export async function withClient<T>(clientUse: ClientUse, use: (client: Client) 
   const stateDir = await ensured(clientUse);
   const client = await connect({
     stateDir,
+    start: false,
     signal,
     name: "pi-rpcd",
     reconnect: reconnect ?? false,

@@ -5,20 +5,23 @@ import { isAbsolute, join, resolve, sep } from "node:path";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { isLoopback } from "./address.ts";
-import { DaemonNotRunningError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";
+import { DaemonNotRunningError, HomeEmptyError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";
 
 const maxFileChars = 65_536;
 
 /**
  * The daemon's state directory: `stateDir`, else `PI_RPCD_STATE_DIR`, else `$XDG_STATE_HOME/pi-rpcd`, else
  * `~/.local/state/pi-rpcd`. Empty values count as absent; so does a relative `XDG_STATE_HOME`, as its specification requires.
+ * Throws `HomeEmptyError`.
  */
 export function stateDirectory(stateDir?: string, env: NodeJS.ProcessEnv = process.env): string {
   const given = stateDir || env["PI_RPCD_STATE_DIR"];
   if (given) return resolve(given);
   const stateHome = env["XDG_STATE_HOME"];
   if (stateHome && isAbsolute(stateHome)) return join(stateHome, "pi-rpcd");
-  return join(env["HOME"] || homedir(), ".local", "state", "pi-rpcd");
+  // Node's homedir() is empty then, too, and the path would be relative to the working directory.
+  if (env["HOME"] === "") throw new HomeEmptyError();
+  return join(env["HOME"] ?? homedir(), ".local", "state", "pi-rpcd");
 }
 
 /**

@@ -86,10 +86,37 @@ export class DaemonNotRunningError extends LocalError {
   override readonly name = "DaemonNotRunningError";
   readonly kind = "daemon_not_running";
   readonly reason: NotRunningReason;
+  /** What was looked for, and where. */
+  readonly detail: string;
 
-  constructor(reason: NotRunningReason, detail: string, options?: ErrorOptions) {
-    super(`No pi-rpcd daemon was found: ${detail}. Start one with \`pi-rpcd start\`.`, options);
+  constructor(reason: NotRunningReason, detail: string, options: ErrorOptions & { readonly advice?: string } = {}) {
+    const { advice = "Start one with `pi-rpcd start`.", ...others } = options;
+    super(`No pi-rpcd daemon was found: ${detail}. ${advice}`, others);
     this.reason = reason;
+    this.detail = detail;
+  }
+}
+
+/** `connect({ start: true })` could not start a daemon. */
+export class DaemonStartError extends LocalError {
+  override readonly name = "DaemonStartError";
+  readonly kind = "daemon_start_failed";
+  /** The name of the command line's error, such as `pi_not_found` or `state_dir_unusable`. */
+  readonly reason: string;
+
+  constructor(reason: string, message: string, cause?: unknown) {
+    super(`The daemon could not be started: ${message} (${reason})`, cause === undefined ? {} : { cause });
+    this.reason = reason;
+  }
+}
+
+/** The variable `HOME` is set to an empty text, so the default paths below the home directory are unknown. */
+export class HomeEmptyError extends LocalError {
+  override readonly name = "HomeEmptyError";
+  readonly kind = "home_empty";
+
+  constructor() {
+    super("The environment variable HOME is empty. Set it to your home directory, or unset it.");
   }
 }
 

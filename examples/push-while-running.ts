@@ -1,8 +1,8 @@
 // Pushes a message into a running agent and waits until the model's provider has accepted it.
-// A daemon must run (pi-rpcd start). In a project of your own, import from "pi-rpcd/client".
+// It starts a daemon if none runs. In a project of your own, import from "pi-rpcd/client".
 import { connect, isAgentSettled, isToolExecutionStart } from "../client/index.ts";
 
-const client = await connect();
+const client = await connect({ start: true });
 const session = await client.createSession({ cwd: process.cwd() });
 const events = session.events();
 const { disposition } = await session.prompt("Run the tests in the background, and tell me how it went.");

@@ -97,6 +97,12 @@ export const DaemonInfo = Type.Object(
     connections: Type.Integer(),
     residentBytes: Type.Integer({ description: "The daemon's own resident memory, without its children." }),
     store: Type.Optional(StoreInfo),
+    keyVariables: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          "Names of the variables in the daemon's environment from which pi takes the keys of providers. Only for the daemon's own token.",
+      }),
+    ),
     feed: Type.Optional({
       ...FeedPlace,
       description: "Position of the feed of all sessions: list the sessions, then call `daemon/subscribe` from it.",

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { certificateProblem, type DaemonFile } from "../protocol/daemon-file.ts";
 import { WireError } from "../protocol/errors.ts";
+import { keyVariablesIn } from "../protocol/key-variables.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { configure, contextConfiguration, type Sources } from "./configuration/configuration.ts";
@@ -184,7 +185,11 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
   removeHelperConfigs(childRegistry.leftovers, inherited);
   const validator = createValidator();
   const { port, allowedOrigins, drainMs, settings } = options;
-  const { values: configured, origins } = configure(
+  const {
+    values: configured,
+    origins,
+    file,
+  } = configure(
     { file: options.config, env: inherited, options: { port, allowedOrigins, drainMs, ...settings } },
     validator,
   );
@@ -219,7 +224,7 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
       env,
       childRegistry,
       sessions: store.sessions,
-      configuration: configured,
+      configuration: { ...configured, file: file.path },
       roots: configured.roots,
       taker: { daemonId: randomUUID(), stateDir: state.path },
       logs,
@@ -336,6 +341,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
     startedAt: Date.now(),
     stateDir: state.path,
     pi,
+    keyVariables: keyVariablesIn(env),
     connections: () => load.connections,
     store: () => store.info(),
     feed,

@@ -15,6 +15,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
+import { makeDirectory } from "./lib/make-directory.ts";
 import { readPrivate, writePrivate } from "./lib/private-file.ts";
 import { StartError } from "./lib/start-error.ts";
 
@@ -160,7 +161,7 @@ function readToken(file: string): string {
 
 function makePrivate(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeDirectory(path, 0o700);
     const found = lstatSync(path);
     if (!found.isDirectory()) throw new Error("it is not a directory");
     if (found.uid !== process.getuid?.()) throw new Error("it belongs to another user");

@@ -5,11 +5,16 @@ import { bad, type Finding, good } from "./finding.ts";
 
 const name = "configuration";
 
-/** Checks the configuration of a daemon in this environment, and returns the pi that its file names. */
+/** Checks the configuration of a daemon in this environment, and returns what else of it the doctor needs. */
 export function checkConfiguration(
   file: string | undefined,
   env: NodeJS.ProcessEnv,
-): { readonly finding: Finding; readonly pi?: string | undefined } {
+): {
+  readonly finding: Finding;
+  /** The pi that the file names. */
+  readonly pi?: string | undefined;
+  readonly agentDirectory?: string | undefined;
+} {
   let found: Configuration;
   try {
     found = configure({ file, env }, createValidator());
@@ -19,5 +24,6 @@ export function checkConfiguration(
   }
   const { path, exists } = found.file;
   const pi = found.origins.pi.kind === "file" ? found.values.pi : undefined;
-  return { finding: good(name, exists ? path : `no file (${path}); defaults`), pi };
+  const { agentDirectory } = found.values;
+  return { finding: good(name, exists ? path : `no file (${path}); defaults`), pi, agentDirectory };
 }

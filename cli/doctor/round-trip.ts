@@ -1,17 +1,14 @@
 import { connect, type SessionHandle } from "../../client/index.ts";
-import { orAborted } from "../../provider/abortable.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
 import { answer } from "../../provider/reply.ts";
 import { startProvider } from "../../provider/server.ts";
 import { Cleanup } from "../cleanup.ts";
-import { DemoDaemon } from "../demo/daemon.ts";
-import { createWorkspace } from "../demo/workspace.ts";
 import { CommandError, reportOf } from "../errors.ts";
 import { inSeconds } from "../format.ts";
 import { lastLines } from "../log-file.ts";
-import { withoutScript } from "../npm.ts";
 import { oneLine, shorten } from "../text.ts";
 import { bad, type Finding, good, skipped } from "./finding.ts";
+import { startTemporaryDaemon, temporaryWorkspace } from "./temporary-daemon.ts";
 
 export interface RoundTripOptions {
   /** An absolute path. */
@@ -33,12 +30,7 @@ const timeoutMs = 60_000;
  */
 export async function checkRoundTrip(options: RoundTripOptions): Promise<readonly Finding[]> {
   const cleanup = new Cleanup();
-  const workspace = createWorkspace("pi-rpcd-doctor-");
-  process.once("exit", workspace.remove);
-  cleanup.add(() => {
-    workspace.remove();
-    process.removeListener("exit", workspace.remove);
-  });
+  const workspace = temporaryWorkspace(cleanup);
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
   const startedAt = performance.now();
   const took = (): string => inSeconds(performance.now() - startedAt);
@@ -47,19 +39,10 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
     const provider = await startProvider({ otherwise: () => answer(spoken) });
     cleanup.add(() => provider.close());
     const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
-    const inherited = Object.entries(withoutScript(options.env)).filter(
-      ([name]) => !name.startsWith("PI_CODING_AGENT"),
-    );
-    const daemon = new DemoDaemon({
-      stateDir: workspace.stateDir,
-      logFile: workspace.logFile,
-      pi: options.pi,
-      // An empty configuration: the user's is checked separately.
-      env: { ...Object.fromEntries(inherited), ...agentDir.env, XDG_CONFIG_HOME: workspace.root },
-    });
-    cleanup.add(() => daemon.end());
+    const inherited = Object.entries(options.env).filter(([name]) => !name.startsWith("PI_CODING_AGENT"));
+    const env = { ...Object.fromEntries(inherited), ...agentDir.env };
     options.progress("starting pi with the extension");
-    await orAborted(daemon.process.listening, signal);
+    await startTemporaryDaemon({ workspace, pi: options.pi, env, cleanup, signal });
     const client = await connect({ stateDir: workspace.stateDir, signal });
     cleanup.add(() => client.close());
     const session = await client.createSession({ cwd: workspace.cwd }, { signal });

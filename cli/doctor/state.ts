@@ -1,6 +1,6 @@
-import { lstatSync, readFileSync, type Stats } from "node:fs";
+import { lstatSync, mkdtempSync, readFileSync, rmdirSync, type Stats } from "node:fs";
 import { connect } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { bad, type Finding, good, odd } from "./finding.ts";
 
 /** The limit of a Unix socket's path (sun_path), without its final NUL. */
@@ -16,7 +16,12 @@ export function checkStateDirectory(stateDir: string): Finding {
     return bad(name, problem, "Choose a shorter path with --state-dir or PI_RPCD_STATE_DIR.");
   }
   const found = statOf(stateDir);
-  if (found === undefined) return good(name, `${stateDir} does not exist yet; the first start creates it`);
+  if (found === undefined) {
+    const obstacle = obstacleTo(stateDir);
+    if (obstacle === undefined) return good(name, `${stateDir} does not exist yet; the first start creates it`);
+    const problem = `${stateDir} cannot be created: ${obstacle}`;
+    return bad(name, problem, "Choose another with --state-dir or PI_RPCD_STATE_DIR.");
+  }
   if (!found.isDirectory()) {
     return bad(
       name,
@@ -96,6 +101,21 @@ export function checkSocket(path: string): Finding {
     return bad(name, `${path} has the permissions ${rights(found)}`, `chmod 600 ${path}`);
   }
   return good(name, `${path}, private`);
+}
+
+/**
+ * Why a missing directory cannot be created; undefined if it can. Permissions alone do not tell: root may write in a
+ * directory that accepts nothing, such as /proc. So this creates and removes a directory in the nearest existing one.
+ */
+function obstacleTo(path: string): string | undefined {
+  let above = dirname(path);
+  while (statOf(above) === undefined) above = dirname(above);
+  try {
+    rmdirSync(mkdtempSync(join(above, ".pi-rpcd-doctor-")));
+    return undefined;
+  } catch (error) {
+    return `${above} accepts no directory (${(error as NodeJS.ErrnoException).code})`;
+  }
 }
 
 function statOf(path: string): Stats | undefined {

@@ -106,7 +106,7 @@ export async function wakeService({
   readonly env: NodeJS.ProcessEnv;
 }): Promise<boolean> {
   const path = join(stateDir, "daemon.sock");
-  if (!existsSync(path) || !isServedBySystemd(path, env)) return false;
+  if (!existsSync(path) || !isService(stateDir, env)) return false;
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path);
   socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
@@ -114,7 +114,9 @@ export async function wakeService({
   return promise.finally(() => socket.destroy());
 }
 
-function isServedBySystemd(path: string, env: NodeJS.ProcessEnv): boolean {
+/** Whether systemd starts the daemon of a state directory. */
+export function isService(stateDir: string, env: NodeJS.ProcessEnv): boolean {
+  const path = join(stateDir, "daemon.sock");
   const configured = env["XDG_CONFIG_HOME"];
   const home = env["HOME"] || homedir();
   const configHome = configured !== undefined && isAbsolute(configured) ? configured : join(home, ".config");

@@ -64,7 +64,7 @@ const layers: Readonly<Record<string, Layer>> = {
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
   cli: {
     files: ["cli/"],
-    imports: ["client", "protocol", "cli/start", "cli/demo", "cli/doctor", "cli/docs"],
+    imports: ["client", "protocol", "server/lib", "cli/start", "cli/demo", "cli/doctor", "cli/docs"],
   },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": {

@@ -47,12 +47,12 @@ const neverSet = [
  */
 export async function createOptions(
   params: Params<"session/create">,
-  { profiles, sessionEnv, roots, ...configured }: SessionConfiguration,
+  { profiles, sessionEnv, roots, file, ...configured }: SessionConfiguration,
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...further } = more;
   const { context: _context, delegatedBy: _by, ...given } = further;
-  const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
+  const profile = profileName === undefined ? {} : profileOf(profiles, profileName, file);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
   const labels = merged(profile.labels, given.labels);
@@ -99,12 +99,13 @@ export async function createOptions(
   };
 }
 
-function profileOf(configured: SessionConfiguration["profiles"], name: string): Profile {
+function profileOf(configured: SessionConfiguration["profiles"], name: string, file: string | undefined): Profile {
   const profiles = { ...shippedProfiles, ...configured };
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile !== undefined) return profile;
   const known = Object.keys(profiles);
-  const hint = `There are: ${known.slice(0, 16).join(", ")}.`;
+  const reread = file === undefined ? "" : ` A profile added to ${file} is known after: pi-rpcd start --restart`;
+  const hint = `There are: ${known.slice(0, 16).join(", ")}.${reread}`;
   throw new WireError("profile_not_found", `The daemon's configuration has no profile "${name}". ${hint}`, {
     profile: name,
     profiles: known.slice(0, 64),

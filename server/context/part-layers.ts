@@ -22,6 +22,8 @@ import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
 
 /** The session settings of the daemon's configuration. */
 export interface SessionConfiguration {
+  /** The configuration file, which may not exist. Default: unknown. */
+  readonly file?: string;
   readonly profiles: Readonly<Record<string, Profile>>;
   /** Variables that a client may set for its session's pi; `*` at the end matches any rest. */
   readonly sessionEnv: readonly string[];

@@ -1,5 +1,6 @@
-import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs";
+import { chmodSync, lstatSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
+import { makeDirectory } from "./make-directory.ts";
 
 /**
  * Creates a directory that only this user can write (0700), and returns its path without links. Throws if another
@@ -7,7 +8,7 @@ import { dirname } from "node:path";
  * user. The sticky bit (as on /tmp) prevents replacement.
  */
 export function makePrivateDirectory(path: string): string {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  makeDirectory(path, 0o700);
   const real = realpathSync(path);
   const own = process.getuid?.();
   const found = lstatSync(real);

@@ -3,20 +3,22 @@ import type { DaemonInfo, PiInfo, Readiness, StoreInfo } from "../../../protocol
 import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
+import { MAIN_TOKEN } from "../../../protocol/token-methods.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { limits } from "../../configuration/limits.ts";
-import type { Covers } from "../../core/session-scope.ts";
 import { keptFor } from "../../lib/kept-for.ts";
 import type { Feed } from "../../log/feed.ts";
 import type { Registry } from "../../session/registry.ts";
 import { keepText } from "../answer-text.ts";
 import { type HandlersOf, peerOf } from "../call.ts";
+import type { Grant } from "../grant.ts";
 
 export interface DaemonFacts {
   readonly version: string;
   readonly startedAt: number;
   readonly stateDir: string;
   readonly pi: PiInfo;
+  readonly keyVariables: readonly string[];
   readonly connections: () => number;
   readonly store: () => StoreInfo;
   readonly lostLogLines: () => number;
@@ -26,7 +28,7 @@ export interface DaemonFacts {
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
   let document: { openrpc: string } | undefined;
   return {
-    "daemon/info": (_params, { grant }) => daemonInfo(facts, registry, grant?.limits),
+    "daemon/info": (_params, { grant }) => daemonInfo(facts, registry, grant),
     "daemon/ready": () => readiness(facts),
     "daemon/subscribe": ({ after, epoch }, call) => {
       const peer = peerOf(call);
@@ -52,8 +54,9 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
 /** Reading it from the system more often would cost more than it tells. */
 const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
-/** `covers`: counts only these sessions. */
-function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | undefined): DaemonInfo {
+/** Counts only sessions within the grant's limits. */
+function daemonInfo(facts: DaemonFacts, registry: Registry, grant: Grant | undefined): DaemonInfo {
+  const covers = grant?.limits;
   const { path, version, source, capabilities } = facts.pi;
   const sessions: Record<string, number> = {};
   for (const { state, stored } of registry.all()) {
@@ -73,6 +76,8 @@ function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | und
     residentBytes: residentBytes(),
     // The names of damaged parts contain session ids.
     store: covers === undefined ? store : { ...store, damaged: [] },
+    // Clients with fewer permissions learn nothing of the user's environment.
+    ...(grant?.name === MAIN_TOKEN && { keyVariables: [...facts.keyVariables] }),
     feed: facts.feed.place,
   };
 }

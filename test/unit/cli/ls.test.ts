@@ -15,7 +15,7 @@ test("with ids only, one is printed per line, whatever the sessions' names", asy
   }));
   const { output, stdout } = memoryOutput();
   const { signal } = new AbortController();
-  const options = { "state-dir": daemon.stateDir, ids: true };
+  const options = { "state-dir": daemon.stateDir, "no-start": true, ids: true };
   expect(await ls({ options, arguments: [], output, env: {}, signal })).toBe(0);
   expect(stdout()).toBe("0199-aa\n0199-bb\n");
 });

@@ -42,7 +42,13 @@ async function stage() {
   const run = async (words: readonly string[], options: object = {}, json = false) => {
     const { output, stdout, stderr } = memoryOutput({ json });
     const signal = new AbortController().signal;
-    await token({ options: { "state-dir": folder, ...options }, arguments: words, output, env: {}, signal });
+    await token({
+      options: { "state-dir": folder, "no-start": true, ...options },
+      arguments: words,
+      output,
+      env: {},
+      signal,
+    });
     return { stdout: stdout(), stderr: stderr() };
   };
   return {

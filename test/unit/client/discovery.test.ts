@@ -19,6 +19,11 @@ describe("stateDirectory", () => {
   it.each(rows)("for %j and %j is %s", (stateDir, env, expected) => {
     expect(stateDirectory(stateDir, env)).toBe(expected);
   });
+
+  it("is unknown if HOME is empty and nothing else names it", () => {
+    expect(() => stateDirectory(undefined, { HOME: "" })).toThrow("variable HOME is empty");
+    expect(stateDirectory("/given", { HOME: "" })).toBe("/given");
+  });
 });
 
 describe("readDaemonFile", () => {

@@ -37,6 +37,14 @@ describe("the options of a session", () => {
     await expect(create({ profile: name })).rejects.toMatchObject({ kind: "profile_not_found" });
   });
 
+  test("an unknown profile names the configuration file and the command that reads it again", async () => {
+    const configuration = { ...noConfiguration, file: "/etc/pi-rpcd/config.json" };
+    const message = expect.stringMatching(
+      /There are: lean\. .*\/etc\/pi-rpcd\/config\.json .*pi-rpcd start --restart$/,
+    );
+    await expect(create({ profile: "new" }, configuration)).rejects.toMatchObject({ message });
+  });
+
   test("the provider precedes the model, and is invalid alone", async () => {
     expect((await create({ provider: "p", model: "m" })).options).toEqual({ model: "p/m" });
     expect((await create({ provider: "p", model: "p/m" })).options).toEqual({ model: "p/m" });
