@@ -37,9 +37,9 @@ async function noteIfNoModel(
   const { model } = session.info ?? {};
   const isNamed = options.model !== undefined || options.profile !== undefined;
   if (model !== undefined) {
-    // The session's own pi answers; none is started.
-    const providers = isNamed ? (await client.listModels({ sessionId: session.id }, { signal })).providers : undefined;
-    if (providers?.some(({ id, models }) => id === model.provider && models > 0) !== false) return;
+    // The session's own pi answers; none is started. The session exists, so a failure of this question is no error.
+    const list = isNamed ? await client.listModels({ sessionId: session.id }, { signal }).catch(() => {}) : undefined;
+    if (list?.providers.some(({ id, models }) => id === model.provider && models > 0) !== false) return;
   }
   const info = await client.info({ signal });
   const missing =

@@ -133,6 +133,8 @@ test("lists and counts contain nothing outside a token's limits, and their pages
   } while (after !== undefined);
   expect(listed).toEqual(pushed);
   expect((await stage.call(token, "daemon/info")).sessions).toEqual({ idle: 1 });
+  expect(await stage.call(token, "daemon/info")).not.toHaveProperty("keyVariables");
+  expect(await stage.call(stage.main, "daemon/info")).toHaveProperty("keyVariables");
   expect((await stage.call(stage.main, "daemon/info")).sessions).toEqual({ idle: 2 });
 });
 

@@ -48,6 +48,7 @@ describe("doctor", () => {
       "socket good",
       "configuration good",
       "pi good",
+      "model good",
       "extension good",
       "round trip good",
     ]);
