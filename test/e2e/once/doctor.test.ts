@@ -132,14 +132,14 @@ describe("doctor", () => {
     const env = { PI_RPCD_PI: fakePi, FAKE_PI: "exit-at-start" };
     const dead = report(await scene.run(["doctor", "--json"], { env }));
     expectAdvice(dead);
-    expect(dead).toMatchObject({ ok: false, code: 1, bad: ["extension"] });
+    expect(dead).toMatchObject({ ok: false, code: 1, bad: ["model", "extension"] });
     expect(dead.findings.find(({ name }) => name === "extension")?.found).toContain("fake pi has no wish to start");
     expect(dead.findings.at(-1)).toMatchObject({ name: "round trip", state: "skipped" });
 
     const other = await scene.run(["doctor"], { env: { ...env, FAKE_PI: "other-link" } });
     expect(other.code).toBe(1);
     expect(other.stdout).toMatch(/^✘ extension +.*\n +→ .*install it again/m);
-    expect(other.stdout).toMatch(/\n1 problem found\.\n$/);
+    expect(other.stdout).toMatch(/\n2 problems found\.\n$/);
     expect(readdirSync(scene.root)).not.toContain("state");
   });
 });
