@@ -132,7 +132,11 @@ describe("from start to stop", () => {
 
   test("the first command that needs a daemon starts one and reports it, unless an option forbids it", async () => {
     await using scene = await Scene.open();
-    for (const args of [["ls", "--no-start"], ["new", "--no-start"], ["push", "last", "x", "--no-start"]]) {
+    for (const args of [
+      ["ls", "--no-start"],
+      ["new", "--no-start"],
+      ["push", "last", "x", "--no-start"],
+    ]) {
       const { code, stderr } = await scene.run([...args, "--json"]);
       expect([code, errorName(stderr)]).toEqual([3, "daemon_not_running"]);
     }
