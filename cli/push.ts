@@ -40,9 +40,12 @@ export async function push(invocation: Push): Promise<number> {
     const accepted = await handle.accepted;
     if (!output.json) output.print(handle.id);
     if (wait !== undefined) {
-      return follow(handle, { until: wait, timeoutMs, output, signal }).finally(() =>
-        noteIfParked(client, session, handle.current, invocation),
-      );
+      try {
+        return await follow(handle, { until: wait, timeoutMs, output, signal });
+      } finally {
+        // The outcome of the command stays if this explanation fails.
+        await noteIfParked(client, session, handle.current, invocation).catch(() => {});
+      }
     }
     if (output.json) output.document(accepted);
     else await noteIfParked(client, session, await soon(client, session, accepted), invocation);
