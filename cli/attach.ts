@@ -1,14 +1,11 @@
 import type { Client, LogNotification, SessionHandle, SessionInfo } from "../client/index.ts";
 import { type Canvas, PlainCanvas } from "./attach/canvas.ts";
-import { Conversation } from "./attach/conversation.ts";
-import { Keyboard } from "./attach/keyboard.ts";
-import type { Key } from "./attach/line-editor.ts";
-import { LineEditor } from "./attach/line-editor.ts";
-import { LiveCanvas } from "./attach/live-canvas.ts";
 import { recentPast, storedMessages } from "./attach/past.ts";
+import type { Screen } from "./attach/screen.ts";
 import { SessionView } from "./attach/session-view.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
+import type { Output } from "./output.ts";
 import { findSession } from "./session-argument.ts";
 import { oneLine } from "./text.ts";
 import { wholeNumber } from "./values.ts";
@@ -16,146 +13,148 @@ import { withClient } from "./with-client.ts";
 
 type Attach = Invocation<"attach">;
 
+/** How a session is shown. */
+export interface AttachOptions {
+  readonly output: Output;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+  /** The user's terminal, see {@link openScreen}. Without one, the session is only shown, as plain lines. */
+  readonly screen?: Screen | undefined;
+  /** How many messages and tool calls of the past are shown. Default: 20. */
+  readonly past?: number;
+  readonly ifRunning?: "steer" | "followUp";
+  /** Default: true. */
+  readonly thinking?: boolean;
+}
+
 /** Shows a session live and, on a terminal, takes prompts and answers. */
 export async function attach(invocation: Attach): Promise<number> {
-  const { options, output, signal } = invocation;
+  const { options, output, env, signal } = invocation;
   const [word = ""] = invocation.arguments;
   const past = wholeNumber(options.past ?? "20", { option: "past", command: "attach" }, { min: 0, max: 500 });
   const reconnect = { maxDelayMs: 1_000, giveUpAfterMs: Number.POSITIVE_INFINITY };
-  const terminal = output.json ? undefined : new TerminalSession(invocation);
-  const note = terminal === undefined ? {} : { note: (text: string) => terminal.note(text) };
-  try {
-    return await withClient({ ...invocation, reconnect, ...note }, async (client) => {
+  if (output.json) {
+    return await withClient({ ...invocation, reconnect }, async (client) => {
       const session = await findSession(client, word, signal);
-      if (terminal === undefined) {
-        for await (const { name, params } of session.notifications({ signal })) {
-          output.document({ jsonrpc: "2.0", method: name, params });
-        }
-      } else await terminal.run(client, session, past);
+      for await (const { name, params } of session.notifications({ signal })) {
+        output.document({ jsonrpc: "2.0", method: name, params });
+      }
+      return exitCodes.done;
+    });
+  }
+  const talks = options["view-only"] !== true && output.isTerminal && process.stdin.isTTY === true;
+  const screen = talks ? await openScreen(env) : undefined;
+  const canvas = screen ?? new PlainCanvas(output);
+  const note = (text: string): void => canvas.line(` ${oneLine(text)}`, "yellow");
+  try {
+    return await withClient({ ...invocation, reconnect, note }, async (client) => {
+      const session = await findSession(client, word, signal);
+      await attachTo(client, session, {
+        ...{ output, env, signal, screen, past, ifRunning: options["if-running"] ?? "steer" },
+        thinking: options["no-thinking"] !== true,
+      });
       return exitCodes.done;
     });
   } finally {
-    terminal?.close();
+    canvas.endStream();
+    if (screen !== undefined) await closeScreen(screen, output);
   }
 }
 
-/** The terminal of one user and one session. */
-class TerminalSession {
-  readonly #invocation: Attach;
-  readonly #editor = new LineEditor();
-  readonly #live: LiveCanvas | undefined;
-  readonly #canvas: Canvas;
-  readonly #onResize = (): void => this.#live?.redraw();
-  #keyboard: Keyboard | undefined;
-  /** Keys that arrived before the conversation began. */
-  readonly #early: [text: string | undefined, key: Key][] = [];
-  #press = (text: string | undefined, key: Key): void => void this.#early.push([text, key]);
+/** Opens the terminal of this process: from now on, what the user types is kept in its editor. */
+export async function openScreen(env: NodeJS.ProcessEnv): Promise<Screen> {
+  // Loaded late because only a terminal needs it.
+  const { Screen } = await import("./attach/screen.ts");
+  const screen = new Screen(env);
+  screen.onKey = (key) => {
+    if (key === "ctrl+c" || key === "ctrl+d") process.kill(process.pid, "SIGINT");
+    return key !== "alt+enter";
+  };
+  screen.activity = { what: "connecting to the daemon", since: Date.now() };
+  screen.open();
+  return screen;
+}
 
-  constructor(invocation: Attach) {
-    this.#invocation = invocation;
-    const { options, output } = invocation;
-    const talks = options["view-only"] !== true && output.isTerminal && process.stdin.isTTY === true;
-    this.#live = talks ? new LiveCanvas(output, this.#editor) : undefined;
-    this.#canvas = this.#live ?? new PlainCanvas(output);
+/** Restores the terminal, and prints the text that was written and not sent. */
+export async function closeScreen(screen: Screen, output: Output): Promise<void> {
+  const unsent = screen.editor.getExpandedText();
+  await screen.close();
+  if (unsent.trim() !== "") output.printText(`Not sent:\n${unsent}`);
+}
+
+/**
+ * Shows a session, and on a screen other sessions to which the user switches, until the user leaves, the session is
+ * closed, or the signal is aborted.
+ */
+export async function attachTo(client: Client, session: SessionHandle, options: AttachOptions): Promise<void> {
+  for (let next: SessionHandle | undefined = session; next !== undefined; ) {
+    const sessionId = await show(client, next, options);
+    next = sessionId === undefined ? undefined : client.session(sessionId);
   }
+}
 
-  note(text: string): void {
-    this.#canvas.line(oneLine(` ${text}`), "yellow");
+/** Shows one session; resolves with the id of the session to show next, if there is one. */
+async function show(client: Client, session: SessionHandle, options: AttachOptions): Promise<string | undefined> {
+  const { output, env, signal, screen, past: count = 20, thinking = true, ifRunning = "steer" } = options;
+  const canvas: Canvas = screen ?? new PlainCanvas(output);
+  const info = await session.get({ signal });
+  canvas.line(head(info), "bold");
+  const past = await recentPast(client, info, count, signal);
+  const asks = screen !== undefined;
+  const view = new SessionView({ canvas, thinking, asks, self: client.id, usage: past.usage });
+  await showPast({ canvas, view, count, past, stored: () => storedMessages(client, session.id, signal) });
+  view.begin(info);
+  const leaving = new AbortController();
+  let next: string | undefined;
+  const leave = (sessionId?: string): void => {
+    next = sessionId;
+    leaving.abort(new Error("left"));
+  };
+  let refresh = (): void => {};
+  if (screen !== undefined) {
+    const { beginDialogue } = await import("./attach/dialogue.ts");
+    const left = leaving.signal;
+    refresh = beginDialogue({ client, session, info, view, screen, env, ifRunning, leave, left });
   }
-
-  /** Resolves when the user leaves or the session is closed. */
-  async run(client: Client, session: SessionHandle, count: number): Promise<void> {
-    const { signal } = this.#invocation;
-    const info = await session.get({ signal });
-    const view = new SessionView({
-      canvas: this.#canvas,
-      thinking: this.#invocation.options["no-thinking"] !== true,
-      asks: this.#live !== undefined,
-      self: client.id,
-    });
-    // First, so that keys typed while the past is fetched go to the first prompt.
-    this.#listen();
-    this.#head(info);
-    const place = await this.#past(client, view, { sessionId: session.id, count });
-    view.begin(info);
-    const leaving = new AbortController();
-    const conversation = this.#talk(session, view, leaving);
+  const { after, epoch } = past;
+  try {
     const stop = AbortSignal.any([signal, leaving.signal]);
-    try {
-      for await (const notification of session.notifications({ ...place, signal: stop })) {
-        view.show(notification);
-        conversation?.refresh();
-      }
-      this.note("the session was closed");
-    } catch (error) {
-      if (!leaving.signal.aborted || signal.aborted) throw error;
-    } finally {
-      leaving.abort();
+    for await (const notification of session.notifications({ after, epoch, signal: stop })) {
+      view.show(notification);
+      refresh();
     }
+    canvas.line(" the session was closed", "yellow");
+  } catch (error) {
+    if (!leaving.signal.aborted || signal.aborted) throw error;
+  } finally {
+    leaving.abort();
   }
-
-  close(): void {
-    process.stdout.off("resize", this.#onResize);
-    this.#canvas.endLine();
-    this.#live?.close();
-    this.#keyboard?.close();
-  }
-
-  #listen(): void {
-    if (this.#live === undefined) return;
-    const { output } = this.#invocation;
-    this.#keyboard = new Keyboard({
-      source: process.stdin,
-      write: (text) => output.write(text),
-      onKey: (text, key) => this.#press(text, key),
-    });
-    process.stdout.on("resize", this.#onResize);
-  }
-
-  #talk(session: SessionHandle, view: SessionView, leaving: AbortController): Conversation | undefined {
-    const { options } = this.#invocation;
-    if (this.#live === undefined) return undefined;
-    const ifRunning = options["if-running"] ?? "steer";
-    const parts = { session, view, canvas: this.#live, editor: this.#editor, ifRunning };
-    const conversation = new Conversation(parts);
-    this.#press = (text, key) => conversation.press(text, key);
-    for (const [text, key] of this.#early.splice(0)) conversation.press(text, key);
-    void conversation.left.then(() => leaving.abort(new Error("left")));
-    const responder = session.onDialog((dialog, { signal }) => conversation.ask(dialog, signal), {
-      signal: leaving.signal,
-    });
-    responder.ready.catch(() => {});
-    conversation.refresh();
-    return conversation;
-  }
-
-  #head({ sessionId, cwd, model, state, name }: SessionInfo): void {
-    const modelName = model === undefined ? "no model" : `${model.provider}/${model.id}`;
-    const facts = [name, modelName, cwd, state].filter((fact) => fact !== undefined);
-    this.#canvas.line(oneLine(`── ${sessionId} · ${facts.join(" · ")} ──`), "bold");
-    if (this.#live === undefined) return;
-    this.#canvas.line(" Enter sends; Ctrl-C aborts the run, a second Ctrl-C leaves; Ctrl-D leaves", "dim");
-  }
-
-  /** Shows the recent past and returns the place where the live stream continues. */
-  async #past(
-    client: Client,
-    view: SessionView,
-    { sessionId, count }: { readonly sessionId: string; readonly count: number },
-  ): Promise<{ after: number; epoch: string }> {
-    const { signal } = this.#invocation;
-    const { notifications, isCut, after, epoch } = await recentPast(client, sessionId, count, signal);
-    const stored = count === 0 || hasMessage(notifications) ? [] : await storedMessages(client, sessionId, signal);
-    const isShort = isCut || stored.length > count;
-    if (isShort && count > 0) this.#canvas.line(" … earlier: pi-rpcd tail --since 0", "dim");
-    for (const message of stored.slice(-count)) view.message(message);
-    for (const notification of notifications) view.show(notification);
-    return { after, epoch };
-  }
+  return next;
 }
 
-function hasMessage(notifications: readonly LogNotification[]): boolean {
-  return notifications.some(
-    ({ name, params }) => name === "session/event" && ["message_end", "rpcd_entry"].includes(params.event.type),
-  );
+function head({ sessionId, cwd, model, state, name }: SessionInfo): string {
+  const modelName = model === undefined ? "no model" : `${model.provider}/${model.id}`;
+  const facts = [name, modelName, cwd, state].filter((fact) => fact !== undefined);
+  return oneLine(`── ${sessionId} · ${facts.join(" · ")} ──`);
+}
+
+interface PastParts {
+  readonly canvas: Canvas;
+  readonly view: SessionView;
+  readonly count: number;
+  readonly past: { readonly notifications: readonly LogNotification[]; readonly isCut: boolean };
+  /** The messages of the session's file, for a session without a log. */
+  readonly stored: () => ReturnType<typeof storedMessages>;
+}
+
+async function showPast({ canvas, view, count, past, stored }: PastParts): Promise<void> {
+  const { notifications, isCut } = past;
+  const messages = count === 0 || notifications.some(hasMessage) ? [] : await stored();
+  if ((isCut || messages.length > count) && count > 0) canvas.line(" … earlier: pi-rpcd tail --since 0", "dim");
+  for (const message of messages.slice(-count)) view.message(message);
+  for (const notification of notifications) view.show(notification);
+}
+
+function hasMessage({ name, params }: LogNotification): boolean {
+  return name === "session/event" && ["message_end", "rpcd_entry"].includes(params.event.type);
 }

@@ -124,7 +124,7 @@ function withEscapes(text: string): string {
 }
 
 /** https://no-color.org: any value except the empty one. */
-function allowsColour(env: NodeJS.ProcessEnv): boolean {
+export function allowsColour(env: NodeJS.ProcessEnv): boolean {
   return (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
 }
 

@@ -4,9 +4,9 @@ import { help, noStart, session, stateDir } from "./common-options.ts";
 /** The commands that follow a session. */
 export const watchCommands = {
   attach: {
-    summary: "Shows a session live, and sends prompts and answers to it; Ctrl-C aborts the run.",
+    summary: "Shows a session live, and sends prompts and answers to it; Ctrl-D leaves.",
     description:
-      "Begins with the recent past. A typed line is a prompt; during a run it is inserted before the next request (--if-running). The next line answers an extension's dialog: a number or the text of a select, y or n, or a text; Ctrl-D dismisses it. Ctrl-C aborts the run, and a second one leaves, as Ctrl-D does; the session continues. If the daemon ends, the command waits for the next one and reports what it missed. Without a terminal it only shows.",
+      "Begins with the recent past. Enter sends what you typed, during a run before its next request (--if-running); Alt-Enter queues it until the run would end. Esc aborts the run or dismisses an extension's dialog. Ctrl-C clears what you typed, and twice leaves, as Ctrl-D does; the session continues. ? or /help lists the other keys, the commands such as /model and /sessions, and !COMMAND for the shell: none of these reaches the model. If the daemon ends, the command waits for the next one, keeps what you typed, and reports what it missed. Without a terminal it only shows.",
     arguments: [session],
     options: {
       past: {
@@ -19,10 +19,13 @@ export const watchCommands = {
         type: "string",
         placeholder: "WHAT",
         choices: ["steer", "followUp"],
-        description: "When a line is inserted during a run: before its next request, or when the run would end.",
+        description: "When a text is inserted during a run: before its next request, or when the run would end.",
         default: "steer",
       },
-      "no-thinking": { type: "boolean", description: "Hides the model's thinking." },
+      "no-thinking": {
+        type: "boolean",
+        description: "Hides the model's thinking, of which a terminal otherwise shows one row.",
+      },
       "view-only": { type: "boolean", description: "Does not read from the terminal or answer dialogs." },
       "no-start": noStart,
       "state-dir": stateDir,

@@ -1,5 +1,6 @@
 import { type Client, connect, type ReconnectOptions, stateDirectory } from "../client/index.ts";
 import { ensureDaemon } from "./background.ts";
+import { clientName } from "./client-name.ts";
 import { resultChecks } from "./daemon-call.ts";
 import type { Output } from "./output.ts";
 import { olderDaemon } from "./version-skew.ts";
@@ -42,7 +43,7 @@ export async function withClient<T>(clientUse: ClientUse, use: (client: Client) 
     stateDir,
     start: false,
     signal,
-    name: "pi-rpcd",
+    name: clientName(),
     reconnect: reconnect ?? false,
     validateResults: resultChecks(env),
   });

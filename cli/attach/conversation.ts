@@ -1,35 +1,41 @@
-import type { Dialog, DialogAnswer, SessionHandle } from "../../client/index.ts";
+import { v7 as uuidv7 } from "uuid";
+import type { SessionHandle } from "../../client/index.ts";
 import { reportOf } from "../errors.ts";
-import { answerLabel, answerOf, questionLines } from "../terminal-dialogs.ts";
+import { mebibytes } from "../format.ts";
 import { oneLine } from "../text.ts";
-import type { Key, LineEditor } from "./line-editor.ts";
-import type { LiveCanvas } from "./live-canvas.ts";
+import { Choice } from "./choice.ts";
+import type { LocalCommands } from "./local-commands.ts";
+import { PromptEditor } from "./prompt-editor.ts";
+import type { Questions } from "./questions.ts";
+import type { KeyHandler, Screen } from "./screen.ts";
 import type { SessionView } from "./session-view.ts";
 
 export interface ConversationOptions {
-  readonly session: Pick<SessionHandle, "prompt" | "abort">;
+  readonly session: Pick<SessionHandle, "prompt" | "abort" | "bash" | "command">;
   readonly view: Pick<SessionView, "isRunning">;
-  readonly canvas: Pick<LiveCanvas, "line" | "redraw">;
-  readonly editor: LineEditor;
+  readonly screen: Screen;
+  readonly questions: Questions;
+  readonly commands: LocalCommands;
   readonly ifRunning: "steer" | "followUp";
 }
 
-interface Question {
-  readonly dialog: Dialog;
-  readonly answer: (answer: DialogAnswer | undefined) => void;
-}
+type When = "steer" | "followUp";
 
-/** Handles a user's input: prompts, answers to dialogs (one at a time, in order), and the keys that abort and leave. */
+/** The daemon closes a connection that sends a message of 16 MiB. */
+const maxTextBytes = 15 * 1_048_576;
+
+/** Handles what a user types: prompts, commands, shell commands, and the keys that abort and leave. */
 export class Conversation {
   readonly #options: ConversationOptions;
   readonly #left = Promise.withResolvers<void>();
-  readonly #questions: Question[] = [];
-  /** The unfinished line when a dialog opened. */
-  #draft: string | undefined;
+  /** The shell commands of this user that run. */
+  readonly #bash = new Set<string>();
+  #isConnected = true;
   #isArmed = false;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
+    options.screen.editor.onText = (text) => this.#submit(text, options.ifRunning);
   }
 
   /** Resolves when the user wants to leave. */
@@ -37,99 +43,136 @@ export class Conversation {
     return this.#left.promise;
   }
 
-  press(text: string | undefined, key: Key): void {
-    const { editor, canvas } = this.#options;
-    const asked = editor.press(text, key);
-    if (asked?.kind !== "interrupt") this.#isArmed = false;
-    if (asked?.kind === "line") this.#line(asked.text);
-    else if (asked?.kind === "interrupt") this.#interrupt();
-    else if (asked?.kind === "end") this.#end();
-    canvas.redraw();
+  set isConnected(isConnected: boolean) {
+    this.#isConnected = isConnected;
   }
 
-  /** The session's state has changed, and with it perhaps the meaning of the line. */
-  refresh(): void {
-    const { editor, view, ifRunning } = this.#options;
-    const [question] = this.#questions;
-    const idle = view.isRunning ? `${ifRunning === "steer" ? "steer" : "follow up"}> ` : "> ";
-    const label = question === undefined ? idle : answerLabel(question.dialog);
-    if (label === editor.label) return;
-    editor.label = label;
-    this.#options.canvas.redraw();
-  }
-
-  /** Asks the user; undefined if the dialog ends elsewhere. */
-  ask(dialog: Dialog, signal: AbortSignal): Promise<DialogAnswer | undefined> {
-    const { promise, resolve } = Promise.withResolvers<DialogAnswer | undefined>();
-    const question: Question = { dialog, answer: resolve };
-    const over = (): void => this.#settle(question, undefined);
-    signal.addEventListener("abort", over, { once: true });
-    this.#questions.push(question);
-    if (this.#questions.length === 1) this.#show();
-    if (signal.aborted) over();
-    return promise.finally(() => signal.removeEventListener("abort", over));
-  }
-
-  #show(): void {
-    const { editor, canvas } = this.#options;
-    const [question] = this.#questions;
-    if (question !== undefined) {
-      this.#draft ??= editor.text;
-      for (const line of questionLines(question.dialog)) canvas.line(line, "magenta");
-      const prefill = question.dialog.method === "editor" ? (question.dialog.prefill ?? "") : "";
-      editor.set(prefill);
-      if (editor.text !== prefill) canvas.line("  (control characters were removed from the text)", "yellow");
-    } else if (this.#draft !== undefined) {
-      editor.set(this.#draft);
-      this.#draft = undefined;
+  readonly onKey: KeyHandler = (key) => {
+    const { screen } = this.#options;
+    const wasArmed = this.#isArmed;
+    this.#isArmed = false;
+    switch (key) {
+      case "ctrl+c":
+        this.#interrupt(wasArmed);
+        return true;
+      case "ctrl+d":
+        // Within a text, it deletes a character.
+        if (screen.input instanceof PromptEditor && screen.input.getText() !== "") return false;
+        this.#left.resolve();
+        return true;
+      case "escape":
+        return this.#escape();
+      case "alt+enter":
+        if (screen.input === screen.editor) this.#submit(screen.editor.take(), "followUp");
+        return true;
     }
-    this.refresh();
-    canvas.redraw();
-  }
+  };
 
-  #settle(question: Question, answer: DialogAnswer | undefined): void {
-    const index = this.#questions.indexOf(question);
-    if (index === -1) return;
-    this.#questions.splice(index, 1);
-    question.answer(answer);
-    if (index === 0) this.#show();
-  }
-
-  #line(text: string): void {
-    const [question] = this.#questions;
-    if (question !== undefined) {
-      const read = answerOf(question.dialog, text);
-      if ("answer" in read) this.#settle(question, read.answer);
-      else this.#options.canvas.line(read.problem, "yellow");
-      return;
-    }
-    if (text.trim() === "") return;
-    const { session, ifRunning } = this.#options;
-    session.prompt(text, { ifRunning }).catch((error: unknown) => this.#fail(error));
-  }
-
-  #interrupt(): void {
-    const { session, view, canvas } = this.#options;
-    if (this.#isArmed) {
+  /** Ctrl-C clears what was typed, and a second one leaves. */
+  #interrupt(wasArmed: boolean): void {
+    const { screen, view } = this.#options;
+    if (wasArmed) {
       this.#left.resolve();
       return;
     }
     this.#isArmed = true;
-    if (view.isRunning) {
-      canvas.line("aborting the run; Ctrl-C again leaves", "yellow");
-      session.abort().catch((error: unknown) => this.#fail(error));
-    } else canvas.line("Ctrl-C again leaves; the session continues", "yellow");
+    const typed = screen.input instanceof PromptEditor ? screen.input.take() : "";
+    screen.editor.addToHistory(typed);
+    const run = view.isRunning ? "Esc aborts the run; " : "";
+    if (typed.trim() === "") screen.line(` ${run}Ctrl-C again leaves, and the session continues`, "dim");
   }
 
-  /** Ctrl-D on an empty line dismisses a dialog, otherwise it leaves. */
-  #end(): void {
-    const [question] = this.#questions;
-    if (question === undefined) this.#left.resolve();
-    else this.#settle(question, { cancelled: true });
+  #escape(): boolean {
+    const { screen, session, view, questions } = this.#options;
+    if (screen.input instanceof Choice || screen.editor.isShowingAutocomplete()) return false;
+    if (questions.isAsking) questions.dismiss();
+    else if (this.#bash.size > 0) {
+      screen.line(" ending the shell command", "yellow");
+      session.command({ type: "abort_bash" }).catch((error: unknown) => this.#fail(error));
+    } else if (view.isRunning) {
+      screen.line(" aborting the run", "yellow");
+      session.abort().catch((error: unknown) => this.#fail(error));
+    }
+    return true;
+  }
+
+  #submit(text: string, when: When): void {
+    const { screen, commands } = this.#options;
+    if (text.trim() === "") return;
+    const problem = this.#problemOf(text);
+    if (problem !== undefined) {
+      this.#keep(text, problem);
+      return;
+    }
+    if (text.startsWith("!")) {
+      screen.editor.addToHistory(text);
+      void this.#shell(text);
+      return;
+    }
+    // Text that begins with a blank is never a command.
+    void commands
+      .run(text)
+      .then((done) => {
+        if (done.kind === "refused") this.#keep(text, done.why);
+        else screen.editor.addToHistory(text);
+        if (done.kind === "prompt") this.#prompt(text, when);
+      })
+      .catch((error: unknown) => this.#fail(error));
+  }
+
+  #problemOf(text: string): string | undefined {
+    if (!this.#isConnected) return "Not sent: no daemon answers. Start it in another terminal: pi-rpcd start";
+    const bytes = Buffer.byteLength(JSON.stringify(text));
+    if (bytes <= maxTextBytes) return undefined;
+    return `Not sent: the text has ${mebibytes(bytes)}, and at most ${mebibytes(maxTextBytes)} are possible. Write it to a file, and name the file.`;
+  }
+
+  #prompt(text: string, when: When): void {
+    const { session } = this.#options;
+    session.prompt(text, { ifRunning: when }).catch((error: unknown) => {
+      const { name, message } = reportOf(error);
+      this.#keep(text, `✘ ${message} (${name})`);
+    });
+  }
+
+  /** `!command` adds the output to the context, `!!command` does not, as in pi. */
+  async #shell(text: string): Promise<void> {
+    const { session, screen } = this.#options;
+    const isExcluded = text.startsWith("!!");
+    const command = text.slice(isExcluded ? 2 : 1).trim();
+    if (command === "") return;
+    const bashId = uuidv7();
+    const id = `bash:${bashId}`;
+    const name = isExcluded ? "bash, not in the context" : "bash";
+    screen.toolStarted({ id, name, args: { command } });
+    this.#bash.add(bashId);
+    const startedAt = Date.now();
+    const end = (output: string, isError: boolean): void =>
+      screen.toolEnded({ id, name, text: output, images: [], isError, tookMs: Date.now() - startedAt });
+    try {
+      const { output, exitCode, cancelled } = await session.bash(command, { bashId, excludeFromContext: isExcluded });
+      const failed = exitCode === undefined || exitCode === 0 ? "" : `\n(exit code ${exitCode})`;
+      end(`${output}${cancelled ? "\n(ended by a user)" : failed}`, cancelled || failed !== "");
+    } catch (error) {
+      const { name: kind, message } = reportOf(error);
+      end(`${message} (${kind})`, true);
+    } finally {
+      this.#bash.delete(bashId);
+    }
+  }
+
+  /** Says why a text was not sent, and returns it to the editor. */
+  #keep(text: string, why: string): void {
+    const { screen } = this.#options;
+    screen.line(` ${oneLine(why)}`, "yellow");
+    screen.editor.addToHistory(text);
+    if (screen.editor.getText() === "") screen.editor.setText(text);
+    else screen.line(" The text is in the history: the up key brings it back.", "dim");
+    screen.tui.requestRender();
   }
 
   #fail(error: unknown): void {
     const { name, message } = reportOf(error);
-    this.#options.canvas.line(oneLine(`✘ ${message} (${name})`), "red");
+    this.#options.screen.line(oneLine(`✘ ${message} (${name})`), "red");
   }
 }

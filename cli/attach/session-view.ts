@@ -8,15 +8,14 @@ import {
   type ToolExecutionEndEvent,
   textOf,
 } from "../../client/pi-events.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { By } from "../../protocol/client-identity.ts";
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
-import { duration, inSeconds } from "../format.ts";
 import { gist } from "../notification-gist.ts";
-import { toolLine } from "../run-printer.ts";
 import { oneLine, shorten } from "../text.ts";
-import type { Canvas } from "./canvas.ts";
-import { MessageView } from "./message-view.ts";
+import { type Canvas, elapsed, type ToolResult } from "./canvas.ts";
+import { imagesOf, MessageView } from "./message-view.ts";
 import { Usage } from "./usage.ts";
 
 export interface SessionViewOptions {
@@ -27,11 +26,14 @@ export interface SessionViewOptions {
   readonly asks: boolean;
   /** This user's client: effects of its calls are shown without a name. */
   readonly self?: string | undefined;
+  /** The usage of the run that was active before the first notification. */
+  readonly usage?: Usage;
 }
 
 /** The states of a delivery that are shown. */
 const shownStates: ReadonlySet<string> = new Set(["delivered", "parked", "dropped", "cancelled", "expired", "failed"]);
 const maxTools = 1_000;
+const maxAuthors = 100;
 
 /** Shows a session's notifications in their order, live or replayed. */
 export class SessionView {
@@ -42,17 +44,33 @@ export class SessionView {
   /** The running tool calls and their start times. */
   readonly #tools = new Map<string, number>();
   readonly #deliveries = new Map<string, string>();
-  #usage = new Usage();
+  /** The clients of other users' prompts, by the beginning of the text. */
+  readonly #authors = new Map<string, string>();
+  #usage: Usage;
+  /** What the run waits for, and since when. */
+  #activity: { readonly what: string; readonly since: number } | undefined;
+  #name: string | undefined;
   #state: string | undefined;
   #model: string | undefined;
   #error: string | undefined;
   #isRunning = false;
 
-  constructor({ canvas, thinking, asks, self }: SessionViewOptions) {
+  constructor({ canvas, thinking, asks, self, usage = new Usage() }: SessionViewOptions) {
     this.#canvas = canvas;
     this.#messages = new MessageView({ canvas, thinking });
     this.#asks = asks;
     this.#self = self;
+    this.#usage = usage;
+  }
+
+  /** What the session does now; undefined while it waits for a prompt. */
+  get activity(): { readonly what: string; readonly since: number } | undefined {
+    return this.#activity;
+  }
+
+  /** The facts of the session that change: its name, its model. */
+  get facts(): readonly string[] {
+    return [this.#name, this.#model].filter((fact) => fact !== undefined);
   }
 
   /** Whether a run is active according to the notifications. */
@@ -64,7 +82,10 @@ export class SessionView {
   begin(session: SessionInfo): void {
     this.#state = session.state;
     this.#model = modelOf(session);
+    this.#name = session.name;
     this.#isRunning = session.runId !== undefined;
+    if (this.#isRunning) this.#activity ??= { what: "working", since: Date.now() };
+    else this.#activity = undefined;
   }
 
   /** Never throws: a notification of an unknown shape, of an extension or another pi, is shown by its name. */
@@ -87,8 +108,9 @@ export class SessionView {
         if (params.onlyDeltas !== true) this.#note(`… a part is missing (${params.reason})`, "yellow");
         break;
       case "run/started":
-        this.#usage = new Usage();
+        this.#usage = new Usage(true);
         this.#isRunning = true;
+        this.#does(this.#waiting());
         this.#note(`── run${this.#by(params)} ${time(params.at)} ──`);
         break;
       case "run/ended":
@@ -98,6 +120,7 @@ export class SessionView {
         this.#updated(params);
         break;
       case "prompt/updated":
+        this.#remember(params);
         if (params.prompt.state === "queued") this.#note(`queued${this.#by(params)}: ${params.prompt.text}`);
         else if (params.prompt.state === "lost") this.#note(`✘ lost: ${params.prompt.text}`, "red");
         break;
@@ -144,7 +167,8 @@ export class SessionView {
       this.#usage.add(message["usage"]);
       this.#error = message.errorMessage;
     }
-    this.#messages.ended(message);
+    const who = message.role === "user" ? this.#authorOf(textOf(message)) : undefined;
+    this.#messages.ended(message, who);
   }
 
   #event({ event, at }: SessionEnvelope): void {
@@ -154,10 +178,12 @@ export class SessionView {
         if (message?.role === "assistant") this.#messages.started();
         break;
       case "message_update":
+        this.#does("the model writes");
         this.#messages.updated(event);
         break;
       case "message_end":
         if (typeof message === "object" && message !== null) this.message(message);
+        this.#does(this.#waiting());
         break;
       case "rpcd_entry": {
         const entryMessage = (event["entry"] as { readonly message?: PiMessage } | undefined)?.message;
@@ -170,7 +196,12 @@ export class SessionView {
           "yellow",
         );
         break;
+      case "bash_execution_update":
+        if (typeof event["id"] === "string" && typeof event["delta"] === "string")
+          this.#canvas.toolOutput(event["id"], event["delta"], true);
+        break;
       case "compaction_start":
+        this.#does("compacting");
         this.#note(`compacting (${String(event["reason"] ?? "")})`);
         break;
       case "extension_error":
@@ -185,23 +216,35 @@ export class SessionView {
   }
 
   #tool(event: PiEvent, at: number): void {
+    const { toolCallId: id } = event;
     if (isToolExecutionStart(event)) {
       if (this.#tools.size >= maxTools) this.#tools.clear();
       this.#tools.set(event.toolCallId, at);
-      this.#canvas.line(toolLine(event.toolName, event.args), "bold");
+      this.#does(`${event.toolName} runs`);
+      this.#canvas.toolStarted({ id: event.toolCallId, name: String(event.toolName), args: event.args });
+    } else if (event.type === "tool_execution_update" && typeof id === "string") {
+      this.#canvas.toolOutput(id, textOf(recordOf(event["partialResult"])), false);
     } else if (isToolExecutionEnd(event)) {
       const startedAt = this.#tools.get(event.toolCallId);
       this.#tools.delete(event.toolCallId);
+      if (this.#tools.size === 0) this.#does(this.#waiting());
       const took = typeof event["durationMs"] === "number" ? event["durationMs"] : startedAt && at - startedAt;
-      this.#note(
-        `  ${outcomeOf(event)}${took === undefined ? "" : ` (${elapsed(took)})`}`,
-        event.isError ? "red" : "dim",
-      );
+      this.#canvas.toolEnded(resultOf(event, took));
     }
+  }
+
+  /** Notes what the session does, if that has changed. */
+  #does(what: string): void {
+    if (this.#isRunning && this.#activity?.what !== what) this.#activity = { what, since: Date.now() };
+  }
+
+  #waiting(): string {
+    return `waiting for ${this.#model ?? "the model"}`;
   }
 
   #runEnded({ outcome, error, startedAt, at }: NotificationParams<"run/ended">): void {
     this.#isRunning = false;
+    this.#activity = undefined;
     const parts = [`${outcome} after ${elapsed(at - startedAt)}`, ...this.#usage.describe()];
     // The failed message has usually reported the error.
     if (error !== undefined && outcome !== "settled" && error !== this.#error) this.#note(`✘ ${error}`, "red");
@@ -221,7 +264,23 @@ export class SessionView {
     for (const { text } of lostPrompts) this.#note(`✘ lost: ${text}`, "red");
     this.#state = state;
     this.#model = model;
+    this.#name = session.name;
     this.#isRunning = session.runId !== undefined;
+    if (!this.#isRunning) this.#activity = undefined;
+  }
+
+  #remember({ by, prompt }: NotificationParams<"prompt/updated">): void {
+    if (by === undefined || by.clientId === this.#self) return;
+    if (this.#authors.size >= maxAuthors) this.#authors.clear();
+    this.#authors.set(prompt.text, by.name ?? "another client");
+  }
+
+  /** Prompts are reported with the first 1,000 characters of their text. */
+  #authorOf(text: string): string | undefined {
+    const beginning = text.slice(0, 1_000);
+    const author = this.#authors.get(beginning);
+    this.#authors.delete(beginning);
+    return author;
   }
 
   #resolved({ title, how, by, client }: NotificationParams<"dialog/resolved">): void {
@@ -251,16 +310,22 @@ export class SessionView {
   }
 }
 
-/** The result of a tool call, in one line. */
-function outcomeOf({ result, isError }: ToolExecutionEndEvent): string {
-  const text = textOf((typeof result === "object" && result !== null ? result : {}) as PiMessage);
-  const lines = text
-    .slice(0, 100_000)
-    .split("\n")
-    .filter((line) => line.trim() !== "");
-  const first = shorten(oneLine(lines[0] ?? ""), 100);
-  const more = lines.length > 1 ? ` … ${lines.length} lines` : "";
-  return `${isError ? "✘" : "✔"} ${first === "" ? (isError ? "failed" : "done") : first}${more}`;
+function resultOf(event: ToolExecutionEndEvent, tookMs: number | undefined): ToolResult {
+  const result = recordOf(event.result);
+  const { diff } = recordOf(result["details"]);
+  return {
+    id: event.toolCallId,
+    name: String(event.toolName),
+    text: textOf(result),
+    ...(typeof diff === "string" ? { diff } : {}),
+    images: imagesOf(result),
+    isError: event.isError,
+    tookMs,
+  };
+}
+
+function recordOf(value: unknown): PiMessage {
+  return (isRecord(value) ? value : {}) as unknown as PiMessage;
 }
 
 function modelOf({ model }: SessionInfo): string | undefined {
@@ -273,8 +338,4 @@ function num(value: unknown): string {
 
 function time(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
-}
-
-function elapsed(ms: number): string {
-  return ms < 60_000 ? inSeconds(ms) : duration(ms);
 }

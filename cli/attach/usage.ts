@@ -4,11 +4,17 @@ import { shortCount } from "../format.ts";
 
 /** The usage of a run, according to pi's messages. */
 export class Usage {
+  /** Whether it began with its run. */
+  readonly isWhole: boolean;
   #requests = 0;
   #input = 0;
   #cached = 0;
   #output = 0;
   #cost = 0;
+
+  constructor(isWhole = false) {
+    this.isWhole = isWhole;
+  }
 
   /** Adds the `usage` of an assistant message (docs/message-types.md of pi). */
   add(usage: unknown): void {
@@ -25,7 +31,7 @@ export class Usage {
     if (this.#requests === 0) return [];
     const cached = this.#cached > 0 ? ` (${shortCount(this.#cached)} cached)` : "";
     return [
-      `${this.#requests} ${this.#requests === 1 ? "answer" : "answers"}`,
+      `${this.isWhole ? "" : "at least "}${this.#requests} ${this.#requests === 1 ? "answer" : "answers"}`,
       `${shortCount(this.#input)} tokens in${cached}, ${shortCount(this.#output)} out`,
       ...(this.#cost > 0 ? [usd(this.#cost)] : []),
     ];

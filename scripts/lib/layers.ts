@@ -61,10 +61,11 @@ const layers: Readonly<Record<string, Layer>> = {
     imports: ["cli", "client", "protocol", "provider", "server/config", "server/pi"],
   },
   "cli/docs": { files: ["cli/docs.ts"], imports: ["cli", "protocol", "server/edge", "server/lib"] },
+  "cli/attach": { files: ["cli/attach.ts", "cli/attach/"], imports: ["cli", "client", "protocol"] },
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
   cli: {
     files: ["cli/"],
-    imports: ["client", "protocol", "server/lib", "cli/start", "cli/demo", "cli/doctor", "cli/docs"],
+    imports: ["client", "protocol", "server/lib", "cli/start", "cli/demo", "cli/doctor", "cli/docs", "cli/attach"],
   },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": {
@@ -90,6 +91,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   fastify: ["server/edge"],
   "@fastify/": ["server/edge"],
   ws: ["server/edge", "client"],
+  "@earendil-works/pi-tui": ["cli/attach"],
   "json-rpc-2.0": ["server/rpc", "server/edge", "client"],
 };
 
@@ -106,6 +108,7 @@ const reaches: readonly Reach[] = [
   { from: "client/browser.ts", never: ["context/"], reason: "clients do not need it" },
   { from: "client/index.ts", never: ["context/"], reason: "clients do not need it" },
   { from: "cli/main.ts", never: ["server/"], reason: "every command would load the daemon" },
+  { from: "cli/attach.ts", never: ["@earendil-works/pi-tui"], reason: "only a terminal needs it" },
   {
     from: "extension/helper.ts",
     never: ["ajv", "typebox", "protocol/json-schema.ts"],

@@ -1,32 +1,67 @@
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Conversation } from "../../../../cli/attach/conversation.ts";
-import { LineEditor } from "../../../../cli/attach/line-editor.ts";
-import type { Dialog, PromptCall, SessionHandle } from "../../../../client/index.ts";
+import { LocalCommands } from "../../../../cli/attach/local-commands.ts";
+import { Questions } from "../../../../cli/attach/questions.ts";
+import { Screen } from "../../../../cli/attach/screen.ts";
+import type { Client, Dialog, SessionHandle } from "../../../../client/index.ts";
+import { MemoryTerminal } from "./memory-terminal.ts";
 
-function stage({ isRunning = false } = {}) {
-  const lines: string[] = [];
-  const calls: unknown[] = [];
+const escape = "\u001b";
+const altEnter = "\u001b\r";
+const controlC = "\u0003";
+const controlD = "\u0004";
+
+/** A screen with everything but a daemon: the calls are recorded. */
+function stage({ isRunning = false, refused = false } = {}) {
+  const terminal = new MemoryTerminal(100, 40);
+  const screen = new Screen({ NO_COLOR: "1" }, terminal);
+  const calls: unknown[][] = [];
+  const called = async (...call: unknown[]): Promise<object> => {
+    calls.push(call);
+    if (refused) throw new Error("refused");
+    return {};
+  };
+  const session: Pick<SessionHandle, "id" | "prompt" | "abort" | "bash" | "command"> = {
+    id: "session-1",
+    prompt: ((text, options) => called("prompt", text, options)) as SessionHandle["prompt"],
+    abort: (async () => await called("abort")) as unknown as SessionHandle["abort"],
+    bash: (async (command, options) => {
+      await called("bash", command, { excludeFromContext: options?.excludeFromContext });
+      return { bashId: "b", output: "some output", exitCode: 0, cancelled: false, truncated: false };
+    }) as SessionHandle["bash"],
+    command: (async (command) => await called("command", command)) as SessionHandle["command"],
+  };
+  const client: Pick<Client, "call" | "listSessions"> = {
+    call: (async (method: string) => {
+      if (method === "session/getCommands") return { commands: [{ name: "review", source: "prompt" }] };
+      return await called(method);
+    }) as unknown as Client["call"],
+    listSessions: async () => [],
+  };
   const view = { isRunning };
-  const editor = new LineEditor();
-  const session: Pick<SessionHandle, "prompt" | "abort"> = {
-    prompt: (text, options) => {
-      calls.push([text, options]);
-      return Promise.reject(new Error("refused")) as unknown as PromptCall;
-    },
-    abort: () => {
-      calls.push("abort");
-      return Promise.resolve({ aborted: true }) as unknown as ReturnType<SessionHandle["abort"]>;
-    },
+  const questions = new Questions(screen);
+  const left = vi.fn();
+  const commands = new LocalCommands({
+    client: client as Client,
+    session: session as SessionHandle,
+    screen,
+    onSwitch: left,
+    onLeave: left,
+  });
+  const conversation = new Conversation({ session, view, screen, questions, commands, ifRunning: "steer" });
+  screen.onKey = conversation.onKey;
+  screen.isReady = true;
+  screen.open();
+  onTestFinished(() => screen.close());
+  const text = (): string => {
+    screen.tui.renderNow();
+    return terminal.text;
   };
-  const canvas = { line: (text: string) => void lines.push(text), redraw: () => {} };
-  const conversation = new Conversation({ session, view, canvas, editor, ifRunning: "steer" });
-  const type = (text: string): void => {
-    for (const character of text) {
-      conversation.press(character, { name: character === "\r" ? "return" : character });
-    }
+  const send = (typed: string): void => {
+    terminal.type(typed);
+    terminal.press("\r");
   };
-  const press = (name: string): void => conversation.press("\u0001", { name, ctrl: true });
-  return { lines, calls, view, editor, conversation, type, press };
+  return { terminal, screen, calls, view, questions, conversation, text, send, left };
 }
 
 function dialog(more: Partial<Dialog>): Dialog {
@@ -35,84 +70,213 @@ function dialog(more: Partial<Dialog>): Dialog {
 
 const never = new AbortController().signal;
 
-test("a line is a prompt, or as --if-running says during a run; a refusal is shown", async () => {
-  const { calls, lines, type } = stage();
-  type("hello\r");
-  type("  \r");
-  expect(calls).toEqual([["hello", { ifRunning: "steer" }]]);
-  await expect.poll(() => lines).toEqual(["✘ refused (unexpected)"]);
-});
-
-test("Ctrl-C aborts the run, and a second one leaves; any key between them resets this", async () => {
-  const { calls, lines, press, type, conversation } = stage({ isRunning: true });
-  press("c");
-  type("x");
-  press("c");
-  expect(calls).toEqual(["abort", "abort"]);
-  press("c");
-  await conversation.left;
-  expect(lines).toEqual(Array.from({ length: 2 }, () => "aborting the run; Ctrl-C again leaves"));
-});
-
-test("Ctrl-D leaves", async () => {
-  const { press, conversation, calls } = stage();
-  press("d");
-  await conversation.left;
-  expect(calls).toEqual([]);
-});
-
-test("questions are asked one at a time, and the unfinished line returns afterwards", async () => {
-  const { type, press, lines, conversation, editor, calls } = stage();
-  type("half");
-  const options = ["b two", "2"];
-  const select = conversation.ask(dialog({ method: "select", options }), never);
-  const confirm = conversation.ask(dialog({ method: "confirm", title: "Sure?", message: "No way back." }), never);
-  const text = conversation.ask(dialog({ method: "editor", title: "Words", prefill: "some" }), never);
-  const dismissed = conversation.ask(dialog({ method: "input", title: "More?" }), never);
-  expect(lines).toEqual(["? Which?", "  1) b two", "  2) 2"]);
-  expect(editor.label).toBe("1-2? ");
-  type("7\r");
-  expect(lines.at(-1)).toContain("from 1 to 2");
-  type("1\r");
-  type("maybe\r");
-  type("y\r");
-  type(" more\r");
-  press("d");
-  expect(await Promise.all([select, confirm, text, dismissed])).toEqual([
-    { value: "b two" },
-    { confirmed: true },
-    { value: "some more" },
-    { cancelled: true },
-  ]);
-  expect(editor.text).toBe("half");
-  expect(editor.label).toBe("> ");
-  expect(calls).toEqual([]);
-});
-
-test("a question that ended elsewhere disappears", async () => {
-  const { conversation, editor } = stage();
-  const elsewhere = new AbortController();
-  const asked = conversation.ask(dialog({ method: "confirm" }), elsewhere.signal);
-  elsewhere.abort();
-  expect(await asked).toBeUndefined();
-  expect(await conversation.ask(dialog({ method: "confirm" }), elsewhere.signal)).toBeUndefined();
-  expect(editor.label).toBe("> ");
-});
-
-test("a question's prefilled text is not an answer before a key is pressed, and loses its control sequences with a notice", async () => {
-  const { conversation, editor, lines, type } = stage();
-  let isAnswered = false;
-  const asked = conversation.ask(
-    dialog({ method: "editor", title: "Edit", prefill: "ls\u0003\u001b[2J\u2028" }),
-    never,
-  );
-  void asked.then(() => {
-    isAnswered = true;
+describe("Enter", () => {
+  test("sends what was typed, and Alt-Enter queues it", async () => {
+    const { send, terminal, calls } = stage();
+    send("hello");
+    send("   ");
+    terminal.type("later");
+    terminal.press(altEnter);
+    await expect
+      .poll(() => calls)
+      .toEqual([
+        ["prompt", "hello", { ifRunning: "steer" }],
+        ["prompt", "later", { ifRunning: "followUp" }],
+      ]);
   });
-  expect(editor.text).toBe("ls[2J\n");
-  expect(lines).toEqual(["? Edit", "  (control characters were removed from the text)"]);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(isAnswered).toBe(false);
-  type("\r");
-  expect(await asked).toEqual({ value: "ls[2J\n" });
+
+  test("sends a paste of 2,000 lines whole, which the editor shows as one mark and draws once", async () => {
+    const { terminal, screen, calls, text } = stage();
+    const pasted = Array.from({ length: 2_000 }, (_, index) => `line ${index} ${"x".repeat(70)}`).join("\n");
+    text();
+    const before = terminal.written.length;
+    terminal.paste(pasted);
+    expect(text()).toContain("[paste #1 +2000 lines]");
+    expect(terminal.written.length - before).toBeLessThan(2_000);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(calls).toEqual([]);
+    terminal.press("\r");
+    await expect.poll(() => calls).toEqual([["prompt", pasted, { ifRunning: "steer" }]]);
+    expect(screen.editor.getText()).toBe("");
+  });
+
+  test("before the session is known begins a new line, and sends nothing", async () => {
+    const { terminal, screen, calls, send } = stage();
+    screen.isReady = false;
+    send("first");
+    send("second");
+    expect(screen.editor.getText()).toBe("first\nsecond\n");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(calls).toEqual([]);
+    screen.isReady = true;
+    terminal.press("\r");
+    await expect.poll(() => calls).toEqual([["prompt", "first\nsecond\n", { ifRunning: "steer" }]]);
+  });
+
+  test("returns a text to the editor that was refused, is too long, or has no daemon to go to", async () => {
+    const { send, text, screen, calls, conversation, terminal } = stage({ refused: true });
+    send("refused text");
+    await expect.poll(() => screen.editor.getText()).toBe("refused text");
+    expect(text()).toContain("✘ refused (unexpected)");
+    terminal.press(controlC);
+    conversation.isConnected = false;
+    send("no daemon");
+    expect(screen.editor.getText()).toBe("no daemon");
+    expect(text()).toContain("pi-rpcd start");
+    terminal.press(controlC);
+    conversation.isConnected = true;
+    const long = "y".repeat(16 * 1_048_576);
+    terminal.paste(long);
+    terminal.press("\r");
+    expect(screen.editor.getText()).toBe(long);
+    expect(calls).toHaveLength(1);
+    screen.editor.setText("");
+    expect(text()).toContain("the text has 16.0 MiB");
+  });
+});
+
+describe("the keys", () => {
+  test("Esc aborts the run, and nothing if there is none", () => {
+    const { terminal, calls, view } = stage({ isRunning: true });
+    terminal.press(escape);
+    expect(calls).toEqual([["abort"]]);
+    view.isRunning = false;
+    terminal.press(escape);
+    expect(calls).toHaveLength(1);
+  });
+
+  test("Ctrl-C clears the text, which the history keeps, and twice leaves; a key between them resets this", async () => {
+    const { terminal, screen, text, conversation, calls } = stage({ isRunning: true });
+    terminal.type("half a text");
+    terminal.press(controlC);
+    expect(screen.editor.getText()).toBe("");
+    terminal.press("\u001b[A");
+    expect(screen.editor.getText()).toBe("half a text");
+    terminal.press(controlC);
+    terminal.type("x");
+    terminal.press(controlC);
+    terminal.press("\u001b[D");
+    terminal.press(controlC);
+    expect(text()).toContain("Esc aborts the run; Ctrl-C again leaves");
+    terminal.press(controlC);
+    await conversation.left;
+    expect(calls).toEqual([]);
+  });
+
+  test("Ctrl-D leaves if nothing is typed", async () => {
+    const { terminal, conversation, screen } = stage();
+    terminal.type("ab");
+    terminal.press("\u001b[D");
+    terminal.press(controlD);
+    expect(screen.editor.getText()).toBe("a");
+    terminal.press(controlC);
+    terminal.press(controlD);
+    await conversation.left;
+  });
+});
+
+describe("commands", () => {
+  test("of the screen do not reach the model; those of pi do, and text that begins with a space", async () => {
+    const { send, calls, text, left } = stage();
+    send("?");
+    send("/help");
+    await expect.poll(text).toMatch(/Ctrl-D +leaves[\s\S]*\/compact \[INSTRUCTIONS\][\s\S]*Commands of pi in this session: \/review/);
+    send("/quit");
+    await expect.poll(() => left.mock.calls.length).toBe(1);
+    expect(calls).toEqual([]);
+    send("/review this");
+    send(" /help me");
+    send("/etc/hosts is odd");
+    await expect
+      .poll(() => calls.map(([method, prompt]) => [method, prompt]))
+      .toEqual([
+        ["prompt", "/review this"],
+        ["prompt", " /help me"],
+        ["prompt", "/etc/hosts is odd"],
+      ]);
+  });
+
+  test("that are unknown are not sent, and stay in the editor", async () => {
+    const { send, calls, text, screen } = stage();
+    send("/modle fast");
+    await expect.poll(() => screen.editor.getText()).toBe("/modle fast");
+    expect(text()).toContain("/modle is not a command. /help lists them; to send it as text, begin with a space.");
+    expect(calls).toEqual([]);
+  });
+
+  test("of the shell run in the session: ! adds the output to the context, !! does not", async () => {
+    const { send, calls, text } = stage();
+    send("!make test");
+    send("!!  env");
+    await expect.poll(text).toMatch(/\[bash\] make test[\s\S]*some output[\s\S]*✔ bash[\s\S]*\] env[\s\S]*some output/);
+    expect(calls).toEqual([
+      ["bash", "make test", { excludeFromContext: false }],
+      ["bash", "env", { excludeFromContext: true }],
+    ]);
+  });
+
+  test("of the shell that the daemon refuses say why", async () => {
+    const { send, text } = stage({ refused: true });
+    send("!rm -r x");
+    await expect.poll(text).toMatch(/\[bash\] rm -r x\n {2}refused \(unexpected\)\n {2}✘ bash/);
+  });
+});
+
+describe("questions", () => {
+  test("are asked one at a time, and the unfinished text returns afterwards", async () => {
+    const { terminal, send, questions, screen, text, calls } = stage();
+    terminal.type("half");
+    const options = ["b two", "2", "third"];
+    const select = questions.ask(dialog({ method: "select", options }), never);
+    const confirm = questions.ask(dialog({ method: "confirm", title: "Sure?", message: "No way back." }), never);
+    const words = questions.ask(dialog({ method: "editor", title: "Words", prefill: "some" }), never);
+    const dismissed = questions.ask(dialog({ method: "input", title: "More?" }), never);
+    expect(text()).toMatch(/\? Which\? \(arrow keys, Enter chooses, Esc dismisses\)\n→ b two\n {2}2\n {2}third/);
+    send("2");
+    expect(text()).toMatch(/No way back\.[\s\S]*\? Sure\?[\s\S]*→ yes\n {2}no/);
+    send("n");
+    expect(text()).toMatch(/\? Words/);
+    send(" more");
+    expect(text()).toMatch(/\? More\?/);
+    terminal.press(escape);
+    expect(await Promise.all([select, confirm, words, dismissed])).toEqual([
+      { value: "2" },
+      { confirmed: false },
+      { value: "some more" },
+      { cancelled: true },
+    ]);
+    expect(screen.editor.getText()).toBe("half");
+    expect(screen.input).toBe(screen.editor);
+    expect(calls).toEqual([]);
+  });
+
+  test("disappear if they end elsewhere", async () => {
+    const { questions, screen } = stage();
+    const elsewhere = new AbortController();
+    const asked = questions.ask(dialog({ method: "confirm" }), elsewhere.signal);
+    expect(screen.input).not.toBe(screen.editor);
+    elsewhere.abort();
+    expect(await asked).toBeUndefined();
+    expect(await questions.ask(dialog({ method: "confirm" }), elsewhere.signal)).toBeUndefined();
+    expect(screen.input).toBe(screen.editor);
+  });
+
+  test("with hostile texts cannot control the terminal, and are not answered before a key is pressed", async () => {
+    const { questions, text, terminal } = stage();
+    const evil = "ls\u0003\u001b[2J\u001b]52;c;QQ==\u0007\u2028\u009b1m";
+    let answered = false;
+    const asked = questions.ask(dialog({ method: "editor", title: evil, message: evil, prefill: evil }), never);
+    void asked.then(() => {
+      answered = true;
+    });
+    expect(text()).toMatch(/\? ls\[2J\]52;c;QQ==[\s\S]*control characters were removed/);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(answered).toBe(false);
+    terminal.press("\r");
+    expect(await asked).toEqual({ value: "ls[2J]52;c;QQ==1m" });
+    const select = questions.ask(dialog({ method: "select", title: evil, options: [evil, "b"] }), never);
+    expect(text()).toContain("→ ls[2J]52;c;QQ==");
+    terminal.press("\r");
+    expect(await select).toEqual({ value: evil });
+  });
 });

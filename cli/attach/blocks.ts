@@ -1,0 +1,239 @@
+import { type Component, Markdown, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import type { Style } from "../output.ts";
+import { toolLine } from "../run-printer.ts";
+import { oneLine, printable, shorten } from "../text.ts";
+import { elapsed, type Said, type ToolCall, type ToolResult } from "./canvas.ts";
+import { highlightChange } from "./highlight.ts";
+import { safeRow, type Theme } from "./theme.ts";
+
+/** What all blocks of a screen share. */
+export interface BlockStyle {
+  readonly theme: Theme;
+  /** Whether the reader wants to see all of it. */
+  isThinkingShown: boolean;
+  isOutputShown: boolean;
+}
+
+/** Rows of a tool's output or of a long message that are shown before the reader asks for all. */
+const foldedRows = 10;
+/** Characters of a tool's output that are kept. */
+const maxOutput = 200_000;
+/** A streaming text is parsed again for each frame, so its finished part is split off at this length. */
+const openPart = 8_192;
+const maxOpenPart = 65_536;
+
+/** A part of the conversation. Its rows are drawn once for each width, and cannot control the terminal. */
+export abstract class Block implements Component {
+  /** Whether an empty row precedes it. */
+  readonly isApart: boolean;
+  #rows: readonly string[] | undefined;
+  #width = 0;
+
+  constructor(isApart: boolean) {
+    this.isApart = isApart;
+  }
+
+  render(width: number): string[] {
+    if (this.#rows === undefined || this.#width !== width) {
+      this.#rows = this.#draw(width);
+      this.#width = width;
+    }
+    return this.#rows as string[];
+  }
+
+  invalidate(): void {
+    this.#rows = undefined;
+  }
+
+  protected abstract draw(width: number): readonly string[];
+
+  #draw(width: number): readonly string[] {
+    let rows: readonly string[];
+    try {
+      rows = this.draw(width);
+    } catch {
+      // Markdown that is nested too deeply, for example.
+      rows = [" (this text cannot be shown)"];
+    }
+    return rows.map((row) => safeRow(row, width).trimEnd());
+  }
+}
+
+export class LineBlock extends Block {
+  readonly #text: string;
+  readonly #style: Style | undefined;
+  readonly #theme: Theme;
+
+  constructor(text: string, style: Style | undefined, { theme }: BlockStyle) {
+    super(false);
+    this.#text = printable(text);
+    this.#style = style;
+    this.#theme = theme;
+  }
+
+  protected draw(width: number): readonly string[] {
+    return wrapped(this.#text, width, (row) => (this.#style === undefined ? row : this.#theme.paint(this.#style, row)));
+  }
+}
+
+/** A message of a user, an extension or a client. */
+export class SaidBlock extends Block {
+  readonly #said: Said;
+  readonly #shared: BlockStyle;
+
+  constructor({ mark, text, images }: Said, shared: BlockStyle) {
+    super(true);
+    this.#said = { mark: oneLine(mark), text: printable(text.slice(0, maxOutput)).trimEnd(), images };
+    this.#shared = shared;
+  }
+
+  protected draw(width: number): readonly string[] {
+    const { mark, text, images } = this.#said;
+    const { theme, isOutputShown } = this.#shared;
+    const rows = wrapped(`${mark} ${[text, ...images.map(oneLine)].join("\n")}`, width - 2, (row) =>
+      theme.paint("cyan", row),
+    ).map((row, index) => (index === 0 ? row : `  ${row}`));
+    return folded(rows, isOutputShown, theme);
+  }
+}
+
+/** The assistant's text, as Markdown, while it streams and afterwards. */
+export class TextBlock extends Block {
+  readonly #theme: Theme;
+  #parts: Markdown[] = [];
+  #open = "";
+
+  constructor({ theme }: BlockStyle) {
+    super(true);
+    this.#theme = theme;
+  }
+
+  append(text: string, restart: boolean): void {
+    if (restart) [this.#parts, this.#open] = [[], ""];
+    this.#open += printable(text);
+    while (this.#open.length > openPart) {
+      const part = finishedPart(this.#open);
+      if (part === undefined) break;
+      this.#last().setText(part.text);
+      this.#open = part.rest;
+      this.#parts.push(this.#part());
+    }
+    this.#last().setText(this.#open);
+    this.invalidate();
+  }
+
+  protected draw(width: number): readonly string[] {
+    return this.#parts.flatMap((part, index) => {
+      const rows = part.render(width);
+      return index > 0 && rows.length > 0 ? ["", ...rows] : rows;
+    });
+  }
+
+  #last(): Markdown {
+    if (this.#parts.length === 0) this.#parts.push(this.#part());
+    return this.#parts.at(-1) as Markdown;
+  }
+
+  #part(): Markdown {
+    return new Markdown("", 0, 0, this.#theme.markdown);
+  }
+}
+
+/** The model's thinking: one row, unless the reader wants to see it. */
+export class ThinkingBlock extends Block {
+  readonly #shared: BlockStyle;
+  #text = "";
+
+  constructor(shared: BlockStyle) {
+    super(true);
+    this.#shared = shared;
+  }
+
+  append(text: string, restart: boolean): void {
+    this.#text = (restart ? "" : this.#text) + printable(text);
+    this.invalidate();
+  }
+
+  protected draw(width: number): readonly string[] {
+    const { theme, isThinkingShown } = this.#shared;
+    const dim = (row: string): string => theme.paint("dim", row);
+    if (isThinkingShown) return wrapped(this.#text.trim(), width, (row) => theme.paint("italic", dim(row)));
+    const hint = " (Ctrl-T shows it)";
+    const gist = shorten(oneLine(this.#text.trim().slice(0, 1_000)), Math.max(8, width - 12 - hint.length));
+    return [dim(`thinking: ${gist}${hint}`)];
+  }
+}
+
+/** A tool call, its output while it runs, and its result. */
+export class ToolBlock extends Block {
+  readonly #title: string;
+  readonly #shared: BlockStyle;
+  #output = "";
+  #result: ToolResult | undefined;
+
+  constructor({ name, args }: ToolCall, shared: BlockStyle) {
+    super(true);
+    this.#title = toolLine(name, args);
+    this.#shared = shared;
+  }
+
+  output(text: string, append: boolean): void {
+    this.#output = printable((append ? this.#output : "") + text.slice(-maxOutput)).slice(-maxOutput);
+    this.invalidate();
+  }
+
+  ended(result: ToolResult): void {
+    this.#result = result;
+    this.#output = printable(result.text.slice(0, maxOutput));
+    this.invalidate();
+  }
+
+  protected draw(width: number): readonly string[] {
+    const { theme, isOutputShown } = this.#shared;
+    const { diff, images = [], isError = false, name, tookMs } = this.#result ?? {};
+    const paint = (row: string): string => theme.paint(isError ? "red" : "dim", row);
+    const rows =
+      diff === undefined
+        ? wrapped(this.#output.trimEnd(), width - 2, paint)
+        : wrapped(printable(diff.slice(0, maxOutput)), width - 2, (row) =>
+            highlightChange(row, (format, text) => theme.paint(format, text)),
+          );
+    const took = tookMs === undefined ? "" : ` (${elapsed(tookMs)})`;
+    const end =
+      name === undefined ? [] : [theme.paint(isError ? "red" : "green", `${isError ? "✘" : "✔"} ${oneLine(name)}${took}`)];
+    const shown = this.#result === undefined ? rows.slice(-foldedRows) : folded(rows, isOutputShown, theme);
+    return [theme.paint("bold", this.#title), ...[...shown, ...images.map((image) => paint(image)), ...end].map((row) => `  ${row}`)];
+  }
+}
+
+function wrapped(text: string, width: number, paint: (row: string) => string): readonly string[] {
+  if (text === "") return [];
+  return text
+    .replaceAll("\t", "    ")
+    .split("\n")
+    .flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width)).map(paint));
+}
+
+function folded(rows: readonly string[], isShown: boolean, theme: Theme): readonly string[] {
+  if (isShown || rows.length <= foldedRows + 1) return rows;
+  const more = theme.paint("dim", `… ${rows.length - foldedRows} more lines (Ctrl-O shows them)`);
+  return [...rows.slice(0, foldedRows), more];
+}
+
+/** Splits a long Markdown text after its last paragraph; undefined if it has no end yet. */
+function finishedPart(markdown: string): { readonly text: string; readonly rest: string } | undefined {
+  let fence: string | undefined;
+  let end = 0;
+  let offset = 0;
+  for (const line of markdown.split("\n")) {
+    const mark = /^ {0,3}(```|~~~)[^`]*$/.exec(line);
+    if (mark !== null) fence = fence === undefined ? line.trim() : undefined;
+    offset += line.length + 1;
+    if (fence === undefined && line.trim() === "" && offset < markdown.length) end = offset;
+  }
+  if (end > 0) return { text: markdown.slice(0, end), rest: markdown.slice(end) };
+  if (markdown.length <= maxOpenPart) return undefined;
+  const cut = markdown.lastIndexOf("\n", maxOpenPart) + 1 || maxOpenPart;
+  const [close, open] = fence === undefined ? ["", ""] : [`\n${fence.slice(0, 3)}`, `${fence}\n`];
+  return { text: markdown.slice(0, cut) + close, rest: open + markdown.slice(cut) };
+}

@@ -1,0 +1,218 @@
+import type { SlashCommand } from "@earendil-works/pi-tui";
+import type { Client, SessionHandle, SessionInfo } from "../../client/index.ts";
+import { count, usd } from "../../protocol/number-text.ts";
+import { duration } from "../format.ts";
+import { chooseSession } from "../session-argument.ts";
+import { oneLine, printable } from "../text.ts";
+import { Choice } from "./choice.ts";
+import type { Screen } from "./screen.ts";
+
+export interface LocalCommandOptions {
+  readonly client: Client;
+  readonly session: SessionHandle;
+  readonly screen: Screen;
+  /** Called with the session that the user wants to see instead. */
+  readonly onSwitch: (sessionId: string) => void;
+  readonly onLeave: () => void;
+}
+
+/** `prompt`: the text is not a command of this screen. */
+export type CommandEnd =
+  | { readonly kind: "done" }
+  | { readonly kind: "prompt" }
+  | { readonly kind: "refused"; readonly why: string };
+
+const done: CommandEnd = { kind: "done" };
+const keys = [
+  "Enter          sends; during a run before its next request (--if-running)",
+  "Alt-Enter      queues: sends when the run would end",
+  "Shift-Enter    a new line; also Ctrl-J, or \\ and Enter",
+  "Esc            aborts the run or a shell command, dismisses a question",
+  "Ctrl-C         clears what you typed; twice leaves",
+  "Ctrl-D         leaves; the session continues",
+  "Ctrl-Z         suspends; fg returns",
+  "Ctrl-T, Ctrl-O show thinking, and complete outputs",
+  "Up, Down       the history",
+  "@ and Tab      complete files, / completes commands",
+  "!COMMAND       runs a shell command in the session; !!COMMAND keeps its output from the model",
+];
+
+interface LocalCommand {
+  readonly description: string;
+  readonly argument?: string;
+  readonly run: (argument: string) => Promise<CommandEnd> | CommandEnd;
+}
+
+/** The commands of the screen, which do not reach the model, and the names of pi's own. */
+export class LocalCommands {
+  readonly #options: LocalCommandOptions;
+  readonly #table: Readonly<Record<string, LocalCommand>>;
+  /** pi's commands: those of extensions, templates and skills. Undefined if they are not known. */
+  #ofPi: ReadonlyMap<string, string> | undefined;
+
+  constructor(options: LocalCommandOptions) {
+    this.#options = options;
+    this.#table = {
+      help: { description: "shows the keys and commands", run: () => this.#help() },
+      model: { description: "changes the model", argument: "[MODEL]", run: (word) => this.#model(word) },
+      compact: {
+        ...{ description: "replaces old messages by a summary", argument: "[INSTRUCTIONS]" },
+        run: (text) => this.#compact(text),
+      },
+      name: { description: "names the session", argument: "[NAME]", run: (text) => this.#name(text) },
+      cost: { description: "shows what the session cost", run: () => this.#cost() },
+      sessions: { description: "switches to another session", argument: "[SESSION]", run: (word) => this.#sessions(word) },
+      push: { description: "pushes a message, with a receipt", argument: "TEXT", run: (text) => this.#push(text) },
+      quit: { description: "leaves; the session continues", run: () => this.#leave() },
+    };
+  }
+
+  /** Runs a text if it is one of these commands; a text of pi's commands, or of no command, is a prompt. */
+  async run(text: string): Promise<CommandEnd> {
+    if (text.trim() === "?") return this.#help();
+    const [, name, argument = ""] = /^\/([A-Za-z][\w:.-]*)(?:\s+([\s\S]*))?$/.exec(text) ?? [];
+    if (name === undefined) return { kind: "prompt" };
+    if (Object.hasOwn(this.#table, name)) return (await this.#table[name]?.run(argument.trim())) ?? done;
+    if (this.#ofPi?.has(name) !== true) await this.load();
+    if (this.#ofPi?.has(name) === true) return { kind: "prompt" };
+    const whether = this.#ofPi === undefined ? "is not a command of attach, and pi's are not known while it sleeps" : "is not a command";
+    return { kind: "refused", why: `/${name} ${whether}. /help lists them; to send it as text, begin with a space.` };
+  }
+
+  /** Asks for pi's commands, which a session without a pi may not know. */
+  async load(): Promise<void> {
+    const { client, session } = this.#options;
+    try {
+      const { commands } = await client.call("session/getCommands", { sessionId: session.id });
+      this.#ofPi = new Map(commands.map(({ name, description = "" }) => [name, oneLine(description)]));
+    } catch {
+      this.#ofPi = undefined;
+    }
+  }
+
+  /** All commands, for completion. */
+  completions(): SlashCommand[] {
+    const own = Object.entries(this.#table).map(([name, { description, argument }]) => ({
+      name,
+      description,
+      ...(argument === undefined ? {} : { argumentHint: argument }),
+      ...(name === "sessions" ? { getArgumentCompletions: () => this.#sessionCompletions() } : {}),
+    }));
+    // A name with other characters could not be typed, or would control the terminal.
+    const names = [...(this.#ofPi ?? [])].filter(([name]) => /^[\w:.-]+$/.test(name) && !Object.hasOwn(this.#table, name));
+    return [...own, ...names.map(([name, description]) => ({ name, description }))];
+  }
+
+  #help(): CommandEnd {
+    const { screen } = this.#options;
+    const own = Object.entries(this.#table).map(([name, { description, argument = "" }]) => [`/${name} ${argument}`, description]);
+    const rows = own.map(([usage = "", description = ""]) => `${usage.padEnd(24)} ${description}`);
+    const others = [...(this.#ofPi ?? [])].map(([name]) => `/${oneLine(name)}`);
+    const ofPi = others.length === 0 ? [] : ["", `Commands of pi in this session: ${others.join(" ")}`];
+    screen.line([...keys, "", ...rows, ...ofPi].map((row) => ` ${row}`).join("\n"));
+    return done;
+  }
+
+  async #model(word: string): Promise<CommandEnd> {
+    const { client, session, screen } = this.#options;
+    const { models } = await client.listModels({ sessionId: session.id });
+    const names = models.map(({ provider, id }) => `${provider}/${id}`);
+    const matching = names.filter((name) => name === word || name.endsWith(`/${word}`));
+    const some = matching.length > 0 ? matching : names.filter((name) => name.includes(word));
+    if (some.length === 0) return { kind: "refused", why: `pi has no login for a model "${word}".` };
+    const name = some.length === 1 ? some[0] : await this.#choose({ title: "Which model?", labels: some });
+    const model = models[names.indexOf(name ?? "")];
+    if (model === undefined) return done;
+    await session.setModel(model.provider, model.id);
+    screen.line(` The next request goes to ${name}.`, "dim");
+    return done;
+  }
+
+  async #compact(customInstructions: string): Promise<CommandEnd> {
+    const { session, screen } = this.#options;
+    await session.compact(customInstructions === "" ? {} : { customInstructions });
+    screen.line(" Old messages were replaced by a summary.", "dim");
+    return done;
+  }
+
+  async #name(name: string): Promise<CommandEnd> {
+    const { client, session, screen } = this.#options;
+    if (name === "") screen.line(` The session's name is ${(await session.get()).name ?? "not set"}.`, "dim");
+    else await client.call("session/rename", { sessionId: session.id, name });
+    return done;
+  }
+
+  async #cost(): Promise<CommandEnd> {
+    const { client, session, screen } = this.#options;
+    const { total, requests, byModel, estimated } = await client.call("cost/report", { sessionId: session.id });
+    const lines = [
+      `${usd(total.cost.total)} for ${count(total.totalTokens)} tokens in ${count(requests)} requests (${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} from the cache)`,
+      ...Object.entries(byModel).map(([name, usage]) => `  ${name}: ${usd(usage.cost.total)}`),
+      ...(estimated ? ["Some usage has no known price, so the real cost may be higher."] : []),
+    ];
+    screen.line(lines.map((line) => ` ${line}`).join("\n"));
+    return done;
+  }
+
+  async #sessions(word: string): Promise<CommandEnd> {
+    const { client, session, onSwitch } = this.#options;
+    const sessions = await client.listSessions();
+    const others = sessions.filter(({ sessionId }) => sessionId !== session.id);
+    if (word !== "") {
+      onSwitch(chooseSession(sessions, word));
+      return done;
+    }
+    if (others.length === 0) return { kind: "refused", why: "There is no other session. pi-rpcd new creates one." };
+    const labels = others.map(labelOf);
+    const label = await this.#choose({ title: "Which session?", labels });
+    const chosen = others[labels.indexOf(label ?? "")];
+    if (chosen !== undefined) onSwitch(chosen.sessionId);
+    return done;
+  }
+
+  async #push(content: string): Promise<CommandEnd> {
+    const { session, screen } = this.#options;
+    if (content === "") return { kind: "refused", why: "/push needs a text." };
+    const handle = session.push({ customType: "pi-rpcd.push", content });
+    await handle.accepted;
+    screen.line(` » ${handle.id} was accepted`, "dim");
+    return done;
+  }
+
+  #leave(): CommandEnd {
+    this.#options.onLeave();
+    return done;
+  }
+
+  async #sessionCompletions(): Promise<{ value: string; label: string; description: string }[]> {
+    const { client, session } = this.#options;
+    const sessions = await client.listSessions();
+    return sessions
+      .filter(({ sessionId }) => sessionId !== session.id)
+      .map((info) => ({ value: shortId(info), label: shortId(info), description: labelOf(info) }));
+  }
+
+  /** Lets the user choose; undefined if the list is dismissed. */
+  #choose({ title, labels }: { readonly title: string; readonly labels: readonly string[] }): Promise<string | undefined> {
+    const { screen } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    const choice = new Choice({
+      ...{ title, theme: screen.theme, items: labels.map((label) => ({ label })), isFiltered: true },
+      onChoice: (index) => {
+        screen.endInput(choice);
+        resolve(index === undefined ? undefined : labels[index]);
+      },
+    });
+    screen.beginInput(choice);
+    return promise;
+  }
+}
+
+function shortId({ sessionId }: Pick<SessionInfo, "sessionId">): string {
+  return printable(sessionId).slice(-8);
+}
+
+function labelOf(info: SessionInfo): string {
+  const { name, state, cwd, createdAt } = info;
+  return oneLine([shortId(info), name, state, cwd, `${duration(Date.now() - createdAt)} old`].filter(Boolean).join(" · "));
+}

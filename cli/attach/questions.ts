@@ -1,0 +1,90 @@
+import type { Component } from "@earendil-works/pi-tui";
+import type { Dialog, DialogAnswer } from "../../client/index.ts";
+import { questionLines } from "../terminal-dialogs.ts";
+import { printable } from "../text.ts";
+import { Choice } from "./choice.ts";
+import { PromptEditor } from "./prompt-editor.ts";
+import type { Screen } from "./screen.ts";
+
+interface Question {
+  readonly dialog: Dialog;
+  readonly answer: (answer: DialogAnswer | undefined) => void;
+}
+
+/** Asks the user the dialogs of extensions, one at a time, in order. What the user was writing returns afterwards. */
+export class Questions {
+  readonly #screen: Screen;
+  readonly #open: Question[] = [];
+  #shown: Component | undefined;
+
+  constructor(screen: Screen) {
+    this.#screen = screen;
+  }
+
+  get isAsking(): boolean {
+    return this.#open.length > 0;
+  }
+
+  /** Asks the user; undefined if the dialog ends elsewhere. */
+  ask(dialog: Dialog, signal: AbortSignal): Promise<DialogAnswer | undefined> {
+    const { promise, resolve } = Promise.withResolvers<DialogAnswer | undefined>();
+    const question: Question = { dialog, answer: resolve };
+    const over = (): void => this.#settle(question, undefined);
+    signal.addEventListener("abort", over, { once: true });
+    this.#open.push(question);
+    if (this.#open.length === 1) this.#show();
+    if (signal.aborted) over();
+    return promise.finally(() => signal.removeEventListener("abort", over));
+  }
+
+  dismiss(): void {
+    const [question] = this.#open;
+    if (question !== undefined) this.#settle(question, { cancelled: true });
+  }
+
+  #show(): void {
+    if (this.#shown !== undefined) this.#screen.endInput(this.#shown);
+    const [question] = this.#open;
+    this.#shown = question === undefined ? undefined : this.#inputFor(question);
+    if (this.#shown !== undefined) this.#screen.beginInput(this.#shown);
+  }
+
+  #inputFor(question: Question): Component {
+    const { dialog } = question;
+    const settle = (answer: DialogAnswer | undefined): void => this.#settle(question, answer ?? { cancelled: true });
+    const { method, title, options = [], prefill = "" } = dialog;
+    const lines = questionLines({ ...dialog, options: [] });
+    const { theme, tui } = this.#screen;
+    if (method === "select" || method === "confirm") {
+      // The list has the title.
+      if (lines.length > 1) this.#screen.line(lines.join("\n"), "magenta");
+      const items = method === "select" ? options : ["yes", "no"];
+      return new Choice({
+        ...{ title, theme, items: items.map((label) => ({ label })) },
+        ...(method === "confirm" ? { shortcuts: { y: 0, n: 1, Y: 0, N: 1 } } : {}),
+        onChoice: (index) => {
+          if (index === undefined) settle(undefined);
+          else settle(method === "select" ? { value: options[index] as string } : { confirmed: index === 0 });
+        },
+      });
+    }
+    this.#screen.line([...lines, "  (Enter answers, Esc dismisses)"].join("\n"), "magenta");
+    const editor = new PromptEditor(tui, theme);
+    editor.borderColor = (text) => theme.paint("magenta", text);
+    const initial = method === "editor" ? prefill : "";
+    editor.setText(printable(initial));
+    if (printable(initial) !== initial) {
+      this.#screen.line("  (control characters were removed from the text)", "yellow");
+    }
+    editor.onText = (value) => settle({ value });
+    return editor;
+  }
+
+  #settle(question: Question, answer: DialogAnswer | undefined): void {
+    const index = this.#open.indexOf(question);
+    if (index === -1) return;
+    this.#open.splice(index, 1);
+    question.answer(answer);
+    if (index === 0) this.#show();
+  }
+}

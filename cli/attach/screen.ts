@@ -1,0 +1,255 @@
+import {
+  type Component,
+  Container,
+  isKeyRelease,
+  matchesKey,
+  setCapabilities,
+  type Terminal,
+  TuiMainScreen,
+} from "@earendil-works/pi-tui";
+import { duration } from "../format.ts";
+import type { Style } from "../output.ts";
+import { oneLine } from "../text.ts";
+import { type Block, type BlockStyle, LineBlock, SaidBlock, TextBlock, ThinkingBlock, ToolBlock } from "./blocks.ts";
+import { type Canvas, type Said, type ToolCall, type ToolResult, userMark } from "./canvas.ts";
+import { PromptEditor } from "./prompt-editor.ts";
+import { ScreenTerminal } from "./terminal.ts";
+import { safeRow, Theme } from "./theme.ts";
+import { Transcript } from "./transcript.ts";
+
+/** What the session does now. */
+export interface Activity {
+  readonly what: string;
+  /** When it began, by `Date.now()`. */
+  readonly since: number;
+}
+
+const handledKeys = ["ctrl+c", "ctrl+d", "escape", "alt+enter"] as const;
+
+/** Handles keys before the editor gets them; returns whether the key was handled. */
+export type KeyHandler = (key: (typeof handledKeys)[number]) => boolean;
+
+const maxTools = 1_000;
+
+/**
+ * The terminal of a user: the conversation, the session's activity, an editor or a question, and a line about the
+ * session. What the user types is in the editor from {@link open} on.
+ */
+export class Screen implements Canvas {
+  readonly theme: Theme;
+  readonly tui: TuiMainScreen;
+  readonly editor: PromptEditor;
+  onKey: KeyHandler = () => false;
+  /** Whether Enter sends. Before that, it begins a new line in the editor. */
+  isReady = false;
+  readonly #terminal: Terminal;
+  readonly #style: BlockStyle;
+  readonly #transcript = new Transcript();
+  readonly #input = new Container();
+  readonly #inputs: Component[];
+  readonly #tools = new Map<string, ToolBlock>();
+  readonly #onExit = (): void => this.#stop();
+  #streaming: TextBlock | ThinkingBlock | undefined;
+  #activity: Activity | undefined;
+  #footer = "";
+  #timer: NodeJS.Timeout | undefined;
+  #isOpen = false;
+
+  constructor(env: NodeJS.ProcessEnv, terminal: Terminal = new ScreenTerminal(env)) {
+    // Links and images of a model are shown as text: their targets stay visible.
+    setCapabilities({ images: null, hyperlinks: false, trueColor: false });
+    this.theme = new Theme(env);
+    this.#terminal = terminal;
+    this.#style = { theme: this.theme, isThinkingShown: false, isOutputShown: false };
+    this.tui = new TuiMainScreen(terminal);
+    this.editor = new PromptEditor(this.tui, this.theme);
+    this.#inputs = [this.editor];
+    for (const part of [
+      this.#transcript,
+      row((width) => this.#activityRow(width)),
+      this.#input,
+      row((width) => (this.#footer === "" ? undefined : safeRow(this.theme.paint("dim", this.#footer), width))),
+    ]) {
+      this.tui.addChild(part);
+    }
+    this.tui.addInputListener((data) => (this.#isHandled(data) ? { consume: true } : undefined));
+  }
+
+  get columns(): number {
+    return this.#terminal.columns;
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    this.#showInput();
+    this.tui.start();
+    process.once("exit", this.#onExit);
+  }
+
+  /** Restores the terminal. What was shown of the conversation stays. */
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.activity = undefined;
+    this.footer = "";
+    this.#input.clear();
+    this.tui.renderNow();
+    // Answers of the terminal to the library's questions are not for the shell.
+    if (this.#terminal instanceof ScreenTerminal) await this.#terminal.drainInput(200, 20);
+    this.#stop();
+  }
+
+  /** Gives the terminal back to the shell until the user returns with `fg`. */
+  suspend(): void {
+    this.tui.stop();
+    const resume = (): void => {
+      clearTimeout(notStopped);
+      process.removeListener("SIGCONT", resume);
+      if (!this.#isOpen) return;
+      this.tui.start();
+      this.tui.requestRender(true);
+    };
+    process.once("SIGCONT", resume);
+    // Nothing stops if no shell could continue it; and time does not pass while it is stopped.
+    const notStopped = setTimeout(resume, 500);
+    process.kill(0, "SIGTSTP");
+  }
+
+  /** The component that gets the keys: the editor, or a question. */
+  get input(): Component {
+    return this.#inputs.at(-1) ?? this.editor;
+  }
+
+  /** Shows a question instead of the editor, until {@link endInput}. */
+  beginInput(question: Component): void {
+    this.#inputs.push(question);
+    this.#showInput();
+  }
+
+  endInput(question: Component): void {
+    const index = this.#inputs.indexOf(question);
+    if (index > 0) this.#inputs.splice(index, 1);
+    this.#showInput();
+  }
+
+  set activity(activity: Activity | undefined) {
+    this.#activity = activity;
+    if (activity !== undefined && this.#timer === undefined) {
+      this.#timer = setInterval(() => this.tui.requestRender(), 1_000);
+    } else if (activity === undefined) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    this.tui.requestRender();
+  }
+
+  set footer(text: string) {
+    this.#footer = oneLine(text);
+    this.tui.requestRender();
+  }
+
+  stream(text: string, kind: "text" | "thinking", restart = false): void {
+    const wanted = kind === "text" ? TextBlock : ThinkingBlock;
+    if (!(this.#streaming instanceof wanted)) {
+      this.#streaming = new wanted(this.#style);
+      this.#add(this.#streaming);
+    }
+    this.#streaming.append(text, restart);
+    this.#changed();
+  }
+
+  endStream(): void {
+    this.#streaming = undefined;
+  }
+
+  line(text: string, style?: Style): void {
+    this.endStream();
+    this.#add(new LineBlock(text, style, this.#style));
+  }
+
+  said(message: Said): void {
+    this.endStream();
+    if (message.mark === userMark) this.editor.addToHistory(message.text);
+    this.#add(new SaidBlock(message, this.#style));
+  }
+
+  toolStarted(call: ToolCall): void {
+    this.endStream();
+    if (this.#tools.size >= maxTools) this.#tools.clear();
+    const block = new ToolBlock(call, this.#style);
+    this.#tools.set(call.id, block);
+    this.#add(block);
+  }
+
+  toolOutput(id: string, text: string, append: boolean): void {
+    this.#tools.get(id)?.output(text, append);
+    this.#changed();
+  }
+
+  toolEnded(result: ToolResult): void {
+    if (!this.#tools.has(result.id)) this.toolStarted({ id: result.id, name: result.name, args: undefined });
+    this.#tools.get(result.id)?.ended(result);
+    this.#tools.delete(result.id);
+    this.#changed();
+  }
+
+  #add(block: Block): void {
+    this.#transcript.add(block);
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#transcript.prune(this.tui);
+    this.tui.requestRender();
+  }
+
+  #isHandled(data: string): boolean {
+    if (isKeyRelease(data)) return false;
+    if (matchesKey(data, "ctrl+z")) this.suspend();
+    else if (matchesKey(data, "ctrl+t")) this.#unfold("isThinkingShown");
+    else if (matchesKey(data, "ctrl+o")) this.#unfold("isOutputShown");
+    else if (!this.isReady && matchesKey(data, "enter")) this.editor.insertTextAtCursor("\n");
+    else {
+      const key = handledKeys.find((name) => matchesKey(data, name));
+      return key !== undefined && this.onKey(key);
+    }
+    return true;
+  }
+
+  #showInput(): void {
+    this.#input.clear();
+    this.#input.addChild(this.input);
+    this.tui.setFocus(this.input);
+    this.tui.requestRender();
+  }
+
+  #unfold(what: "isThinkingShown" | "isOutputShown"): void {
+    this.#style[what] = !this.#style[what];
+    this.#transcript.invalidate();
+    this.tui.requestRender();
+  }
+
+  #activityRow(width: number): string | undefined {
+    if (this.#activity === undefined) return undefined;
+    const { what, since } = this.#activity;
+    return safeRow(this.theme.paint("yellow", oneLine(`· ${what} ${duration(Date.now() - since)}`)), width);
+  }
+
+  #stop(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    clearInterval(this.#timer);
+    process.removeListener("exit", this.#onExit);
+    this.tui.stop();
+  }
+}
+
+/** A component of at most one row. */
+function row(draw: (width: number) => string | undefined): Component {
+  return {
+    render: (width) => {
+      const drawn = draw(width);
+      return drawn === undefined ? [] : [drawn];
+    },
+    invalidate: () => {},
+  };
+}

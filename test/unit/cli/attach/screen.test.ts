@@ -1,0 +1,172 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Screen } from "../../../../cli/attach/screen.ts";
+import { hasUnicode, toAscii } from "../../../../cli/attach/terminal.ts";
+import { MemoryTerminal } from "./memory-terminal.ts";
+
+function stage({ columns = 80, rows = 24, env = {} as NodeJS.ProcessEnv } = {}) {
+  const terminal = new MemoryTerminal(columns, rows);
+  const screen = new Screen({ TERM: "xterm-256color", ...env }, terminal);
+  screen.open();
+  onTestFinished(() => screen.close());
+  const text = (): string => {
+    screen.tui.renderNow();
+    return terminal.text;
+  };
+  return { terminal, screen, text };
+}
+
+describe("hostile text", () => {
+  const evil =
+    "a\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZXZpbA==\u0007\u001bP+q\u001b\\\u009b31m\u0007\rb\u202ec\u001b_Gi=1;A\u001b\\";
+  const seen = /a\[2J\]0;title\]52;c;ZXZpbA==P\+q\\31mb?c?/;
+
+  // The terminal of these tests throws at any other control character or sequence.
+  test.each([
+    ["text", evil],
+    ["a heading", `# ${evil}`],
+    ["a code fence and its language", `\`\`\`${evil}\n${evil}\n\`\`\``],
+    ["a fence of a language", `\`\`\`ts\n// ${evil}\nconst a = "${evil}";\n\`\`\``],
+    ["a link", `[${evil}](https://example.org/${evil})`],
+    ["a table", `| a | b |\n|---|---|\n| ${evil} | ${evil} |`],
+    ["a list and a quotation", `- ${evil}\n  1. ${evil}\n\n> ${evil}`],
+    ["HTML and entities", `<b>${evil}</b> &#27;]0;title&#7; &#x9b;31m`],
+    ["mathematics", `$$ ${evil} $$ and \\(${evil}\\)`],
+  ])("in %s of the model cannot control the terminal", (_, markdown) => {
+    const { screen, text } = stage({ columns: 200 });
+    screen.stream(markdown, "text");
+    screen.stream(markdown, "thinking");
+    expect(text()).toMatch(/title/);
+    screen.tui.requestRender(true);
+    text();
+  });
+
+  test("of a tool, an extension, a client or a session cannot control the terminal", () => {
+    const { screen, terminal, text } = stage({ columns: 300, rows: 60 });
+    screen.line(evil, "red");
+    screen.said({ mark: evil, text: evil, images: [evil] });
+    screen.toolStarted({ id: "1", name: evil, args: { command: evil } });
+    screen.toolOutput("1", evil, true);
+    text();
+    screen.toolEnded({ id: "1", name: evil, text: evil, images: [evil], isError: true, tookMs: 1 });
+    screen.toolEnded({ id: "2", name: evil, text: "", diff: `+${evil}\n-${evil}`, images: [], isError: false, tookMs: 1 });
+    screen.activity = { what: evil, since: 0 };
+    screen.footer = evil;
+    screen.editor.setText(evil);
+    terminal.paste(`${evil}\u009b31m`);
+    expect(text()).toMatch(seen);
+    terminal.press("\u000f");
+    terminal.press("\u0014");
+    text();
+  });
+
+  test("that is nested too deeply or very long is shown or replaced, and ends nothing", () => {
+    const { screen, text } = stage();
+    screen.stream(`${">".repeat(20_000)} deep`, "text");
+    screen.endStream();
+    screen.stream(`${"[".repeat(5_000)}\n`, "text");
+    screen.endStream();
+    screen.stream("afterwards", "text");
+    expect(text()).toContain("afterwards");
+  });
+});
+
+describe("the conversation", () => {
+  test("is shown once in screen and scrollback, also after changes of the size", () => {
+    const { screen, terminal, text } = stage({ rows: 10 });
+    const lines = Array.from({ length: 60 }, (_, index) => `line ${index} of the conversation`);
+    for (const line of lines) {
+      screen.line(line);
+      screen.tui.renderNow();
+    }
+    screen.stream("The answer streams", "text");
+    text();
+    for (const [columns, rows] of [
+      [50, 10],
+      [200, 30],
+      [80, 10],
+      [50, 50],
+    ] as const) {
+      terminal.resize(columns, rows);
+      screen.stream(" on", "text");
+      const shown = text();
+      for (const line of lines) expect(shown.split(line)).toHaveLength(2);
+      expect(shown.match(/The answer streams/g)).toHaveLength(1);
+    }
+  });
+
+  test("of thousands of rows stays in the scrollback, and is not drawn again for each change", () => {
+    const { screen, terminal, text } = stage();
+    const lines = Array.from({ length: 9_000 }, (_, index) => `row ${index}.`);
+    for (const [index, line] of lines.entries()) {
+      screen.line(line);
+      if (index % 50 === 0) screen.tui.renderNow();
+    }
+    const shown = text();
+    expect(shown.match(/row \d+\./g)).toEqual(lines);
+    expect(screen.tui.fullRedraws).toBe(1);
+    terminal.resize(100);
+    expect(text().match(/row \d+\./g)?.at(-1)).toBe("row 8999.");
+    expect(terminal.text.match(/row \d+\./g)?.length).toBeLessThan(7_000);
+  });
+
+  test.each([50, 80, 200])("fits %d columns, with wide characters, emoji, long words and tabs", (columns) => {
+    const { screen, text } = stage({ columns });
+    const wide = `${"語".repeat(120)} e\u0301e\u0301 👍🏽 👨‍👩‍👧‍👦 🇩🇪 ${"x".repeat(230)}\ta\tb`;
+    screen.stream(`${wide}\n\n| a | b |\n|---|---|\n| ${wide} | ${wide} |\n\n\`\`\`\n${wide}\n\`\`\``, "text");
+    screen.said({ mark: "❯", text: wide, images: [] });
+    screen.toolEnded({ id: "1", name: "read", text: wide, images: [], isError: false, tookMs: 1 });
+    screen.activity = { what: wide, since: Date.now() };
+    screen.footer = wide;
+    screen.editor.setText(wide);
+    expect(text()).toContain("👨‍👩‍👧‍👦");
+  });
+
+  test("keeps thinking and long outputs folded until the reader asks for them", () => {
+    const { screen, terminal, text } = stage({ rows: 100 });
+    screen.stream("First I wonder.\nThen I know.", "thinking");
+    const output = Array.from({ length: 30 }, (_, index) => `output ${index}.`).join("\n");
+    screen.toolStarted({ id: "1", name: "bash", args: { command: "make" } });
+    screen.toolEnded({ id: "1", name: "bash", text: output, images: [], isError: false, tookMs: 1_234 });
+    expect(text()).toMatch(/thinking: First I wonder\. \| Then I know\. \(Ctrl-T shows it\)/);
+    expect(text()).toMatch(/\[bash\] make[\s\S]*output 9\.\n {2}… 20 more lines \(Ctrl-O shows them\)\n {2}✔ bash \(1\.2 s\)/);
+    terminal.press("\u0014");
+    terminal.press("\u000f");
+    expect(text()).toMatch(/^First I wonder\.\nThen I know\.$/m);
+    expect(text()).toContain("output 29.");
+  });
+
+  test("shows a long text completely while it streams, whatever its code fences", () => {
+    const { screen, text } = stage({ rows: 4_000 });
+    const code = Array.from({ length: 3_000 }, (_, index) => `const value${index} = ${index};`).join("\n");
+    const whole = `Before.\n\n\`\`\`ts\n${code}\n\`\`\`\n\nBetween.\n\n${"A paragraph.\n\n".repeat(2_000)}After.`;
+    for (let from = 0; from < whole.length; from += 7_000) screen.stream(whole.slice(from, from + 7_000), "text");
+    const shown = text();
+    expect(shown.match(/const value\d+/g)).toHaveLength(3_000);
+    expect(shown.match(/A paragraph\./g)).toHaveLength(2_000);
+    expect(shown).toMatch(/Before\.[\s\S]*Between\.[\s\S]*After\./);
+  });
+});
+
+describe("the styles", () => {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for them
+  const colours = /\u001b\[(?:1|2|3|4|9|3\d|9\d)m/;
+
+  test("colour code and changes, and NO_COLOR turns them off", () => {
+    for (const [env, isColoured] of [
+      [{}, true],
+      [{ NO_COLOR: "1" }, false],
+    ] as const) {
+      const { screen, terminal, text } = stage({ env });
+      screen.stream('**bold** `code`\n\n```ts\nconst a = "b"; // c\n```', "text");
+      screen.toolEnded({ id: "1", name: "edit", text: "", diff: "-1 old\n+1 new", images: [], isError: false, tookMs: 1 });
+      expect(text()).toMatch(/bold code[\s\S]*const a = "b"; \/\/ c[\s\S]*-1 old\n {2}\+1 new/);
+      expect(colours.test(terminal.written)).toBe(isColoured);
+    }
+  });
+
+  test("need no Unicode", () => {
+    expect(toAscii("── a… ✔ ❯ 語 👍 \u001b[1mb")).toBe("-- a. + > ?? ?? \u001b[1mb");
+    expect([{}, { LANG: "de_DE.UTF-8" }, { LC_ALL: "en_US.utf8", LANG: "C" }].map(hasUnicode)).toEqual([true, true, true]);
+    expect([{ LANG: "C" }, { LC_ALL: "POSIX", LANG: "de_DE.UTF-8" }].map(hasUnicode)).toEqual([false, false]);
+  });
+});
