@@ -68,7 +68,7 @@ export async function openScreen(env: NodeJS.ProcessEnv): Promise<Screen> {
   const screen = new Screen(env);
   screen.onKey = (key) => {
     if (key === "ctrl+c" || key === "ctrl+d") process.kill(process.pid, "SIGINT");
-    return key !== "alt+enter";
+    return key !== "other";
   };
   screen.activity = { what: "connecting to the daemon", since: Date.now() };
   screen.open();

@@ -200,9 +200,14 @@ export class ToolBlock extends Block {
           );
     const took = tookMs === undefined ? "" : ` (${elapsed(tookMs)})`;
     const end =
-      name === undefined ? [] : [theme.paint(isError ? "red" : "green", `${isError ? "✘" : "✔"} ${oneLine(name)}${took}`)];
+      name === undefined
+        ? []
+        : [theme.paint(isError ? "red" : "green", `${isError ? "✘" : "✔"} ${oneLine(name)}${took}`)];
     const shown = this.#result === undefined ? rows.slice(-foldedRows) : folded(rows, isOutputShown, theme);
-    return [theme.paint("bold", this.#title), ...[...shown, ...images.map((image) => paint(image)), ...end].map((row) => `  ${row}`)];
+    return [
+      theme.paint("bold", this.#title),
+      ...[...shown, ...images.map((image) => paint(image)), ...end].map((row) => `  ${row}`),
+    ];
   }
 }
 

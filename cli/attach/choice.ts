@@ -62,7 +62,10 @@ export class Choice implements Component {
 
   #listOf(items: readonly SelectItem[]): SelectList {
     const { theme, onChoice } = this.#options;
-    const list = new SelectList([...items], maxVisible, theme.select, { minPrimaryColumnWidth: 12, maxPrimaryColumnWidth: 60 });
+    const list = new SelectList([...items], maxVisible, theme.select, {
+      minPrimaryColumnWidth: 12,
+      maxPrimaryColumnWidth: 60,
+    });
     list.onSelect = ({ value }) => onChoice(Number(value));
     list.onCancel = () => onChoice(undefined);
     return list;

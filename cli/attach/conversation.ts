@@ -65,6 +65,8 @@ export class Conversation {
       case "alt+enter":
         if (screen.input === screen.editor) this.#submit(screen.editor.take(), "followUp");
         return true;
+      case "other":
+        return false;
     }
   };
 

@@ -30,10 +30,16 @@ const families = {
 };
 
 const languages: Readonly<Record<string, keyof typeof families>> = {
-  ...named("hash", "sh bash shell zsh console py python rb ruby yaml yml toml ini perl r dockerfile makefile make cmake"),
+  ...named(
+    "hash",
+    "sh bash shell zsh console py python rb ruby yaml yml toml ini perl r dockerfile makefile make cmake",
+  ),
   ...named("dashes", "sql lua haskell hs ada"),
   ...named("markup", "html xml svg vue"),
-  ...named("c", "js jsx ts tsx javascript typescript json json5 jsonc c h cpp c++ cs csharp java kotlin kt scala go rust"),
+  ...named(
+    "c",
+    "js jsx ts tsx javascript typescript json json5 jsonc c h cpp c++ cs csharp java kotlin kt scala go rust",
+  ),
   ...named("c", "rs swift php dart css scss less zig proto groovy"),
 };
 

@@ -61,7 +61,11 @@ export class LocalCommands {
       },
       name: { description: "names the session", argument: "[NAME]", run: (text) => this.#name(text) },
       cost: { description: "shows what the session cost", run: () => this.#cost() },
-      sessions: { description: "switches to another session", argument: "[SESSION]", run: (word) => this.#sessions(word) },
+      sessions: {
+        description: "switches to another session",
+        argument: "[SESSION]",
+        run: (word) => this.#sessions(word),
+      },
       push: { description: "pushes a message, with a receipt", argument: "TEXT", run: (text) => this.#push(text) },
       quit: { description: "leaves; the session continues", run: () => this.#leave() },
     };
@@ -69,13 +73,16 @@ export class LocalCommands {
 
   /** Runs a text if it is one of these commands; a text of pi's commands, or of no command, is a prompt. */
   async run(text: string): Promise<CommandEnd> {
-    if (text.trim() === "?") return this.#help();
+    if (text.trim() === "?") return await this.#help();
     const [, name, argument = ""] = /^\/([A-Za-z][\w:.-]*)(?:\s+([\s\S]*))?$/.exec(text) ?? [];
     if (name === undefined) return { kind: "prompt" };
     if (Object.hasOwn(this.#table, name)) return (await this.#table[name]?.run(argument.trim())) ?? done;
     if (this.#ofPi?.has(name) !== true) await this.load();
     if (this.#ofPi?.has(name) === true) return { kind: "prompt" };
-    const whether = this.#ofPi === undefined ? "is not a command of attach, and pi's are not known while it sleeps" : "is not a command";
+    const whether =
+      this.#ofPi === undefined
+        ? "is not a command of attach, and pi's are not known while it sleeps"
+        : "is not a command";
     return { kind: "refused", why: `/${name} ${whether}. /help lists them; to send it as text, begin with a space.` };
   }
 
@@ -99,13 +106,19 @@ export class LocalCommands {
       ...(name === "sessions" ? { getArgumentCompletions: () => this.#sessionCompletions() } : {}),
     }));
     // A name with other characters could not be typed, or would control the terminal.
-    const names = [...(this.#ofPi ?? [])].filter(([name]) => /^[\w:.-]+$/.test(name) && !Object.hasOwn(this.#table, name));
+    const names = [...(this.#ofPi ?? [])].filter(
+      ([name]) => /^[\w:.-]+$/.test(name) && !Object.hasOwn(this.#table, name),
+    );
     return [...own, ...names.map(([name, description]) => ({ name, description }))];
   }
 
-  #help(): CommandEnd {
+  async #help(): Promise<CommandEnd> {
+    if (this.#ofPi === undefined) await this.load();
     const { screen } = this.#options;
-    const own = Object.entries(this.#table).map(([name, { description, argument = "" }]) => [`/${name} ${argument}`, description]);
+    const own = Object.entries(this.#table).map(([name, { description, argument = "" }]) => [
+      `/${name} ${argument}`,
+      description,
+    ]);
     const rows = own.map(([usage = "", description = ""]) => `${usage.padEnd(24)} ${description}`);
     const others = [...(this.#ofPi ?? [])].map(([name]) => `/${oneLine(name)}`);
     const ofPi = others.length === 0 ? [] : ["", `Commands of pi in this session: ${others.join(" ")}`];
@@ -193,7 +206,13 @@ export class LocalCommands {
   }
 
   /** Lets the user choose; undefined if the list is dismissed. */
-  #choose({ title, labels }: { readonly title: string; readonly labels: readonly string[] }): Promise<string | undefined> {
+  #choose({
+    title,
+    labels,
+  }: {
+    readonly title: string;
+    readonly labels: readonly string[];
+  }): Promise<string | undefined> {
     const { screen } = this.#options;
     const { promise, resolve } = Promise.withResolvers<string | undefined>();
     const choice = new Choice({
@@ -214,5 +233,7 @@ function shortId({ sessionId }: Pick<SessionInfo, "sessionId">): string {
 
 function labelOf(info: SessionInfo): string {
   const { name, state, cwd, createdAt } = info;
-  return oneLine([shortId(info), name, state, cwd, `${duration(Date.now() - createdAt)} old`].filter(Boolean).join(" · "));
+  return oneLine(
+    [shortId(info), name, state, cwd, `${duration(Date.now() - createdAt)} old`].filter(Boolean).join(" · "),
+  );
 }

@@ -52,10 +52,18 @@ export class MessageView {
         for (const image of images) this.#canvas.line(image, "dim");
         break;
       case "user":
-        this.#canvas.said({ mark: who === undefined ? userMark : `${userMark} ${oneLine(who)}:`, text: textOf(message), images });
+        this.#canvas.said({
+          mark: who === undefined ? userMark : `${userMark} ${oneLine(who)}:`,
+          text: textOf(message),
+          images,
+        });
         break;
       case "custom":
-        this.#canvas.said({ mark: `» [${oneLine(String(message["customType"] ?? ""))}]`, text: textOf(message), images });
+        this.#canvas.said({
+          mark: `» [${oneLine(String(message["customType"] ?? ""))}]`,
+          text: textOf(message),
+          images,
+        });
         break;
       case "bashExecution":
         this.#canvas.line(`$ ${oneLine(String(message["command"] ?? ""))}`, "cyan");

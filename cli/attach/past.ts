@@ -30,7 +30,7 @@ export async function recentPast(
   const start = Math.max(0, newest - lookBack);
   const usage = new RunUsage();
   let kept: LogNotification[] = [];
-  let isCut = false;
+  let isCut = start > 0;
   let place = { after: 0, epoch: "" };
   for await (const page of logPages(client, sessionId, { after: start, deltas: false, signal })) {
     kept.push(...page.notifications);

@@ -26,8 +26,8 @@ export interface Activity {
 
 const handledKeys = ["ctrl+c", "ctrl+d", "escape", "alt+enter"] as const;
 
-/** Handles keys before the editor gets them; returns whether the key was handled. */
-export type KeyHandler = (key: (typeof handledKeys)[number]) => boolean;
+/** Handles keys before the editor gets them; returns whether the key was handled. `other` is any other key. */
+export type KeyHandler = (key: (typeof handledKeys)[number] | "other") => boolean;
 
 const maxTools = 1_000;
 
@@ -208,10 +208,7 @@ export class Screen implements Canvas {
     else if (matchesKey(data, "ctrl+t")) this.#unfold("isThinkingShown");
     else if (matchesKey(data, "ctrl+o")) this.#unfold("isOutputShown");
     else if (!this.isReady && matchesKey(data, "enter")) this.editor.insertTextAtCursor("\n");
-    else {
-      const key = handledKeys.find((name) => matchesKey(data, name));
-      return key !== undefined && this.onKey(key);
-    }
+    else return this.onKey(handledKeys.find((name) => matchesKey(data, name)) ?? "other");
     return true;
   }
 

@@ -8,9 +8,9 @@ import {
   type ToolExecutionEndEvent,
   textOf,
 } from "../../client/pi-events.ts";
-import { isRecord } from "../../protocol/objects.ts";
 import type { By } from "../../protocol/client-identity.ts";
 import type { NotificationParams } from "../../protocol/notifications.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import { gist } from "../notification-gist.ts";
 import { oneLine, shorten } from "../text.ts";

@@ -27,7 +27,13 @@ async function complete(line: string, cwd: string, commands: { name: string; des
 }
 
 test("@ completes files of the session's directory without the program fd, at any depth", async () => {
-  const cwd = project(["README.md", "src/deep/parser.ts", "src/with space.ts", "node_modules/x/parser.js", ".git/parser"]);
+  const cwd = project([
+    "README.md",
+    "src/deep/parser.ts",
+    "src/with space.ts",
+    "node_modules/x/parser.js",
+    ".git/parser",
+  ]);
   expect(await complete("look at @parser", cwd)).toEqual({
     values: ["@src/deep/parser.ts"],
     applied: "look at @src/deep/parser.ts ",

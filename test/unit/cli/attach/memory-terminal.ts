@@ -35,7 +35,11 @@ export class MemoryTerminal implements Terminal {
   /** All rows, from the beginning of the scrollback, without blanks at their ends. */
   get text(): string {
     return this.#lines
-      .map((cells) => Array.from(cells, (cell) => cell ?? " ").join("").trimEnd())
+      .map((cells) =>
+        Array.from(cells, (cell) => cell ?? " ")
+          .join("")
+          .trimEnd(),
+      )
       .join("\n")
       .trimEnd();
   }

@@ -48,7 +48,15 @@ describe("hostile text", () => {
     screen.toolOutput("1", evil, true);
     text();
     screen.toolEnded({ id: "1", name: evil, text: evil, images: [evil], isError: true, tookMs: 1 });
-    screen.toolEnded({ id: "2", name: evil, text: "", diff: `+${evil}\n-${evil}`, images: [], isError: false, tookMs: 1 });
+    screen.toolEnded({
+      id: "2",
+      name: evil,
+      text: "",
+      diff: `+${evil}\n-${evil}`,
+      images: [],
+      isError: false,
+      tookMs: 1,
+    });
     screen.activity = { what: evil, since: 0 };
     screen.footer = evil;
     screen.editor.setText(evil);
@@ -105,7 +113,11 @@ describe("the conversation", () => {
     expect(shown.match(/row \d+\./g)).toEqual(lines);
     expect(screen.tui.fullRedraws).toBe(1);
     terminal.resize(100);
-    expect(text().match(/row \d+\./g)?.at(-1)).toBe("row 8999.");
+    expect(
+      text()
+        .match(/row \d+\./g)
+        ?.at(-1),
+    ).toBe("row 8999.");
     expect(terminal.text.match(/row \d+\./g)?.length).toBeLessThan(7_000);
   });
 
@@ -128,7 +140,9 @@ describe("the conversation", () => {
     screen.toolStarted({ id: "1", name: "bash", args: { command: "make" } });
     screen.toolEnded({ id: "1", name: "bash", text: output, images: [], isError: false, tookMs: 1_234 });
     expect(text()).toMatch(/thinking: First I wonder\. \| Then I know\. \(Ctrl-T shows it\)/);
-    expect(text()).toMatch(/\[bash\] make[\s\S]*output 9\.\n {2}… 20 more lines \(Ctrl-O shows them\)\n {2}✔ bash \(1\.2 s\)/);
+    expect(text()).toMatch(
+      /\[bash\] make[\s\S]*output 9\.\n {2}… 20 more lines \(Ctrl-O shows them\)\n {2}✔ bash \(1\.2 s\)/,
+    );
     terminal.press("\u0014");
     terminal.press("\u000f");
     expect(text()).toMatch(/^First I wonder\.\nThen I know\.$/m);
@@ -158,7 +172,15 @@ describe("the styles", () => {
     ] as const) {
       const { screen, terminal, text } = stage({ env });
       screen.stream('**bold** `code`\n\n```ts\nconst a = "b"; // c\n```', "text");
-      screen.toolEnded({ id: "1", name: "edit", text: "", diff: "-1 old\n+1 new", images: [], isError: false, tookMs: 1 });
+      screen.toolEnded({
+        id: "1",
+        name: "edit",
+        text: "",
+        diff: "-1 old\n+1 new",
+        images: [],
+        isError: false,
+        tookMs: 1,
+      });
       expect(text()).toMatch(/bold code[\s\S]*const a = "b"; \/\/ c[\s\S]*-1 old\n {2}\+1 new/);
       expect(colours.test(terminal.written)).toBe(isColoured);
     }
@@ -166,7 +188,11 @@ describe("the styles", () => {
 
   test("need no Unicode", () => {
     expect(toAscii("── a… ✔ ❯ 語 👍 \u001b[1mb")).toBe("-- a. + > ?? ?? \u001b[1mb");
-    expect([{}, { LANG: "de_DE.UTF-8" }, { LC_ALL: "en_US.utf8", LANG: "C" }].map(hasUnicode)).toEqual([true, true, true]);
+    expect([{}, { LANG: "de_DE.UTF-8" }, { LC_ALL: "en_US.utf8", LANG: "C" }].map(hasUnicode)).toEqual([
+      true,
+      true,
+      true,
+    ]);
     expect([{ LANG: "C" }, { LC_ALL: "POSIX", LANG: "de_DE.UTF-8" }].map(hasUnicode)).toEqual([false, false]);
   });
 });
