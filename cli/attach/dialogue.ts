@@ -28,9 +28,10 @@ export function beginDialogue({ client, session, info, view, screen, left, ...op
   const conversation = new Conversation({ session, view, screen, questions, commands, ifRunning });
   let lostAt: number | undefined;
   const refresh = (): void => {
+    const activity = view.activity && { ...view.activity, hint: "Esc aborts" };
     screen.activity =
-      lostAt === undefined ? view.activity : { what: "no daemon answers; pi-rpcd start starts one;", since: lostAt };
-    screen.footer = [...view.facts, info.cwd, info.sessionId.slice(-8)].join(" · ");
+      lostAt === undefined ? activity : { what: "no daemon answers", since: lostAt, hint: "pi-rpcd start starts one" };
+    screen.footer = [...view.facts, info.sessionId.slice(-8), shortDirectory(info.cwd, env["HOME"])].join(" · ");
   };
   const removeListener = client.onConnection(({ kind }) => {
     lostAt = kind === "connected" ? undefined : (lostAt ?? Date.now());
@@ -51,4 +52,8 @@ export function beginDialogue({ client, session, info, view, screen, left, ...op
   screen.isReady = true;
   refresh();
   return refresh;
+}
+
+function shortDirectory(cwd: string, home = ""): string {
+  return home !== "" && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd;
 }

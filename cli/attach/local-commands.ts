@@ -1,4 +1,4 @@
-import type { SlashCommand } from "@earendil-works/pi-tui";
+import { type AutocompleteItem, fuzzyFilter, type SlashCommand } from "@earendil-works/pi-tui";
 import type { Client, SessionHandle, SessionInfo } from "../../client/index.ts";
 import { count, usd } from "../../protocol/number-text.ts";
 import { duration } from "../format.ts";
@@ -103,7 +103,7 @@ export class LocalCommands {
       name,
       description,
       ...(argument === undefined ? {} : { argumentHint: argument }),
-      ...(name === "sessions" ? { getArgumentCompletions: () => this.#sessionCompletions() } : {}),
+      ...(name === "sessions" ? { getArgumentCompletions: (word: string) => this.#sessionsLike(word) } : {}),
     }));
     // A name with other characters could not be typed, or would control the terminal.
     const names = [...(this.#ofPi ?? [])].filter(
@@ -159,7 +159,7 @@ export class LocalCommands {
     const { client, session, screen } = this.#options;
     const { total, requests, byModel, estimated } = await client.call("cost/report", { sessionId: session.id });
     const lines = [
-      `${usd(total.cost.total)} for ${count(total.totalTokens)} tokens in ${count(requests)} requests (${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} from the cache)`,
+      `${usd(total.cost.total)} for ${count(total.totalTokens)} tokens in ${count(requests)} ${requests === 1 ? "request" : "requests"} (${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} from the cache)`,
       ...Object.entries(byModel).map(([name, usage]) => `  ${name}: ${usd(usage.cost.total)}`),
       ...(estimated ? ["Some usage has no known price, so the real cost may be higher."] : []),
     ];
@@ -197,12 +197,13 @@ export class LocalCommands {
     return done;
   }
 
-  async #sessionCompletions(): Promise<{ value: string; label: string; description: string }[]> {
+  /** Sessions that a part of their id, name or directory may mean; none if the id is complete, so that Enter sends. */
+  async #sessionsLike(word: string): Promise<AutocompleteItem[]> {
     const { client, session } = this.#options;
-    const sessions = await client.listSessions();
-    return sessions
-      .filter(({ sessionId }) => sessionId !== session.id)
-      .map((info) => ({ value: shortId(info), label: shortId(info), description: labelOf(info) }));
+    const others = (await client.listSessions()).filter(({ sessionId }) => sessionId !== session.id);
+    const items = others.map((info) => ({ value: shortId(info), label: shortId(info), description: labelOf(info) }));
+    if (items.some(({ value }) => value === word)) return [];
+    return fuzzyFilter(items, word, ({ description }) => description);
   }
 
   /** Lets the user choose; undefined if the list is dismissed. */

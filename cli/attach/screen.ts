@@ -22,6 +22,10 @@ export interface Activity {
   readonly what: string;
   /** When it began, by `Date.now()`. */
   readonly since: number;
+  /** When the session last reported something. */
+  readonly heardAt?: number;
+  /** What the user can do about it. */
+  readonly hint?: string;
 }
 
 const handledKeys = ["ctrl+c", "ctrl+d", "escape", "alt+enter"] as const;
@@ -30,6 +34,8 @@ const handledKeys = ["ctrl+c", "ctrl+d", "escape", "alt+enter"] as const;
 export type KeyHandler = (key: (typeof handledKeys)[number] | "other") => boolean;
 
 const maxTools = 1_000;
+/** A longer silence of a session that does something is shown. */
+const silenceMs = 3_000;
 
 /**
  * The terminal of a user: the conversation, the session's activity, an editor or a question, and a line about the
@@ -227,8 +233,11 @@ export class Screen implements Canvas {
 
   #activityRow(width: number): string | undefined {
     if (this.#activity === undefined) return undefined;
-    const { what, since } = this.#activity;
-    return safeRow(this.theme.paint("yellow", oneLine(`· ${what} ${duration(Date.now() - since)}`)), width);
+    const { what, since, heardAt = since, hint } = this.#activity;
+    const now = Date.now();
+    const silent = heardAt > since && now - heardAt > silenceMs ? `, silent for ${duration(now - heardAt)}` : "";
+    const row = `· ${what} ${duration(now - since)}${silent}${hint === undefined ? "" : ` · ${hint}`}`;
+    return safeRow(this.theme.paint("yellow", oneLine(row)), width);
   }
 
   #stop(): void {

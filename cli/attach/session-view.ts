@@ -49,6 +49,7 @@ export class SessionView {
   #usage: Usage;
   /** What the run waits for, and since when. */
   #activity: { readonly what: string; readonly since: number } | undefined;
+  #heardAt = 0;
   #name: string | undefined;
   #state: string | undefined;
   #model: string | undefined;
@@ -64,8 +65,8 @@ export class SessionView {
   }
 
   /** What the session does now; undefined while it waits for a prompt. */
-  get activity(): { readonly what: string; readonly since: number } | undefined {
-    return this.#activity;
+  get activity(): { readonly what: string; readonly since: number; readonly heardAt: number } | undefined {
+    return this.#activity && { ...this.#activity, heardAt: this.#heardAt };
   }
 
   /** The facts of the session that change: its name, its model. */
@@ -90,6 +91,7 @@ export class SessionView {
 
   /** Never throws: a notification of an unknown shape, of an extension or another pi, is shown by its name. */
   show(notification: LogNotification): void {
+    this.#heardAt = Date.now();
     try {
       this.#show(notification);
     } catch {

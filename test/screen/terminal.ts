@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -7,7 +7,16 @@ import { expect } from "vitest";
 
 const run = promisify(execFile);
 
-/** A terminal of 100 columns and 30 rows on its own tmux server, in which one command runs. */
+export interface TerminalOptions {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** Default: 100. */
+  readonly columns?: number;
+  /** Default: 30. */
+  readonly rows?: number;
+}
+
+/** A terminal on its own tmux server, in which one command runs. */
 export class Terminal implements AsyncDisposable {
   readonly #directory: string;
   readonly #env: NodeJS.ProcessEnv;
@@ -19,13 +28,19 @@ export class Terminal implements AsyncDisposable {
 
   static async open(
     command: readonly string[],
-    { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
+    { cwd, env, columns = 100, rows = 30 }: TerminalOptions,
   ): Promise<Terminal> {
     const directory = mkdtempSync(join(tmpdir(), "tmux-"));
     const terminal = new Terminal(directory, { ...env, TERM: "xterm-256color", TMUX: "" });
     // Ctrl-C is for the command; the shell stays to report how it ended.
     const shell = ["sh", "-c", 'trap : INT; "$@"; echo "ended with $?"; exec sleep infinity', "sh"];
-    await terminal.#tmux("new-session", "-d", ...["-x", "100", "-y", "30", "-c", cwd], ...shell, ...command);
+    await terminal.#tmux(
+      "new-session",
+      "-d",
+      ...["-x", `${columns}`, "-y", `${rows}`, "-c", cwd],
+      ...shell,
+      ...command,
+    );
     return terminal;
   }
 
@@ -39,9 +54,26 @@ export class Terminal implements AsyncDisposable {
     await this.#tmux("send-keys", ...keys);
   }
 
+  /** Pastes text as a terminal does, in one piece. */
+  async paste(text: string): Promise<void> {
+    const file = join(this.#directory, "pasted");
+    writeFileSync(file, text);
+    await this.#tmux("load-buffer", file);
+    await this.#tmux("paste-buffer", "-p");
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    await this.#tmux("resize-window", "-x", `${columns}`, "-y", `${rows}`);
+  }
+
   /** All output from the beginning, without colours. */
   async text(): Promise<string> {
     return await this.#tmux("capture-pane", "-p", "-S", "-2000");
+  }
+
+  /** The window's title. */
+  async title(): Promise<string> {
+    return await this.#tmux("display-message", "-p", "#{pane_title}");
   }
 
   /** Resolves when the screen shows it. */
