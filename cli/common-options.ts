@@ -25,7 +25,8 @@ export const pi = {
 
 export const session = {
   name: "SESSION",
-  description: "A session's id, or at least 4 characters of its start or end, or `last` for the newest session.",
+  description:
+    "A session: at least 4 characters of the end or start of its id, its name, a unique part of its name or of its directory's name, or `last` for the newest.",
 } as const satisfies ArgumentSpec;
 
 export const config = {

@@ -2,6 +2,9 @@ import { stateDirectory } from "../client/discovery.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
 import { callDaemon } from "./daemon-call.ts";
+import { shortId } from "./format.ts";
+import type { SessionChoice } from "./session-argument.ts";
+import { oneLine } from "./text.ts";
 
 const table: Readonly<Record<string, CommandSpec>> = commands;
 
@@ -14,8 +17,8 @@ interface Completion {
   readonly paths?: "files" | "directories";
 }
 
-/** Only these ids are offered: a shell could interpret other characters. */
-const safeId = /^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$/;
+/** Only these ids and names are offered: a shell could interpret other characters. */
+const safeWord = /^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$/;
 
 /**
  * The output of the hidden command `__complete WORD…` for the completion scripts of shells. WORD… is the command line up
@@ -24,7 +27,7 @@ const safeId = /^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$/;
  */
 export async function complete(
   words: readonly string[],
-  listSessions: () => Promise<readonly string[]>,
+  listSessions: () => Promise<readonly SessionChoice[]>,
 ): Promise<string> {
   const current = words.at(-1) ?? "";
   const { candidates = [], paths } = await completionOf(words, listSessions);
@@ -34,12 +37,12 @@ export async function complete(
   return [...lines, ...(paths === undefined ? [] : [`:${paths}`])].map((line) => `${line}\n`).join("");
 }
 
-/** The ids of the running daemon's sessions. Without a daemon there are none; a completion never reports an error. */
-export async function sessionIds(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<readonly string[]> {
+/** The running daemon's sessions. Without a daemon there are none; a completion never reports an error. */
+export async function runningSessions(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<readonly SessionChoice[]> {
   try {
     const stateDir = stateDirectory(undefined, env);
     const { sessions } = await callDaemon("session/list", {}, { stateDir, signal });
-    return sessions.map(({ sessionId }) => sessionId);
+    return sessions;
   } catch {
     return [];
   }
@@ -47,18 +50,19 @@ export async function sessionIds(env: NodeJS.ProcessEnv, signal: AbortSignal): P
 
 async function completionOf(
   words: readonly string[],
-  listSessions: () => Promise<readonly string[]>,
+  listSessions: () => Promise<readonly SessionChoice[]>,
 ): Promise<Completion> {
   if (words.length <= 1) return { candidates: [...commandNames(), ["--help"], ["--version"]] };
   const [name = "", ...rest] = words;
   const spec = Object.hasOwn(table, name) ? table[name] : undefined;
   if (spec === undefined) return {};
+  const typed = rest.at(-1) ?? "";
   const { option, place } = positionAfter(spec, rest.slice(0, -1));
   if (option !== undefined) return valuesOf(option);
   if (rest.at(-1)?.startsWith("-") === true) return { candidates: optionNames(spec) };
   const last = spec.arguments.at(-1);
   const argument = spec.arguments[place] ?? (last?.many === true ? last : undefined);
-  return argument === undefined ? {} : argumentsFor(argument, listSessions);
+  return argument === undefined ? {} : argumentsFor(argument, typed, listSessions);
 }
 
 /** The option whose value comes next, or the index of the next argument. */
@@ -88,14 +92,26 @@ function valuesOf({ choices, placeholder }: OptionSpec): Completion {
 
 async function argumentsFor(
   { name, choices }: ArgumentSpec,
-  listSessions: () => Promise<readonly string[]>,
+  typed: string,
+  listSessions: () => Promise<readonly SessionChoice[]>,
 ): Promise<Completion> {
   if (choices !== undefined) return { candidates: choices.map((word) => [word]) };
   if (name === "COMMAND") return { candidates: commandNames() };
   if (name !== "SESSION" && name !== "SOURCE") return {};
-  const ids = (await listSessions()).filter((id) => safeId.test(id));
-  const candidates: readonly Candidate[] = [["last", "The newest session"], ...ids.map((id): Candidate => [id])];
+  const sessions = (await listSessions()).flatMap((session) => wordsFor(session, typed));
+  const candidates: readonly Candidate[] = [["last", "The newest session"], ...sessions];
   return name === "SOURCE" ? { candidates, paths: "files" } : { candidates };
+}
+
+/** The end of the id and the name of a session; the complete id if its beginning was typed. */
+function wordsFor({ sessionId, name, cwd }: SessionChoice, typed: string): readonly Candidate[] {
+  const end = shortId(sessionId);
+  const words = [
+    end.startsWith(typed) || !sessionId.startsWith(typed) ? end : sessionId,
+    ...(name === undefined ? [] : [name]),
+  ];
+  const description = oneLine([name, cwd].filter((text) => text !== undefined && text !== "").join(", "));
+  return words.filter((word) => safeWord.test(word)).map((word) => [word, description]);
 }
 
 function commandNames(): readonly Candidate[] {

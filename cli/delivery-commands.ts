@@ -112,7 +112,7 @@ export const deliveryCommands = {
       "`show` prints its states with their times and its attempts with their evidence. If it is too late, `cancel` exits with 4 and prints the delivery's state.",
     arguments: [
       { name: "ACTION", choices: ["show", "cancel", "resend"], description: "What to do." },
-      { name: "ID", description: "The delivery's id." },
+      { name: "ID", description: "The delivery's id, or at least 4 characters of its end or start." },
     ],
     options: {
       "no-start": noStart,

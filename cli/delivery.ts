@@ -1,20 +1,24 @@
 import type { Delivery } from "../protocol/delivery.ts";
+import { WireError } from "../protocol/errors.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
+import { chooseId } from "./session-argument.ts";
 import { timeline } from "./timeline.ts";
 import { ensured } from "./with-client.ts";
 
 /** Shows one delivery, cancels it, or sends it again. */
 export async function delivery(invocation: Invocation<"delivery">): Promise<number> {
   const { output, signal } = invocation;
-  const [action = "", deliveryId = ""] = invocation.arguments;
+  const [action = "", word = ""] = invocation.arguments;
   const where = { stateDir: await ensured(invocation), signal };
+  const found = await find(word, where);
+  const { deliveryId } = found;
   switch (action) {
     case "show":
-      show(await callDaemon("delivery/get", { deliveryId }, where), output);
+      show(found, output);
       return exitCodes.done;
     case "cancel": {
       const { cancelled, delivery: now } = await callDaemon("delivery/cancel", { deliveryId }, where);
@@ -31,6 +35,24 @@ export async function delivery(invocation: Invocation<"delivery">): Promise<numb
     }
     default:
       throw new UsageError(`ACTION must be show, cancel or resend, not "${action}".`, "delivery");
+  }
+}
+
+/** The number of newest deliveries that a part of an id can mean. */
+const maxSearched = 500;
+
+/** Returns the delivery that ID means. Throws `delivery_not_found`, `delivery_ambiguous`. */
+async function find(word: string, where: Parameters<typeof callDaemon>[2]): Promise<Delivery> {
+  try {
+    return await callDaemon("delivery/get", { deliveryId: word }, where);
+  } catch (error) {
+    if (!(error instanceof WireError) || error.kind !== "delivery_not_found") throw error;
+    const { deliveries } = await callDaemon("delivery/list", { limit: maxSearched }, where);
+    const ids = deliveries.map(({ deliveryId }) => deliveryId);
+    const id = chooseId(ids, word, "delivery");
+    const found = deliveries.find(({ deliveryId }) => deliveryId === id);
+    if (found === undefined) throw error;
+    return found;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Dialog } from "../protocol/dialog.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { duration } from "./format.ts";
+import { duration, shortId } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { allDialogs } from "./open-dialogs.ts";
 import { chooseSession } from "./session-argument.ts";
@@ -36,5 +36,6 @@ export async function dialogs(invocation: Invocation<"dialogs">): Promise<number
 function row({ dialogId, sessionId, method, openedAt, deadline, unattendedUntil, title }: Dialog): readonly string[] {
   const now = Date.now();
   const endsAt = Math.min(deadline, unattendedUntil ?? deadline);
-  return [dialogId, sessionId, method, duration(now - openedAt), duration(endsAt - now), title].map(oneLine);
+  const times = [duration(now - openedAt), duration(endsAt - now)];
+  return [dialogId, shortId(sessionId), method, ...times, title].map(oneLine);
 }

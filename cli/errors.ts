@@ -10,6 +10,7 @@ import {
   UnknownDaemonError,
 } from "../client/local-errors.ts";
 import { WireError } from "../protocol/errors.ts";
+import { findingsInWords, inCommandWords } from "./error-words.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 
 /** The command line is invalid; nothing was done. */
@@ -45,18 +46,26 @@ export class CommandError extends Error {
   readonly kind: string;
   readonly exitCode: ExitCode;
   readonly data: unknown;
+  /** More lines for people, after the message. */
+  readonly lines: readonly string[];
 
-  constructor(kind: string, message: string, { exitCode = exitCodes.failed, data, cause }: CommandErrorOptions = {}) {
+  constructor(
+    kind: string,
+    message: string,
+    { exitCode = exitCodes.failed, data, lines = [], cause }: CommandErrorOptions = {},
+  ) {
     super(message, { cause });
     this.kind = kind;
     this.exitCode = exitCode;
     this.data = data;
+    this.lines = lines;
   }
 }
 
 export interface CommandErrorOptions {
   readonly exitCode?: ExitCode;
   readonly data?: unknown;
+  readonly lines?: readonly string[];
   readonly cause?: unknown;
 }
 
@@ -70,19 +79,27 @@ export interface ErrorReport {
   readonly data?: unknown;
 }
 
-/** Converts any error into a report. */
-export function reportOf(error: unknown): ErrorReport {
-  if (error instanceof WireError) {
-    return { name: error.kind, code: error.code, message: error.message, data: error.data };
-  }
-  if (error instanceof UnknownDaemonError) {
-    return { name: error.kind, code: error.code, message: error.message, data: error.data };
+/** Converts any error of a command into a report. */
+export function reportOf(error: unknown, command?: string): ErrorReport {
+  if (error instanceof WireError || error instanceof UnknownDaemonError) {
+    return { name: error.kind, code: error.code, message: messageOf(error, command), data: error.data };
   }
   if (error instanceof UsageError) return { name: "usage", message: error.message };
   if (error instanceof InterruptedError) return { name: "interrupted", message: error.message };
   if (!(error instanceof Error)) return { name: "unexpected", message: String(error) };
   const data = dataOf(error);
-  return { name: nameOf(error), message: error.message, ...(data !== undefined && { data }) };
+  return { name: nameOf(error), message: messageOf(error, command), ...(data !== undefined && { data }) };
+}
+
+/** An error's message, without words of the protocol that a user of the command line cannot act on. */
+function messageOf(error: Error, command: string | undefined): string {
+  if (error instanceof InvalidParamsError) return findingsInWords(error.findings, command) ?? error.message;
+  if (error instanceof WireError && error.message.startsWith("The params of ")) {
+    return findingsInWords(error.data["findings"], command) ?? error.message;
+  }
+  return error instanceof LocalError || error instanceof WireError
+    ? inCommandWords(error.message, command)
+    : error.message;
 }
 
 export function exitCodeOf(error: unknown): number {

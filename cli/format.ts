@@ -22,3 +22,18 @@ export function duration(ms: number): string {
 export function mebibytes(bytes: number): string {
   return `${(bytes / 1_048_576).toFixed(1)} MiB`;
 }
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * An id as tables show it and commands accept it: the end of a UUID, because UUIDs of several hours begin with the same
+ * characters. Other ids are unchanged.
+ */
+export function shortId(id: string): string {
+  return uuid.test(id) ? id.slice(-8) : id;
+}
+
+/** A directory, with `~` for the user's own. */
+export function homeRelative(path: string, home = ""): string {
+  return home !== "" && (path === home || path.startsWith(`${home}/`)) ? `~${path.slice(home.length)}` : path;
+}

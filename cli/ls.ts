@@ -1,7 +1,7 @@
 import type { SessionInfo } from "../protocol/session.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { duration } from "./format.ts";
+import { duration, homeRelative, shortId } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
 import { ensured } from "./with-client.ts";
@@ -39,10 +39,7 @@ function row(
   { sessionId, state, createdAt, model, name, cwd }: SessionInfo,
   home: string | undefined,
 ): readonly string[] {
-  const directory =
-    home !== undefined && home !== "" && (cwd === home || cwd.startsWith(`${home}/`))
-      ? `~${cwd.slice(home.length)}`
-      : cwd;
   const modelName = model === undefined ? "-" : `${model.provider}/${model.id}`;
-  return [sessionId, state, duration(Date.now() - createdAt), modelName, name ?? "-", directory].map(oneLine);
+  const age = duration(Date.now() - createdAt);
+  return [shortId(sessionId), state, age, modelName, name ?? "-", homeRelative(cwd, home)].map(oneLine);
 }

@@ -1,10 +1,10 @@
 import type { Dialog } from "../protocol/dialog.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { CommandError } from "./errors.ts";
+import { chooseId } from "./session-argument.ts";
 
 type Where = Parameters<typeof callDaemon>[2];
 
-const minPart = 4;
 /** Far more than a daemon can have open. */
 const maxDialogs = 100_000;
 
@@ -27,17 +27,13 @@ export async function allDialogs(where: Where, sessionId?: string): Promise<read
   }
 }
 
-/** The dialog that ID on the command line means; an unknown id is returned unchanged. */
+/** The dialog that ID on the command line means; an unknown id is returned unchanged. Throws `dialog_ambiguous`. */
 export function chooseDialog(dialogs: readonly Dialog[], word: string): string {
-  const matching = dialogs.filter(({ dialogId }) => dialogId.startsWith(word)).map(({ dialogId }) => dialogId);
-  const [match] = matching;
-  if (match === undefined || matching.includes(word)) return word;
-  if (word.length >= minPart && matching.length === 1) return match;
-  throw new CommandError(
-    "dialog_ambiguous",
-    `"${word}" matches ${matching.slice(0, 4).join(", ")}: give more characters of the id.`,
-    {
-      data: { matching },
-    },
+  return (
+    chooseId(
+      dialogs.map(({ dialogId }) => dialogId),
+      word,
+      "dialog",
+    ) ?? word
   );
 }

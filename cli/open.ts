@@ -1,25 +1,46 @@
 import { isAbsolute, resolve } from "node:path";
-import type { Client } from "../client/index.ts";
+import type { Client, Result } from "../client/index.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { duration } from "./format.ts";
+import { duration, homeRelative, shortId } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
+import { chooseSession, matching } from "./session-argument.ts";
 import { noteIfSlow } from "./slow-start.ts";
 import { oneLine, table } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
+type StoredSession = NonNullable<Result<"session/list">["stored"]>["sessions"][number];
+
+/** How many pages of 500 stored sessions are searched for a part of an id or a name. */
+const maxPages = 20;
+
 /** Opens a stored session, or lists the stored sessions. */
 export async function open(invocation: Invocation<"open">): Promise<number> {
-  const { options, output, signal } = invocation;
+  const { options, output, env, signal } = invocation;
   const [stored] = invocation.arguments;
   return withClient(invocation, async (client) => {
     if (stored === undefined) return await list(client);
     // Ids contain no slash.
-    const where = stored.includes("/") || isAbsolute(stored) ? { file: resolve(stored) } : { sessionId: stored };
+    const isFile = stored.includes("/") || isAbsolute(stored);
+    const where = isFile ? { file: resolve(stored) } : { sessionId: await idOf(client, stored) };
     const session = await noteIfSlow(client.openSession(where, { signal }), output);
     if (output.json) output.document(session.info);
     else output.print(session.id);
     return exitCodes.done;
   });
+
+  /** The stored session that a word means; another word is returned unchanged, for the daemon. */
+  async function idOf(client: Client, word: string): Promise<string> {
+    if (shortId(word) !== word) return word;
+    const found: StoredSession[] = [];
+    for (let storedAfter: string | undefined, page = 0; page < maxPages; page += 1) {
+      const query = { stored: true, storedLimit: 500, ...(storedAfter === undefined ? {} : { storedAfter }) };
+      const listed = await client.call("session/list", query, { signal });
+      found.push(...(listed.stored?.sessions ?? []));
+      storedAfter = listed.stored?.next;
+      if (storedAfter === undefined) break;
+    }
+    return matching(found, word).length === 0 ? word : chooseSession(found, word);
+  }
 
   async function list(client: Client): Promise<number> {
     const cwd = options.cwd === undefined ? {} : { cwd: resolve(options.cwd) };
@@ -34,7 +55,9 @@ export async function open(invocation: Invocation<"open">): Promise<number> {
       return exitCodes.done;
     }
     const rows = sessions.map(({ sessionId, updatedAt, name, firstMessage, cwd: directory }) =>
-      [sessionId, duration(Date.now() - updatedAt), name ?? firstMessage ?? "-", directory].map(oneLine),
+      [shortId(sessionId), duration(Date.now() - updatedAt), name ?? firstMessage ?? "-", homeRelative(directory, env["HOME"])].map(
+        oneLine,
+      ),
     );
     const [head, ...lines] = table([["SESSION", "AGE", "NAME OR FIRST MESSAGE", "DIRECTORY"], ...rows], output.columns);
     output.print(output.paint("dim", head ?? ""));

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type ErrorReport, reportOf, UsageError } from "./errors.ts";
+import { CommandError, type ErrorReport, reportOf, UsageError } from "./errors.ts";
 import { styleText } from "./node-builtins.ts";
 import { oneLine, printable, printableJson } from "./text.ts";
 
@@ -87,13 +87,15 @@ export class Output {
     this.aside(this.json ? printableJson(JSON.stringify({ note: { name, message } })) : `pi-rpcd: ${oneLine(message)}`);
   }
 
-  error(error: unknown): void {
-    const report = reportOf(error);
+  /** `command`: the command that failed, whose options the message then names. */
+  error(error: unknown, command?: string): void {
+    const report = reportOf(error, command);
     if (this.json) {
       this.aside(printableJson(JSON.stringify({ error: report })));
       return;
     }
     this.aside(`${this.paintAside("red", "pi-rpcd:")} ${sentence(report)}`);
+    if (error instanceof CommandError) for (const line of error.lines) this.aside(`  ${line}`);
     if (error instanceof UsageError) {
       this.aside(`See: pi-rpcd ${error.command === undefined ? "" : `${error.command} `}--help`);
     }

@@ -1,3 +1,4 @@
+import { nearest } from "../protocol/configuration/nearest.ts";
 import type { CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
 import { UsageError } from "./errors.ts";
@@ -20,7 +21,7 @@ export type ParsedLine =
 /** Parses a command line. Throws a {@link UsageError}. */
 export function parseLine(args: readonly string[]): ParsedLine {
   const [first, ...rest] = args;
-  if (first === undefined) throw new UsageError("No command given. See `pi-rpcd help`.");
+  if (first === undefined) return { kind: "help", command: undefined, json: false };
   if (first === "--version" || first === "-V") return { kind: "version" };
   if (first === "__complete") return { kind: "complete", words: rest };
   if (first === "--help" || first === "-h") return parseLine(["help", ...rest]);
@@ -43,7 +44,13 @@ export function wantsJson(args: readonly string[]): boolean {
 
 function commandName(word: string): CommandName {
   if (Object.hasOwn(commands, word)) return word as CommandName;
-  throw new UsageError(`Unknown command "${word}". The commands are: ${Object.keys(commands).join(", ")}.`);
+  throw new UsageError(`Unknown command "${word}".${suggestion(word, Object.keys(commands))}`);
+}
+
+/** Names the most similar of the known words, if one is similar enough to be a typing mistake. */
+function suggestion(word: string, known: readonly string[], mark = ""): string {
+  const near = nearest(word, known, word.length < 5 ? 1 : 2);
+  return near === undefined ? "" : ` Did you mean ${mark}${near}?`;
 }
 
 function parseRest(
@@ -67,16 +74,20 @@ function parseRest(
 function parseMessage(name: CommandName, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const unknown = /^Unknown option '([^']*)'/.exec(message)?.[1];
+  if (unknown === undefined) return message;
+  const { arguments: specs, options }: CommandSpec = commands[name];
+  const near = suggestion(unknown.replace(/^--?/, ""), Object.keys(options), "--");
   // Node's advice is correct, but twice as long as necessary.
-  if (unknown !== undefined) return `${name} has no option ${unknown}. Put a text that begins with - after --.`;
-  return message;
+  const text = specs.at(-1)?.many === true ? " Put a text that begins with - after --." : "";
+  return `${name} has no option ${unknown}.${near}${text}`;
 }
 
 function checkChoices(name: CommandName, values: Readonly<Record<string, string | boolean | undefined>>): void {
   for (const [option, spec] of Object.entries<OptionSpec>(commands[name].options)) {
     const value = values[option];
     if (spec.choices === undefined || typeof value !== "string" || spec.choices.includes(value)) continue;
-    throw new UsageError(`--${option} must be one of ${spec.choices.join(", ")}, not "${value}".`, name);
+    const near = suggestion(value, spec.choices);
+    throw new UsageError(`--${option} must be one of ${spec.choices.join(", ")}, not "${value}".${near}`, name);
   }
 }
 
@@ -87,7 +98,8 @@ function checkArguments(name: CommandName, given: readonly string[]): void {
   for (const [index, { name: argument, choices }] of specs.entries()) {
     const word = given[index];
     if (choices === undefined || word === undefined || choices.includes(word)) continue;
-    throw new UsageError(`${argument} must be one of ${choices.join(", ")}, not "${word}".`, name);
+    const near = suggestion(word, choices);
+    throw new UsageError(`${argument} must be one of ${choices.join(", ")}, not "${word}".${near}`, name);
   }
   if (specs.at(-1)?.many === true || given.length <= specs.length) return;
   throw new UsageError(`${name} has too many arguments: "${given[specs.length]}".`, name);

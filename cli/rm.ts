@@ -10,7 +10,7 @@ export async function rm(invocation: Invocation<"rm">): Promise<number> {
   const [word = ""] = invocation.arguments;
   if (options.yes !== true) throw new UsageError("This deletes the transcript permanently: confirm with --yes.", "rm");
   return withClient(invocation, async (client) => {
-    const session = await findSession(client, word, signal);
+    const session = await findSession(client, word, signal, { parts: false });
     await session.delete({ signal });
     if (output.json) output.document({ deleted: session.id });
     else output.print(`${session.id} is deleted.`);

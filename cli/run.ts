@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<void> {
     line = parseLine(args);
     process.exitCode = await execute(line, { output, env, signal: interrupt });
   } catch (error) {
-    output.error(error);
+    output.error(error, line?.kind === "command" ? line.name : undefined);
     process.exitCode = exitCodeOf(error);
     if (line?.kind === "command") await adviseOn(error, line, { output, env });
   }
@@ -44,8 +44,8 @@ async function execute(
       else output.printText(line.command === undefined ? overview(packageVersion()) : commandHelp(line.command));
       return exitCodes.done;
     case "complete": {
-      const { complete, sessionIds } = await import("./complete.ts");
-      output.write(await complete(line.words, () => sessionIds(env, context.signal)));
+      const { complete, runningSessions } = await import("./complete.ts");
+      output.write(await complete(line.words, () => runningSessions(env, context.signal)));
       return exitCodes.done;
     }
     case "command": {

@@ -1,39 +1,105 @@
+import { basename } from "node:path";
 import type { Client, SessionHandle, SessionInfo } from "../client/index.ts";
 import { CommandError } from "./errors.ts";
+import { shortId } from "./format.ts";
+import { oneLine, table } from "./text.ts";
 
-const minPart = 4;
+/** The facts by which a session can be chosen. */
+export type SessionChoice = Pick<SessionInfo, "sessionId" | "name" | "cwd">;
 
-/** Returns the session that SESSION on the command line means. Throws `session_not_found`, `session_ambiguous`. */
-export async function findSession(client: Client, word: string, signal: AbortSignal): Promise<SessionHandle> {
-  const sessions = await client.listSessions({}, { signal });
-  return client.session(chooseSession(sessions, word));
+/** How a word on the command line can mean a session. */
+export interface Choosing {
+  /** Whether a part of the name or of the directory's name is enough. Default true. */
+  readonly parts?: boolean;
 }
 
-/** `sessions` are sorted newest first. Ids begin with the time, so ids of one hour differ only near their end. */
-export function chooseSession(sessions: readonly Pick<SessionInfo, "sessionId">[], word: string): string {
-  const ids = sessions.map(({ sessionId }) => sessionId);
-  const [newest] = ids;
-  if (word === "last" && newest !== undefined) return newest;
-  if (ids.includes(word)) return word;
-  const matching = ids.filter((id) => id.startsWith(word) || id.endsWith(word));
-  const [match] = matching;
-  if (match === undefined) {
-    const wanted =
-      word === "last" ? "No session exists yet" : `No session's id equals, begins with or ends with "${word}"`;
-    throw new CommandError("session_not_found", `${wanted}. \`pi-rpcd ls\` lists them, \`pi-rpcd new\` creates one.`);
-  }
-  if (word.length < minPart) {
+const minPart = 4;
+const shownCandidates = 10;
+
+/** Returns the session that SESSION on the command line means. Throws the errors of {@link chooseSession}. */
+export async function findSession(
+  client: Client,
+  word: string,
+  signal: AbortSignal,
+  choosing?: Choosing,
+): Promise<SessionHandle> {
+  const sessions = await client.listSessions({}, { signal });
+  return client.session(chooseSession(sessions, word, choosing));
+}
+
+/**
+ * Returns the id of the session that a word means. `sessions` are sorted newest first. Ids begin with the time, so that
+ * ids of several hours differ only near their end. Throws `session_not_found`, `session_ambiguous`.
+ */
+export function chooseSession(sessions: readonly SessionChoice[], word: string, choosing?: Choosing): string {
+  const [newest] = sessions;
+  if (word === "last" && newest !== undefined) return newest.sessionId;
+  const found = matching(sessions, word, choosing);
+  const [match] = found;
+  if (match !== undefined && found.length === 1) return match.sessionId;
+  if (match !== undefined) throw ambiguous(found, word);
+  if (word.length < minPart && sessions.some(({ sessionId }) => isEndOf(sessionId, word))) {
     throw new CommandError(
       "session_ambiguous",
       `"${word}" is too short: give at least ${minPart} characters of the id.`,
     );
   }
-  if (matching.length > 1) {
-    const some = matching.slice(0, 4).join(", ");
-    const more = matching.length > 4 ? ` and ${matching.length - 4} more` : "";
-    throw new CommandError("session_ambiguous", `"${word}" matches ${some}${more}: give more characters of the id.`, {
-      data: { matching },
-    });
+  const wanted = word === "last" ? "No session exists yet" : `No session's id, name or directory matches "${word}"`;
+  throw new CommandError("session_not_found", `${wanted}. \`pi-rpcd ls\` lists them, \`pi-rpcd new\` creates one.`);
+}
+
+/** The sessions that a word means: those of the first comparison that any session passes. */
+export function matching<S extends SessionChoice>(
+  sessions: readonly S[],
+  word: string,
+  { parts = true }: Choosing = {},
+): readonly S[] {
+  const isLong = word.length >= minPart;
+  const lower = word.toLowerCase();
+  const comparisons: readonly ((session: S) => boolean)[] = [
+    ({ sessionId }) => sessionId === word,
+    ({ name }) => name === word,
+    ({ sessionId }) => isLong && isEndOf(sessionId, word),
+    ({ cwd }) => parts && word !== "" && basename(cwd) === word,
+    ({ name = "", cwd }) =>
+      parts && isLong && [name, basename(cwd)].some((text) => text.toLowerCase().includes(lower)),
+  ];
+  for (const comparison of comparisons) {
+    const found = sessions.filter(comparison);
+    if (found.length > 0) return found;
   }
-  return match;
+  return [];
+}
+
+function isEndOf(id: string, word: string): boolean {
+  return id.startsWith(word) || id.endsWith(word);
+}
+
+/**
+ * The id of a dialog or delivery that a word means: an id, or at least 4 characters of the start or end of one. Undefined:
+ * none matches. Throws `dialog_ambiguous`, `delivery_ambiguous`.
+ */
+export function chooseId(ids: readonly string[], word: string, what: "dialog" | "delivery"): string | undefined {
+  if (ids.includes(word)) return word;
+  const found = ids.filter((id) => word !== "" && isEndOf(id, word));
+  const [match] = found;
+  if (match === undefined || (word.length >= minPart && found.length === 1)) return match;
+  throw new CommandError(
+    `${what}_ambiguous`,
+    `"${word}" matches ${found.slice(0, 4).join(", ")}: give more characters of the id.`,
+    { data: { matching: found } },
+  );
+}
+
+function ambiguous(found: readonly SessionChoice[], word: string): CommandError {
+  const ids = found.map(({ sessionId }) => shortId(sessionId));
+  const areUnique = new Set(ids).size === ids.length;
+  const rows = found
+    .slice(0, shownCandidates)
+    .map(({ sessionId, name, cwd }) => [areUnique ? shortId(sessionId) : sessionId, name ?? "-", cwd].map(oneLine));
+  const more = found.length - rows.length;
+  return new CommandError("session_ambiguous", `"${word}" matches ${found.length} sessions. Choose one by its id:`, {
+    data: { matching: found.map(({ sessionId, name, cwd }) => ({ sessionId, name, cwd })) },
+    lines: [...table(rows), ...(more > 0 ? [`and ${more} more: pi-rpcd ls`] : [])],
+  });
 }

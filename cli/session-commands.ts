@@ -7,7 +7,11 @@ export const sessionCommands = {
     summary: "Adopts an existing pi session, including one started in a terminal.",
     description: "Prints its id, which the other commands then accept. Without STORED it lists the stored sessions.",
     arguments: [
-      { name: "STORED", optional: true, description: "The complete id of the session, or the path of its file." },
+      {
+        name: "STORED",
+        optional: true,
+        description: "The path of the session's file, or what other commands accept as SESSION except `last`.",
+      },
     ],
     options: {
       cwd: {
@@ -72,7 +76,12 @@ export const sessionCommands = {
   },
   rm: {
     summary: "Ends a session and deletes its transcript.",
-    arguments: [session],
+    arguments: [
+      {
+        ...session,
+        description: "A session: at least 4 characters of the end or start of its id, its complete name, or `last`.",
+      },
+    ],
     options: {
       yes: { type: "boolean", description: "Required, because the transcript is deleted permanently." },
       "no-start": noStart,

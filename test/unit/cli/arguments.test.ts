@@ -1,39 +1,160 @@
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
+import { CommandError } from "../../../cli/errors.ts";
+import { homeRelative, shortId } from "../../../cli/format.ts";
 import { messageText } from "../../../cli/message-text.ts";
+import { chooseModel } from "../../../cli/model.ts";
 import { callersDirectory, withoutScript } from "../../../cli/npm.ts";
-import { chooseSession } from "../../../cli/session-argument.ts";
+import { chooseId, chooseSession } from "../../../cli/session-argument.ts";
 import { jsonObject, labels, list, port, seconds } from "../../../cli/values.ts";
+import { memoryOutput } from "./memory-output.ts";
 
 const given = { option: "it", command: "push" };
 
 describe("SESSION", () => {
-  const sessions = ["0199c2-newest", "0199c2-older", "0198aa-oldest"].map((sessionId) => ({ sessionId }));
+  const newest = "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11";
+  const older = "019ab2c4-7c1e-7f6b-8a55-0d6f2f1be55e";
+  const oldest = "019aa000-0000-7000-8000-00000000beef";
+  const sessions = [
+    { sessionId: newest, name: "review of the parser", cwd: "/home/ada/api" },
+    { sessionId: older, name: "beef", cwd: "/home/ada/web-shop" },
+    { sessionId: oldest, cwd: "/srv/parser" },
+  ];
 
   test.each([
-    ["last", "0199c2-newest"],
-    ["0199c2-older", "0199c2-older"],
-    ["0198", "0198aa-oldest"],
-    ["oldest", "0198aa-oldest"],
-    ["0199c2-n", "0199c2-newest"],
+    ["last", newest],
+    [older, older],
+    ["019aa", oldest],
+    ["019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9", newest],
+    ["2f1b9c11", newest],
+    ["e55e", older],
+    ["review of the parser", newest],
+    ["review", newest],
+    ["api", newest],
+    ["SHOP", older],
+    ["parser", oldest],
   ])("%s is %s", (word, id) => {
     expect(chooseSession(sessions, word)).toBe(id);
   });
 
-  test("that matches several sessions is refused with their ids", () => {
-    expect(() => chooseSession(sessions, "0199c2")).toThrow(/0199c2-newest, 0199c2-older: give more/);
+  test("that is a name means that session, although an id ends with the same characters", () => {
+    expect(chooseSession(sessions, "beef")).toBe(older);
   });
 
-  test("shorter than four characters is refused though only one session matches", () => {
-    expect(() => chooseSession(sessions, "est")).toThrow(/too short/);
+  test("that matches several sessions is refused with the ends of their ids, their names and directories", () => {
+    expect(refusal(() => chooseSession(sessions, "019ab2c4"))).toMatchObject({
+      kind: "session_ambiguous",
+      message: '"019ab2c4" matches 2 sessions. Choose one by its id:',
+      lines: ["2f1b9c11  review of the parser  /home/ada/api", "2f1be55e  beef                  /home/ada/web-shop"],
+      data: { matching: [{ sessionId: newest }, { sessionId: older }] },
+    });
+    const { output, stderr } = memoryOutput({ isTerminal: true, env: { NO_COLOR: "1" } });
+    const hostile = [1, 2].map((n) => ({ sessionId: `same-${n}`, name: `x\u001b[2J\n${n}`, cwd: "/a" }));
+    output.error(refusal(() => chooseSession(hostile, "same")));
+    expect(stderr().split("\n").slice(1)).toEqual(["  same-1  x[2J | 1  /a", "  same-2  x[2J | 2  /a", ""]);
+  });
+
+  test("that matches many sessions lists ten of them and their number", () => {
+    const many = Array.from({ length: 25 }, (_, n) => ({ sessionId: `many-${n}`, cwd: "/a" }));
+    const { message, lines } = refusal(() => chooseSession(many, "many"));
+    expect([message, lines.length, lines.at(-1)]).toEqual([
+      '"many" matches 25 sessions. Choose one by its id:',
+      11,
+      "and 15 more: pi-rpcd ls",
+    ]);
+  });
+
+  test("is no part of a name where a part would be dangerous", () => {
+    for (const part of ["review", "api"]) {
+      expect(refusal(() => chooseSession(sessions, part, { parts: false })).kind).toBe("session_not_found");
+    }
+    expect(chooseSession(sessions, "beef", { parts: false })).toBe(older);
+    expect(chooseSession(sessions, "2f1b9c11", { parts: false })).toBe(newest);
+  });
+
+  test("shorter than four characters is refused though only one id matches", () => {
+    expect(() => chooseSession(sessions, "c11")).toThrow(/too short/);
   });
 
   test("that is a complete id is accepted, whatever its length and beginning", () => {
-    expect(chooseSession([{ sessionId: "ab" }, { sessionId: "abc" }], "ab")).toBe("ab");
+    const cwd = "/";
+    expect(chooseSession([{ sessionId: "ab", cwd }, { sessionId: "abc", cwd }], "ab")).toBe("ab");
   });
 
   test.each(["nope", "last"])("%s without a session gives advice", (word) => {
     expect(() => chooseSession([], word)).toThrow(/pi-rpcd new/);
+  });
+});
+
+function refusal(act: () => unknown): CommandError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof CommandError) return error;
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+describe("ID", () => {
+  const ids = ["build-318", "build-3181", "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11"];
+
+  test.each([
+    ["build-318", "build-318"],
+    ["3181", "build-3181"],
+    ["2f1b9c11", "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11"],
+    ["019ab2", "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11"],
+    ["other", undefined],
+    ["", undefined],
+  ])("%j is %s", (word, id) => {
+    expect(chooseId(ids, word, "delivery")).toBe(id);
+  });
+
+  test("that matches several, or is too short, is refused with the ids", () => {
+    expect(refusal(() => chooseId(ids, "build", "delivery"))).toMatchObject({
+      kind: "delivery_ambiguous",
+      message: '"build" matches build-318, build-3181: give more characters of the id.',
+    });
+    expect(refusal(() => chooseId(ids, "11", "dialog")).kind).toBe("dialog_ambiguous");
+  });
+});
+
+test("tables show the end of a UUID, and any other id unchanged", () => {
+  expect(shortId("019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11")).toBe("2f1b9c11");
+  for (const id of ["build-318", "-", "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11x"]) expect(shortId(id)).toBe(id);
+});
+
+test("a directory in the user's own is shown with a tilde", () => {
+  expect(homeRelative("/home/ada/api", "/home/ada")).toBe("~/api");
+  expect(homeRelative("/home/ada", "/home/ada")).toBe("~");
+  for (const home of [undefined, "", "/home/ad"]) expect(homeRelative("/home/ada/api", home)).toBe("/home/ada/api");
+});
+
+describe("MODEL", () => {
+  const models = ["anthropic/claude-sonnet-5", "anthropic/claude-haiku-5", "openrouter/openai/gpt-6", "openai/gpt-6"].map(
+    (name) => ({ provider: name.split("/")[0] ?? "", id: name.split("/").slice(1).join("/") }),
+  );
+
+  test.each([
+    ["anthropic/claude-sonnet-5", "anthropic", "claude-sonnet-5"],
+    ["openrouter/openai/gpt-6", "openrouter", "openai/gpt-6"],
+    ["gpt-6", "openai", "gpt-6"],
+    ["Sonnet", "anthropic", "claude-sonnet-5"],
+  ])("%s is %s's %s", (word, provider, id) => {
+    expect(chooseModel(models, word)).toEqual({ provider, id });
+  });
+
+  test("that matches several models is refused with their names", () => {
+    expect(refusal(() => chooseModel(models, "claude"))).toMatchObject({
+      kind: "model_ambiguous",
+      lines: ["anthropic/claude-sonnet-5", "anthropic/claude-haiku-5"],
+    });
+  });
+
+  test("that is misspelt is refused with the nearest", () => {
+    const { kind, message } = refusal(() => chooseModel(models, "claude-sonet-5"));
+    expect([kind, message]).toEqual(["model_not_found", expect.stringContaining("Did you mean claude-sonnet-5?")]);
+    expect(refusal(() => chooseModel(models, "zzz")).message).not.toContain("Did you mean");
   });
 });
 

@@ -8,13 +8,13 @@ import { complete } from "../../../cli/complete.ts";
 import { completion } from "../../../cli/completion.ts";
 import { memoryOutput } from "./memory-output.ts";
 
-// Ids of a running daemon, and ids that no daemon creates.
+// Ids of a running daemon, and ids and names that no daemon creates.
 const forged = ["$(>forged)", "`touch forged`", "0199-aa;touch forged", "-rf", "0199 *"];
-const ids = ["0199-aa", ...forged, "0199-bb"];
+const sessions = ["0199-aa", ...forged, "0199-bb"].map((sessionId) => ({ sessionId, cwd: "/project" }));
 
 /** The candidates and markers for a line, without descriptions. */
 async function offered(...words: readonly string[]): Promise<readonly string[]> {
-  const lines = (await complete(words, async () => ids)).split("\n").slice(0, -1);
+  const lines = (await complete(words, async () => sessions)).split("\n").slice(0, -1);
   return lines.map((line) => line.split("\t")[0] ?? "");
 }
 
@@ -56,7 +56,24 @@ describe("the command line", () => {
     expect(await offered("attach", "last", "")).toEqual([]);
     expect(await offered("help", "sta")).toEqual(["start", "status"]);
     expect(await offered("context", "e")).toEqual(["export"]);
+    expect(await offered("queue", "")).toEqual(["show", "clear"]);
+    expect(await offered("model", "set", "0199-a")).toEqual(["0199-aa"]);
     expect(await offered("context", "import", "")).toEqual(["last", "0199-aa", "0199-bb", ":files"]);
+  });
+
+  test("offers the end of a UUID and the name, with name and directory, and the whole id if its beginning is typed", async () => {
+    const sessionId = "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9c11";
+    const named = [
+      { sessionId, name: "review", cwd: "/a\tb\nc" },
+      { sessionId: "019ab2c4-7c1e-7f6b-8a55-0d6f2f1be55e", name: "$(touch forged)\u001b[2J", cwd: "/d" },
+    ];
+    const about = "review, /a b | c";
+    expect(await complete(["abort", ""], async () => named)).toBe(
+      `last\tThe newest session\n2f1b9c11\t${about}\nreview\t${about}\n2f1be55e\t$(touch forged)[2J, /d\n`,
+    );
+    expect(await complete(["abort", "019ab2c4-7c1e-7f6b-8a55-0d6f2f1b9"], async () => named)).toBe(
+      `${sessionId}\t${about}\n`,
+    );
   });
 
   test("offers only ids that a shell cannot interpret", async () => {

@@ -1,4 +1,7 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { inCommandWords } from "../../../cli/error-words.ts";
 import { CommandError, exitCodeOf, InterruptedError, reportOf, UsageError } from "../../../cli/errors.ts";
 import {
   DaemonNotRunningError,
@@ -9,9 +12,11 @@ import {
 } from "../../../client/local-errors.ts";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import { WireError } from "../../../protocol/errors.ts";
+import { methods } from "../../../protocol/methods.ts";
 import { StartError } from "../../../server/lib/start-error.ts";
 import { memoryOutput } from "./memory-output.ts";
 
+const root = join(import.meta.dirname, "..", "..", "..");
 const parked = { deliveryId: "d", state: "parked" } as Delivery;
 
 const run = { promptId: "p", disposition: "started", state: "inserted", text: "" } as const;
@@ -90,3 +95,74 @@ describe("a printed error", () => {
     expect(stderr()).toBe("pi-rpcd: [2Jgone (unexpected)\n");
   });
 });
+
+describe("in words of the command line", () => {
+  const busy = new WireError(
+    "session_busy",
+    'The session is busy (a run is active). Wait for agent_settled, or set ifRunning: "steer" or "followUp".',
+  );
+
+  test.each([
+    [busy, "prompt", "The session is busy (a run is active). Wait until it is idle, or choose --if-running steer or --if-running followUp."],
+    [busy, "compact", "The session is busy (a run is active). Wait until it is idle, or abort its run: pi-rpcd abort."],
+    [
+      new WireError("session_busy", "The session cannot hibernate now: a run is active. force: true does it."),
+      "hibernate",
+      "The session cannot hibernate now: a run is active. --force does it.",
+    ],
+    [
+      new WireError("forbidden", 'The token "ci" does not allow this session/prompt: it lacks "prompt".'),
+      "prompt",
+      'The token "ci" does not allow this command: it lacks "prompt".',
+    ],
+    [
+      new WireError("method_not_found", 'There is no method "session/new". rpc.discover lists all.'),
+      "tree",
+      "The daemon does not know this command. If it is older than this program, `pi-rpcd start --restart` replaces it.",
+    ],
+    [
+      new InvalidParamsError("session/create", [{ path: "/excludeTools/0", message: "must match pattern \"x\"" }]),
+      "new",
+      'An item of --exclude-tools must match pattern "x".',
+    ],
+    [
+      new WireError("invalid_params", "The params of delivery/push are wrong: /customType must be short.", {
+        findings: [
+          { path: "/customType", message: "must be short" },
+          { path: "/deliveryId", message: "must be long" },
+          { path: "/unheardOf", message: "must be 7" },
+        ],
+      }),
+      "push",
+      "--type must be short; --id must be long; A value must be 7.",
+    ],
+  ])("%s of %s is: %s", (error, command, message) => {
+    expect(reportOf(error, command).message).toBe(message);
+  });
+
+  /** Texts of the daemon and the client library that name a method, a field of a call or an event of pi. */
+  function clientsTexts(): readonly string[] {
+    const fields = Object.values(methods).flatMap(({ params }) => Object.keys(params.properties));
+    const words = [...Object.keys(methods), ...fields.filter((field) => /[A-Z]/.test(field)), "agent_settled", "onGap"];
+    const wire = new RegExp(`\\b(?:${words.join("|")})\\b|\\b[a-z]\\w*: (?:true|")`);
+    return ["server", "client"].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .filter((file) => file.endsWith(".ts") && !/reference|protocol-limits/.test(file))
+        .flatMap((file) => sentencesOf(readFileSync(join(root, folder, file), "utf8")))
+        .filter((text) => wire.test(inCommandWords(text, "prompt"))),
+    );
+  }
+
+  test("no text of the daemon or of the client library names a method or a field, except in calls of no command", () => {
+    expect(clientsTexts().filter((text) => !ofNoCommand.some((part) => text.includes(part)))).toEqual([]);
+  });
+});
+
+/** Sentences in string literals: they have a capital letter or a placeholder at the beginning and a full stop. */
+function sentencesOf(source: string): readonly string[] {
+  const literals = source.match(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g) ?? [];
+  return literals.map((text) => text.slice(1, -1)).filter((text) => /[A-Za-z]+ [a-z]+ .*[.:]/.test(text));
+}
+
+/** Parts of texts about calls that no command makes, and of texts that are no errors. */
+const ofNoCommand: readonly string[] = [];

@@ -40,6 +40,7 @@ describe("a command line", () => {
     [["--help"], { kind: "help", command: undefined }],
     [["-h"], { kind: "help", command: undefined }],
     [["help"], { kind: "help", command: undefined }],
+    [[], { kind: "help", command: undefined }],
     [["help", "push"], { kind: "help", command: "push" }],
     [["push", "--help"], { kind: "help", command: "push" }],
     [["push", "-h"], { kind: "help", command: "push" }],
@@ -49,12 +50,17 @@ describe("a command line", () => {
   });
 
   test.each([
-    [[], /No command given/],
-    [["frobnicate"], /Unknown command "frobnicate".*start, stop/],
-    [["constructor"], /Unknown command "constructor"/],
+    [["frobnicate"], /^Unknown command "frobnicate"\.$/],
+    [["constructor"], /^Unknown command "constructor"\.$/],
+    [["promt"], /^Unknown command "promt"\. Did you mean prompt\?$/],
+    [["lss"], /Did you mean ls\?/],
+    [["follow_up"], /Did you mean follow-up\?/],
+    [["x".repeat(10_000)], /Unknown command/],
     [["--state-dir", "/x", "ls"], /command comes before its options/],
     [["help", "frobnicate"], /Unknown command "frobnicate"/],
-    [["ls", "--frob"], /ls has no option --frob/],
+    [["ls", "--frob"], /^ls has no option --frob\.$/],
+    [["ls", "--jsn"], /^ls has no option --jsn\. Did you mean --json\?$/],
+    [["prompt", "last", "--no-wiat", "x"], /Did you mean --no-wait\? Put a text that begins with - after --\./],
     [["ls", "-x"], /ls has no option -x/],
     [["ls", "extra"], /too many arguments: "extra"/],
     [["push"], /SESSION is missing/],
@@ -63,6 +69,8 @@ describe("a command line", () => {
     [["start", "--foreground=yes"], /--foreground/],
     [["push", "last", "x", "--as", "now"], /--as must be one of steer, followUp, nextTurn, not "now"/],
     [["new", "--thinking", "hard"], /--thinking must be one of/],
+    [["prompt", "last", "--if-running", "follow-up", "x"], /not "follow-up"\. Did you mean followUp\?/],
+    [["delivery", "shw", "d1"], /ACTION must be one of show, cancel, resend, not "shw"\. Did you mean show\?/],
   ])("%j is refused with a sentence", (args, sentence) => {
     expect(refusal(...args).message).toMatch(sentence);
   });
