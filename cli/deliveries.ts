@@ -3,8 +3,9 @@ import { callDaemon } from "./daemon-call.ts";
 import { watchDeliveries } from "./delivery-watch.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { duration } from "./format.ts";
+import { duration, shortId } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
+import { endWithReader } from "./reader-end.ts";
 import { describeStep, StepReader } from "./receipt.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, shorten, table } from "./text.ts";
@@ -47,6 +48,7 @@ interface Watched {
 }
 
 async function watch({ output, signal }: Deliveries, { stateDir, sessionId, states }: Watched): Promise<number> {
+  endWithReader();
   const seen = new Map<string, StepReader>();
   for await (const delivery of watchDeliveries({
     stateDir,
@@ -64,7 +66,7 @@ async function watch({ output, signal }: Deliveries, { stateDir, sessionId, stat
     if (steps.length > 0 && output.json) output.document(delivery);
     for (const step of output.json ? [] : steps) {
       const what = describeStep(step, delivery);
-      const line = `${new Date(step.at).toISOString()}  ${delivery.deliveryId}  ${step.state.padEnd(9)}  ${what}`;
+      const line = `${new Date(step.at).toISOString()}  ${shortId(delivery.deliveryId)}  ${step.state.padEnd(9)}  ${what}`;
       output.print(shorten(oneLine(line), output.columns ?? Number.POSITIVE_INFINITY));
     }
   }
@@ -93,5 +95,6 @@ function row(delivery: Delivery): readonly string[] {
   const { deliveryId, state, createdAt, attempts, customType, sessionId, reason } = delivery;
   const age = duration(Date.now() - createdAt);
   const why = reason === undefined ? "-" : `${reason.message} (${reason.code})`;
-  return [deliveryId, state, age, String(attempts.length), customType, sessionId, why].map(oneLine);
+  const ids = [shortId(deliveryId), shortId(sessionId)] as const;
+  return [ids[0], state, age, String(attempts.length), customType, ids[1], why].map(oneLine);
 }

@@ -7,6 +7,7 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { logLine } from "./log-line.ts";
+import { endWithReader } from "./reader-end.ts";
 import { printableJson } from "./text.ts";
 import { wholeNumber } from "./values.ts";
 
@@ -20,6 +21,7 @@ export async function logs({ options, output, env, signal }: Invocation<"logs">)
   const count = wholeNumber(lines, { option: "lines", command: "logs" }, { min: 0, max: 100_000 });
   const path = file === undefined ? defaultLogFile(stateDirectory(options["state-dir"], env)) : resolve(file);
   const print = (line: string): void => output.print(output.json ? printableJson(line) : logLine(line, output));
+  if (options.follow === true) endWithReader();
   let reader = open(path, options.follow === true);
   if (reader !== undefined) {
     // After a rotation, the end of the log is in the previous file.

@@ -5,6 +5,9 @@ import type * as util from "node:util";
  * The functions that every command uses of two Node modules. An `import` evaluates every export, some of which are
  * loaded lazily, and costs a few milliseconds at each start.
  */
-export const { parseArgs, styleText }: Pick<typeof util, "parseArgs" | "styleText"> =
-  process.getBuiltinModule("node:util");
+export const {
+  parseArgs,
+  stripVTControlCharacters,
+  styleText,
+}: Pick<typeof util, "parseArgs" | "stripVTControlCharacters" | "styleText"> = process.getBuiltinModule("node:util");
 export const { readFileSync }: Pick<typeof fs, "readFileSync"> = process.getBuiltinModule("node:fs");

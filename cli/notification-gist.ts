@@ -7,7 +7,7 @@ import {
 } from "../client/index.ts";
 import type { PiMessage } from "../client/pi-events.ts";
 import { percent, usd } from "../protocol/number-text.ts";
-import { toolLine } from "./run-printer.ts";
+import { saidByExtension, toolLine } from "./run-printer.ts";
 
 /** Summarises a notification in a few words. */
 export function gist(notification: LogNotification): string {
@@ -75,10 +75,17 @@ function gistOfEvent(event: PiEvent): string {
   const { message } = event as { readonly message?: PiMessage };
   if (isToolExecutionStart(event)) return toolLine(event.toolName, event.args);
   if (isToolExecutionEnd(event)) return `[${event.toolName}] ${event.isError ? "failed" : "done"}`;
+  if (event.type === "extension_ui_request") return gistOfExtension(event);
   if (event.type === "rpcd_entry") return gistOfEntry(event["entry"]);
   if (typeof message === "object" && message !== null)
     return `${message.role}: ${textOf(message) || message.stopReason || ""}`;
   return "";
+}
+
+function gistOfExtension(event: PiEvent): string {
+  const said = saidByExtension(event);
+  if (said === undefined) return [event["method"], event["title"]].filter((word) => typeof word === "string").join(": ");
+  return said.key === undefined ? said.text : `${said.key}: ${said.text === "" ? "no status" : said.text}`;
 }
 
 function gistOfEntry(entry: unknown): string {

@@ -1,10 +1,15 @@
 import { isTextDelta, isToolExecutionEnd, isToolExecutionStart, type PiEvent } from "../client/pi-events.ts";
-import type { Output } from "./output.ts";
+import { stripVTControlCharacters } from "./node-builtins.ts";
+import type { Output, Style } from "./output.ts";
 import { oneLine, printable, shorten } from "./text.ts";
 
-/** Prints a run live: the assistant's text to stdout, a line for each tool call to stderr. */
+/**
+ * Prints a run live: the assistant's text to stdout; a line for each tool call, and what extensions say, to stderr.
+ */
 export class RunPrinter {
   readonly #output: Output;
+  /** The last text of each extension's status, because extensions repeat them. */
+  readonly #statuses = new Map<string, string>();
   #lineIsOpen = false;
 
   constructor(output: Output) {
@@ -23,6 +28,8 @@ export class RunPrinter {
     } else if (isToolExecutionEnd(event) && event.isError) {
       this.endLine();
       this.#output.aside(this.#output.paintAside("yellow", `[${oneLine(event.toolName)}] failed`));
+    } else if (event.type === "extension_ui_request") {
+      this.#extension(event);
     }
   }
 
@@ -32,11 +39,54 @@ export class RunPrinter {
     this.#lineIsOpen = false;
   }
 
+  #extension(event: PiEvent): void {
+    const said = saidByExtension(event);
+    if (said === undefined || (said.key !== undefined && this.#statuses.get(said.key) === said.text)) return;
+    if (said.key !== undefined) {
+      if (this.#statuses.size >= maxStatuses) this.#statuses.clear();
+      this.#statuses.set(said.key, said.text);
+    }
+    if (said.text === "") return;
+    this.endLine();
+    const lead = said.key === undefined ? "" : `${oneLine(said.key)}: `;
+    for (const line of said.text.slice(0, maxSaidCharacters).split("\n")) {
+      this.#output.aside(this.#output.paintAside(said.style, shorten(`${lead}${printable(line)}`, maxLineCharacters)));
+    }
+  }
+
   #write(text: string): void {
     if (text === "") return;
     this.#output.write(text);
     this.#lineIsOpen = !text.endsWith("\n");
   }
+}
+
+const maxStatuses = 100;
+const maxSaidCharacters = 20_000;
+const maxLineCharacters = 2_000;
+
+/** What an extension shows to the user without a question. */
+export interface Said {
+  /** The status that changed; undefined: a notification. */
+  readonly key?: string;
+  /** Empty if a status was removed. */
+  readonly text: string;
+  readonly style: Style;
+}
+
+const notifyStyles: Readonly<Record<string, Style>> = { warning: "yellow", error: "red" };
+
+/** Returns undefined for an event by which an extension shows no text (docs/rpc-extension-ui.md of pi). */
+export function saidByExtension(event: PiEvent): Said | undefined {
+  const { method, message, notifyType, statusKey, statusText = "" } = event;
+  const plain = (text: string): string => stripVTControlCharacters(text).trimEnd();
+  if (method === "notify" && typeof message === "string") {
+    return { text: plain(message), style: notifyStyles[String(notifyType)] ?? "magenta" };
+  }
+  if (method === "setStatus" && typeof statusKey === "string" && typeof statusText === "string") {
+    return { key: statusKey, text: plain(statusText), style: "dim" };
+  }
+  return undefined;
 }
 
 /** A tool call in one line: its command, path or other main argument. */

@@ -6,6 +6,7 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import { gist } from "./notification-gist.ts";
 import type { Output } from "./output.ts";
+import { endWithReader } from "./reader-end.ts";
 import { findSession } from "./session-argument.ts";
 import { type LogPage, logPages, seqOf } from "./session-log.ts";
 import { oneLine, shorten } from "./text.ts";
@@ -41,6 +42,7 @@ export async function tail(invocation: Invocation<"tail">): Promise<number> {
     }
     for (const notification of newest) await show(notification);
     if (options["no-follow"] === true || last === undefined) return exitCodes.done;
+    endWithReader();
     const place = { after: last.cursor, epoch: last.epoch };
     for await (const notification of session.notifications({ ...place, signal })) {
       if (allows(wanted, notification)) await show(notification);

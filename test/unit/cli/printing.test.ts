@@ -23,6 +23,22 @@ describe("a run", () => {
     expect(stderr()).toBe("[bash] ls | -l\n[bash] failed\n");
   });
 
+  test("shows what extensions say on stderr, and each status once", () => {
+    const { output, stdout, stderr } = memoryOutput();
+    const printer = new RunPrinter(output);
+    const ui = (fields: object): PiEvent => ({ type: "extension_ui_request", ...fields });
+    const status = (statusText?: string): PiEvent => ui({ method: "setStatus", statusKey: "ci", statusText });
+    printer.show(delta("Wait"));
+    printer.show(ui({ method: "notify", message: "two\nlines", notifyType: "warning" }));
+    for (const text of ["\u001b[32mgreen\u001b[39m", "\u001b[32mgreen\u001b[39m", undefined, "red\u001b]0;t\u0007"]) {
+      printer.show(status(text));
+    }
+    printer.show(ui({ method: "setWidget", widgetKey: "x", widgetLines: ["a"] }));
+    printer.show(ui({ method: "notify", message: 7 }));
+    expect(stdout()).toBe("Wait\n");
+    expect(stderr()).toBe("two\nlines\nci: green\nci: red\n");
+  });
+
   test("cannot move the cursor of a terminal, and is unchanged in a pipe", () => {
     const terminal = memoryOutput({ isTerminal: true });
     new RunPrinter(terminal.output).show(delta("a\u001b[2Jb"));
