@@ -12,7 +12,7 @@ export const contextCommands = {
       {
         name: "SOURCE",
         description:
-          "A session (an id, at least 4 characters of its start or end, or `last`) or a file: for inspect and import a document, - is stdin; for export a session file of pi. show only takes sessions.",
+          "A session (at least 4 characters of the end or start of its id, its name, a unique part of its name or of its directory's name, or `last`) or a file: for inspect and import a document, - is stdin; for export a session file of pi. show only takes sessions.",
       },
     ],
     options: {
@@ -94,7 +94,7 @@ export const contextCommands = {
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: the result of inspect; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null) and pruning (the result of `pruning/inspect`, or null).",
+          "Prints one JSON document: the result of inspect; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null) pruning (the result of `pruning/inspect`, or null) and pruningStats (the result of `pruning/stats`, or null).",
       },
       help,
     },

@@ -4,6 +4,7 @@ import { count, percent, usd } from "../protocol/number-text.ts";
 import type { ContextDaemon } from "./context-daemon.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Output, Style } from "./output.ts";
+import { partsSaved, pruned, pruningStats } from "./savings.ts";
 import { chooseSession } from "./session-argument.ts";
 import { oneLine, table } from "./text.ts";
 
@@ -19,12 +20,15 @@ export async function showContext(daemon: ContextDaemon, word: string, output: O
   const sessionId = chooseSession(sessions, word);
   const found = await daemon.call("optimisation/inspect", { sessionId });
   const cache = await cacheOf(daemon, sessionId, found);
-  const pruned = await prunedOf(daemon, sessionId);
+  const blocks = await prunedOf(daemon, sessionId);
+  const stats =
+    blocks === undefined ? undefined : await pruningStats((method, params) => daemon.call(method, params), sessionId);
   if (output.json) {
-    output.document({ sessionId, ...found, cache: cache ?? null, pruning: pruned ?? null });
+    const pruning = { pruning: blocks ?? null, pruningStats: stats ?? null };
+    output.document({ sessionId, ...found, cache: cache ?? null, ...pruning });
     return exitCodes.done;
   }
-  for (const line of showLines(found, cache, output, pruned)) output.print(line);
+  for (const line of showLines({ found, cache, blocks, stats }, output)) output.print(line);
   return exitCodes.done;
 }
 
@@ -56,18 +60,21 @@ async function prunedOf(daemon: ContextDaemon, sessionId: string): Promise<Prune
 /** A daemon older than this program does not know the method. */
 const absent: ReadonlySet<string> = new Set(["pruning_disabled", "unsupported_by_pi", "method_not_found"]);
 
+/** What is known of a session's context. */
+export interface Shown {
+  readonly found: Inspected;
+  readonly cache?: CacheReport | undefined;
+  readonly blocks?: Pruned | undefined;
+  readonly stats?: Result<"pruning/stats"> | undefined;
+}
+
 type Painter = Pick<Output, "paint" | "columns">;
 
 /**
  * The same for a person: a bar for each kind of content if the terminal is wide enough, then a paragraph for each
  * question.
  */
-export function showLines(
-  found: Inspected,
-  cache: CacheReport | undefined,
-  painter: Painter,
-  pruned?: Pruned,
-): readonly string[] {
+export function showLines({ found, cache, blocks, stats }: Shown, painter: Painter): readonly string[] {
   return [
     ...windowLines(found.window, painter),
     "",
@@ -75,7 +82,7 @@ export function showLines(
     "",
     ...maskedLines(found, painter),
     "",
-    ...(pruned === undefined ? [] : [...blockLines(pruned, painter), ""]),
+    ...(blocks === undefined ? [] : [...blockLines(blocks, painter), ...(stats === undefined ? [] : [pruned(stats)]), ""]),
     ...cacheLines(cache, painter),
   ];
 }
@@ -124,8 +131,7 @@ function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
   const on = Object.entries(parts).filter(([, { enabled }]) => enabled);
   if (on.length === 0) {
     return [
-      "No part of the optimisation is on. A session created with the profile lean, or the method",
-      'optimisation/configure with the part\'s name, as {"masking": {"enabled": true}}, turns parts on.',
+      "No part of the optimisation is on. `pi-rpcd new --profile lean` creates a session with those that save tokens.",
     ];
   }
   const rows = on.map(([name, { state, savedTokens, savedUsd, spentTokens, spentUsd, reason }]) => [
@@ -133,7 +139,11 @@ function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
     `saved ${count(savedTokens)} tokens${withUsd(savedUsd)}`,
     `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${withUsd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
   ]);
-  return [painter.paint("bold", "Active parts, and the tokens that they saved in later requests:"), ...table(rows)];
+  return [
+    painter.paint("bold", "Active parts, and the tokens that they saved in later requests, by estimate:"),
+    ...table(rows),
+    ...partsSaved(parts),
+  ];
 }
 
 const shownMasked = 10;

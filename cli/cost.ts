@@ -4,6 +4,7 @@ import { type Bar, bars } from "./cost-bars.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
+import { type Savings, savingsLines, savingsOf } from "./savings.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
 
@@ -17,13 +18,14 @@ export async function cost(invocation: Invocation<"cost">): Promise<number> {
   return await withClient(invocation, async (client) => {
     const { id: sessionId } = await findSession(client, word, signal);
     const report = await client.call("cost/report", { sessionId }, { signal });
-    if (output.json) output.document(report);
-    else print(report, invocation);
+    const saved = await savingsOf((method, params) => client.call(method, params, { signal }), sessionId);
+    if (output.json) output.document({ ...report, saved: saved ?? null });
+    else print(report, saved, invocation);
     return exitCodes.done;
   });
 }
 
-function print(report: Report, { output }: Invocation<"cost">): void {
+function print(report: Report, saved: Savings | undefined, { output }: Invocation<"cost">): void {
   const { total, requests, estimated, budget, byModel, bySource, phases } = report;
   output.print(
     `${output.paint("bold", usd(total.cost.total))} for ${tokens(total)} in ${counted(requests, "request")}` +
@@ -34,6 +36,7 @@ function print(report: Report, { output }: Invocation<"cost">): void {
     const end = budget.onBudget === "stop" ? "; when it is spent, the next prompt is refused" : "";
     output.print(`${percent(budget.spentUsd / budget.usd)} of the budget of ${usd(budget.usd)}${end}.`);
   }
+  if (saved !== undefined) for (const line of savingsLines(saved)) output.print(line);
   const whole = total;
   const section = (title: string, lines: readonly Bar[]): void => {
     if (lines.length === 0) return;

@@ -54,6 +54,18 @@ const pruned: Pruned = {
   ],
 };
 
+const stats: Result<"pruning/stats"> = {
+  now: 20_000,
+  removed: { count: 7, tokens: 34_000 },
+  blocks: [],
+  strategies: {},
+  cache: { misses: 1, tokens: 4_000, usd: 0.001 },
+  net: { tokens: 30_000, usd: 0.01 },
+  standing: { system: 0, tool: 0 },
+  calls: { succeeded: 0, failed: 0 },
+  echoes: 0,
+};
+
 const empty: Inspected = {
   configuration: {},
   parts: { cache: off, masking: off },
@@ -62,7 +74,7 @@ const empty: Inspected = {
 
 test("on a terminal the window is shown as bars, the largest kind first, and never wider than the terminal", () => {
   const { output } = memoryOutput({ isTerminal: true, columns: 60, env: { NO_COLOR: "1" } });
-  const lines = showLines(inspected, report, output);
+  const lines = showLines({ found: inspected, cache: report }, output);
   expect(lines.slice(0, 5)).toEqual([
     "The next request has about 61,234 of 200,000 tokens (31 %):",
     `  toolResults     50,000   82 %  ${"█".repeat(27)}`,
@@ -75,17 +87,18 @@ test("on a terminal the window is shown as bars, the largest kind first, and nev
 
 test("in a pipe it lists the content of the window, the savings and masked outputs, and the causes and costs of cache losses", () => {
   const { output } = memoryOutput();
-  expect(showLines(inspected, report, output)).toEqual([
+  expect(showLines({ found: inspected, cache: report }, output)).toEqual([
     "The next request has about 61,234 of 200,000 tokens (31 %):",
     "  toolResults     50,000   82 %",
     "  system           6,000   10 %",
     "  tools            4,000    7 %",
     "  user             1,234    2 %",
     "",
-    "Active parts, and the tokens that they saved in later requests:",
+    "Active parts, and the tokens that they saved in later requests, by estimate:",
     "  cache        on        saved 0 tokens",
     "  masking      on        saved 41,000 tokens, $0.0123  spent 9,000 tokens, $0.0340",
     "  toolResults  degraded  saved 0 tokens                  The disk | is full.",
+    "Saved about 41,000 tokens ($0.0123) by masking; spent 9,000 tokens ($0.0340) on it. This is an estimate.",
     "",
     "Masked or truncated: 2 results, about 12,900 tokens. The newest:",
     "  r001  read        12,000  masking",
@@ -100,13 +113,13 @@ test("in a pipe it lists the content of the window, the savings and masked outpu
 
 test("control sequences in a part's name invented by another program do not reach the terminal", () => {
   const forged = { ...inspected, parts: { "x\u001b]52;c;AAAA\u0007": on } };
-  const text = showLines(forged, undefined, memoryOutput().output).join("\n");
+  const text = showLines({ found: forged }, memoryOutput().output).join("\n");
   expect(["\u001b", "\u0007"].filter((control) => text.includes(control))).toEqual([]);
   expect(text).toContain("x]52;c;AAAA");
 });
 
 test("a session without enabled parts shows its window and how to enable parts", () => {
-  const text = showLines(empty, undefined, memoryOutput().output).join("\n");
+  const text = showLines({ found: empty }, memoryOutput().output).join("\n");
   expect(text).toContain("The next request has about 10 tokens:\n  system         10  100 %\n");
   expect(text).toContain("profile lean");
   expect(text).toContain("the parts masking and toolResults are off");
@@ -116,10 +129,11 @@ test("a session without enabled parts shows its window and how to enable parts",
 test("parts that have done nothing yet say so", () => {
   const fresh = { ...inspected, window: { ...inspected.window, masked: [] } };
   const silent = { ...report, requests: 0, hitRate: null, causes: {}, volatile: [] };
-  const text = showLines(fresh, silent, memoryOutput().output).join("\n");
+  const text = showLines({ found: fresh, cache: silent }, memoryOutput().output).join("\n");
   expect(text).toContain("Nothing was masked or truncated yet.");
   expect(text).toContain("The provider has not reported reads");
-  const whole = showLines(fresh, { ...silent, requests: 1, hitRate: 1 }, memoryOutput().output).join("\n");
+  const answered = { ...silent, requests: 1, hitRate: 1 };
+  const whole = showLines({ found: fresh, cache: answered }, memoryOutput().output).join("\n");
   expect(whole).toContain("The provider read 100 % of all input from its cache, in 1 request. Nothing broke it.");
 });
 
@@ -131,7 +145,7 @@ function daemon(answers: Readonly<Record<string, () => unknown>>): ContextDaemon
 test("a part's name cannot move the cursor", () => {
   const { output } = memoryOutput({ isTerminal: true, columns: 80, env: { NO_COLOR: "1" } });
   const forged = { ...inspected, parts: { "x\u001b]52;c;eA==\u0007": on } };
-  const shown = showLines(forged, report, output).join("\n");
+  const shown = showLines({ found: forged, cache: report }, output).join("\n");
   for (const character of ["\u0007", "\u001b"]) expect(shown).not.toContain(character);
 });
 
@@ -141,9 +155,10 @@ test("for programs it prints the methods' results in one document", async () => 
     "optimisation/inspect": () => inspected,
     "cache/report": () => report,
     "pruning/inspect": () => pruned,
+    "pruning/stats": () => stats,
   });
   expect(await showContext(all, "last", output)).toBe(0);
-  expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report, pruning: pruned });
+  expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report, pruning: pruned, pruningStats: stats });
 });
 
 test("if the part cache is off it is not asked, and if its pi has none the answer is null", async () => {
@@ -163,7 +178,7 @@ test("if the part cache is off it is not asked, and if its pi has none the answe
 
 test("with pruning on its blocks are shown, and a topic cannot move the cursor", () => {
   const { output } = memoryOutput();
-  const from = showLines(empty, undefined, output, pruned);
+  const from = showLines({ found: empty, blocks: pruned }, output);
   const at = from.findIndex((line) => line.startsWith("Blocks"));
   expect(from.slice(at, at + 4)).toEqual([
     "Blocks: 3, and 1 inside other blocks or a compaction. The newest, with tokens before and after:",
@@ -172,9 +187,9 @@ test("with pruning on its blocks are shown, and a topic cannot move the cursor",
     "  b4  m040–m050     12,000 → 900  Long            shortened",
   ]);
   const none: Pruned = { ...pruned, blocks: [], mode: "manual", off: "The tool is\nnot active." };
-  const text = showLines(empty, undefined, output, none).join("\n");
+  const text = showLines({ found: empty, blocks: none, stats }, output).join("\n");
   expect(text).toContain(
-    "Pruning is on; there are no blocks. The model waits for the user.\nPruning is inactive now: The tool is | not active.\n",
+    "Pruning is on; there are no blocks. The model waits for the user.\nPruning is inactive now: The tool is | not active.\nPruning removed about 34,000 tokens from the context: 30,000 tokens ($0.0100) after losses in the provider's cache. This is an estimate.\n",
   );
 });
 

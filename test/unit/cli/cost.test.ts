@@ -28,10 +28,11 @@ const report = {
   checkpoints: [],
 };
 
-async function shown(options: MemoryOutputOptions): Promise<string> {
+async function shown(options: MemoryOutputOptions, prepare: (daemon: FakeDaemon) => void = () => {}): Promise<string> {
   await using daemon = await FakeDaemon.start();
   daemon.answer("session/list", () => ({ sessions: [sessionInfo({ sessionId: "0199-aa" })] }));
   daemon.answer("cost/report", () => report);
+  prepare(daemon);
   const { output, stdout } = memoryOutput(options);
   const { signal } = new AbortController();
   const given = { "state-dir": daemon.stateDir, "no-start": true };
@@ -65,7 +66,41 @@ test("costs are shown by phase, model and source, without bars in a pipe", async
 test("a terminal gets bars, and --json the unchanged report", async () => {
   const lines = (await shown({ isTerminal: true, columns: 60, env: { NO_COLOR: "1" } })).split("\n");
   expect(lines).toContain("p/large  $0.0300   75 %  ███████████████       30,000 tokens");
-  expect(JSON.parse(await shown({ json: true }))).toEqual(report);
+  expect(JSON.parse(await shown({ json: true }))).toEqual({ ...report, saved: null });
+});
+
+test("what parts and pruning saved is named an estimate, and parts that save nothing are left out", async () => {
+  const part = { enabled: true, state: "on", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0, figures: {} } as const;
+  const parts = {
+    estimator: part,
+    masking: { ...part, savedTokens: 41_000, savedUsd: 0.0123 },
+    toolResults: { ...part, savedTokens: 9_000, spentTokens: 100 },
+    skills: { ...part, enabled: false, savedTokens: 7 },
+  };
+  const stats = {
+    ...{ now: 0, blocks: [], strategies: {}, cache: { misses: 0, tokens: 0, usd: null }, echoes: 0 },
+    ...{ removed: { count: 2, tokens: 5_000 }, net: { tokens: 4_000, usd: null } },
+    ...{ standing: { system: 0, tool: 0 }, calls: { succeeded: 0, failed: 0 } },
+  };
+  const on = (daemon: FakeDaemon): void => {
+    daemon.answer("optimisation/inspect", () => ({
+      ...{ configuration: {}, parts },
+      window: { tokens: null, used: 0, byKind: {}, masked: [] },
+    }));
+    daemon.answer("pruning/stats", () => stats);
+  };
+  const lines = (await shown({}, on)).split("\n");
+  expect(lines).toContain(
+    "Saved about 50,000 tokens ($0.0123) by masking, toolResults; spent 100 tokens on it. This is an estimate.",
+  );
+  expect(lines).toContain(
+    "Pruning removed about 5,000 tokens from the context: 4,000 tokens after losses in the provider's cache. This is an estimate.",
+  );
+  const { masking, toolResults } = parts;
+  expect(JSON.parse(await shown({ json: true }, on))).toEqual({
+    ...report,
+    saved: { parts: { masking, toolResults }, pruning: stats },
+  });
 });
 
 test("bars fit the terminal, and are omitted if there is no space", () => {
