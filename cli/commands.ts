@@ -2,6 +2,7 @@ import type { CommandSpec } from "./command-spec.ts";
 import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { contextCommands } from "./context-commands.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
+import { everydayCommands } from "./everyday-commands.ts";
 import { hostCommands } from "./host-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
 import { watchCommands } from "./watch-commands.ts";
@@ -226,18 +227,19 @@ export const commands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   ...watchCommands,
+  ...everydayCommands,
   ...deliveryCommands,
   ...sessionCommands,
   ...contextCommands,
   cost: {
     summary: "Shows the cost of a session: by phase, by model, and by purpose.",
     description:
-      "The sums are those of pi, with abandoned branches, failed attempts, summaries and cache warming. No pi is started. On a terminal each line has a bar with its share of the total.",
+      "The sums are those of pi, with abandoned branches, failed attempts, summaries and cache warming. If parts of the optimisation or pruning are on, it also estimates what they saved. No pi is started. On a terminal each line has a bar with its share of the total.",
     arguments: [session],
     options: {
       "no-start": noStart,
       "state-dir": stateDir,
-      json: { type: "boolean", description: "Prints the result of cost/report as one JSON document." },
+      json: { type: "boolean", description: "Prints the result of cost/report as one JSON document, with saved: {parts, pruning} or null." },
       help,
     },
     examples: ["pi-rpcd cost last", "pi-rpcd cost 0199c2 --json"],
@@ -261,7 +263,7 @@ export const commands = {
       "The first valid answer reaches the extension: `answer` exits with 4 if another answer, or the end of the dialog, was earlier. An invalid answer has no effect.",
     arguments: [
       { name: "ACTION", choices: ["show", "answer"], description: "What to do." },
-      { name: "ID", description: "The dialog's id, or at least 4 characters of its start." },
+      { name: "ID", description: "The dialog's id, or at least 4 characters of its start or end." },
       { name: "TEXT", many: true, optional: true, description: "The answer to a select, an input or an editor." },
     ],
     options: {

@@ -28,29 +28,45 @@ export interface Written {
  */
 export async function writeDocument(make: () => Promise<Exported>, where: DocumentTarget): Promise<Written> {
   const { target, force, output, signal } = where;
-  if (target !== undefined && !force && (await isThere(target))) throw exists(target);
-  const exported = await make();
   if (target === undefined) {
+    const exported = await make();
     const pieces = printed(exported, output.json);
     return await copy(pieces, { exported, signal, write: async (text) => output.write(text) });
   }
+  return await writeNew(target, force, async () => {
+    const exported = await make();
+    return (write) => copy(documentOf(exported), { exported, signal, write });
+  });
+}
+
+/** Appends to the file that is being written. */
+type Append = (piece: string | Uint8Array) => Promise<void>;
+
+/**
+ * Writes a file with the function that `prepare` returns. The file is readable by its owner only, appears complete or not
+ * at all, and replaces another file only with `force`. Throws `file_exists` before it calls `prepare`.
+ */
+export async function writeNew<T>(
+  target: string,
+  force: boolean,
+  prepare: () => Promise<(append: Append) => Promise<T>>,
+): Promise<T> {
+  if (!force && (await isThere(target))) throw exists(target);
+  const write = await prepare();
   const temporary = `${target}.${randomUUID()}.tmp`;
   try {
-    const written = await writeFile(temporary, { exported, signal });
+    const file = await open(temporary, "wx", 0o600);
+    let written: T;
+    try {
+      written = await write((piece) => file.appendFile(piece));
+    } finally {
+      await file.close();
+    }
     if (force) await rename(temporary, target);
     else await give(temporary, target);
     return written;
   } finally {
     await rm(temporary, { force: true });
-  }
-}
-
-async function writeFile(path: string, copying: Omit<Copying, "write">): Promise<Written> {
-  const file = await open(path, "wx", 0o600);
-  try {
-    return await copy(documentOf(copying.exported), { ...copying, write: (text) => file.appendFile(text) });
-  } finally {
-    await file.close();
   }
 }
 

@@ -15,6 +15,14 @@ const folder = join(import.meta.dirname, "..", "..", "..", "cli");
 /** Options that a command passes on whole, with the fields that other files read. */
 const shared = new Set(["state-dir", "no-start", "json", "help"]);
 
+/** The file that the loader of a command imports. */
+function fileOf(name: string): string {
+  const source = readFileSync(join(folder, "loaders.ts"), "utf8");
+  const [, file] = new RegExp(`^  "?${name}"?: async \\(\\) => \\(await import\\("\\./(.*?)"`, "m").exec(source) ?? [];
+  if (file === undefined) throw new Error(`${name} has no loader`);
+  return file;
+}
+
 function argumentsOf({ arguments: specs }: CommandSpec): readonly string[] {
   return specs.map(({ name, choices }) => choices?.[0] ?? name.toLowerCase());
 }
@@ -40,7 +48,7 @@ describe("the table of commands", () => {
   });
 
   test.each(runnable)("each option of %s is read by it", (name, { options }) => {
-    const source = readFileSync(join(folder, `${name}.ts`), "utf8");
+    const source = readFileSync(join(folder, fileOf(name)), "utf8");
     const own = Object.keys(options).filter((option) => !shared.has(option));
     const unread = own.filter((option) => {
       const reads = [`options.${option}`, `options["${option}"]`, `"${option}": `, `"${option}" `];
@@ -77,7 +85,7 @@ describe("the table of commands", () => {
     expect(text).toContain("Usage");
     expect(text).toContain("1.2.3");
     expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
-    expect(text.split("\n").length).toBeLessThan(42);
+    expect(text.split("\n").length).toBeLessThan(56);
   });
 
   test.each(runnable)("the examples of %s are valid command lines", (name, { examples }) => {
