@@ -239,7 +239,10 @@ export const commands = {
     options: {
       "no-start": noStart,
       "state-dir": stateDir,
-      json: { type: "boolean", description: "Prints the result of cost/report as one JSON document, with saved: {parts, pruning} or null." },
+      json: {
+        type: "boolean",
+        description: "Prints the result of cost/report as one JSON document, with saved: {parts, pruning} or null.",
+      },
       help,
     },
     examples: ["pi-rpcd cost last", "pi-rpcd cost 0199c2 --json"],

@@ -94,7 +94,7 @@ export const contextCommands = {
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: the result of inspect; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null) pruning (the result of `pruning/inspect`, or null) and pruningStats (the result of `pruning/stats`, or null).",
+          "Prints one JSON document: the result of inspect; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null), pruning (the result of `pruning/inspect`, or null) and pruningStats (the result of `pruning/stats`, or null).",
       },
       help,
     },

@@ -82,7 +82,9 @@ export function showLines({ found, cache, blocks, stats }: Shown, painter: Paint
     "",
     ...maskedLines(found, painter),
     "",
-    ...(blocks === undefined ? [] : [...blockLines(blocks, painter), ...(stats === undefined ? [] : [pruned(stats)]), ""]),
+    ...(blocks === undefined
+      ? []
+      : [...blockLines(blocks, painter), ...(stats === undefined ? [] : [pruned(stats)]), ""]),
     ...cacheLines(cache, painter),
   ];
 }

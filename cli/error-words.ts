@@ -18,12 +18,12 @@ const wordings: readonly Wording[] = [
   [/Wait for agent_settled, or abort it\./, "Wait until it has ended, or abort it: pi-rpcd abort."],
   [/force: true does it\./, "--force does it."],
   [
-    /: Call session\/acquireControl to become the controller, with takeOver: true if another client is\./,
-    ". Commands do not take control; the client can release it.",
+    /Call session\/acquireControl to become the controller, with takeOver: true if another client is\./,
+    "Commands do not take control; the client can release it.",
   ],
   [
-    /; session\/command, a prompt, or session\/subscribe with awake: true starts one; then call again\./,
-    "; a prompt starts one.",
+    /session\/command, a prompt, or session\/subscribe with awake: true starts one; then call again/,
+    "a prompt starts one",
   ],
   [/prompt\/get has its text; send it again if you want to\./, "Send it again if you want to."],
   [
@@ -34,6 +34,7 @@ const wordings: readonly Wording[] = [
     /session\/reload continues with the current file\./,
     "`pi-rpcd close` and then `pi-rpcd open` continue with the current file.",
   ],
+  [/cost\/report says what is there\./, "`pi-rpcd cost` says what is there."],
   [/\/answer must have confirmed, or be cancelled\./, "answer it with --yes, --no or --cancel."],
   [/\/answer must have a value, or be cancelled\./, "answer it with TEXT or --cancel."],
   [/\/answer\/value must/, "TEXT must"],
@@ -45,10 +46,17 @@ const wordings: readonly Wording[] = [
   ],
   [/^pi refused "[a-z_]+": /, "pi refused: "],
   [/\bexcludeTools\b/, "--exclude-tools"],
+  [/, or let the program do it: connect\(\{ start: true \}\)/, ""],
   [/, of extensions, /, ", of --extension, "],
   [/ before [a-z]+\/[A-Za-z]+ was answered: the call may/, " before the daemon answered: the command may"],
-  [/^[a-z]+\/[A-Za-z]+ was not sent: the connection .*$/, "The command was not sent: the connection to the daemon is lost."],
-  [/ Set `token`, or the `stateDir` whose daemon\.json names this address\./, " Name its state directory with --state-dir."],
+  [
+    /^[a-z]+\/[A-Za-z]+ was not sent: the connection .*$/,
+    "The command was not sent: the connection to the daemon is lost.",
+  ],
+  [
+    / Set `token`, or the `stateDir` whose daemon\.json names this address\./,
+    " Name its state directory with --state-dir.",
+  ],
   [/^The stream was read too slowly: .*$/, "The output was read too slowly, and the daemon's next events did not fit."],
   [/ Set onGap to continue without them\./, ""],
 ];

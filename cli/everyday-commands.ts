@@ -66,15 +66,12 @@ export const everydayCommands = {
       "state-dir": stateDir,
       json: {
         type: "boolean",
-        description: "Prints one JSON document: show {model, thinkingLevel}, set the model, list the result of model/list.",
+        description:
+          "Prints one JSON document: show {model, thinkingLevel}, set the model, list the result of model/list.",
       },
       help,
     },
-    examples: [
-      "pi-rpcd model list",
-      "pi-rpcd model show last",
-      "pi-rpcd model set last anthropic/claude-sonnet-5",
-    ],
+    examples: ["pi-rpcd model list", "pi-rpcd model show last", "pi-rpcd model set last anthropic/claude-sonnet-5"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   compact: {

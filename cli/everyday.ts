@@ -16,7 +16,10 @@ type Verb = "abort" | "steer" | "follow-up" | "queue" | "compact" | "rename";
 async function withSession<T>(
   invocation: Invocation<Verb>,
   word: string,
-  { use, lines }: { readonly use: (session: SessionHandle) => Promise<T>; readonly lines: (result: T) => readonly string[] },
+  {
+    use,
+    lines,
+  }: { readonly use: (session: SessionHandle) => Promise<T>; readonly lines: (result: T) => readonly string[] },
 ): Promise<number> {
   const { output, signal } = invocation;
   return withClient(invocation, async (client) => {
@@ -29,16 +32,25 @@ async function withSession<T>(
 
 /** Aborts the run of a session. */
 export function abort(invocation: Invocation<"abort">): Promise<number> {
-  const { arguments: [word = ""], signal } = invocation;
+  const {
+    arguments: [word = ""],
+    signal,
+  } = invocation;
   return withSession(invocation, word, {
     use: (session) => session.abort({ signal }),
-    lines: ({ aborted, deliveries }) => [aborted ? "The run is aborted." : "No run was active.", ...effects(deliveries)],
+    lines: ({ aborted, deliveries }) => [
+      aborted ? "The run is aborted." : "No run was active.",
+      ...effects(deliveries),
+    ],
   });
 }
 
 /** Sends a message for the agent's next request. */
 export async function steer(invocation: Invocation<"steer">): Promise<number> {
-  const { arguments: [word = "", ...words], signal } = invocation;
+  const {
+    arguments: [word = "", ...words],
+    signal,
+  } = invocation;
   const text = await messageText({ command: "steer", words, stdin: process.stdin, signal });
   return withSession(invocation, word, {
     use: (session) => session.steer(text, { signal }),
@@ -48,7 +60,10 @@ export async function steer(invocation: Invocation<"steer">): Promise<number> {
 
 /** Sends a message for the moment when the agent would stop. */
 export async function followUp(invocation: Invocation<"follow-up">): Promise<number> {
-  const { arguments: [word = "", ...words], signal } = invocation;
+  const {
+    arguments: [word = "", ...words],
+    signal,
+  } = invocation;
   const text = await messageText({ command: "follow-up", words, stdin: process.stdin, signal });
   return withSession(invocation, word, {
     use: (session) => session.followUp(text, { signal }),
@@ -63,7 +78,11 @@ function acceptance({ disposition }: PromptResult, queued: string): string {
 
 /** Shows the messages in a session's queue, or removes them. */
 export function queue(invocation: Invocation<"queue">): Promise<number> {
-  const { arguments: [action, word = ""], output, signal } = invocation;
+  const {
+    arguments: [action, word = ""],
+    output,
+    signal,
+  } = invocation;
   if (action === "clear") {
     return withSession(invocation, word, {
       use: (session) => session.clearQueue({ signal }),
@@ -94,7 +113,10 @@ function queueLines({ steering, followUp: later }: Result<"session/getQueue">, o
 
 /** Compacts a session's context. */
 export async function compact(invocation: Invocation<"compact">): Promise<number> {
-  const { arguments: [word = "", ...words], signal } = invocation;
+  const {
+    arguments: [word = "", ...words],
+    signal,
+  } = invocation;
   const instructions =
     words.length === 0 ? undefined : await messageText({ command: "compact", words, stdin: process.stdin, signal });
   return withSession(invocation, word, {
@@ -109,7 +131,10 @@ export async function compact(invocation: Invocation<"compact">): Promise<number
 
 /** Gives a session a name. */
 export function rename(invocation: Invocation<"rename">): Promise<number> {
-  const { arguments: [word = "", ...words], signal } = invocation;
+  const {
+    arguments: [word = "", ...words],
+    signal,
+  } = invocation;
   const name = words.join(" ");
   return withClient(invocation, async (client) => {
     const { id: sessionId } = await findSession(client, word, signal);

@@ -67,7 +67,11 @@ export function chooseModel(models: readonly ModelName[], word: string): ModelNa
       });
     }
   }
-  const near = nearest(word, models.flatMap((one) => [nameOf(one), one.id]), Math.ceil(word.length / 4));
+  const near = nearest(
+    word,
+    models.flatMap((one) => [nameOf(one), one.id]),
+    Math.ceil(word.length / 4),
+  );
   const hint = near === undefined ? "" : ` Did you mean ${near}?`;
   throw new CommandError(
     "model_not_found",
@@ -106,7 +110,10 @@ function listLines(
   const lines = table(rows, output.columns);
   const byProvider = Map.groupBy(models.keys(), (index) => models[index]?.provider ?? "");
   return [...byProvider].flatMap(([provider, indexes]) => [
-    output.paint("bold", oneLine(`${provider} (${[`${indexes.length}`, loginOf.get(provider)].filter(Boolean).join(", ")})`)),
+    output.paint(
+      "bold",
+      oneLine(`${provider} (${[`${indexes.length}`, loginOf.get(provider)].filter(Boolean).join(", ")})`),
+    ),
     ...indexes.map((index) => `${lines[index] ?? ""}`),
   ]);
 }

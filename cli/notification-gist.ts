@@ -84,7 +84,8 @@ function gistOfEvent(event: PiEvent): string {
 
 function gistOfExtension(event: PiEvent): string {
   const said = saidByExtension(event);
-  if (said === undefined) return [event["method"], event["title"]].filter((word) => typeof word === "string").join(": ");
+  if (said === undefined)
+    return [event["method"], event["title"]].filter((word) => typeof word === "string").join(": ");
   return said.key === undefined ? said.text : `${said.key}: ${said.text === "" ? "no status" : said.text}`;
 }
 

@@ -55,9 +55,12 @@ export async function open(invocation: Invocation<"open">): Promise<number> {
       return exitCodes.done;
     }
     const rows = sessions.map(({ sessionId, updatedAt, name, firstMessage, cwd: directory }) =>
-      [shortId(sessionId), duration(Date.now() - updatedAt), name ?? firstMessage ?? "-", homeRelative(directory, env["HOME"])].map(
-        oneLine,
-      ),
+      [
+        shortId(sessionId),
+        duration(Date.now() - updatedAt),
+        name ?? firstMessage ?? "-",
+        homeRelative(directory, env["HOME"]),
+      ].map(oneLine),
     );
     const [head, ...lines] = table([["SESSION", "AGE", "NAME OR FIRST MESSAGE", "DIRECTORY"], ...rows], output.columns);
     output.print(output.paint("dim", head ?? ""));

@@ -58,8 +58,18 @@ export function partsSaved(parts: Parts): readonly string[] {
   if (saved <= 0) return ["Saved nothing yet, by estimate."];
   const by = names.length === 0 ? "" : ` by ${names.join(", ")}`;
   const minus =
-    spent <= 0 ? "" : `; spent ${amount(spent, sum(({ spentUsd }) => spentUsd))} on it`;
-  return [`Saved about ${amount(saved, sum(({ savedUsd }) => savedUsd))}${by}${minus}. This is an estimate.`];
+    spent <= 0
+      ? ""
+      : `; spent ${amount(
+          spent,
+          sum(({ spentUsd }) => spentUsd),
+        )} on it`;
+  return [
+    `Saved about ${amount(
+      saved,
+      sum(({ savedUsd }) => savedUsd),
+    )}${by}${minus}. This is an estimate.`,
+  ];
 }
 
 /** A sentence about pruning, whose removals count once, not in each request. */

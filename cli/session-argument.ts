@@ -61,8 +61,7 @@ export function matching<S extends SessionChoice>(
     ({ name }) => name === word,
     ({ sessionId }) => isLong && isEndOf(sessionId, word),
     ({ cwd }) => parts && word !== "" && basename(cwd) === word,
-    ({ name = "", cwd }) =>
-      parts && isLong && [name, basename(cwd)].some((text) => text.toLowerCase().includes(lower)),
+    ({ name = "", cwd }) => parts && isLong && [name, basename(cwd)].some((text) => text.toLowerCase().includes(lower)),
   ];
   for (const comparison of comparisons) {
     const found = sessions.filter(comparison);

@@ -50,16 +50,7 @@ const maxTextCharacters = 400;
 /** The lines of a tree: a branch is indented only where the conversation divides. */
 export function treeLines({ entries, leafId }: Entries, { all, painter }: Drawing): readonly string[] {
   const labels = labelsOf(entries);
-  const roots: Node[] = [];
-  /** The node of each entry, or of the nearest drawn entry above it. */
-  const nodes = new Map<string, Node | undefined>();
-  for (const entry of entries) {
-    if (nodes.has(entry.id)) continue;
-    const parent = entry.parentId === null ? undefined : nodes.get(entry.parentId);
-    const node = all || isConversation(entry) ? { entry, parent, children: [] } : undefined;
-    if (node !== undefined) (parent?.children ?? roots).push(node);
-    nodes.set(entry.id, node ?? parent);
-  }
+  const { roots, nodes } = nodesOf(entries, all);
   const end = leafId === null ? undefined : nodes.get(leafId);
   const active = new Set<Node>();
   for (let node = end; node !== undefined; node = node.parent) active.add(node);
@@ -68,20 +59,42 @@ export function treeLines({ entries, leafId }: Entries, { all, painter }: Drawin
   const open = placed(roots, "");
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { node, lead, indent } = next;
-    const { entry } = node;
-    const label = labels.get(entry.id);
-    const text = [
-      `${lead}${shorten(oneLine(entry.id), 16)} `,
-      ...(label === undefined ? [] : [`[${shorten(oneLine(label), 60)}]`]),
-      shorten(oneLine(shorten(textOfEntry(entry), 2_000)), maxTextCharacters),
-      ...(node === end ? ["◀ the current end"] : []),
-    ].join(" ");
-    const style: Style | undefined = node === end ? "bold" : active.has(node) ? undefined : "dim";
+    const text = `${lead}${textOfNode(node, labels)}${node === end ? " ◀ the current end" : ""}`;
     const line = shorten(text, painter.columns ?? Number.POSITIVE_INFINITY);
+    const style: Style | undefined = node === end ? "bold" : active.has(node) ? undefined : "dim";
     lines.push(style === undefined ? line : painter.paint(style, line));
     open.push(...placed(node.children, indent));
   }
   return lines;
+}
+
+interface Nodes {
+  readonly roots: readonly Node[];
+  /** The node of each entry, or of the nearest drawn entry above it. */
+  readonly nodes: ReadonlyMap<string, Node | undefined>;
+}
+
+function nodesOf(entries: readonly Entry[], all: boolean): Nodes {
+  const roots: Node[] = [];
+  const nodes = new Map<string, Node | undefined>();
+  for (const entry of entries) {
+    if (nodes.has(entry.id)) continue;
+    const parent = entry.parentId === null ? undefined : nodes.get(entry.parentId);
+    const node = all || isConversation(entry) ? { entry, parent, children: [] } : undefined;
+    if (node !== undefined) (parent?.children ?? roots).push(node);
+    nodes.set(entry.id, node ?? parent);
+  }
+  return { roots, nodes };
+}
+
+function textOfNode({ entry }: Node, labels: ReadonlyMap<string, string>): string {
+  const label = labels.get(entry.id);
+  const words = [
+    `${shorten(oneLine(entry.id), 16)} `,
+    ...(label === undefined ? [] : [`[${shorten(oneLine(label), 60)}]`]),
+    shorten(oneLine(shorten(textOfEntry(entry), 2_000)), maxTextCharacters),
+  ];
+  return words.join(" ");
 }
 
 interface Placed {
@@ -155,11 +168,12 @@ function textOfMessage(message: PiMessage): string {
   const { content, command, toolName } = message;
   const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
   const calls = blocks.flatMap((block) =>
-    isRecord(block) && block["type"] === "toolCall"
-      ? [toolLine(String(block["name"] ?? ""), block["arguments"])]
-      : [],
+    isRecord(block) && block["type"] === "toolCall" ? [toolLine(String(block["name"] ?? ""), block["arguments"])] : [],
   );
-  const facts = [typeof command === "string" ? `$ ${command}` : "", typeof toolName === "string" ? `[${toolName}]` : ""];
+  const facts = [
+    typeof command === "string" ? `$ ${command}` : "",
+    typeof toolName === "string" ? `[${toolName}]` : "",
+  ];
   const words = [...facts, textOf(message), ...calls, message.errorMessage ?? ""];
   return words.filter((text) => text !== "").join(" ");
 }

@@ -17,7 +17,9 @@ function setUp(scene: Scene, settings: object): void {
 
 /** The lines of a command that must succeed. */
 async function linesOf(scene: Scene, ...args: readonly string[]): Promise<readonly string[]> {
-  return okay(await scene.run(args)).stdout.split("\n").slice(0, -1);
+  return okay(await scene.run(args))
+    .stdout.split("\n")
+    .slice(0, -1);
 }
 
 function okay(ended: Ended): Ended {
@@ -68,8 +70,9 @@ test("messages steer and follow a run, wait in its queue, and an abort ends it",
   expect(await linesOf(scene, "steer", "last", "alone")).toEqual(["No run was active: it started one."]);
   expect(await scene.json(["follow-up", "last", "and then"])).toMatchObject({ promptId: expect.any(String) });
   expect((await scene.run(["prompt", "last", "--if-running", "followUp", "end"])).code).toBe(0);
-  const said = scene.provider.requests.map((request) => [request.countText("left turn"), request.countText("alone")]);
-  expect(said.at(-1)).toEqual([0, 1]);
+  const { requests } = scene.provider;
+  expect(requests.filter((request) => request.countText("left turn") > 0)).toEqual([]);
+  expect(requests.at(-1)?.countText("alone")).toBeGreaterThan(0);
 });
 
 test("a session is renamed, changes its model, and is compacted, drawn and exported", async () => {
@@ -194,9 +197,9 @@ test("prompt and tail show what extensions say, and tail ends when its reader ha
   const extension = join(import.meta.dirname, "..", "..", "fixtures", "extension", "saying.ts");
   const { sessionId } = await scene.json<SessionInfo>(["new", "--extension", extension]);
   const { stdout, stderr } = okay(await scene.run(["prompt", "last", "/say hello"]));
-  expect([stdout, stderr]).toEqual(["", "said hello[2J\nsaying: about hello\n"]);
+  expect([stdout, stderr]).toEqual(["", "said hello\nsaying: about hello\n"]);
   const log = (await linesOf(scene, "tail", "last", "--no-follow")).filter((line) => line.includes("extension_ui"));
-  expect(log.map((line) => line.split(/ {2,}/).at(-1))).toEqual(["said hello[2J", "saying: about hello"]);
+  expect(log.map((line) => line.split(/ {2,}/).at(-1))).toEqual(["said hello", "saying: about hello"]);
 
   const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
   const program = `"${process.execPath}" --disable-warning=ExperimentalWarning "${main}"`;
@@ -219,7 +222,9 @@ test("cost and context show estimate what a session saved", async () => {
   await using scene = await Scene.open({ script: [answer(call("bash", { command: output })), "Read.", "Again."] });
   okay(await scene.run(["new", "--profile", "lean"]));
   for (const text of ["Run it.", "Go on."]) okay(await scene.run(["prompt", "last", text]));
-  const saved = expect.stringMatching(/^Saved about [\d,]+ tokens \(\$[\d.]+\) by .*toolResults.*This is an estimate\.$/);
+  const saved = expect.stringMatching(
+    /^Saved about [\d,]+ tokens \(\$[\d.]+\) by .*toolResults.*This is an estimate\.$/,
+  );
   expect(await linesOf(scene, "cost", "last")).toEqual(expect.arrayContaining([saved]));
   expect(await scene.json(["cost", "last"])).toMatchObject({
     saved: { parts: { toolResults: { savedTokens: expect.any(Number) } }, pruning: { removed: expect.anything() } },

@@ -78,7 +78,15 @@ describe("SESSION", () => {
 
   test("that is a complete id is accepted, whatever its length and beginning", () => {
     const cwd = "/";
-    expect(chooseSession([{ sessionId: "ab", cwd }, { sessionId: "abc", cwd }], "ab")).toBe("ab");
+    expect(
+      chooseSession(
+        [
+          { sessionId: "ab", cwd },
+          { sessionId: "abc", cwd },
+        ],
+        "ab",
+      ),
+    ).toBe("ab");
   });
 
   test.each(["nope", "last"])("%s without a session gives advice", (word) => {
@@ -131,9 +139,12 @@ test("a directory in the user's own is shown with a tilde", () => {
 });
 
 describe("MODEL", () => {
-  const models = ["anthropic/claude-sonnet-5", "anthropic/claude-haiku-5", "openrouter/openai/gpt-6", "openai/gpt-6"].map(
-    (name) => ({ provider: name.split("/")[0] ?? "", id: name.split("/").slice(1).join("/") }),
-  );
+  const models = [
+    "anthropic/claude-sonnet-5",
+    "anthropic/claude-haiku-5",
+    "openrouter/openai/gpt-6",
+    "openai/gpt-6",
+  ].map((name) => ({ provider: name.split("/")[0] ?? "", id: name.split("/").slice(1).join("/") }));
 
   test.each([
     ["anthropic/claude-sonnet-5", "anthropic", "claude-sonnet-5"],

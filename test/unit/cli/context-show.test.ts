@@ -158,7 +158,13 @@ test("for programs it prints the methods' results in one document", async () => 
     "pruning/stats": () => stats,
   });
   expect(await showContext(all, "last", output)).toBe(0);
-  expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report, pruning: pruned, pruningStats: stats });
+  expect(JSON.parse(stdout())).toEqual({
+    sessionId,
+    ...inspected,
+    cache: report,
+    pruning: pruned,
+    pruningStats: stats,
+  });
 });
 
 test("if the part cache is off it is not asked, and if its pi has none the answer is null", async () => {

@@ -70,7 +70,15 @@ test("a terminal gets bars, and --json the unchanged report", async () => {
 });
 
 test("what parts and pruning saved is named an estimate, and parts that save nothing are left out", async () => {
-  const part = { enabled: true, state: "on", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0, figures: {} } as const;
+  const part = {
+    enabled: true,
+    state: "on",
+    savedTokens: 0,
+    savedUsd: 0,
+    spentTokens: 0,
+    spentUsd: 0,
+    figures: {},
+  } as const;
   const parts = {
     estimator: part,
     masking: { ...part, savedTokens: 41_000, savedUsd: 0.0123 },

@@ -103,7 +103,11 @@ describe("in words of the command line", () => {
   );
 
   test.each([
-    [busy, "prompt", "The session is busy (a run is active). Wait until it is idle, or choose --if-running steer or --if-running followUp."],
+    [
+      busy,
+      "prompt",
+      "The session is busy (a run is active). Wait until it is idle, or choose --if-running steer or --if-running followUp.",
+    ],
     [busy, "compact", "The session is busy (a run is active). Wait until it is idle, or abort its run: pi-rpcd abort."],
     [
       new WireError("session_busy", "The session cannot hibernate now: a run is active. force: true does it."),
@@ -121,7 +125,7 @@ describe("in words of the command line", () => {
       "The daemon does not know this command. If it is older than this program, `pi-rpcd start --restart` replaces it.",
     ],
     [
-      new InvalidParamsError("session/create", [{ path: "/excludeTools/0", message: "must match pattern \"x\"" }]),
+      new InvalidParamsError("session/create", [{ path: "/excludeTools/0", message: 'must match pattern "x"' }]),
       "new",
       'An item of --exclude-tools must match pattern "x".',
     ],
@@ -158,11 +162,21 @@ describe("in words of the command line", () => {
   });
 });
 
-/** Sentences in string literals: they have a capital letter or a placeholder at the beginning and a full stop. */
+/** The texts in a file's string literals, with "…" for what is inserted. */
 function sentencesOf(source: string): readonly string[] {
   const literals = source.match(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g) ?? [];
-  return literals.map((text) => text.slice(1, -1)).filter((text) => /[A-Za-z]+ [a-z]+ .*[.:]/.test(text));
+  const texts = literals.map((text) => text.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "…"));
+  return texts.filter((text) => /[A-Za-z]+ [a-z]+ .*[.:]/.test(text));
 }
 
 /** Parts of texts about calls that no command makes, and of texts that are no errors. */
-const ofNoCommand: readonly string[] = [];
+const ofNoCommand: readonly string[] = [
+  "Set confirmShared: true to allow it.",
+  "context/inspect takes … with context alone",
+  "created with ephemeral: true",
+  "one without ephemeral: true",
+  "session/getEntries returns them as a list.",
+  " A deliveryId does that for it.",
+  "session/open requires a sessionId or a file.",
+  "pruning/configure with ",
+];

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { treeLines } from "../../../cli/tree.ts";
 import { memoryOutput } from "./memory-output.ts";
 
-type Entry = Parameters<typeof treeLines>[0]["entries"][number];
+/** An entry of pi with the fields of its type. */
+type Entry = Parameters<typeof treeLines>[0]["entries"][number] & Readonly<Record<string, unknown>>;
 
 function message(id: string, parentId: string | null, role: string, content: unknown = id): Entry {
   return { type: "message", id, parentId, message: { role, content } };
@@ -54,8 +55,13 @@ test("a removed label, unknown parents and repeated ids of another program do no
     message("later", "x", "assistant", 7),
     { type: "label", id: "l1", parentId: "x", targetId: "x", label: "gone" },
     { type: "label", id: "l2", parentId: "l1", targetId: "x" },
-    { type: "message", id: "y", parentId: null, message: 7 } as unknown as Entry,
-    { type: "message", id: "y2", parentId: "y", message: { role: "assistant", content: [null, 7] } } as unknown as Entry,
+    { type: "message", id: "y", parentId: null, message: 7 },
+    {
+      type: "message",
+      id: "y2",
+      parentId: "y",
+      message: { role: "assistant", content: [null, 7] },
+    },
   ];
   expect(drawn(odd, "nowhere", true)).toEqual([
     "├─ x  user: one",
