@@ -70,7 +70,7 @@ describe("a pi without login and key", () => {
     ]) {
       const { code, stderr } = await scene.run(command);
       expect(code).toBe(1);
-      expect(stderr).toMatch(/^pi-rpcd: pi refused "prompt": No .*\/login.*\n/);
+      expect(stderr).toMatch(/^pi-rpcd: pi refused: No .*\/login.*\n/);
       expect(stderr.trim().split("\n").at(-1)).toContain(
         `/login is a command of pi's terminal, not of pi-rpcd. ${login}`,
       );

@@ -77,7 +77,7 @@ test("messages steer and follow a run, wait in its queue, and an abort ends it",
 
 test("a session is renamed, changes its model, and is compacted, drawn and exported", async () => {
   await using scene = await Scene.open();
-  setUp(scene, { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } });
+  setUp(scene, { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 1 } });
   const { sessionId, file } = await scene.json<SessionInfo>(["new"]);
   expect(await linesOf(scene, "rename", "last", "review", "of", "it")).toEqual([
     `${sessionId} is now called review of it.`,
@@ -135,7 +135,7 @@ test("a session is renamed, changes its model, and is compacted, drawn and expor
 
   const [compacted = ""] = await linesOf(scene, "compact", "review", "Keep", "names.");
   expect(compacted).toMatch(/^Compacted: [\d,]+ tokens/);
-  expect(scene.provider.requests.at(-1)?.countText("Keep names.")).toBe(1);
+  expect(scene.provider.requests.some((request) => request.countText("Keep names.") > 0)).toBe(true);
   const again = await scene.run(["compact", "review"]);
   expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(/^pi-rpcd: pi refused: /)]);
 

@@ -32,7 +32,7 @@ test("questions of extensions are listed, shown and answered", async () => {
   const [select, confirm, editor] = dialogs.map(({ dialogId }) => dialogId) as [string, string, string];
   const table = await scene.run(["dialogs"]);
   expect(table.stdout).toMatch(/^DIALOG +SESSION +KIND +AGE +ENDS IN +TITLE\n/);
-  expect(table.stdout).toContain(`${confirm}  ${sessionId}  confirm`);
+  expect(table.stdout).toContain(`${confirm}  ${sessionId.slice(-8)}  confirm`);
   expect((await scene.run(["dialog", "show", select])).stdout).toBe("select: Which one?\n  the first\n  the second\n");
   expect((await scene.run(["dialog", "show", confirm])).stdout).toBe("confirm: Sure?\nIt cannot be undone.\n");
 

@@ -120,7 +120,7 @@ describe("from start to stop", () => {
     expect(await scene.json(["ls"])).toMatchObject({ sessions: [{ sessionId, state: "idle", name: "trip" }] });
     const table = await scene.run(["ls"]);
     expect(table.stdout).toMatch(/^SESSION +STATE +AGE +MODEL +NAME +DIRECTORY\n/);
-    expect(table.stdout).toContain(sessionId);
+    expect(table.stdout).toContain(`\n${sessionId.slice(-8)} `);
     expect((await scene.run(["status"])).stdout).toMatch(/sessions +1 idle/);
 
     expect(await scene.json(["stop"])).toEqual({ stopped: true, pid: started.pid, stateDir: scene.stateDir });

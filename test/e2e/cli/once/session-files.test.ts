@@ -33,7 +33,7 @@ test("stored sessions are listed and opened, sessions are forked, and deleted on
   const other = ["--state-dir", `${scene.stateDir}-other`];
   const table = await scene.run(["open", "--cwd", scene.cwd, ...other]);
   expect(table.stdout).toMatch(
-    new RegExp(`^SESSION +AGE +NAME OR FIRST MESSAGE +DIRECTORY\\n(.*\\n)*${sessionId} .* hello `),
+    new RegExp(`^SESSION +AGE +NAME OR FIRST MESSAGE +DIRECTORY\\n(.*\\n)*${sessionId.slice(-8)} .* hello `),
   );
   const opened = await scene.json<SessionInfo>(["open", sessionId, ...other]);
   expect(opened).toMatchObject({ sessionId, state: "idle" });
