@@ -16,6 +16,7 @@ const biomeOptions = ["--error-on-warnings", "--reporter=concise", "--max-diagno
 
 const checks: readonly Check[] = [
   { name: "package", run: () => script("check-package.ts") },
+  { name: "README", run: () => script("check-readme.ts") },
   { name: "types", run: () => run(bin("tsc"), ["-p", "."]) },
   { name: "format and lint", run: () => run(bin("biome"), ["ci", ...biomeOptions, "."]), fix: "npm run format" },
   { name: "promises", run: () => run(bin("oxlint"), ["--deny-warnings"]) },
