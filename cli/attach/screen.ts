@@ -78,7 +78,12 @@ export class Screen implements Canvas {
     ]) {
       this.tui.addChild(part);
     }
-    this.tui.addInputListener((data) => (this.#isHandled(data) ? { consume: true } : undefined));
+    this.tui.addInputListener((data) => {
+      if (!this.#isHandled(data)) return undefined;
+      // The library draws only after input that it handles.
+      this.tui.requestRender();
+      return { consume: true };
+    });
   }
 
   get columns(): number {

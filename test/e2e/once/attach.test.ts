@@ -27,7 +27,7 @@ test("attach shows a session live, also to late viewers, continues with a new da
   await early.said(/first \[2Jhalf, /);
 
   const late = scene.start(["attach", "last", "--no-thinking"]);
-  await late.said(/❯ look at it\nI look\. \n\[bash\] echo found\n +✔ found.*\n(?!I wonder)first \[2Jhalf, $/);
+  await late.said(/❯ pi-rpcd: look at it\nI look\. \n\[bash\] echo found\n +✔ found.*\n(?!I wonder)first \[2Jhalf, $/);
   gate.open();
   for (const view of [early, late])
     await view.said(/second half\n ── settled after .* 2 answers · .* tokens in.* ──\n/);
@@ -37,13 +37,13 @@ test("attach shows a session live, also to late viewers, continues with a new da
   await scene.run(["stop"]);
   await early.said(/the daemon is gone/);
   expect((await scene.run(["prompt", "last", "again"])).stdout).toBe("Echo: again\n");
-  await early.said(/the daemon is available again\n(?:.*\n)*❯ again\nEcho: again\n ── settled/);
+  await early.said(/the daemon is available again\n(?:.*\n)*❯ pi-rpcd: again\nEcho: again\n ── settled/);
   await raw.said(/"run\/ended"/);
   for (const view of [early, late, raw]) view.kill("SIGINT");
   const ended = await early.ended;
   expect(ended.code).toBe(130);
   expect(ended.stdout).toContain("I wonder.\n");
-  expect(ended.stdout.match(/❯ look at it/g)).toHaveLength(1);
+  expect(ended.stdout.match(/❯ pi-rpcd: look at it/g)).toHaveLength(1);
   expect(ended.stdout).not.toContain("\u001b");
   const told = lines<Notification>((await raw.ended).stdout);
   expect(told.map(({ method }) => method)).toEqual(expect.arrayContaining(["session/event", "run/ended"]));

@@ -148,8 +148,10 @@ describe("the keys", () => {
   test("Ctrl-C clears the text, which the history keeps, and twice leaves; a key between them resets this", async () => {
     const { terminal, screen, text, conversation, calls } = stage({ isRunning: true });
     terminal.type("half a text");
+    await expect.poll(() => terminal.text).toContain("half a text");
     terminal.press(controlC);
     expect(screen.editor.getText()).toBe("");
+    await expect.poll(() => terminal.text).not.toContain("half a text");
     terminal.press("\u001b[A");
     expect(screen.editor.getText()).toBe("half a text");
     terminal.press(controlC);
