@@ -24,8 +24,8 @@ export function endWithReader(): void {
       "tcp_wrap",
     );
     const handle = new TCP(types.SOCKET);
-    // A file description of its own: that of stdout must stay in blocking mode.
-    if (handle.open(openSync("/proc/self/fd/1", constants.O_WRONLY)) !== 0) return;
+    // A file description of its own: that of stdout must stay in blocking mode. A named pipe without a reader throws.
+    if (handle.open(openSync("/proc/self/fd/1", constants.O_WRONLY | constants.O_NONBLOCK)) !== 0) return;
     const options: object = { handle, readable: true };
     const socket = new Socket(options);
     socket.on("error", () => process.exit());

@@ -44,6 +44,12 @@ export function chooseSession(sessions: readonly SessionChoice[], word: string, 
       `"${word}" is too short: give at least ${minPart} characters of the id.`,
     );
   }
+  if (choosing?.parts === false) {
+    const similar = matching(sessions, word);
+    throw new CommandError("session_not_found", `No session has the id or the complete name "${word}".`, {
+      lines: similar.length === 0 ? [] : ["Did you mean one of these?", ...candidates(similar)],
+    });
+  }
   const wanted = word === "last" ? "No session exists yet" : `No session's id, name or directory matches "${word}"`;
   throw new CommandError("session_not_found", `${wanted}. \`pi-rpcd ls\` lists them, \`pi-rpcd new\` creates one.`);
 }
@@ -83,22 +89,27 @@ export function chooseId(ids: readonly string[], word: string, what: "dialog" | 
   const found = ids.filter((id) => word !== "" && isEndOf(id, word));
   const [match] = found;
   if (match === undefined || (word.length >= minPart && found.length === 1)) return match;
-  throw new CommandError(
-    `${what}_ambiguous`,
-    `"${word}" matches ${found.slice(0, 4).join(", ")}: give more characters of the id.`,
-    { data: { matching: found } },
-  );
+  const why =
+    word.length < minPart
+      ? `is too short: give at least ${minPart} characters`
+      : `matches ${found.slice(0, 4).join(", ")}: give more characters`;
+  throw new CommandError(`${what}_ambiguous`, `"${word}" ${why} of the id.`, { data: { matching: found } });
 }
 
 function ambiguous(found: readonly SessionChoice[], word: string): CommandError {
+  return new CommandError("session_ambiguous", `"${word}" matches ${found.length} sessions. Choose one by its id:`, {
+    data: { matching: found.map(({ sessionId, name, cwd }) => ({ sessionId, name, cwd })) },
+    lines: candidates(found),
+  });
+}
+
+/** A line for each session: its id, name and directory. */
+function candidates(found: readonly SessionChoice[]): readonly string[] {
   const ids = found.map(({ sessionId }) => shortId(sessionId));
   const areUnique = new Set(ids).size === ids.length;
   const rows = found
     .slice(0, shownCandidates)
     .map(({ sessionId, name, cwd }) => [areUnique ? shortId(sessionId) : sessionId, name ?? "-", cwd].map(oneLine));
   const more = found.length - rows.length;
-  return new CommandError("session_ambiguous", `"${word}" matches ${found.length} sessions. Choose one by its id:`, {
-    data: { matching: found.map(({ sessionId, name, cwd }) => ({ sessionId, name, cwd })) },
-    lines: [...table(rows), ...(more > 0 ? [`and ${more} more: pi-rpcd ls`] : [])],
-  });
+  return [...table(rows), ...(more > 0 ? [`and ${more} more: pi-rpcd ls`] : [])];
 }

@@ -1,7 +1,9 @@
 import { statSync } from "node:fs";
 import { configurationKeys, sorted } from "../../protocol/configuration/configurations.ts";
 import { type Mistake, type Place, placeName, pointerTo } from "../../protocol/configuration/mistakes.ts";
+import { nearest } from "../../protocol/configuration/nearest.ts";
 import { checkedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
+import type { JsonSchema } from "../../protocol/json-schema.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import type { Validator } from "../../protocol/validation.ts";
@@ -101,10 +103,25 @@ export function mistakesOfFile(
   return [
     ...findings.map(({ path, message }) => ({
       place: path,
-      words: `${path === "" ? "the file" : named(path)} ${message}`,
+      words: `${path === "" ? "the file" : named(path)} ${message}${suggestion(path, schema)}`,
     })),
     ...mistakes.map(({ at, mistake: { place, why } }) => told({ place: [...at, ...place.slice(1)], why })),
   ];
+}
+
+/** Names the key that is most similar to an unknown one. */
+function suggestion(pointer: string, schema: JsonSchema): string {
+  const keys = pointer.split("/").slice(1);
+  const key = keys.pop() ?? "";
+  let parent: JsonSchema | undefined = schema;
+  for (const name of keys) {
+    const { properties = {}, patternProperties = {} }: JsonSchema = parent ?? {};
+    parent = Object.hasOwn(properties, name) ? properties[name] : Object.values(patternProperties)[0];
+  }
+  const { properties = {} } = parent ?? {};
+  if (Object.hasOwn(properties, key)) return "";
+  const near = nearest(key, Object.keys(properties), key.length < 5 ? 1 : 2);
+  return near === undefined ? "" : `; the nearest is ${near}`;
 }
 
 function told({ place, why }: Mistake): FileMistake {

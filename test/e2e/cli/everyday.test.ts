@@ -7,7 +7,10 @@ import { connect } from "../../../client/index.ts";
 import type { SessionInfo } from "../../../protocol/session.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, delayed, hold } from "../../../provider/reply.ts";
+import { fencesOf, read, root } from "../../contract/docs/documents.ts";
 import { type Ended, errorName, Scene } from "./scene.ts";
+
+const main = join(root, "cli", "main.ts");
 
 /** Changes pi's settings before it starts. */
 function setUp(scene: Scene, settings: object): void {
@@ -25,6 +28,22 @@ async function linesOf(scene: Scene, ...args: readonly string[]): Promise<readon
 function okay(ended: Ended): Ended {
   expect([ended.code, ended.stderr]).toEqual([0, expect.any(String)]);
   return ended;
+}
+
+/** Runs shell lines that call `pi-rpcd` and must succeed, and returns their output. */
+async function shell(scene: Scene, script: string): Promise<string> {
+  const program = `pi-rpcd() { "${process.execPath}" --disable-warning=ExperimentalWarning "${main}" "$@"; }`;
+  const child = spawn("bash", ["-euo", "pipefail", "-c", `${program}\n${script}`], {
+    cwd: scene.cwd,
+    env: scene.env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += String(chunk);
+  });
+  expect(await once(child, "close")).toEqual([0, null]);
+  return output;
 }
 
 /** Names of methods, of fields of calls, and of pi's events. */
@@ -201,20 +220,9 @@ test("prompt and tail show what extensions say, and tail ends when its reader ha
   const log = (await linesOf(scene, "tail", "last", "--no-follow")).filter((line) => line.includes("extension_ui"));
   expect(log.map((line) => line.split(/ {2,}/).at(-1))).toEqual(["said hello", "saying: about hello"]);
 
-  const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
-  const program = `"${process.execPath}" --disable-warning=ExperimentalWarning "${main}"`;
-  const pipeline = spawn("bash", ["-c", `${program} tail ${sessionId} | head -1; echo "\${PIPESTATUS[0]}"`], {
-    cwd: scene.cwd,
-    env: scene.env,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let output = "";
-  pipeline.stdout.on("data", (chunk) => {
-    output += String(chunk);
-  });
   // No event arrives: only the end of the reader can end it.
-  expect(await once(pipeline, "close")).toEqual([0, null]);
-  expect(output).toMatch(/^ +\d+ .*\n0\n$/);
+  const piped = await shell(scene, `pi-rpcd tail ${sessionId} | head -1; echo "\${PIPESTATUS[0]}"`);
+  expect(piped).toMatch(/^ +\d+ .*\n0\n$/);
 });
 
 test("cost and context show estimate what a session saved", async () => {
@@ -230,4 +238,31 @@ test("cost and context show estimate what a session saved", async () => {
     saved: { parts: { toolResults: { savedTokens: expect.any(Number) } }, pruning: { removed: expect.anything() } },
   });
   expect(await linesOf(scene, "context", "show", "last")).toEqual(expect.arrayContaining([saved]));
+});
+
+test("the commands for every day in docs/cli.md work as written", async () => {
+  const lines = fencesOf(read("docs/cli.md")).find(({ text }) => text.includes("rename last review"))?.text ?? "";
+  const gate = new Gate();
+  await using scene = await Scene.open({ script: ["It parses.", delayed(hold(gate), answer("Never sent."))] });
+  setUp(scene, { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 1 } });
+  await linesOf(scene, "new");
+  okay(await scene.run(["prompt", "last", "What does it do?"]));
+  await linesOf(scene, "prompt", "last", "--no-wait", "Review it.");
+  await gate.reached;
+  const script = lines
+    .replaceAll("npm run --silent pi-rpcd --", "pi-rpcd")
+    .replace("anthropic/claude-sonnet-5", "scripted/model-2");
+  const output = await shell(scene, script);
+  for (const shown of [
+    "Queued. The agent gets it before its next request.",
+    "WHEN THE RUN WOULD END\n  Then run the tests.",
+    "The run is aborted.",
+    "scripted/model-2 answers from the next request on.",
+    /Compacted: .+ tokens/,
+    "user: Review it.",
+    join(scene.cwd, "review.html"),
+  ]) {
+    if (typeof shown === "string") expect(output).toContain(shown);
+    else expect(output).toMatch(shown);
+  }
 });

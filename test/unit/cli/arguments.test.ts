@@ -68,6 +68,10 @@ describe("SESSION", () => {
     for (const part of ["review", "api"]) {
       expect(refusal(() => chooseSession(sessions, part, { parts: false })).kind).toBe("session_not_found");
     }
+    expect(refusal(() => chooseSession(sessions, "shop", { parts: false })).lines).toEqual([
+      "Did you mean one of these?",
+      "2f1be55e  beef  /home/ada/web-shop",
+    ]);
     expect(chooseSession(sessions, "beef", { parts: false })).toBe(older);
     expect(chooseSession(sessions, "2f1b9c11", { parts: false })).toBe(newest);
   });

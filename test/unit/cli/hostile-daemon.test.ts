@@ -64,6 +64,9 @@ function hostileNotifications(): { method: string; params: Record<string, unknow
     { type: "message_update", assistantMessageEvent: null },
     { type: "tool_execution_start", toolName: 7, args: null },
     { type: "rpcd_entry", entry: { type: 7, message: {} } },
+    { type: "extension_ui_request", method: "notify", message: `said${evil}`, notifyType: evil },
+    { type: "extension_ui_request", method: "setStatus", statusKey: evil, statusText: `status${evil}` },
+    { type: "extension_ui_request", method: 7, title: evil },
   ];
   const named = (Object.keys(notifications) as NotificationName[]).map((method) => {
     const schema = notifications[method].params as JsonSchema;

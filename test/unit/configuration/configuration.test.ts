@@ -62,6 +62,10 @@ describe("the file", () => {
       /line 1: \/port must be >= 0; line 2: optimisation\.maskin: unknown key; the nearest is masking\.$/,
     ],
     [
+      '{"profles": {},\n"profiles": {"p": {\n"thinkng": "high"}}, "colour": 1}',
+      /line 1: \/profles is not a known parameter; the nearest is profiles; line 3: \/colour is not a known parameter; line 3: \/profiles\/p\/thinkng is not a known parameter; the nearest is thinking\.$/,
+    ],
+    [
       '{"profiles": {"p": {\n"optimisation": {\n"masking": {"afterTurns": 0}}}}}',
       /line 3: profiles\.p\.optimisation\.masking\.afterTurns: 0 is below 1\.$/,
     ],
