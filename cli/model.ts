@@ -88,7 +88,11 @@ function modelLine(name: ModelName | undefined, thinkingLevel: string | undefine
   return `${nameOf(name)}${thinkingLevel === undefined ? "" : `, thinking ${thinkingLevel}`}`;
 }
 
-const logins: Readonly<Record<string, string>> = { oauth: "logged in", api_key: "stored key", other: "key elsewhere" };
+const logins: Readonly<Record<string, string>> = {
+  oauth: "logged in",
+  api_key: "stored key",
+  other: "key from the environment or models.json",
+};
 
 function listLines(
   { models, providers }: ModelList,

@@ -38,11 +38,8 @@ export function chooseSession(sessions: readonly SessionChoice[], word: string, 
   const [match] = found;
   if (match !== undefined && found.length === 1) return match.sessionId;
   if (match !== undefined) throw ambiguous(found, word);
-  if (word.length < minPart && sessions.some(({ sessionId }) => isEndOf(sessionId, word))) {
-    throw new CommandError(
-      "session_ambiguous",
-      `"${word}" is too short: give at least ${minPart} characters of the id.`,
-    );
+  if (word !== "" && word.length < minPart && sessions.some((session) => isPartOf(session, word))) {
+    throw new CommandError("session_ambiguous", `"${word}" is too short: give at least ${minPart} characters.`);
   }
   if (choosing?.parts === false) {
     const similar = matching(sessions, word);
@@ -61,19 +58,23 @@ export function matching<S extends SessionChoice>(
   { parts = true }: Choosing = {},
 ): readonly S[] {
   const isLong = word.length >= minPart;
-  const lower = word.toLowerCase();
   const comparisons: readonly ((session: S) => boolean)[] = [
     ({ sessionId }) => sessionId === word,
-    ({ name }) => name === word,
+    ({ name }) => word !== "" && name === word,
     ({ sessionId }) => isLong && isEndOf(sessionId, word),
     ({ cwd }) => parts && word !== "" && basename(cwd) === word,
-    ({ name = "", cwd }) => parts && isLong && [name, basename(cwd)].some((text) => text.toLowerCase().includes(lower)),
+    (session) => parts && isLong && isPartOf(session, word),
   ];
   for (const comparison of comparisons) {
     const found = sessions.filter(comparison);
     if (found.length > 0) return found;
   }
   return [];
+}
+
+function isPartOf({ sessionId, name = "", cwd }: SessionChoice, word: string): boolean {
+  const lower = word.toLowerCase();
+  return isEndOf(sessionId, word) || [name, basename(cwd)].some((text) => text.toLowerCase().includes(lower));
 }
 
 function isEndOf(id: string, word: string): boolean {

@@ -76,8 +76,9 @@ describe("SESSION", () => {
     expect(chooseSession(sessions, "2f1b9c11", { parts: false })).toBe(newest);
   });
 
-  test("shorter than four characters is refused though only one id matches", () => {
-    expect(() => chooseSession(sessions, "c11")).toThrow(/too short/);
+  test("shorter than four characters is refused though only one session matches", () => {
+    for (const word of ["c11", "web"]) expect(() => chooseSession(sessions, word)).toThrow(/too short/);
+    expect(() => chooseSession(sessions, "xyz")).toThrow(/matches "xyz"/);
   });
 
   test("that is a complete id is accepted, whatever its length and beginning", () => {
