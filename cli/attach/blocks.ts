@@ -18,9 +18,10 @@ export interface BlockStyle {
 const foldedRows = 10;
 /** Characters of a tool's output that are kept. */
 const maxOutput = 200_000;
-/** A streaming text is parsed again for each frame, so its finished part is split off at this length. */
-const openPart = 8_192;
-const maxOpenPart = 65_536;
+/** A streaming text is parsed again for each frame, so a longer one is continued in another block, at a paragraph. */
+const maxOpenText = 4_096;
+/** Without a paragraph that can be shown on its own, it is divided at this length. */
+const maxUndivided = 16_384;
 
 /** A part of the conversation. Its rows are drawn once for each width, and cannot control the terminal. */
 export abstract class Block implements Component {
@@ -97,45 +98,28 @@ export class SaidBlock extends Block {
   }
 }
 
-/** The assistant's text, as Markdown, while it streams and afterwards. */
+/** A part of the assistant's text, as Markdown, while it streams and afterwards. */
 export class TextBlock extends Block {
-  readonly #theme: Theme;
-  #parts: Markdown[] = [];
-  #open = "";
+  readonly #markdown: Markdown;
+  #text = "";
 
   constructor({ theme }: BlockStyle) {
     super(true);
-    this.#theme = theme;
+    this.#markdown = new Markdown("", 0, 0, theme.markdown);
   }
 
-  append(text: string, restart: boolean): void {
-    if (restart) [this.#parts, this.#open] = [[], ""];
-    this.#open += printable(text);
-    while (this.#open.length > openPart) {
-      const part = finishedPart(this.#open);
-      if (part === undefined) break;
-      this.#last().setText(part.text);
-      this.#open = part.rest;
-      this.#parts.push(this.#part());
-    }
-    this.#last().setText(this.#open);
+  /** Returns the end of a long text, with which the next block must begin. */
+  append(text: string): string | undefined {
+    this.#text += printable(text);
+    const divided = this.#text.length > maxOpenText ? divide(this.#text) : undefined;
+    if (divided !== undefined) this.#text = divided.text;
+    this.#markdown.setText(this.#text);
     this.invalidate();
+    return divided?.rest;
   }
 
   protected draw(width: number): readonly string[] {
-    return this.#parts.flatMap((part, index) => {
-      const rows = part.render(width);
-      return index > 0 && rows.length > 0 ? ["", ...rows] : rows;
-    });
-  }
-
-  #last(): Markdown {
-    if (this.#parts.length === 0) this.#parts.push(this.#part());
-    return this.#parts.at(-1) as Markdown;
-  }
-
-  #part(): Markdown {
-    return new Markdown("", 0, 0, this.#theme.markdown);
+    return this.#markdown.render(width);
   }
 }
 
@@ -149,8 +133,8 @@ export class ThinkingBlock extends Block {
     this.#shared = shared;
   }
 
-  append(text: string, restart: boolean): void {
-    this.#text = (restart ? "" : this.#text) + printable(text);
+  append(text: string): undefined {
+    this.#text += printable(text);
     this.invalidate();
   }
 
@@ -225,20 +209,24 @@ function folded(rows: readonly string[], isShown: boolean, theme: Theme): readon
   return [...rows.slice(0, foldedRows), more];
 }
 
-/** Splits a long Markdown text after its last paragraph; undefined if it has no end yet. */
-function finishedPart(markdown: string): { readonly text: string; readonly rest: string } | undefined {
+/** Divides a long Markdown text before its last paragraph; undefined if that may still belong to what precedes it. */
+function divide(markdown: string): { readonly text: string; readonly rest: string } | undefined {
   let fence: string | undefined;
-  let end = 0;
   let offset = 0;
+  /** The end of the last empty line, and of the last one before a line that continues no list or quotation. */
+  let gap = 0;
+  let end = 0;
   for (const line of markdown.split("\n")) {
+    if (fence === undefined && offset > 0 && offset === gap && /^[^\s>*+\d-]/.test(line)) end = gap;
     const mark = /^ {0,3}(```|~~~)[^`]*$/.exec(line);
     if (mark !== null) fence = fence === undefined ? line.trim() : undefined;
     offset += line.length + 1;
-    if (fence === undefined && line.trim() === "" && offset < markdown.length) end = offset;
+    if (fence === undefined && line.trim() === "" && offset < markdown.length) gap = offset;
   }
+  if (end === 0 && markdown.length > maxUndivided) end = gap;
   if (end > 0) return { text: markdown.slice(0, end), rest: markdown.slice(end) };
-  if (markdown.length <= maxOpenPart) return undefined;
-  const cut = markdown.lastIndexOf("\n", maxOpenPart) + 1 || maxOpenPart;
+  if (markdown.length <= maxUndivided) return undefined;
+  const cut = markdown.lastIndexOf("\n", maxUndivided) + 1 || maxUndivided;
   const [close, open] = fence === undefined ? ["", ""] : [`\n${fence.slice(0, 3)}`, `${fence}\n`];
   return { text: markdown.slice(0, cut) + close, rest: open + markdown.slice(cut) };
 }

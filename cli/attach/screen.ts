@@ -34,6 +34,7 @@ const handledKeys = ["ctrl+c", "ctrl+d", "escape", "alt+enter"] as const;
 export type KeyHandler = (key: (typeof handledKeys)[number] | "other") => boolean;
 
 const maxTools = 1_000;
+const streamFrameMs = 50;
 /** A longer silence of a session that does something is shown. */
 const silenceMs = 3_000;
 
@@ -55,7 +56,9 @@ export class Screen implements Canvas {
   readonly #inputs: Component[];
   readonly #tools = new Map<string, ToolBlock>();
   readonly #onExit = (): void => this.#stop();
-  #streaming: TextBlock | ThinkingBlock | undefined;
+  /** The blocks of the text that streams. */
+  #streaming: (TextBlock | ThinkingBlock)[] = [];
+  #frame: NodeJS.Timeout | undefined;
   #activity: Activity | undefined;
   #footer = "";
   #timer: NodeJS.Timeout | undefined;
@@ -159,17 +162,22 @@ export class Screen implements Canvas {
   }
 
   stream(text: string, kind: "text" | "thinking", restart = false): void {
-    const wanted = kind === "text" ? TextBlock : ThinkingBlock;
-    if (!(this.#streaming instanceof wanted)) {
-      this.#streaming = new wanted(this.#style);
-      this.#add(this.#streaming);
+    if (restart) {
+      this.#transcript.remove(this.#streaming);
+      this.endStream();
     }
-    this.#streaming.append(text, restart);
-    this.#changed();
+    const Wanted = kind === "text" ? TextBlock : ThinkingBlock;
+    if (!(this.#streaming.at(-1) instanceof Wanted)) this.endStream();
+    for (let rest: string | undefined = text; rest !== undefined; ) {
+      const last: TextBlock | ThinkingBlock = this.#streaming.at(-1) ?? this.#continued(new Wanted(this.#style));
+      rest = last.append(rest);
+      if (rest !== undefined) this.#continued(new Wanted(this.#style));
+    }
+    this.#changedOften();
   }
 
   endStream(): void {
-    this.#streaming = undefined;
+    this.#streaming = [];
   }
 
   line(text: string, style?: Style): void {
@@ -193,7 +201,7 @@ export class Screen implements Canvas {
 
   toolOutput(id: string, text: string, append: boolean): void {
     this.#tools.get(id)?.output(text, append);
-    this.#changed();
+    this.#changedOften();
   }
 
   toolEnded(result: ToolResult): void {
@@ -201,6 +209,12 @@ export class Screen implements Canvas {
     this.#tools.get(result.id)?.ended(result);
     this.#tools.delete(result.id);
     this.#changed();
+  }
+
+  #continued<T extends TextBlock | ThinkingBlock>(block: T): T {
+    this.#streaming.push(block);
+    this.#transcript.add(block);
+    return block;
   }
 
   #add(block: Block): void {
@@ -211,6 +225,14 @@ export class Screen implements Canvas {
   #changed(): void {
     this.#transcript.prune(this.tui);
     this.tui.requestRender();
+  }
+
+  /** Draws what streams less often than keys, because it may continue for minutes. */
+  #changedOften(): void {
+    this.#frame ??= setTimeout(() => {
+      this.#frame = undefined;
+      this.#changed();
+    }, streamFrameMs);
   }
 
   #isHandled(data: string): boolean {
@@ -249,6 +271,7 @@ export class Screen implements Canvas {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     clearInterval(this.#timer);
+    clearTimeout(this.#frame);
     process.removeListener("exit", this.#onExit);
     this.tui.stop();
   }

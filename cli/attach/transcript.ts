@@ -17,6 +17,11 @@ export class Transcript implements Component {
     this.#blocks.push(block);
   }
 
+  remove(blocks: readonly Block[]): void {
+    this.#blocks = this.#blocks.filter((block) => !blocks.includes(block));
+    this.#heights = [];
+  }
+
   render(width: number): string[] {
     const rows: string[] = [];
     this.#heights = this.#blocks.map((block, index) => {
