@@ -1,7 +1,7 @@
 import type { Component } from "@earendil-works/pi-tui";
 import type { Dialog, DialogAnswer } from "../../client/index.ts";
 import { questionLines } from "../terminal-dialogs.ts";
-import { printable } from "../text.ts";
+import { oneLine, printable, shorten } from "../text.ts";
 import { Choice } from "./choice.ts";
 import { PromptEditor } from "./prompt-editor.ts";
 import type { Screen } from "./screen.ts";
@@ -85,6 +85,16 @@ export class Questions {
     if (index === -1) return;
     this.#open.splice(index, 1);
     question.answer(answer);
+    if (answer !== undefined) this.#screen.line(`? ${oneLine(question.dialog.title)}: ${said(answer)}`, "dim");
     if (index === 0) this.#show();
   }
+}
+
+function said(answer: DialogAnswer): string {
+  if ("cancelled" in answer) return "dismissed";
+  return "confirmed" in answer
+    ? answer.confirmed
+      ? "yes"
+      : "no"
+    : shorten(oneLine(answer.value.slice(0, 1_000)), 200);
 }

@@ -34,6 +34,7 @@ export interface SessionViewOptions {
 const shownStates: ReadonlySet<string> = new Set(["delivered", "parked", "dropped", "cancelled", "expired", "failed"]);
 const maxTools = 1_000;
 const maxAuthors = 100;
+const maxStatuses = 10;
 
 /** Shows a session's notifications in their order, live or replayed. */
 export class SessionView {
@@ -46,6 +47,8 @@ export class SessionView {
   readonly #deliveries = new Map<string, string>();
   /** The clients of other users' prompts, by the beginning of the text. */
   readonly #authors = new Map<string, string>();
+  /** What extensions report about themselves, by their keys. */
+  readonly #statuses = new Map<string, string>();
   #usage: Usage;
   /** What the run waits for, and since when. */
   #activity: { readonly what: string; readonly since: number } | undefined;
@@ -69,9 +72,9 @@ export class SessionView {
     return this.#activity && { ...this.#activity, heardAt: this.#heardAt };
   }
 
-  /** The facts of the session that change: its name, its model. */
+  /** The facts of the session that change: its name, its model, what extensions report. */
   get facts(): readonly string[] {
-    return [this.#name, this.#model].filter((fact) => fact !== undefined);
+    return [this.#name, this.#model, ...this.#statuses.values()].filter((fact) => fact !== undefined);
   }
 
   /** Whether a run is active according to the notifications. */
@@ -211,6 +214,7 @@ export class SessionView {
         break;
       case "extension_ui_request":
         if (event["method"] === "notify") this.#note(`• ${String(event["message"] ?? "")}`, "magenta");
+        else if (event["method"] === "setStatus") this.#status(String(event["statusKey"]), event["statusText"]);
         break;
       default:
         this.#tool(event, at);
@@ -233,6 +237,13 @@ export class SessionView {
       const took = typeof event["durationMs"] === "number" ? event["durationMs"] : startedAt && at - startedAt;
       this.#canvas.toolEnded(resultOf(event, took));
     }
+  }
+
+  #status(key: string, text: unknown): void {
+    this.#statuses.delete(key);
+    if (typeof text !== "string" || text === "") return;
+    if (this.#statuses.size >= maxStatuses) this.#statuses.clear();
+    this.#statuses.set(key, shorten(oneLine(text.slice(0, 1_000)), 60));
   }
 
   /** Notes what the session does, if that has changed. */

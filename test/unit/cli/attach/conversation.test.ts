@@ -251,6 +251,9 @@ describe("questions", () => {
     ]);
     expect(screen.editor.getText()).toBe("half");
     expect(screen.input).toBe(screen.editor);
+    expect(text()).toMatch(
+      /\? Which\?: 2\n[\s\S]*\? Sure\?: no\n[\s\S]*\? Words: some more\n[\s\S]*\? More\?: dismissed\n/,
+    );
     expect(calls).toEqual([]);
   });
 

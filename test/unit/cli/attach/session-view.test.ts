@@ -179,3 +179,14 @@ describe("hostile text", () => {
     );
   });
 });
+
+test("the states of extensions are facts of the session until they end, and contain no control characters", () => {
+  const view = new SessionView({ canvas: new PlainCanvas(memoryOutput().output), thinking: true, asks: true });
+  const status = (statusKey: string, statusText?: string): void =>
+    view.show(event({ type: "extension_ui_request", method: "setStatus", statusKey, statusText }));
+  status("lint", "3 warnings\u001b]0;stolen\u0007");
+  status("build", "building");
+  expect(view.facts).toEqual(["3 warnings]0;stolen", "building"]);
+  status("build");
+  expect(view.facts).toEqual(["3 warnings]0;stolen"]);
+});
