@@ -49,7 +49,8 @@ function named(family: keyof typeof families, words: string): Record<string, key
 
 /** Returns the lines of `code` with its comments, strings, numbers and keywords painted, if the language is known. */
 export function highlight(code: string, language: string | undefined, paint: Paint): string[] {
-  const name = (language ?? "").toLowerCase();
+  // The first word after a fence is the language.
+  const [name = ""] = (language ?? "").toLowerCase().split(/\s/);
   if (name === "diff" || name === "patch") return code.split("\n").map((line) => highlightChange(line, paint));
   const family = Object.hasOwn(languages, name) ? languages[name] : undefined;
   if (family === undefined || code.length > maxCharacters) return code.split("\n");

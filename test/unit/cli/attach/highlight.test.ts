@@ -12,6 +12,7 @@ test("comments, strings, numbers and keywords are painted, row by row", () => {
   );
   expect(marked("SELECT 1 -- all", "sql")).toBe("SELECT <yellow:1> <dim:-- all>");
   expect(marked('<a href="b">', "html")).toBe('<magenta:<a> href=<green:"b"><magenta:>>');
+  expect(marked("if x", "Go title=x")).toBe("<magenta:if> x");
   expect(marked("+a\n-b\n c\n@@ 1", "diff")).toBe("<green:+a>\n<red:-b>\n c\n<cyan:@@ 1>");
 });
 
