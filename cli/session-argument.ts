@@ -38,7 +38,9 @@ export function chooseSession(sessions: readonly SessionChoice[], word: string, 
   const [match] = found;
   if (match !== undefined && found.length === 1) return match.sessionId;
   if (match !== undefined) throw ambiguous(found, word);
-  if (word !== "" && word.length < minPart && sessions.some((session) => isPartOf(session, word))) {
+  const isClose = (session: SessionChoice): boolean =>
+    choosing?.parts === false ? isEndOf(session.sessionId, word) : isPartOf(session, word);
+  if (word !== "" && word.length < minPart && sessions.some(isClose)) {
     throw new CommandError("session_ambiguous", `"${word}" is too short: give at least ${minPart} characters.`);
   }
   if (choosing?.parts === false) {
