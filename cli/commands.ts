@@ -325,6 +325,24 @@ export const commands = {
     examples: ["pi-rpcd demo"],
     exitCodes: [0, 1, 2, 130],
   },
+  try: {
+    summary: "Opens a session with a scripted model in `attach`, to try it (no key, no network).",
+    description:
+      "Starts a provider on loopback, a daemon and a session in a temporary directory. The model shows a tool, a push with its receipt and a question, whatever you type. Leaving ends and removes everything, as does a closed terminal. Your own sessions and pi's settings are neither read nor changed.",
+    arguments: [],
+    options: {
+      pi,
+      "state-dir": {
+        ...stateDir,
+        description: "Has no effect: it uses a temporary state directory.",
+        default: "a temporary one",
+      },
+      json: { type: "boolean", description: "Has no effect: it needs a terminal." },
+      help,
+    },
+    examples: ["pi-rpcd try"],
+    exitCodes: [0, 1, 2, 130],
+  },
   help: {
     summary: "Shows this overview, or the help of one command.",
     arguments: [{ name: "COMMAND", optional: true, description: "The command." }],

@@ -18,15 +18,15 @@ import { answer, call, delay, delayed, type Part, type Reply } from "../provider
 import { type ScriptedProvider, startProvider } from "../provider/server.ts";
 import { Cleanup } from "./cleanup.ts";
 import { checkReceipt } from "./demo/checks.ts";
-import { DemoDaemon, survivorsOf } from "./demo/daemon.ts";
+import { type DemoDaemon, survivorsOf } from "./demo/daemon.ts";
 import { DemoPrinter } from "./demo/demo-printer.ts";
+import { scriptedEnvironment, startTemporaryDaemon } from "./demo/temporary-daemon.ts";
 import { createWorkspace, type Workspace } from "./demo/workspace.ts";
 import { CommandError, InterruptedError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { inSeconds } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { lastLines } from "./log-file.ts";
-import { withoutScript } from "./npm.ts";
 import { waitOutcome } from "./receipt.ts";
 import { toolLine } from "./run-printer.ts";
 import { shorten } from "./text.ts";
@@ -130,18 +130,14 @@ async function startDaemon(
   const { provider, signal } = setup;
   const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
   const { pi } = invocation.options;
-  const inherited = Object.entries(withoutScript(invocation.env)).filter(
-    ([name]) => !name.startsWith("PI_CODING_AGENT"),
-  );
-  const { stateDir, logFile } = workspace;
-  const daemon = new DemoDaemon({
-    stateDir,
-    logFile,
+  const daemon = await startTemporaryDaemon({
+    workspace,
     pi: pi === undefined ? undefined : resolve(pi),
-    env: { ...Object.fromEntries(inherited), ...agentDir.env },
+    env: scriptedEnvironment(invocation.env, agentDir),
+    cleanup,
+    signal,
   });
-  cleanup.add(() => daemon.end());
-  const { pid, socketPath } = await Promise.race([daemon.process.listening, whenAborted(signal)]);
+  const { pid, socketPath } = await daemon.process.listening;
   printer.happened("provider", `${provider.url}, in this process`, { url: provider.url });
   printer.happened("daemon", `process ${pid}, socket ${socketPath}`, { pid, socketPath });
   return daemon;
@@ -224,13 +220,6 @@ function secondReply(request: LogEntry): Reply {
 function spoken(text: string): readonly Part[] {
   const pieces = text.split(/(?<=\s)/).map((word): Part => ({ kind: "text", text: word }));
   return pieces.flatMap((piece) => [piece, delay(wordDelayMs)]);
-}
-
-function whenAborted(signal: AbortSignal): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  if (signal.aborted) reject(signal.reason);
-  return promise;
 }
 
 interface Failing {

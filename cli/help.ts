@@ -20,7 +20,7 @@ export function overview(version: string): string {
     "",
     "Every command has --help (with its exit codes), --json and --state-dir DIR. The first command",
     "that needs the daemon starts it, unless --no-start is given. `pi-rpcd --version` prints the version.",
-    "Try: pi-rpcd demo",
+    "Try: pi-rpcd try",
   ].join("\n");
 }
 

@@ -42,4 +42,5 @@ export const loaders: Loaders = {
   docs: async () => (await import("./docs.ts")).docs,
   completion: async () => (await import("./completion.ts")).completion,
   demo: async () => (await import("./demo.ts")).demo,
+  try: async () => (await import("./try.ts")).tryOut,
 };

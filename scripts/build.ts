@@ -16,6 +16,8 @@ const exported = ["client/index", "client/browser", "protocol/index", "context/d
 /** Modules that run as a process or a thread of their own. */
 const programs = [
   "cli/main",
+  "cli/try/ask",
+  "cli/try/host",
   "server/store/writer-thread",
   "server/context/work-thread",
   "context/parts/estimator/exact-worker",

@@ -58,6 +58,16 @@ async function useProgram(): Promise<void> {
   if (!help.includes("Usage")) throw new StepFailed(`--help prints no usage:\n${help}`);
   // It uses the store's thread, the helper inside pi and the scripted provider.
   await step("demo", program, ["demo"], { cwd: project, timeoutMs: 300_000 });
+  await openTrial();
+}
+
+/** `try` without its terminal: the process that it starts opens a session, with the extension, and ends when told. */
+async function openTrial(): Promise<void> {
+  const host = join(project, "node_modules", name ?? "", "dist", "cli", "try", "host.js");
+  const code = `import { fork } from "node:child_process";
+    fork(${JSON.stringify(host)}, { execArgv: [] }).on("message", function ({ kind }) { console.log(kind); this.disconnect(); });`;
+  const printed = await step("try", process.execPath, ["--input-type=module", "-e", code], { timeoutMs: 60_000 });
+  if (!printed.startsWith("open\n")) throw new StepFailed(`the process of try has reported:\n${printed}`);
 }
 
 function readSchemas(): void {

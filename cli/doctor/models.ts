@@ -3,9 +3,9 @@ import type { Result } from "../../protocol/methods.ts";
 import { Cleanup } from "../cleanup.ts";
 import { credentialsAdvice, lackingKeys } from "../credentials.ts";
 import { callDaemon } from "../daemon-call.ts";
+import { startTemporaryDaemon, temporaryWorkspace } from "../demo/temporary-daemon.ts";
 import { reportOf } from "../errors.ts";
 import { bad, type Finding, good, odd } from "./finding.ts";
-import { startTemporaryDaemon, temporaryWorkspace } from "./temporary-daemon.ts";
 
 export interface ModelCheck {
   readonly stateDir: string;
@@ -60,7 +60,7 @@ async function modelsOf({
   if (info !== undefined) return await callDaemon("model/list", {}, { stateDir, signal: either });
   const cleanup = new Cleanup();
   try {
-    const workspace = temporaryWorkspace(cleanup);
+    const workspace = temporaryWorkspace("pi-rpcd-doctor-", cleanup);
     const own = agentDirectory === undefined ? env : { ...env, PI_RPCD_AGENT_DIR: agentDirectory };
     await startTemporaryDaemon({ workspace, pi: pi.path, env: own, cleanup, signal: either });
     return await callDaemon("model/list", {}, { stateDir: workspace.stateDir, signal: either });

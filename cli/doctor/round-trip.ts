@@ -3,12 +3,12 @@ import { createAgentDir } from "../../provider/agent-dir.ts";
 import { answer } from "../../provider/reply.ts";
 import { startProvider } from "../../provider/server.ts";
 import { Cleanup } from "../cleanup.ts";
+import { scriptedEnvironment, startTemporaryDaemon, temporaryWorkspace } from "../demo/temporary-daemon.ts";
 import { CommandError, reportOf } from "../errors.ts";
 import { inSeconds } from "../format.ts";
 import { lastLines } from "../log-file.ts";
 import { oneLine, shorten } from "../text.ts";
 import { bad, type Finding, good, skipped } from "./finding.ts";
-import { startTemporaryDaemon, temporaryWorkspace } from "./temporary-daemon.ts";
 
 export interface RoundTripOptions {
   /** An absolute path. */
@@ -30,7 +30,7 @@ const timeoutMs = 60_000;
  */
 export async function checkRoundTrip(options: RoundTripOptions): Promise<readonly Finding[]> {
   const cleanup = new Cleanup();
-  const workspace = temporaryWorkspace(cleanup);
+  const workspace = temporaryWorkspace("pi-rpcd-doctor-", cleanup);
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
   const startedAt = performance.now();
   const took = (): string => inSeconds(performance.now() - startedAt);
@@ -39,8 +39,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
     const provider = await startProvider({ otherwise: () => answer(spoken) });
     cleanup.add(() => provider.close());
     const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
-    const inherited = Object.entries(options.env).filter(([name]) => !name.startsWith("PI_CODING_AGENT"));
-    const env = { ...Object.fromEntries(inherited), ...agentDir.env };
+    const env = scriptedEnvironment(options.env, agentDir);
     options.progress("starting pi with the extension");
     await startTemporaryDaemon({ workspace, pi: options.pi, env, cleanup, signal });
     const client = await connect({ stateDir: workspace.stateDir, signal });

@@ -55,10 +55,13 @@ const layers: Readonly<Record<string, Layer>> = {
     files: ["cli/start.ts", "cli/config.ts"],
     imports: ["cli", "client", "protocol", "server", "server/config"],
   },
-  "cli/demo": { files: ["cli/demo.ts"], imports: ["cli", "client", "protocol", "provider"] },
+  "cli/demo": {
+    files: ["cli/demo.ts", "cli/demo/temporary-daemon.ts", "cli/try.ts", "cli/try/"],
+    imports: ["cli", "cli/attach", "client", "protocol", "provider"],
+  },
   "cli/doctor": {
     files: ["cli/doctor.ts", "cli/doctor/"],
-    imports: ["cli", "client", "protocol", "provider", "server/config", "server/pi"],
+    imports: ["cli", "cli/demo", "client", "protocol", "provider", "server/config", "server/pi"],
   },
   "cli/docs": { files: ["cli/docs.ts"], imports: ["cli", "protocol", "server/edge", "server/lib"] },
   "cli/attach": { files: ["cli/attach.ts", "cli/attach/"], imports: ["cli", "client", "protocol"] },
