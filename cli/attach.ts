@@ -42,7 +42,8 @@ export async function attach(invocation: Attach): Promise<number> {
       return exitCodes.done;
     });
   }
-  const talks = options["view-only"] !== true && output.isTerminal && process.stdin.isTTY === true;
+  const isScreen = output.isTerminal && process.stdin.isTTY === true && env["TERM"] !== "dumb";
+  const talks = options["view-only"] !== true && isScreen;
   const screen = talks ? await openScreen(env) : undefined;
   const canvas = screen ?? new PlainCanvas(output);
   const note = (text: string): void => canvas.line(` ${oneLine(text)}`, "yellow");

@@ -1,4 +1,5 @@
 import { type Component, Markdown, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { stripVTControlCharacters } from "../node-builtins.ts";
 import type { Style } from "../output.ts";
 import { toolLine } from "../run-printer.ts";
 import { oneLine, printable, shorten } from "../text.ts";
@@ -119,7 +120,9 @@ export class TextBlock extends Block {
   }
 
   protected draw(width: number): readonly string[] {
-    return this.#markdown.render(width);
+    const rows = this.#markdown.render(width);
+    // A list ends with an empty row, and the transcript adds its own between blocks.
+    return rows.slice(0, rows.findLastIndex((row) => row.trim() !== "") + 1);
   }
 }
 
@@ -162,13 +165,13 @@ export class ToolBlock extends Block {
   }
 
   output(text: string, append: boolean): void {
-    this.#output = printable((append ? this.#output : "") + text.slice(-maxOutput)).slice(-maxOutput);
+    this.#output = ((append ? this.#output : "") + withoutStyles(text.slice(-maxOutput))).slice(-maxOutput);
     this.invalidate();
   }
 
   ended(result: ToolResult): void {
     this.#result = result;
-    this.#output = printable(result.text.slice(0, maxOutput));
+    this.#output = withoutStyles(result.text.slice(0, maxOutput));
     this.invalidate();
   }
 
@@ -193,6 +196,11 @@ export class ToolBlock extends Block {
       ...[...shown, ...images.map((image) => paint(image)), ...end].map((row) => `  ${row}`),
     ];
   }
+}
+
+/** Programs colour their output; without the whole sequences, parts of them would be shown. */
+function withoutStyles(output: string): string {
+  return printable(stripVTControlCharacters(output));
 }
 
 function wrapped(text: string, width: number, paint: (row: string) => string): readonly string[] {

@@ -1,4 +1,5 @@
 import { duration, inSeconds } from "../format.ts";
+import { stripVTControlCharacters } from "../node-builtins.ts";
 import type { Output, Style } from "../output.ts";
 import { toolLine } from "../run-printer.ts";
 import { oneLine, printable, shorten } from "../text.ts";
@@ -91,7 +92,9 @@ export class PlainCanvas implements Canvas {
 
 /** The result of a tool call, in one line. */
 function outcomeOf({ text, images, isError, tookMs }: ToolResult): string {
-  const lines = [...text.slice(0, 100_000).split("\n"), ...images].filter((line) => line.trim() !== "");
+  const lines = [...stripVTControlCharacters(text.slice(0, 100_000)).split("\n"), ...images].filter(
+    (line) => line.trim() !== "",
+  );
   const first = shorten(oneLine(lines[0] ?? ""), 100);
   const more = lines.length > 1 ? ` … ${lines.length} lines` : "";
   const took = tookMs === undefined ? "" : ` (${elapsed(tookMs)})`;

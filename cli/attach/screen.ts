@@ -9,7 +9,7 @@ import {
 } from "@earendil-works/pi-tui";
 import { duration } from "../format.ts";
 import type { Style } from "../output.ts";
-import { oneLine } from "../text.ts";
+import { oneLine, printable } from "../text.ts";
 import { type Block, type BlockStyle, LineBlock, SaidBlock, TextBlock, ThinkingBlock, ToolBlock } from "./blocks.ts";
 import { type Canvas, type Said, type ToolCall, type ToolResult, userMark } from "./canvas.ts";
 import { PromptEditor } from "./prompt-editor.ts";
@@ -187,7 +187,7 @@ export class Screen implements Canvas {
 
   said(message: Said): void {
     this.endStream();
-    if (message.mark === userMark) this.editor.addToHistory(message.text);
+    if (message.mark === userMark) this.editor.addToHistory(printable(message.text));
     this.#add(new SaidBlock(message, this.#style));
   }
 

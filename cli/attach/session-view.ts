@@ -13,6 +13,7 @@ import type { NotificationParams } from "../../protocol/notifications.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import { gist } from "../notification-gist.ts";
+import { type Said, saidByExtension } from "../run-printer.ts";
 import { oneLine, shorten } from "../text.ts";
 import { type Canvas, elapsed, type ToolResult } from "./canvas.ts";
 import { imagesOf, MessageView } from "./message-view.ts";
@@ -206,15 +207,18 @@ export class SessionView {
           this.#canvas.toolOutput(event["id"], event["delta"], true);
         break;
       case "compaction_start":
-        this.#does("compacting");
+        this.#activity = { what: "compacting", since: Date.now() };
         this.#note(`compacting (${String(event["reason"] ?? "")})`);
+        break;
+      case "compaction_end":
+        this.#activity = undefined;
+        this.#does(this.#waiting());
         break;
       case "extension_error":
         this.#note(`✘ an extension failed: ${String(event["error"] ?? "")}`, "red");
         break;
       case "extension_ui_request":
-        if (event["method"] === "notify") this.#note(`• ${String(event["message"] ?? "")}`, "magenta");
-        else if (event["method"] === "setStatus") this.#status(String(event["statusKey"]), event["statusText"]);
+        this.#said(saidByExtension(event));
         break;
       default:
         this.#tool(event, at);
@@ -239,9 +243,15 @@ export class SessionView {
     }
   }
 
-  #status(key: string, text: unknown): void {
+  #said(said: Said | undefined): void {
+    if (said === undefined) return;
+    const { key, text, style } = said;
+    if (key === undefined) {
+      this.#note(`• ${text}`, style);
+      return;
+    }
     this.#statuses.delete(key);
-    if (typeof text !== "string" || text === "") return;
+    if (text === "") return;
     if (this.#statuses.size >= maxStatuses) this.#statuses.clear();
     this.#statuses.set(key, shorten(oneLine(text.slice(0, 1_000)), 60));
   }

@@ -1,3 +1,4 @@
+import { Markdown } from "@earendil-works/pi-tui";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Screen } from "../../../../cli/attach/screen.ts";
 import { hasUnicode, toAscii } from "../../../../cli/attach/terminal.ts";
@@ -147,6 +148,31 @@ describe("the conversation", () => {
     terminal.press("\u000f");
     expect(text()).toMatch(/^First I wonder\.\nThen I know\.$/m);
     expect(text()).toContain("output 29.");
+  });
+
+  test("shows the output of tools without its colours", () => {
+    const { screen, text } = stage();
+    screen.toolStarted({ id: "1", name: "bash", args: { command: "npm test" } });
+    screen.toolOutput("1", "\u001b[32m✓\u001b[39m first", true);
+    expect(text()).toMatch(/^ {2}✓ first$/m);
+    screen.toolEnded({
+      ...{ id: "1", name: "bash", text: "\u001b[1;32m✓\u001b[0m all", images: [], isError: false, tookMs: 1 },
+    });
+    expect(text()).toMatch(/^ {2}✓ all$/m);
+  });
+
+  test("shows a long text while it streams as it shows the whole text at once", () => {
+    const { screen, text } = stage({ env: { NO_COLOR: "1" } });
+    const part = (index: number): string =>
+      [
+        ...[`## Part ${index}`, "A paragraph.", "1. one\n\n   more of one\n\n2. two\n   - nested"],
+        ...["| a | b |\n|---|---|\n| c | d |", "> quoted\n\n> again", "- x\n\n- y"],
+        "```ts\nconst a = 1;\n\nconst b = 2;\n```",
+      ].join("\n\n");
+    const whole = Array.from({ length: 60 }, (_, index) => part(index)).join("\n\n");
+    for (let from = 0; from < whole.length; from += 50) screen.stream(whole.slice(from, from + 50), "text");
+    const rows = new Markdown(whole, 0, 0, screen.theme.markdown).render(80).map((row) => row.trimEnd());
+    expect(text().split("\n").slice(0, rows.length)).toEqual(rows);
   });
 
   test("shows a long text completely while it streams, whatever its code fences", () => {

@@ -184,9 +184,9 @@ test("the states of extensions are facts of the session until they end, and cont
   const view = new SessionView({ canvas: new PlainCanvas(memoryOutput().output), thinking: true, asks: true });
   const status = (statusKey: string, statusText?: string): void =>
     view.show(event({ type: "extension_ui_request", method: "setStatus", statusKey, statusText }));
-  status("lint", "3 warnings\u001b]0;stolen\u0007");
+  status("lint", "3 \u001b[31mwarnings\u0007\u202e");
   status("build", "building");
-  expect(view.facts).toEqual(["3 warnings]0;stolen", "building"]);
+  expect(view.facts).toEqual(["3 warnings", "building"]);
   status("build");
-  expect(view.facts).toEqual(["3 warnings]0;stolen"]);
+  expect(view.facts).toEqual(["3 warnings"]);
 });
