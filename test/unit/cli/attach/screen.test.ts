@@ -150,6 +150,23 @@ describe("the conversation", () => {
     expect(text()).toContain("output 29.");
   });
 
+  test("writes as much for a streamed piece after thousands of records as before them", () => {
+    const { screen, terminal } = stage();
+    const writtenFor = (pieces: number): number => {
+      screen.endStream();
+      const before = terminal.written.length;
+      for (let piece = 0; piece < pieces; piece += 1) {
+        screen.stream(piece % 50 === 49 ? "the end.\n\n" : "some **words** ", "text");
+        screen.tui.renderNow();
+      }
+      return terminal.written.length - before;
+    };
+    const first = writtenFor(500);
+    for (let record = 0; record < 5_000; record += 1) screen.line(`record ${record}`);
+    screen.tui.renderNow();
+    expect(writtenFor(500)).toBeLessThan(1.5 * first);
+  });
+
   test("shows the output of tools without its colours", () => {
     const { screen, text } = stage();
     screen.toolStarted({ id: "1", name: "bash", args: { command: "npm test" } });
