@@ -22,7 +22,7 @@ export interface ToolResult {
   readonly tookMs: number | undefined;
 }
 
-/** The mark of the messages that this user sent. */
+/** The mark of users' messages; a client's name follows it, except for this user's. */
 export const userMark = "❯";
 
 export interface Said {

@@ -187,7 +187,8 @@ export class Screen implements Canvas {
 
   said(message: Said): void {
     this.endStream();
-    if (message.mark === userMark) this.editor.addToHistory(printable(message.text));
+    // Also prompts of other clients: most are this user's, from another terminal or an earlier attach.
+    if (message.mark.startsWith(userMark)) this.editor.addToHistory(printable(message.text));
     this.#add(new SaidBlock(message, this.#style));
   }
 

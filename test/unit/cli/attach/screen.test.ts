@@ -167,6 +167,14 @@ describe("the conversation", () => {
     expect(writtenFor(500)).toBeLessThan(1.5 * first);
   });
 
+  test("has the prompts of users in the history of the editor, without control characters", () => {
+    const { screen, terminal } = stage();
+    screen.said({ mark: "❯ vim:", text: "an earlier prompt\u001b[31m", images: [] });
+    screen.said({ mark: "» [note]", text: "a push", images: [] });
+    terminal.press("\u001b[A");
+    expect(screen.editor.getText()).toBe("an earlier prompt[31m");
+  });
+
   test("shows the output of tools without its colours", () => {
     const { screen, text } = stage();
     screen.toolStarted({ id: "1", name: "bash", args: { command: "npm test" } });
