@@ -15,7 +15,10 @@ const wordings: readonly Wording[] = [
         ? "Wait until it is idle, or abort its run: pi-rpcd abort."
         : "Wait until it is idle, or choose --if-running steer or --if-running followUp.",
   ],
-  [/Wait for agent_settled, or abort it\./, "Wait until it has ended, or abort it: pi-rpcd abort."],
+  [
+    /Wait (?:for agent_settled|until it has ended), or abort it\./,
+    "Wait until it has ended, or abort it: pi-rpcd abort.",
+  ],
   [/force: true does it\./, "--force does it."],
   [
     /Call session\/acquireControl to become the controller, with takeOver: true if another client is\./,

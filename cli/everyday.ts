@@ -39,7 +39,7 @@ export function abort(invocation: Invocation<"abort">): Promise<number> {
   return withSession(invocation, word, {
     use: (session) => session.abort({ signal }),
     lines: ({ aborted, deliveries }) => [
-      aborted ? "The run is aborted." : "No run was active.",
+      aborted ? "The run is aborted." : "No run was active; a compaction would have ended, too.",
       ...effects(deliveries),
     ],
   });

@@ -189,7 +189,7 @@ export const commandMethods = {
   },
   "session/compact": {
     summary:
-      "Replaces the older part of the context with a summary, and returns when it is done. Only while no run is active, because pi would abort the run. `session/abort` ends the compaction; cancelling the call only ends the wait.",
+      "Replaces the older part of the context with a summary, and returns when it is done. Only while no run and no other compaction is active, because pi would abort it. `session/abort` ends the compaction; cancelling the call only ends the wait.",
     params: params({
       sessionId: SessionId,
       customInstructions: Type.Optional(

@@ -85,7 +85,7 @@ export class PiCalls {
     return { setting, value, file: this.#options.settingsFile };
   }
 
-  /** Compacts the context. Throws `session_busy` during a run, because pi would abort it. */
+  /** Compacts the context. Throws `session_busy` during a run or a compaction, because pi would abort it. */
   async compact(customInstructions: string | undefined, signal: AbortSignal): Promise<Data> {
     const command = { type: "compact", ...(customInstructions === undefined ? {} : { customInstructions }) };
     const { response } = await this.#core.scope.run(async () => {
@@ -94,6 +94,13 @@ export class PiCalls {
         throw new WireError(
           "session_busy",
           "A run is active, and pi would abort it. Wait for agent_settled, or abort it.",
+        );
+      }
+      const { data } = await child.send({ type: "get_state" });
+      if (isRecord(data) && data["isCompacting"] === true) {
+        throw new WireError(
+          "session_busy",
+          "A compaction is active, and pi would abort it. Wait until it has ended, or abort it.",
         );
       }
       const response = this.#ask(child, command);

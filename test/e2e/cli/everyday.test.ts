@@ -266,3 +266,17 @@ test("the commands for every day in docs/cli.md work as written", async () => {
     else expect(output).toMatch(shown);
   }
 });
+
+test("a second compaction is refused, because pi would abort the first, and an abort ends the first", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open({ script: ["One.", "Two.", delayed(hold(gate), answer("Never sent."))] });
+  setUp(scene, { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 1 } });
+  await linesOf(scene, "new");
+  for (const text of ["first", "second"]) okay(await scene.run(["prompt", "last", text]));
+  const first = scene.start(["compact", "last"]);
+  await gate.reached;
+  const second = await scene.run(["compact", "last"]);
+  expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/A compaction is active.*pi-rpcd abort\. /)]);
+  expect(await linesOf(scene, "abort", "last")).toEqual([expect.stringMatching(/^No run was active; a compaction/)]);
+  expect((await first.ended).code).toBe(1);
+});
