@@ -28,23 +28,29 @@ const maxUndivided = 16_384;
 export abstract class Block implements Component {
   /** Whether an empty row precedes it. */
   readonly isApart: boolean;
-  #rows: readonly string[] | undefined;
+  #rows: readonly string[] = [];
   #width = 0;
+  #isCurrent = false;
 
   constructor(isApart: boolean) {
     this.isApart = isApart;
   }
 
-  render(width: number): string[] {
-    if (this.#rows === undefined || this.#width !== width) {
-      this.#rows = this.#draw(width);
+  /** The first `fixed` rows stay as they were drawn last. */
+  render(width: number, fixed = 0): string[] {
+    const before = this.#width === width ? fixed : 0;
+    if (!this.#isCurrent || this.#width !== width) {
+      if (before === Number.POSITIVE_INFINITY) return this.#rows as string[];
+      const rows = this.#draw(width);
+      this.#rows = before === 0 ? rows : [...this.#rows.slice(0, before), ...rows.slice(before)];
       this.#width = width;
+      this.#isCurrent = true;
     }
     return this.#rows as string[];
   }
 
   invalidate(): void {
-    this.#rows = undefined;
+    this.#isCurrent = false;
   }
 
   protected abstract draw(width: number): readonly string[];
@@ -153,14 +159,16 @@ export class ThinkingBlock extends Block {
 
 /** A tool call, its output while it runs, and its result. */
 export class ToolBlock extends Block {
+  readonly call: ToolCall;
   readonly #title: string;
   readonly #shared: BlockStyle;
   #output = "";
   #result: ToolResult | undefined;
 
-  constructor({ name, args }: ToolCall, shared: BlockStyle) {
+  constructor(call: ToolCall, shared: BlockStyle) {
     super(true);
-    this.#title = toolLine(name, args);
+    this.call = call;
+    this.#title = toolLine(call.name, call.args);
     this.#shared = shared;
   }
 

@@ -51,7 +51,7 @@ export class Screen implements Canvas {
   isReady = false;
   readonly #terminal: Terminal;
   readonly #style: BlockStyle;
-  readonly #transcript = new Transcript();
+  readonly #transcript: Transcript;
   readonly #input = new Container();
   readonly #inputs: Component[];
   readonly #tools = new Map<string, ToolBlock>();
@@ -71,6 +71,7 @@ export class Screen implements Canvas {
     this.#terminal = terminal;
     this.#style = { theme: this.theme, isThinkingShown: false, isOutputShown: false };
     this.tui = new TuiMainScreen(terminal);
+    this.#transcript = new Transcript(this.tui, terminal);
     this.editor = new PromptEditor(this.tui, this.theme);
     this.#inputs = [this.editor];
     for (const part of [
@@ -206,7 +207,10 @@ export class Screen implements Canvas {
   }
 
   toolEnded(result: ToolResult): void {
-    if (!this.#tools.has(result.id)) this.toolStarted({ id: result.id, name: result.name, args: undefined });
+    const block = this.#tools.get(result.id);
+    if (block === undefined || this.#transcript.isAbove(block)) {
+      this.toolStarted(block?.call ?? { id: result.id, name: result.name, args: undefined });
+    }
     this.#tools.get(result.id)?.ended(result);
     this.#tools.delete(result.id);
     this.#changed();
@@ -224,7 +228,7 @@ export class Screen implements Canvas {
   }
 
   #changed(): void {
-    this.#transcript.prune(this.tui);
+    this.#transcript.prune();
     this.tui.requestRender();
   }
 

@@ -103,6 +103,37 @@ describe("the conversation", () => {
     }
   });
 
+  test("that has left the window is not written again when it changes: the scrollback is never cleared", () => {
+    const { screen, terminal, text } = stage({ rows: 20 });
+    const lines = Array.from({ length: 12 }, (_, index) => `result ${index}`).join("\n");
+    const calls = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    for (const id of calls) screen.toolStarted({ id, name: "bash", args: { command: `run ${id}` } });
+    text();
+    for (const id of calls) {
+      screen.toolOutput(id, lines, false);
+      text();
+    }
+    for (const id of calls) {
+      screen.toolEnded({ id, name: "bash", text: lines, images: [], isError: false, tookMs: 1_000 });
+      text();
+    }
+    for (let index = 0; index < 40; index += 1) {
+      screen.stream(`word ${index}\n\n`, "text");
+      text();
+    }
+    terminal.press("\u000f");
+    terminal.press("\u0014");
+    screen.stream("end", "text", true);
+    const shown = text();
+    expect(terminal.written).not.toContain("\u001b[3J");
+    expect(screen.tui.fullRedraws).toBe(1);
+    expect(shown.match(/✔ bash/g)).toHaveLength(calls.length);
+    expect(shown.match(/word 0\n/g)).toHaveLength(1);
+    expect(shown).toMatch(/\nend\n/);
+    terminal.resize(81);
+    expect(text().match(/✔ bash/g)?.length).toBeGreaterThanOrEqual(calls.length);
+  });
+
   test("of thousands of rows stays in the scrollback, and is not drawn again for each change", () => {
     const { screen, terminal, text } = stage();
     const lines = Array.from({ length: 9_000 }, (_, index) => `row ${index}.`);
