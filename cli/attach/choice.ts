@@ -8,6 +8,8 @@ export interface ChoiceOptions {
   readonly theme: Theme;
   /** Keys that move to an item by its index. Default: the digits from 1 to 9. */
   readonly shortcuts?: Readonly<Record<string, number>>;
+  /** The item that Enter chooses before another key is pressed. Default: 0. */
+  readonly preselected?: number;
   /** Whether typed characters narrow the list. */
   readonly isFiltered?: boolean;
   /** Called with the index of the chosen item, or without one if the list was dismissed. */
@@ -34,6 +36,7 @@ export class Choice implements Component {
       ...(description === undefined ? {} : { description: oneLine(description) }),
     }));
     this.#list = this.#listOf(this.#items);
+    this.#list.setSelectedIndex(options.preselected ?? 0);
   }
 
   handleInput(data: string): void {
@@ -43,14 +46,15 @@ export class Choice implements Component {
       this.#list = this.#listOf(fuzzyFilter([...this.#items], this.#query, ({ label }) => label));
       return;
     }
-    const index = isFiltered ? undefined : shortcuts[data];
+    const index = isFiltered ? undefined : shortcuts[data.toLowerCase()];
     if (index === undefined) this.#list.handleInput(data);
     else if (index < this.#items.length) this.#list.setSelectedIndex(index);
   }
 
   render(width: number): string[] {
-    const { title, theme, isFiltered = false } = this.#options;
-    const hint = isFiltered ? "type to search" : "arrow keys";
+    const { title, theme, shortcuts, isFiltered = false } = this.#options;
+    const letters = shortcuts === undefined ? "" : `${Object.keys(shortcuts).join(", ")} or `;
+    const hint = isFiltered ? "type to search" : `${letters}arrow keys`;
     const keys = theme.paint("dim", ` (${hint}, Enter chooses, Esc dismisses)`);
     const head = `${theme.paint("magenta", oneLine(`? ${title}`))}${this.#query === "" ? keys : ` ${this.#query}`}`;
     return [head, ...this.#list.render(width)].map((row) => safeRow(row, width));

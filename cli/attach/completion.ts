@@ -33,6 +33,8 @@ export function completion({ commands, cwd, env }: CompletionOptions): Autocompl
     const before = (lines[line] ?? "").slice(0, column);
     const [, quoted, word] = /(?:^|\s)@(?:"([^"]*)|([^\s"]*))$/.exec(before) ?? [];
     const query = quoted ?? word;
+    // A path. The library would replace it by the name of a command.
+    if (query === undefined && options.force !== true && /^\/[^\s/]*\//.test(before)) return null;
     if (query === undefined) return await combined.getSuggestions(lines, line, column, options);
     if (!existsSync(cwd)) return null;
     if (fd !== null) return await combined.getSuggestions(lines, line, column, options);

@@ -1,5 +1,6 @@
 import { type AutocompleteItem, fuzzyFilter, type SlashCommand } from "@earendil-works/pi-tui";
 import type { Client, SessionHandle, SessionInfo } from "../../client/index.ts";
+import { nearest } from "../../protocol/configuration/nearest.ts";
 import { count, usd } from "../../protocol/number-text.ts";
 import { duration } from "../format.ts";
 import { chooseSession } from "../session-argument.ts";
@@ -35,6 +36,7 @@ const keys = [
   "Up, Down       the history",
   "@ and Tab      complete files, / completes commands",
   "!COMMAND       runs a shell command in the session; !!COMMAND keeps its output from the model",
+  "a blank first  sends the text as it is, also if / or ! follows",
 ];
 
 interface LocalCommand {
@@ -74,8 +76,9 @@ export class LocalCommands {
   /** Runs a text if it is one of these commands; a text of pi's commands, or of no command, is a prompt. */
   async run(text: string): Promise<CommandEnd> {
     if (text.trim() === "?") return await this.#help();
-    const [, name, argument = ""] = /^\/([A-Za-z][\w:.-]*)(?:\s+([\s\S]*))?$/.exec(text) ?? [];
-    if (name === undefined) return { kind: "prompt" };
+    const [, name, argument = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(text) ?? [];
+    // A path is not a command.
+    if (name === undefined || name.includes("/")) return { kind: "prompt" };
     if (Object.hasOwn(this.#table, name)) return (await this.#table[name]?.run(argument.trim())) ?? done;
     if (this.#ofPi?.has(name) !== true) await this.load();
     if (this.#ofPi?.has(name) === true) return { kind: "prompt" };
@@ -83,7 +86,15 @@ export class LocalCommands {
       this.#ofPi === undefined
         ? "is not a command of attach, and pi's are not known while it sleeps"
         : "is not a command";
-    return { kind: "refused", why: `/${name} ${whether}. /help lists them; to send it as text, begin with a space.` };
+    const near = this.#nearest(name === "" ? (argument.split(/\s/)[0] ?? "") : name);
+    const hint = near === undefined ? "/help lists them." : `Did you mean /${near}?`;
+    return { kind: "refused", why: `/${name} ${whether}. ${hint} To send it as text, begin with a space.` };
+  }
+
+  /** The command that a user most likely meant. */
+  #nearest(word: string): string | undefined {
+    const known = [...Object.keys(this.#table), ...(this.#ofPi?.keys() ?? [])].filter((name) => name !== "");
+    return nearest(word, known.map(oneLine), Math.ceil(word.length / 3));
   }
 
   /** Asks for pi's commands, which a session without a pi may not know. */

@@ -11,18 +11,33 @@ interface Question {
   readonly answer: (answer: DialogAnswer | undefined) => void;
 }
 
-/** Asks the user the dialogs of extensions, one at a time, in order. What the user was writing returns afterwards. */
+/** A user who pressed a key this recently may press the next one before reading a question. */
+const typingMs = 1_000;
+
+/**
+ * Asks the user the dialogs of extensions, one at a time, in order. A question waits while the user types: it takes the
+ * keys only when the editor is empty and no key was pressed for a second.
+ */
 export class Questions {
   readonly #screen: Screen;
   readonly #open: Question[] = [];
   #shown: Component | undefined;
+  /** When the user last pressed a key that was not for a question. */
+  #typedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(screen: Screen) {
     this.#screen = screen;
+    screen.onTyped = () => {
+      if (this.#shown !== undefined) return;
+      this.#typedAt = Date.now();
+      if (this.#open.length > 0) this.#wait();
+    };
   }
 
+  /** Whether the keys are for a question. */
   get isAsking(): boolean {
-    return this.#open.length > 0;
+    return this.#shown !== undefined;
   }
 
   /** Asks the user; undefined if the dialog ends elsewhere. */
@@ -42,11 +57,35 @@ export class Questions {
     if (question !== undefined) this.#settle(question, { cancelled: true });
   }
 
+  /** Shows the first question, or why it waits. */
   #show(): void {
     if (this.#shown !== undefined) this.#screen.endInput(this.#shown);
+    this.#shown = undefined;
+    this.#screen.notice("question", undefined);
+    clearTimeout(this.#timer);
     const [question] = this.#open;
-    this.#shown = question === undefined ? undefined : this.#inputFor(question);
-    if (this.#shown !== undefined) this.#screen.beginInput(this.#shown);
+    if (question === undefined) return;
+    if (Date.now() - this.#typedAt < typingMs || !this.#isFree) {
+      this.#wait();
+      return;
+    }
+    this.#shown = this.#inputFor(question);
+    this.#screen.beginInput(this.#shown);
+  }
+
+  #wait(): void {
+    const { title = "" } = this.#open[0]?.dialog ?? {};
+    const rule = "waits until your text is sent or cleared (Ctrl-C)";
+    this.#screen.notice("question", `? ${shorten(oneLine(title), 60)} · ${rule}`);
+    clearTimeout(this.#timer);
+    // Until the next key, the editor stays as it is.
+    this.#timer = setTimeout(() => {
+      if (this.#isFree) this.#show();
+    }, typingMs);
+  }
+
+  get #isFree(): boolean {
+    return this.#screen.input === this.#screen.editor && this.#screen.editor.getText() === "";
   }
 
   #inputFor(question: Question): Component {
@@ -61,7 +100,7 @@ export class Questions {
       const items = method === "select" ? options : ["yes", "no"];
       return new Choice({
         ...{ title, theme, items: items.map((label) => ({ label })) },
-        ...(method === "confirm" ? { shortcuts: { y: 0, n: 1, Y: 0, N: 1 } } : {}),
+        ...(method === "confirm" ? { shortcuts: { y: 0, n: 1 }, preselected: 1 } : {}),
         onChoice: (index) => {
           if (index === undefined) settle(undefined);
           else settle(method === "select" ? { value: options[index] as string } : { confirmed: index === 0 });

@@ -47,6 +47,8 @@ export class Screen implements Canvas {
   readonly tui: TuiMainScreen;
   readonly editor: PromptEditor;
   onKey: KeyHandler = () => false;
+  /** Called for each key before anything handles it. */
+  onTyped: () => void = () => {};
   /** Whether Enter sends. Before that, it begins a new line in the editor. */
   isReady = false;
   readonly #terminal: Terminal;
@@ -61,6 +63,8 @@ export class Screen implements Canvas {
   #frame: NodeJS.Timeout | undefined;
   #activity: Activity | undefined;
   #footer = "";
+  /** What the user must know about the keys now, by its kind. */
+  readonly #notices = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
   #isOpen = false;
 
@@ -77,6 +81,7 @@ export class Screen implements Canvas {
     for (const part of [
       this.#transcript,
       row((width) => this.#activityRow(width)),
+      { render: (width: number) => this.#noticeRows(width), invalidate: () => {} },
       this.#input,
       row((width) => (this.#footer === "" ? undefined : safeRow(this.theme.paint("dim", this.#footer), width))),
     ]) {
@@ -106,6 +111,7 @@ export class Screen implements Canvas {
     if (!this.#isOpen) return;
     this.activity = undefined;
     this.footer = "";
+    this.#notices.clear();
     this.#input.clear();
     this.tui.renderNow();
     // Answers of the terminal to the library's questions are not for the shell.
@@ -159,6 +165,13 @@ export class Screen implements Canvas {
 
   set footer(text: string) {
     this.#footer = oneLine(text);
+    this.tui.requestRender();
+  }
+
+  /** Shows a row above the editor, or removes it. */
+  notice(kind: "question" | "keys", text: string | undefined): void {
+    if (text === undefined) this.#notices.delete(kind);
+    else this.#notices.set(kind, oneLine(text));
     this.tui.requestRender();
   }
 
@@ -242,6 +255,7 @@ export class Screen implements Canvas {
 
   #isHandled(data: string): boolean {
     if (isKeyRelease(data)) return false;
+    this.onTyped();
     if (matchesKey(data, "ctrl+z")) this.suspend();
     else if (matchesKey(data, "ctrl+t")) this.#unfold("isThinkingShown");
     else if (matchesKey(data, "ctrl+o")) this.#unfold("isOutputShown");
@@ -261,6 +275,10 @@ export class Screen implements Canvas {
     this.#style[what] = !this.#style[what];
     this.#transcript.invalidate();
     this.tui.requestRender();
+  }
+
+  #noticeRows(width: number): string[] {
+    return [...this.#notices.values()].map((text) => safeRow(this.theme.paint("magenta", text), width));
   }
 
   #activityRow(width: number): string | undefined {

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { completion } from "../../../../cli/attach/completion.ts";
 import { Conversation } from "../../../../cli/attach/conversation.ts";
 import { LocalCommands } from "../../../../cli/attach/local-commands.ts";
 import { Questions } from "../../../../cli/attach/questions.ts";
@@ -21,7 +22,7 @@ function stage({ isRunning = false, refused = false } = {}) {
     if (refused) throw new Error("refused");
     return {};
   };
-  const session: Pick<SessionHandle, "id" | "prompt" | "abort" | "bash" | "command"> = {
+  const session: Pick<SessionHandle, "id" | "prompt" | "abort" | "bash" | "command" | "compact"> = {
     id: "session-1",
     prompt: ((text, options) => called("prompt", text, options)) as SessionHandle["prompt"],
     abort: (async () => await called("abort")) as unknown as SessionHandle["abort"],
@@ -29,6 +30,7 @@ function stage({ isRunning = false, refused = false } = {}) {
       await called("bash", command, { excludeFromContext: options?.excludeFromContext });
       return { bashId: "b", output: "some output", exitCode: 0, cancelled: false, truncated: false };
     }) as SessionHandle["bash"],
+    compact: (async (options) => await called("compact", options)) as SessionHandle["compact"],
     command: (async (command) => await called("command", command)) as SessionHandle["command"],
   };
   const client: Pick<Client, "call" | "listSessions"> = {
@@ -61,7 +63,7 @@ function stage({ isRunning = false, refused = false } = {}) {
     terminal.type(typed);
     terminal.press("\r");
   };
-  return { terminal, screen, calls, view, questions, conversation, text, send, left };
+  return { terminal, screen, calls, view, questions, commands, conversation, text, send, left };
 }
 
 function dialog(more: Partial<Dialog>): Dialog {
@@ -204,8 +206,30 @@ describe("commands", () => {
     const { send, calls, text, screen } = stage();
     send("/modle fast");
     await expect.poll(() => screen.editor.getText()).toBe("/modle fast");
-    expect(text()).toContain("/modle is not a command. /help lists them; to send it as text, begin with a space.");
+    expect(text()).toContain("/modle is not a command. Did you mean /model? To send it as text, begin with a space.");
     expect(calls).toEqual([]);
+  });
+
+  test.each([
+    ["/help?", "/help"],
+    ["/quit!", "/quit"],
+    ["/ help", "/help"],
+    ["/modèle", "/model"],
+    ["/Help", "/help"],
+    ["/reviews it", "/review"],
+  ])("that are misspelt like %s are not sent, and the nearest is named", async (typed, near) => {
+    const { send, calls, text, screen, left } = stage();
+    send(typed);
+    await expect.poll(() => screen.editor.getText()).toBe(typed);
+    expect(text()).toContain(`Did you mean ${near}?`);
+    expect([calls, left.mock.calls]).toEqual([[], []]);
+  });
+
+  test("are not run in a text that begins with a blank or a path", async () => {
+    const { send, calls } = stage();
+    const texts = [" !ls", "\u00a0!ls", "\u00a0/quit", "//compact", "/srv/x: why?"];
+    for (const one of texts) send(one);
+    await expect.poll(() => calls).toEqual(texts.map((one) => ["prompt", one, { ifRunning: "steer" }]));
   });
 
   test("of the shell run in the session: ! adds the output to the context, !! does not", async () => {
@@ -226,10 +250,65 @@ describe("commands", () => {
   });
 });
 
+describe("completions", () => {
+  async function completing() {
+    const set = stage();
+    const { screen, commands } = set;
+    await commands.load();
+    screen.editor.setAutocompleteProvider(completion({ commands: commands.completions(), cwd: "/", env: {} }));
+    /** Types a text, and waits until its completions are shown. */
+    const offer = async (typed: string, shown: RegExp): Promise<void> => {
+      set.terminal.type(typed);
+      await expect.poll(set.text).toMatch(shown);
+    };
+    return { ...set, offer };
+  }
+
+  test.each([
+    ["/c", /→ compact/, "/compact "],
+    ["/pact", /→ compact/, "/compact "],
+    ["/q", /→ quit/, "/quit "],
+  ])("of %s by Enter are not run before a second Enter", async (typed, shown, completed) => {
+    const { offer, terminal, screen, calls, left } = await completing();
+    await offer(typed, shown);
+    terminal.press("\r");
+    expect(screen.editor.getText()).toBe(completed);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([calls, left.mock.calls]).toEqual([[], []]);
+    terminal.press("\r");
+    await expect.poll(() => left.mock.calls.length + calls.length).toBe(1);
+  });
+
+  test("do not delay a command that is complete", async () => {
+    const { offer, terminal, left } = await completing();
+    await offer("/quit", /→ quit/);
+    terminal.press("\r");
+    await expect.poll(() => left.mock.calls.length).toBe(1);
+  });
+
+  test("disappear with the text, and never change another text", async () => {
+    const { offer, terminal, screen, text, calls } = await completing();
+    await offer("/he", /→ help/);
+    terminal.press("\u0015");
+    expect(text()).not.toMatch(/→ help/);
+    terminal.press("\r");
+    await offer("/he", /→ help/);
+    terminal.press("\u0015");
+    terminal.type("/bogus");
+    terminal.press("\r");
+    await expect.poll(() => screen.editor.getText()).toBe("/bogus");
+    terminal.press(controlC);
+    await offer("/", /→ help/);
+    terminal.type("/compact");
+    terminal.press("\r");
+    await expect.poll(() => calls).toEqual([["prompt", "//compact", { ifRunning: "steer" }]]);
+    expect(text()).not.toContain("Ctrl-D");
+  });
+});
+
 describe("questions", () => {
-  test("are asked one at a time, and the unfinished text returns afterwards", async () => {
+  test("are asked one at a time", async () => {
     const { terminal, send, questions, screen, text, calls } = stage();
-    terminal.type("half");
     const options = ["b two", "2", "third"];
     const select = questions.ask(dialog({ method: "select", options }), never);
     const confirm = questions.ask(dialog({ method: "confirm", title: "Sure?", message: "No way back." }), never);
@@ -237,7 +316,9 @@ describe("questions", () => {
     const dismissed = questions.ask(dialog({ method: "input", title: "More?" }), never);
     expect(text()).toMatch(/\? Which\? \(arrow keys, Enter chooses, Esc dismisses\)\n→ b two\n {2}2\n {2}third/);
     send("2");
-    expect(text()).toMatch(/No way back\.[\s\S]*\? Sure\?[\s\S]*→ yes\n {2}no/);
+    expect(text()).toMatch(
+      /No way back\.[\s\S]*\? Sure\? \(y, n or arrow keys, Enter chooses, Esc dismisses\)\n {2}yes\n→ no/,
+    );
     send("n");
     expect(text()).toMatch(/\? Words/);
     send(" more");
@@ -249,12 +330,48 @@ describe("questions", () => {
       { value: "some more" },
       { cancelled: true },
     ]);
-    expect(screen.editor.getText()).toBe("half");
     expect(screen.input).toBe(screen.editor);
     expect(text()).toMatch(
       /\? Which\?: 2\n[\s\S]*\? Sure\?: no\n[\s\S]*\? Words: some more\n[\s\S]*\? More\?: dismissed\n/,
     );
     expect(calls).toEqual([]);
+  });
+
+  test("wait while the user types, and keys that were meant for the editor answer none", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const { terminal, questions, screen, text, view, calls } = stage();
+    view.isRunning = true;
+    const answered = vi.fn();
+    terminal.type("Is this ");
+    void questions.ask(dialog({ method: "confirm", title: "Delete all?" }), never).then(answered);
+    terminal.type("yes");
+    expect(screen.editor.getText()).toBe("Is this yes");
+    vi.advanceTimersByTime(60_000);
+    expect(text()).toMatch(/\? Delete all\? · waits until your text is sent or cleared \(Ctrl-C\)/);
+    terminal.press(esc);
+    terminal.press("\r");
+    terminal.type("y");
+    terminal.press("\u007f");
+    vi.advanceTimersByTime(999);
+    terminal.press("\r");
+    expect(text()).not.toContain("Esc dismisses");
+    vi.advanceTimersByTime(1_000);
+    expect(text()).toContain("Esc dismisses");
+    expect(text()).not.toContain("waits until");
+    expect(calls[0]).toEqual(["abort"]);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(answered).not.toHaveBeenCalled();
+    terminal.press("\r");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(answered.mock.calls).toEqual([[{ confirmed: false }]]);
+    void questions.ask(dialog({ method: "confirm", title: "Really?" }), never).then(answered);
+    terminal.press("y");
+    terminal.press("\r");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(answered).toHaveBeenLastCalledWith({ confirmed: true });
   });
 
   test("disappear if they end elsewhere", async () => {
