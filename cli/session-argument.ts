@@ -30,11 +30,11 @@ export async function findSession(
 /**
  * Returns the id of the session that a word means. `sessions` are sorted newest first. Ids begin with the time, so that
  * ids of several hours differ only near their end. Throws `session_not_found`, `session_ambiguous`.
+ *
+ * Extensions choose names. A name must not make a word mean another session than its id or `last` would.
  */
 export function chooseSession(sessions: readonly SessionChoice[], word: string, choosing?: Choosing): string {
-  const [newest] = sessions;
-  if (word === "last" && newest !== undefined) return newest.sessionId;
-  const found = matching(sessions, word, choosing);
+  const found = word === "last" ? matchingLast(sessions) : matching(sessions, word, choosing);
   const [match] = found;
   if (match !== undefined && found.length === 1) return match.sessionId;
   if (match !== undefined) throw ambiguous(found, word);
@@ -53,6 +53,12 @@ export function chooseSession(sessions: readonly SessionChoice[], word: string, 
   throw new CommandError("session_not_found", `${wanted}. \`pi-rpcd ls\` lists them, \`pi-rpcd new\` creates one.`);
 }
 
+/** The sessions that `last` can mean: the one with this id, otherwise the newest, and those with this name. */
+function matchingLast(sessions: readonly SessionChoice[]): readonly SessionChoice[] {
+  const exact = sessions.filter(({ sessionId }) => sessionId === "last");
+  return exact.length > 0 ? exact : sessions.filter(({ name }, index) => index === 0 || name === "last");
+}
+
 /** The sessions that a word means: those of the first comparison that any session passes. */
 export function matching<S extends SessionChoice>(
   sessions: readonly S[],
@@ -62,8 +68,7 @@ export function matching<S extends SessionChoice>(
   const isLong = word.length >= minPart;
   const comparisons: readonly ((session: S) => boolean)[] = [
     ({ sessionId }) => sessionId === word,
-    ({ name }) => word !== "" && name === word,
-    ({ sessionId }) => isLong && isEndOf(sessionId, word),
+    ({ sessionId, name }) => (word !== "" && name === word) || (isLong && isEndOf(sessionId, word)),
     ({ cwd }) => parts && word !== "" && basename(cwd) === word,
     (session) => parts && isLong && isPartOf(session, word),
   ];

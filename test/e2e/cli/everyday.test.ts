@@ -200,6 +200,12 @@ test("a session is chosen by the end of its id, its name or its directory, and a
   const parts = await scene.run(["rm", "web-shop", "--yes", "--json"]);
   expect([parts.code, errorName(parts.stderr)]).toEqual([1, "session_not_found"]);
 
+  const { sessionId: named } = await scene.json<SessionInfo>(["new", "--name", ends[0] ?? ""]);
+  const both = await scene.run(["rm", ends[0] ?? "", "--yes"]);
+  expect([both.code, both.stderr]).toEqual([1, expect.stringMatching(/ matches 2 sessions\. .*\(session_ambiguous\)/)]);
+  for (const id of [ids[0] ?? "", named]) expect(both.stderr).toContain(id.slice(-8));
+  expect(await linesOf(scene, "rm", named, "--yes")).toEqual([`${named} is deleted.`]);
+
   const { deliveryId } = await scene.json<{ deliveryId: string }>(["push", "web-shop", "--no-trigger", "later"]);
   const [, row = ""] = await linesOf(scene, "deliveries");
   expect(row).toContain(`${deliveryId.slice(-8)} `);

@@ -37,8 +37,37 @@ describe("SESSION", () => {
     expect(chooseSession(sessions, word)).toBe(id);
   });
 
-  test("that is a name means that session, although an id ends with the same characters", () => {
-    expect(chooseSession(sessions, "beef")).toBe(older);
+  test.each(["beef", "019aa"])("that is a name, and a part of another session's id, is ambiguous: %s", (word) => {
+    const named = [{ sessionId: newest, name: word, cwd: "/a" }, ...sessions.slice(1)];
+    for (const choosing of [{}, { parts: false }]) {
+      const { kind, data } = refusal(() => chooseSession(named, word, choosing));
+      expect([kind, data]).toEqual([
+        "session_ambiguous",
+        {
+          matching: expect.arrayContaining([newest, oldest].map((sessionId) => expect.objectContaining({ sessionId }))),
+        },
+      ]);
+    }
+  });
+
+  test("that is the name and a part of the id of one session means it", () => {
+    const named = [...sessions.slice(0, 2), { sessionId: oldest, name: "0000beef", cwd: "/a" }];
+    expect(chooseSession(named, "0000beef")).toBe(oldest);
+  });
+
+  test("that is a complete id means that session, although another has the name", () => {
+    const named = [{ sessionId: newest, name: oldest, cwd: "/a" }, ...sessions.slice(1)];
+    expect(chooseSession(named, oldest)).toBe(oldest);
+    expect(chooseSession([...sessions, { sessionId: "last", cwd: "/a" }], "last")).toBe("last");
+  });
+
+  test("that is last is ambiguous if an older session has this name", () => {
+    const [first = { sessionId: "", cwd: "" }, ...others] = sessions;
+    expect(chooseSession([{ ...first, name: "last" }, ...others], "last")).toBe(newest);
+    const { kind, lines } = refusal(() =>
+      chooseSession([...sessions, { sessionId: "x", name: "last", cwd: "/a" }], "last"),
+    );
+    expect([kind, lines.map((line) => line.split(" ")[0])]).toEqual(["session_ambiguous", ["2f1b9c11", "x"]]);
   });
 
   test("that matches several sessions is refused with the ends of their ids, their names and directories", () => {
@@ -72,7 +101,7 @@ describe("SESSION", () => {
       "Did you mean one of these?",
       "2f1be55e  beef  /home/ada/web-shop",
     ]);
-    expect(chooseSession(sessions, "beef", { parts: false })).toBe(older);
+    expect(chooseSession(sessions, "e55e", { parts: false })).toBe(older);
     expect(chooseSession(sessions, "2f1b9c11", { parts: false })).toBe(newest);
   });
 
