@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { access, link, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Exported } from "./context-daemon.ts";
 import { CommandError } from "./errors.ts";
 import type { Output } from "./output.ts";
@@ -55,7 +56,9 @@ export async function writeNew<T>(
   const write = await prepare();
   const temporary = `${target}.${randomUUID()}.tmp`;
   try {
-    const file = await open(temporary, "wx", 0o600);
+    const file = await open(temporary, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+      throw notCreated(target, error);
+    });
     let written: T;
     try {
       written = await write((piece) => file.appendFile(piece));
@@ -79,6 +82,12 @@ async function give(path: string, name: string): Promise<void> {
     // Not every file system supports links.
     await rename(path, name);
   }
+}
+
+/** Node's message names the temporary file. */
+function notCreated(target: string, { code = "unexpected", message }: NodeJS.ErrnoException): CommandError {
+  const why = code === "ENOENT" ? `the directory ${dirname(target)} does not exist` : message.split(",")[0];
+  return new CommandError(code, `${target} cannot be written: ${why}.`);
 }
 
 function exists(target: string): CommandError {

@@ -8,7 +8,7 @@ import type { Invocation } from "./invocation.ts";
 import { endWithReader } from "./reader-end.ts";
 import { describeStep, StepReader } from "./receipt.ts";
 import { chooseSession } from "./session-argument.ts";
-import { oneLine, shorten, table } from "./text.ts";
+import { oneLine, table, truncate } from "./text.ts";
 import { list, wholeNumber } from "./values.ts";
 import { ensured } from "./with-client.ts";
 
@@ -67,7 +67,7 @@ async function watch({ output, signal }: Deliveries, { stateDir, sessionId, stat
     for (const step of output.json ? [] : steps) {
       const what = describeStep(step, delivery);
       const line = `${new Date(step.at).toISOString()}  ${shortId(delivery.deliveryId)}  ${step.state.padEnd(9)}  ${what}`;
-      output.print(shorten(oneLine(line), output.columns ?? Number.POSITIVE_INFINITY));
+      output.print(truncate(oneLine(line), output.columns ?? Number.POSITIVE_INFINITY));
     }
   }
   return exitCodes.done;

@@ -1,4 +1,4 @@
-import type { PromptResult, SessionHandle } from "../client/index.ts";
+import type { Client, PromptResult, SessionHandle } from "../client/index.ts";
 import type { DeliveryEffects } from "../protocol/delivery.ts";
 import type { Result } from "../protocol/methods.ts";
 import { count } from "../protocol/number-text.ts";
@@ -10,6 +10,9 @@ import { findSession } from "./session-argument.ts";
 import { oneLine } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
+/** A pi that is stuck must not delay its abort. */
+const stateTimeoutMs = 2_000;
+
 type Verb = "abort" | "steer" | "follow-up" | "queue" | "compact" | "rename";
 
 /** Runs `use` with the session that a word means, and prints its result as JSON or as lines. */
@@ -19,30 +22,48 @@ async function withSession<T>(
   {
     use,
     lines,
-  }: { readonly use: (session: SessionHandle) => Promise<T>; readonly lines: (result: T) => readonly string[] },
+  }: {
+    readonly use: (session: SessionHandle, client: Client) => Promise<T>;
+    readonly lines: (result: T) => readonly string[];
+  },
 ): Promise<number> {
   const { output, signal } = invocation;
   return withClient(invocation, async (client) => {
-    const result = await use(await findSession(client, word, signal));
+    const result = await use(await findSession(client, word, signal), client);
     if (output.json) output.document(result);
     else for (const line of lines(result)) output.print(line);
     return exitCodes.done;
   });
 }
 
-/** Aborts the run of a session. */
+/** Aborts the run or the compaction of a session. */
 export function abort(invocation: Invocation<"abort">): Promise<number> {
   const {
     arguments: [word = ""],
+    output,
     signal,
   } = invocation;
+  let isCompacting: boolean | undefined;
   return withSession(invocation, word, {
-    use: (session) => session.abort({ signal }),
-    lines: ({ aborted, deliveries }) => [
-      aborted ? "The run is aborted." : "No run was active; a compaction would have ended, too.",
-      ...effects(deliveries),
-    ],
+    use: async (session, client) => {
+      if (!output.json) isCompacting = await compacts(client, session.id, signal);
+      return session.abort({ signal });
+    },
+    lines: ({ aborted, deliveries }) => [abortedLine(aborted, isCompacting), ...effects(deliveries)],
   });
+}
+
+/** Whether pi compacts the session, which the answer of an abort does not say. Undefined: pi does not answer soon. */
+async function compacts(client: Client, sessionId: string, signal: AbortSignal): Promise<boolean | undefined> {
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(stateTimeoutMs)]);
+  const state = await client.call("session/getState", { sessionId }, { signal: soon }).catch(() => undefined);
+  return state?.isCompacting;
+}
+
+function abortedLine(aborted: boolean, isCompacting: boolean | undefined): string {
+  if (aborted) return "The run is aborted.";
+  if (isCompacting === undefined) return "No run was active.";
+  return isCompacting ? "The compaction is aborted." : "Neither a run nor a compaction was active.";
 }
 
 /** Sends a message for the agent's next request. */

@@ -1,4 +1,4 @@
-import { createReadStream } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { SessionHandle } from "../client/index.ts";
 import { writeNew } from "./context-file.ts";
@@ -43,6 +43,14 @@ export async function exportSession(invocation: Invocation<"export">): Promise<n
 /** The bytes of pi's session file, which is on this machine. */
 async function sessionFile(session: SessionHandle, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const { file } = await session.get({ signal });
-  if (file !== "") return createReadStream(file);
-  throw new CommandError("no_session_file", "The session exists only in pi's memory. Export it to a FILE in .html.");
+  if (file === "") {
+    throw new CommandError("no_session_file", "The session exists only in pi's memory. Export it to a FILE in .html.");
+  }
+  if (!existsSync(file)) {
+    throw new CommandError(
+      "no_session_file",
+      "The session has no file yet: pi writes it with the model's first answer. Send a prompt first.",
+    );
+  }
+  return createReadStream(file);
 }

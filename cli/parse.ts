@@ -95,8 +95,10 @@ function checkArguments(name: CommandName, given: readonly string[]): void {
   const specs: CommandSpec["arguments"] = commands[name].arguments;
   const missing = specs.find(({ optional }, index) => optional !== true && given[index] === undefined);
   if (missing !== undefined) throw new UsageError(`${missing.name} is missing.`, name);
-  for (const [index, { name: argument, choices }] of specs.entries()) {
+  for (const [index, { name: argument, choices, many }] of specs.entries()) {
     const word = given[index];
+    // A script's variable is not set. A text may be empty.
+    if (word === "" && many !== true) throw new UsageError(`${argument} is empty.`, name);
     if (choices === undefined || word === undefined || choices.includes(word)) continue;
     const near = suggestion(word, choices);
     throw new UsageError(`${argument} must be one of ${choices.join(", ")}, not "${word}".${near}`, name);

@@ -9,7 +9,7 @@ import type { Output } from "./output.ts";
 import { endWithReader } from "./reader-end.ts";
 import { findSession } from "./session-argument.ts";
 import { type LogPage, logPages, seqOf } from "./session-log.ts";
-import { oneLine, shorten } from "./text.ts";
+import { oneLine, shorten, truncate } from "./text.ts";
 import { list } from "./values.ts";
 import { withClient } from "./with-client.ts";
 
@@ -67,7 +67,7 @@ function print(output: Output, notification: LogNotification): void {
   const at = "at" in params ? new Date(params.at).toISOString().slice(11, 23) : " ".repeat(12);
   const what = name === "session/event" ? params.event.type : name;
   const head = `${String(seqOf(notification)).padStart(6)}  ${at}  ${oneLine(what).padEnd(20)}`;
-  const line = shorten(`${head}  ${oneLine(shorten(gist(notification), 2_000))}`, output.columns ?? 400).trimEnd();
+  const line = truncate(`${head}  ${oneLine(shorten(gist(notification), 2_000))}`, output.columns ?? 400).trimEnd();
   output.print(name === "session/gap" ? output.paint("yellow", line) : line);
 }
 

@@ -28,17 +28,30 @@ export function shorten(text: string, maxCharacters: number): string {
   return characters.length <= maxCharacters ? text : `${characters.slice(0, Math.max(0, maxCharacters - 1)).join("")}…`;
 }
 
+/** Shortens a line to a number of columns of the terminal. */
+export function truncate(line: string, columns: number): string {
+  if (widthOf(line) <= columns) return line;
+  let kept = "";
+  let width = 0;
+  for (const { segment } of graphemes.segment(line)) {
+    width += widthOf(segment);
+    if (width > columns - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+}
+
 /** Aligns rows in columns, two spaces apart. The last column is truncated at the width, if there is one. */
 export function table(
   rows: readonly (readonly string[])[],
-  maxCharacters = Number.POSITIVE_INFINITY,
+  terminalColumns = Number.POSITIVE_INFINITY,
 ): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => lengthOf(row[column] ?? ""))));
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ""))));
   return rows.map((row) => {
     const cells = row.map((cell, column) =>
-      column === row.length - 1 ? cell : cell + " ".repeat((widths[column] ?? 0) - lengthOf(cell)),
+      column === row.length - 1 ? cell : cell + " ".repeat((widths[column] ?? 0) - widthOf(cell)),
     );
-    return shorten(cells.join("  ").trimEnd(), maxCharacters);
+    return truncate(cells.join("  ").trimEnd(), terminalColumns);
   });
 }
 
@@ -57,6 +70,17 @@ export function wrap(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-function lengthOf(text: string): number {
-  return [...text].length;
+const graphemes = new Intl.Segmenter();
+/** Characters of two columns: those that Unicode calls wide, and emoji. */
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]|\p{Extended_Pictographic}\ufe0f/u;
+
+/** The number of columns of a line in a terminal. */
+function widthOf(line: string): number {
+  if (/^[ -~]*$/.test(line)) return line.length;
+  let width = 0;
+  for (const { segment } of graphemes.segment(line)) {
+    if (!/^[\p{M}\p{Cf}]+$/u.test(segment)) width += wide.test(segment) ? 2 : 1;
+  }
+  return width;
 }

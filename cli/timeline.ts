@@ -2,7 +2,7 @@ import type { Attempt, Delivery } from "../protocol/delivery.ts";
 import { inSeconds } from "./format.ts";
 import type { Style } from "./output.ts";
 import { describeStep } from "./receipt.ts";
-import { oneLine, shorten, table } from "./text.ts";
+import { oneLine, table, truncate } from "./text.ts";
 
 /** One line of a timeline. */
 export interface TimelineLine {
@@ -33,7 +33,7 @@ export function timeline(delivery: Delivery, columns = Number.POSITIVE_INFINITY)
   ];
 
   function cut(text: string): string {
-    return shorten(oneLine(text), columns);
+    return truncate(oneLine(text), columns);
   }
 }
 

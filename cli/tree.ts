@@ -5,7 +5,7 @@ import type { Invocation } from "./invocation.ts";
 import type { Output, Style } from "./output.ts";
 import { toolLine } from "./run-printer.ts";
 import { findSession } from "./session-argument.ts";
-import { oneLine, shorten } from "./text.ts";
+import { oneLine, shorten, truncate } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
 type Entries = Pick<Result<"session/getEntries">, "entries" | "leafId">;
@@ -60,7 +60,7 @@ export function treeLines({ entries, leafId }: Entries, { all, painter }: Drawin
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { node, lead, indent } = next;
     const text = `${lead}${textOfNode(node, labels)}${node === end ? " ◀ the current end" : ""}`;
-    const line = shorten(text, painter.columns ?? Number.POSITIVE_INFINITY);
+    const line = truncate(text, painter.columns ?? Number.POSITIVE_INFINITY);
     const style: Style | undefined = node === end ? "bold" : active.has(node) ? undefined : "dim";
     lines.push(style === undefined ? line : painter.paint(style, line));
     open.push(...placed(node.children, indent));

@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import type { ParamsFinding } from "./errors.ts";
 import { type MethodName, methods } from "./methods.ts";
 import { type NotificationName, notifications } from "./notifications.ts";
+import { patternWords } from "./pattern-words.ts";
 
 /** Checks values against the wire's schemas. Schemas are compiled at their first use. */
 export interface Validator {
@@ -32,10 +33,10 @@ export function createValidator({ ignoreUnknown = false }: ValidatorOptions = {}
   function check(schema: object, value: unknown): readonly ParamsFinding[] {
     const validate = first(schema);
     if (validate(value)) return [];
-    if (countNodes(value, maxNodesForAllFindings) > maxNodesForAllFindings) return (validate.errors ?? []).map(finding);
+    if (countNodes(value, maxNodesForAllFindings) > maxNodesForAllFindings) return findingsOf(validate);
     const validateAll = all(schema);
     validateAll(value);
-    return (validateAll.errors ?? []).slice(0, maxFindings).map(finding);
+    return findingsOf(validateAll);
   }
 
   return {
@@ -100,6 +101,12 @@ function countNodes(value: unknown, limit: number): number {
   return count;
 }
 
+function findingsOf({ errors }: ValidateFunction): readonly ParamsFinding[] {
+  // The finding about the name itself says more.
+  const own = (errors ?? []).filter(({ keyword }) => keyword !== "propertyNames");
+  return own.slice(0, maxFindings).map(finding);
+}
+
 function finding(error: ErrorObject): ParamsFinding {
   switch (error.keyword) {
     case "additionalProperties":
@@ -117,6 +124,14 @@ function finding(error: ErrorObject): ParamsFinding {
         path: error.instancePath,
         message: `must be one of ${(error.params["allowedValues"] as readonly unknown[]).map((value) => JSON.stringify(value)).join(", ")}`,
       };
+    case "pattern": {
+      const words = patternWords[String(error.params["pattern"])];
+      const must = words === undefined ? (error.message ?? "is not valid") : `must ${words}`;
+      return {
+        path: error.instancePath,
+        message: error.propertyName === undefined ? must : `has a wrong name: a name ${must}`,
+      };
+    }
     default:
       return { path: error.instancePath, message: error.message ?? "is not valid" };
   }

@@ -86,6 +86,8 @@ test("messages steer and follow a run, wait in its queue, and an abort ends it",
   await linesOf(scene, "push", "last", "--id", "held-1", "a push");
   expect(await linesOf(scene, "abort", "last")).toEqual(["The run is aborted.", "1 push is parked."]);
   expect(await scene.json(["abort", "last"])).toMatchObject({ aborted: false });
+  const [idle] = await linesOf(scene, "abort", "last");
+  expect(idle).toBe("Neither a run nor a compaction was active.");
   expect(await linesOf(scene, "steer", "last", "alone")).toEqual(["No run was active: it started one."]);
   expect(await scene.json(["follow-up", "last", "and then"])).toMatchObject({ promptId: expect.any(String) });
   expect((await scene.run(["prompt", "last", "--if-running", "followUp", "end"])).code).toBe(0);
@@ -102,8 +104,14 @@ test("a session is renamed, changes its model, and is compacted, drawn and expor
     `${sessionId} is now called review of it.`,
   ]);
   expect(await scene.json(["rename", "review of it", "review"])).toEqual({ sessionId, name: "review" });
-  const wrong = await scene.run(["rename", "review", "--", "-x"]);
-  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("NAME must match")]);
+  for (const name of ["-x", "", "a\u0007b", "x".repeat(201)]) {
+    const wrong = await scene.run(["rename", "review", "--", name]);
+    const words = "NAME must be 1 to 200 characters without control characters, the first not a -.";
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining(words)]);
+  }
+  okay(await scene.run(["hibernate", "review"]));
+  const early = await scene.run(["export", "review", "early.jsonl"]);
+  expect([early.code, early.stderr]).toEqual([1, expect.stringMatching(/Send a prompt first\. \(no_session_file\)/)]);
 
   expect(await linesOf(scene, "model", "show", "review")).toEqual(["scripted/model-1, thinking off"]);
   const several = await scene.run(["model", "set", "review", "model-2"]);
@@ -169,6 +177,12 @@ test("a session is renamed, changes its model, and is compacted, drawn and expor
   expect(await scene.json(["export", "review", "review.jsonl"])).toEqual({ path: copy, bytes: statSync(copy).size });
   expect(readFileSync(copy, "utf8")).toBe(readFileSync(file, "utf8"));
   expect((await scene.run(["export", "review", "review.txt"])).code).toBe(2);
+  for (const kind of ["html", "jsonl"]) {
+    const away = join(scene.cwd, "missing", `x.${kind}`);
+    const nowhere = await scene.run(["export", "review", away]);
+    const message = `${away} cannot be written: the directory ${join(scene.cwd, "missing")} does not exist. (ENOENT)`;
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining(message)]);
+  }
 });
 
 test("a session is chosen by the end of its id, its name or its directory, and ambiguous words list the sessions", async () => {
@@ -283,6 +297,6 @@ test("a second compaction is refused, because pi would abort the first, and an a
   await gate.reached;
   const second = await scene.run(["compact", "last"]);
   expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/A compaction is active.*pi-rpcd abort\. /)]);
-  expect(await linesOf(scene, "abort", "last")).toEqual([expect.stringMatching(/^No run was active; a compaction/)]);
+  expect(await linesOf(scene, "abort", "last")).toEqual(["The compaction is aborted."]);
   expect((await first.ended).code).toBe(1);
 });

@@ -52,6 +52,8 @@ describe("a command line", () => {
   test.each([
     [["frobnicate"], /^Unknown command "frobnicate"\.$/],
     [["constructor"], /^Unknown command "constructor"\.$/],
+    [["steer", "", "hi"], /^SESSION is empty\.$/],
+    [["export", "last", ""], /^FILE is empty\.$/],
     [["promt"], /^Unknown command "promt"\. Did you mean prompt\?$/],
     [["lss"], /Did you mean ls\?/],
     [["follow_up"], /Did you mean follow-up\?/],

@@ -26,6 +26,20 @@ describe("a table", () => {
     expect(table(rows)).toEqual(["ID       DIRECTORY", "long-id  /somewhere/far"]);
   });
 
+  test("counts the columns of a terminal, of which East Asian characters and emoji take two", () => {
+    const names = ["測試", "한국어", "日本語カナ", "ﾊﾝｶｸ", "😀", "❤️", "👩‍👩‍👧", "🇩🇪", "é", "e\u0301", "Größe", "…"];
+    const columns = [4, 6, 10, 4, 2, 2, 2, 2, 1, 1, 5, 1];
+    const drawn = table(names.map((name) => [name, "|"]));
+    expect(drawn).toEqual(names.map((name, index) => `${name}${" ".repeat(12 - (columns[index] ?? 0))}|`));
+  });
+
+  test("is cut between the characters that a person sees", () => {
+    expect(table([["測試測試"]], 6)).toEqual(["測試…"]);
+    expect(table([["測試測試"]], 5)).toEqual(["測試…"]);
+    expect(table([["測試測試"]], 4)).toEqual(["測…"]);
+    expect(table([["ae\u0301👩‍👩‍👧b"]], 4)).toEqual(["ae\u0301…"]);
+  });
+
   test("is cut at the width of the terminal", () => {
     expect(table(rows, 15)).toEqual(["ID       DIREC…", "long-id  /some…"]);
   });

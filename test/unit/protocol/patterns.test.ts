@@ -2,7 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { methods } from "../../../protocol/methods.ts";
+import { patternWords } from "../../../protocol/pattern-words.ts";
 import { createValidator } from "../../../protocol/validation.ts";
+import { configurationSchema } from "../../../server/configuration/settings.ts";
 
 const server = join(import.meta.dirname, "../../../server");
 
@@ -22,6 +24,26 @@ test("no pattern for untrusted text takes more than linear time", () => {
   expect(doubtful).toEqual([]);
   // So do lookbehind, and unbounded lookahead.
   expect(patterns.filter(([, pattern]) => /\\[1-9]|\(\?<?[=!][^)]*[*+]/.test(pattern))).toEqual([]);
+});
+
+test("every pattern of a param or a setting has words for errors, and no other pattern has", () => {
+  const used = patternsOf([Object.values(methods).map(({ params }) => params), configurationSchema()], "").map(
+    ([, pattern]) => pattern,
+  );
+  expect(Object.keys(patternWords).toSorted()).toEqual([...new Set(used)].toSorted());
+});
+
+test("a text or a name of the wrong form is described in words", () => {
+  const validator = createValidator();
+  expect(validator.params("session/rename", { sessionId: "s", name: "" })).toEqual([
+    { path: "/name", message: "must be 1 to 200 characters without control characters, the first not a -" },
+  ]);
+  expect(validator.params("session/create", { cwd: "/", labels: { "a b": "" } })).toEqual([
+    {
+      path: "/labels",
+      message: "has a wrong name: a name must be 1 to 64 letters, digits or . _ / -, the first a letter or digit",
+    },
+  ]);
 });
 
 test("no regular expression of the daemon is built from untrusted text", () => {
