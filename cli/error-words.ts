@@ -7,7 +7,7 @@ const table: Readonly<Record<string, CommandSpec>> = commands;
 type Wording = readonly [clientsText: RegExp, text: string | ((command: CommandSpec | undefined) => string)];
 
 /** What the daemon and the client library say to programs, and what a person at the command line can do. */
-const wordings: readonly Wording[] = [
+export const wordings: readonly Wording[] = [
   [
     /Wait for agent_settled, or set ifRunning: "steer" or "followUp"\./,
     (command) =>

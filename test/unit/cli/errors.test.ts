@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { inCommandWords } from "../../../cli/error-words.ts";
+import { inCommandWords, wordings } from "../../../cli/error-words.ts";
 import { CommandError, exitCodeOf, InterruptedError, reportOf, UsageError } from "../../../cli/errors.ts";
 import {
   DaemonNotRunningError,
@@ -11,8 +11,10 @@ import {
   RunInterruptedError,
 } from "../../../client/local-errors.ts";
 import type { Delivery } from "../../../protocol/delivery.ts";
+import type { DialogAnswer } from "../../../protocol/dialog.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { methods } from "../../../protocol/methods.ts";
+import { checkAnswer, type Question } from "../../../server/dialogs/dialog-question.ts";
 import { StartError } from "../../../server/lib/start-error.ts";
 import { memoryOutput } from "./memory-output.ts";
 
@@ -149,24 +151,57 @@ describe("in words of the command line", () => {
     const fields = Object.values(methods).flatMap(({ params }) => Object.keys(params.properties));
     const words = [...Object.keys(methods), ...fields.filter((field) => /[A-Z]/.test(field)), "agent_settled", "onGap"];
     const wire = new RegExp(`\\b(?:${words.join("|")})\\b|\\b[a-z]\\w*: (?:true|")`);
-    return ["server", "client"].flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-        .filter((file) => file.endsWith(".ts") && !/reference|protocol-limits/.test(file))
-        .flatMap((file) => sentencesOf(readFileSync(join(root, folder, file), "utf8")))
-        .filter((text) => wire.test(inCommandWords(text, "prompt"))),
-    );
+    const isSentence = /[A-Za-z]+ [a-z]+ .*[.:]/;
+    return texts("…").filter((text) => isSentence.test(text) && wire.test(inCommandWords(text, "prompt")));
   }
 
   test("no text of the daemon or of the client library names a method or a field, except in calls of no command", () => {
     expect(clientsTexts().filter((text) => !ofNoCommand.some((part) => text.includes(part)))).toEqual([]);
   });
+
+  test("every replaced wording is in a text of the daemon or of the client library", () => {
+    const answers: readonly (readonly [Question, DialogAnswer])[] = [
+      [{ requestId: "q", method: "confirm", title: "?" }, { value: "yes" }],
+      [{ requestId: "q", method: "input", title: "?" }, { confirmed: true }],
+      [{ requestId: "q", method: "input", title: "?" }, { value: "too long" }],
+    ];
+    const refusals = answers.map(([question, answer]) => messageOf(() => checkAnswer(question, answer, 3)));
+    const inserted = ["session/prompt", "get_state", "extensions"];
+    const said = [...refusals, ...inserted.flatMap((text) => texts(text, "protocol"))];
+    const unused = wordings.map(([wording]) => wording).filter((wording) => !said.some((text) => wording.test(text)));
+    expect(unused).toEqual([]);
+    const all = texts("…");
+    expect(ofNoCommand.filter((part) => !all.some((text) => text.includes(part)))).toEqual([]);
+  });
 });
 
-/** The texts in a file's string literals, with "…" for what is inserted. */
-function sentencesOf(source: string): readonly string[] {
+function messageOf(act: () => void): string {
+  try {
+    act();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return "";
+}
+
+/** The texts of the daemon and the client library, with `inserted` for each inserted value. */
+function texts(inserted: string, ...more: readonly string[]): readonly string[] {
+  return ["server", "client", ...more].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts") && !/reference|protocol-limits/.test(file))
+      .flatMap((file) => textsOf(readFileSync(join(root, folder, file), "utf8"), inserted)),
+  );
+}
+
+/** The texts in a file's string literals. */
+function textsOf(source: string, inserted: string): readonly string[] {
   const literals = source.match(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g) ?? [];
-  const texts = literals.map((text) => text.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "…"));
-  return texts.filter((text) => /[A-Za-z]+ [a-z]+ .*[.:]/.test(text));
+  return literals.map((text) =>
+    text
+      .slice(1, -1)
+      .replaceAll(/\$\{[^}]*\}/g, inserted)
+      .replaceAll(/\\(["`])/g, "$1"),
+  );
 }
 
 /** Parts of texts about calls that no command makes, and of texts that are no errors. */
