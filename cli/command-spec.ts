@@ -20,6 +20,8 @@ export interface ArgumentSpec {
   readonly choices?: readonly string[];
   /** Takes all remaining words. */
   readonly many?: boolean;
+  /** With `many`: from the first word that is not an option of the command, all words are another program's. */
+  readonly passed?: boolean;
 }
 
 /** One row of the table of commands. */

@@ -1,5 +1,5 @@
 import { stateDirectory } from "../client/discovery.ts";
-import type { DaemonInfo, PiInfo } from "../protocol/daemon.ts";
+import type { DaemonInfo } from "../protocol/daemon.ts";
 import { keyVariablesIn } from "../protocol/key-variables.ts";
 import { callDaemon } from "./daemon-call.ts";
 import type { Output } from "./output.ts";
@@ -35,25 +35,33 @@ export function lackingNote(info: DaemonInfo, env: NodeJS.ProcessEnv): string | 
 }
 
 export interface Credentials {
-  /** The pi that needs them. */
-  readonly pi: PiInfo;
   /** The running daemon. */
   readonly info: DaemonInfo | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 
+/** The terminal of the daemon's pi is the only place for a login. */
+export const howToLogin = "Run `pi-rpcd pi`, then `/login`";
+
 /** How to give pi credentials. */
-export function credentialsAdvice({ pi, info, env }: Credentials): string {
+export function credentialsAdvice({ info, env }: Credentials): string {
   const note = info === undefined ? undefined : lackingNote(info, env);
   if (note !== undefined) return note;
   const start = info === undefined ? "start the daemon" : "restart the daemon (pi-rpcd start --restart)";
-  return `Run ${terminalPi(pi)} and /login, or ${start} with ANTHROPIC_API_KEY or another provider's key set.`;
+  return `${howToLogin}, or ${start} with ANTHROPIC_API_KEY or another provider's key set.`;
 }
 
-/** The command that starts this pi in a terminal. */
-function terminalPi({ source, path }: PiInfo): string {
-  if (source === "path") return "`pi`";
-  return /\.[cm]?[jt]s$/.test(path) ? `\`node ${path}\`` : `\`${path}\``;
+export interface LackedCredentials {
+  readonly message: string;
+  /** Undefined: pi has credentials for no provider, and so chose no model. */
+  readonly provider?: string | undefined;
+}
+
+/** Explains an error of a request that pi did not send because it has no credentials; undefined for any other one. */
+export function lackedCredentials(error: string | undefined): LackedCredentials | undefined {
+  if (error === "Unknown provider: unknown") return { message: "no model has credentials" };
+  const provider = /^Provider is not configured: (\S+)$/.exec(error ?? "")?.[1];
+  return provider === undefined ? undefined : { message: `pi has no credentials for ${provider}`, provider };
 }
 
 export interface LoginHint {
@@ -66,16 +74,18 @@ export interface LoginHint {
 const infoTimeoutMs = 2_000;
 
 /**
- * Explains a text of pi that tells the reader to use `/login`, which only pi's own terminal has. Returns whether it was
- * such a text.
+ * Explains a text of pi that tells the reader to use `/login`, which only pi's own terminal has, or an error that pi
+ * has no credentials. Returns whether it was such a text.
  */
 export async function explainLogin(text: string, { stateDir: given, output, env }: LoginHint): Promise<boolean> {
-  if (!/(?:^|[\s'"`])\/login\b/.test(text)) return false;
+  const lacked = lackedCredentials(text.replace(/^failed: /, ""));
+  if (text.includes(howToLogin)) return false;
+  if (lacked === undefined && !/(?:^|[\s'"`])\/login\b/.test(text)) return false;
   const stateDir = stateDirectory(given, env);
   const signal = AbortSignal.timeout(infoTimeoutMs);
   const info = await callDaemon("daemon/info", {}, { stateDir, signal }).catch(() => undefined);
   if (info === undefined) return false;
-  const advice = credentialsAdvice({ pi: info.pi, info, env });
-  output.note("login", `/login is a command of pi's terminal, not of pi-rpcd. ${advice}`);
+  const found = lacked === undefined ? "/login is a command of pi's terminal, not of pi-rpcd" : lacked.message;
+  output.note("login", `${found}. ${credentialsAdvice({ info, env })}`);
   return true;
 }

@@ -5,6 +5,7 @@ import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration, shortId } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
+import { noteLacking } from "./parked.ts";
 import { endWithReader } from "./reader-end.ts";
 import { describeStep, StepReader } from "./receipt.ts";
 import { chooseSession } from "./session-argument.ts";
@@ -16,7 +17,7 @@ type Deliveries = Invocation<"deliveries">;
 
 /** Lists deliveries, or watches them. */
 export async function deliveries(invocation: Deliveries): Promise<number> {
-  const { options, output, signal } = invocation;
+  const { options, output, env, signal } = invocation;
   const limit = wholeNumber(options.limit ?? "20", { option: "limit", command: "deliveries" }, { min: 1, max: 500 });
   const states = statesOf(options.state);
   const stateDir = await ensured(invocation);
@@ -38,6 +39,7 @@ export async function deliveries(invocation: Deliveries): Promise<number> {
   );
   output.print(output.paint("dim", head ?? ""));
   for (const line of rows) output.print(line);
+  await noteLacking(found, { stateDir, env, signal }, output);
   return exitCodes.done;
 }
 
@@ -47,9 +49,10 @@ interface Watched {
   readonly states: readonly DeliveryState[] | undefined;
 }
 
-async function watch({ output, signal }: Deliveries, { stateDir, sessionId, states }: Watched): Promise<number> {
+async function watch({ output, env, signal }: Deliveries, { stateDir, sessionId, states }: Watched): Promise<number> {
   endWithReader();
   const seen = new Map<string, StepReader>();
+  let isExplained = false;
   for await (const delivery of watchDeliveries({
     stateDir,
     sessionId,
@@ -69,6 +72,8 @@ async function watch({ output, signal }: Deliveries, { stateDir, sessionId, stat
       const line = `${new Date(step.at).toISOString()}  ${shortId(delivery.deliveryId)}  ${step.state.padEnd(9)}  ${what}`;
       output.print(truncate(oneLine(line), output.columns ?? Number.POSITIVE_INFINITY));
     }
+    if (isExplained || output.json || steps.length === 0) continue;
+    isExplained = await noteLacking([delivery], { stateDir, env, signal }, output);
   }
   return exitCodes.done;
 }

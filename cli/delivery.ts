@@ -5,13 +5,14 @@ import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
+import { noteLacking, whyParked } from "./parked.ts";
 import { chooseId } from "./session-argument.ts";
 import { timeline } from "./timeline.ts";
 import { ensured } from "./with-client.ts";
 
 /** Shows one delivery, cancels it, or sends it again. */
 export async function delivery(invocation: Invocation<"delivery">): Promise<number> {
-  const { output, signal } = invocation;
+  const { output, env, signal } = invocation;
   const [action = "", word = ""] = invocation.arguments;
   const where = { stateDir: await ensured(invocation), signal };
   const found = await find(word, where);
@@ -19,6 +20,7 @@ export async function delivery(invocation: Invocation<"delivery">): Promise<numb
   switch (action) {
     case "show":
       show(found, output);
+      if (!output.json) await noteLacking([found], { ...where, env }, output);
       return exitCodes.done;
     case "cancel": {
       const { cancelled, delivery: now } = await callDaemon("delivery/cancel", { deliveryId }, where);
@@ -28,15 +30,25 @@ export async function delivery(invocation: Invocation<"delivery">): Promise<numb
       return cancelled ? exitCodes.done : exitCodes.unmet;
     }
     case "resend": {
-      const now = await callDaemon("delivery/resend", { deliveryId }, where);
+      const sent = await callDaemon("delivery/resend", { deliveryId }, where);
+      // Without credentials the run fails at once.
+      const soon = { deliveryId, until: "delivered", timeoutMs: parkedWithinMs } as const;
+      const now = await callDaemon("delivery/wait", soon, where).catch(() => sent);
       if (output.json) output.document(now);
-      else output.print(`${deliveryId} is ${now.state}: a run delivers it now.`);
+      if (now.state === "parked") {
+        output.note("parked", await whyParked(now, { ...where, env }));
+        return exitCodes.unmet;
+      }
+      const then = now.state === "delivered" || now.state === "answered" ? "." : ": a run delivers it now.";
+      if (!output.json) output.print(`${deliveryId} is ${now.state}${then}`);
       return exitCodes.done;
     }
     default:
       throw new UsageError(`ACTION must be show, cancel or resend, not "${action}".`, "delivery");
   }
 }
+
+const parkedWithinMs = 2_000;
 
 /** The number of newest deliveries that a part of an id can mean. */
 const maxSearched = 500;

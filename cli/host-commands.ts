@@ -3,6 +3,29 @@ import { config, help, noStart, pi, stateDir } from "./common-options.ts";
 
 /** The commands about this machine. */
 export const hostCommands = {
+  pi: {
+    summary: "Runs the daemon's pi in this terminal, for example for `/login`.",
+    description:
+      "It is the pi of the running daemon, otherwise of a new one, with the same logins. The first word that is not an option of this command, and all words after it, are passed on to pi unchanged. Ends with pi's exit code.",
+    arguments: [
+      {
+        name: "ARGUMENT",
+        many: true,
+        passed: true,
+        optional: true,
+        description: "pi's own arguments, also after `--`.",
+      },
+    ],
+    options: {
+      pi,
+      config,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints an error of this command on stderr as JSON." },
+      help,
+    },
+    examples: ["pi-rpcd pi", "pi-rpcd pi --version", "pi-rpcd pi -- --help"],
+    exitCodes: [0, 1, 2],
+  },
   doctor: {
     summary: "Checks everything that pi-rpcd needs, and says how to fix each problem.",
     description:

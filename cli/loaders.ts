@@ -35,6 +35,7 @@ export const loaders: Loaders = {
   dialogs: async () => (await import("./dialogs.ts")).dialogs,
   dialog: async () => (await import("./dialog.ts")).dialog,
   connect: async () => (await import("./connect.ts")).connect,
+  pi: async () => (await import("./pi.ts")).pi,
   doctor: async () => (await import("./doctor.ts")).doctor,
   service: async () => (await import("./service.ts")).service,
   token: async () => (await import("./token.ts")).token,

@@ -1,6 +1,7 @@
 import type { Client } from "../client/index.ts";
 import { nearest } from "../protocol/configuration/nearest.ts";
 import type { Result } from "../protocol/methods.ts";
+import { howToLogin } from "./credentials.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { shortCount } from "./format.ts";
@@ -99,7 +100,7 @@ function listLines(
   current: ModelName | undefined,
   output: Pick<Output, "paint" | "columns">,
 ): readonly string[] {
-  if (models.length === 0) return ["pi has no model with credentials. Run `pi` and `/login`, or set a provider's key."];
+  if (models.length === 0) return [`pi has no model with credentials. ${howToLogin}, or set a provider's key.`];
   const loginOf = new Map(providers.map(({ id, login }) => [id, logins[login] ?? login]));
   const rows = models.map((one) => {
     const isCurrent = current !== undefined && nameOf(one) === nameOf(current);

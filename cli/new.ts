@@ -44,7 +44,7 @@ async function noteIfNoModel(
   const info = await client.info({ signal });
   const missing =
     model === undefined ? "No model has credentials" : `pi has no credentials for ${model.provider}/${model.id}`;
-  output.note("no_model", `${missing}: prompts will fail. ${credentialsAdvice({ pi: info.pi, info, env })}`);
+  output.note("no_model", `${missing}: prompts will fail. ${credentialsAdvice({ info, env })}`);
 }
 
 function paramsOf(options: Invocation<"new">["options"]): Params<"session/create"> {

@@ -64,11 +64,33 @@ function parseRest(
   const options = Object.fromEntries(
     Object.entries(specs).map(([option, { type, short }]) => [option, { type, ...(short !== undefined && { short }) }]),
   );
+  const end = ownWords(commands[name], args);
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+    const { values, positionals } = parseArgs({
+      args: args.slice(0, end),
+      options,
+      allowPositionals: true,
+      strict: true,
+    });
+    const others = args.slice(args[end] === "--" ? end + 1 : end);
+    return { values, positionals: [...positionals, ...others] };
   } catch (error) {
     throw new UsageError(parseMessage(name, error), name);
   }
+}
+
+/** The number of words before those of another program. */
+function ownWords({ arguments: specs, options }: CommandSpec, args: readonly string[]): number {
+  if (specs.at(-1)?.passed !== true) return args.length;
+  const named = Object.entries(options);
+  let place = 0;
+  for (let word = args[0]; word !== undefined; word = args[place]) {
+    const [given] = word.split("=");
+    const [, option] = named.find(([name, { short }]) => given === `--${name}` || word === `-${short}`) ?? [];
+    if (option === undefined) break;
+    place += option.type === "string" && given === word ? 2 : 1;
+  }
+  return Math.min(place, args.length);
 }
 
 function parseMessage(name: CommandName, error: unknown): string {

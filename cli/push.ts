@@ -5,15 +5,16 @@ import {
   type DeliveryHandle,
   type PushParams,
   type SessionHandle,
+  stateDirectory,
   type WaitUntil,
 } from "../client/index.ts";
-import { credentialsAdvice } from "./credentials.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { inSeconds } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
+import { type ParkedOptions, whyParked } from "./parked.ts";
 import { describeStep, StepReader, waitOutcome } from "./receipt.ts";
 import { findSession } from "./session-argument.ts";
 import { oneLine } from "./text.ts";
@@ -27,7 +28,7 @@ const reconnect = { maxDelayMs: 500, giveUpAfterMs: 60_000 };
 
 /** Pushes a message to the agent and, if asked, shows its progress. */
 export async function push(invocation: Push): Promise<number> {
-  const { options, output, signal } = invocation;
+  const { options, output, env, signal } = invocation;
   const [word = "", ...words] = invocation.arguments;
   const { wait, timeout } = options;
   const timeoutMs = timeout === undefined ? undefined : seconds(timeout, { option: "timeout", command: "push" });
@@ -39,16 +40,18 @@ export async function push(invocation: Push): Promise<number> {
     const handle = session.push({ ...settings, content }, { signal });
     const accepted = await handle.accepted;
     if (!output.json) output.print(handle.id);
+    const where = { stateDir: stateDirectory(options["state-dir"], env), env, signal };
     if (wait !== undefined) {
       try {
-        return await follow(handle, { until: wait, timeoutMs, output, signal });
-      } finally {
-        // The outcome of the command stays if this explanation fails.
-        await noteIfParked(client, session, handle.current, invocation).catch(() => {});
+        const code = await follow(handle, { until: wait, timeoutMs, output, signal });
+        await noteIfParked(handle.current, where, output);
+        return code;
+      } catch (error) {
+        throw await explained(error, where);
       }
     }
     if (output.json) output.document(accepted);
-    else await noteIfParked(client, session, await soon(client, session, accepted), invocation);
+    else await noteIfParked(await soon(client, session, accepted), where, output);
     return exitCodes.done;
   });
 }
@@ -66,20 +69,21 @@ async function soon(client: Client, session: SessionHandle, accepted: Delivery):
     .catch(() => accepted);
 }
 
-/** Says why a push is parked, and what to do. */
-async function noteIfParked(
-  client: Client,
-  session: SessionHandle,
-  delivery: Delivery | undefined,
-  { output, env }: Push,
-): Promise<void> {
+/** Says why a push is parked, if it is. The outcome of the command stays if this explanation fails. */
+async function noteIfParked(delivery: Delivery | undefined, where: ParkedOptions, output: Output): Promise<void> {
   if (delivery?.state !== "parked") return;
-  const { deliveryId, reason, attempts } = delivery;
-  const [{ model }, info] = await Promise.all([session.get(), client.info()]);
-  const why = model === undefined ? "no model has credentials" : (attempts.at(-1)?.error ?? reason?.message ?? "");
-  const advice = model === undefined ? `${credentialsAdvice({ pi: info.pi, info, env })} ` : "";
-  const then = `A later run carries it; after the repair: pi-rpcd delivery resend ${deliveryId}`;
-  output.note("parked", `The push is parked: ${why}. ${advice}${then}`);
+  const why = await whyParked(delivery, where).catch(() => undefined);
+  if (why !== undefined) output.note("parked", why);
+}
+
+/** An error that says why the push is parked, if it is. */
+async function explained(error: unknown, where: ParkedOptions): Promise<unknown> {
+  if (!(error instanceof DeliveryError) || error.delivery.state !== "parked") return error;
+  const { delivery, until, kind } = error;
+  const why = await whyParked(delivery, where).catch(() => undefined);
+  if (why === undefined) return error;
+  const message = `The delivery did not reach "${until}". ${why}`;
+  return new CommandError(kind, message, { exitCode: exitCodes.unmet, data: { delivery, until }, cause: error });
 }
 
 function settingsOf(options: Push["options"]): Omit<PushParams, "content"> {

@@ -1,5 +1,6 @@
 import { type PiMessage, type Result, textOf } from "../client/index.ts";
 import { isRecord } from "../protocol/objects.ts";
+import { explainLogin } from "./credentials.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Output, Style } from "./output.ts";
@@ -13,7 +14,7 @@ type Entry = Entries["entries"][number];
 
 /** Draws the tree of a session's entries. */
 export async function tree(invocation: Invocation<"tree">): Promise<number> {
-  const { options, output, signal } = invocation;
+  const { options, output, env, signal } = invocation;
   const [word = ""] = invocation.arguments;
   return withClient(invocation, async (client) => {
     const { id: sessionId } = await findSession(client, word, signal);
@@ -27,6 +28,9 @@ export async function tree(invocation: Invocation<"tree">): Promise<number> {
     const lines = treeLines({ entries, leafId }, { all: options.all === true, painter: output });
     for (const line of lines) output.print(line);
     if (lines.length === 0) output.aside("The session has no messages yet.");
+    const { message } = (entries.find(({ id }) => id === leafId) ?? {}) as { readonly message?: Partial<PiMessage> };
+    const { errorMessage = "" } = message ?? {};
+    await explainLogin(errorMessage, { stateDir: options["state-dir"], output, env });
     return exitCodes.done;
   });
 }

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { orAborted } from "../provider/abortable.ts";
 import { attachTo, closeScreen, openScreen } from "./attach.ts";
+import { howToLogin } from "./credentials.ts";
 import { survivorsOf } from "./demo/daemon.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -29,7 +30,7 @@ export async function tryOut(invocation: Try): Promise<number> {
   const left = existsSync(stage.root) ? stage.root : survivorsOf(stage.pids);
   if (left !== undefined) throw new CommandError("left_behind", `${left} is still there.`);
   output.print("No process was left, and its temporary directory is removed.");
-  output.print("Next, with a login (run pi, then /login): pi-rpcd new && pi-rpcd attach last");
+  output.print(`${howToLogin}, once. Next: pi-rpcd new && pi-rpcd attach last`);
   return exitCodes.done;
 }
 

@@ -24,7 +24,7 @@ const timeoutMs = 60_000;
 
 /** Checks that pi has credentials for a model, which only pi itself knows. */
 export async function checkModels(check: ModelCheck): Promise<Finding> {
-  const { info, env, pi } = check;
+  const { info, env } = check;
   let list: Result<"model/list">;
   try {
     list = await modelsOf(check);
@@ -34,7 +34,7 @@ export async function checkModels(check: ModelCheck): Promise<Finding> {
   }
   const lacking = checkKeys(info, env);
   if (list.models.length === 0) {
-    return bad(name, "no model has credentials", credentialsAdvice({ pi: info?.pi ?? pi, info, env }));
+    return bad(name, "no model has credentials", credentialsAdvice({ info, env }));
   }
   if (lacking !== undefined) return lacking;
   const providers = list.providers.filter(({ models }) => models > 0).map(({ id }) => id);

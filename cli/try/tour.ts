@@ -1,5 +1,6 @@
 import type { RequestMessage } from "../../provider/messages.ts";
 import { answer, call, delay, type Part, type Reply } from "../../provider/reply.ts";
+import { howToLogin } from "../credentials.ts";
 
 /** The command of the tool call during which the push arrives. */
 export const slowCommand = "sleep 2 && echo '42 of 42 checks passed'";
@@ -85,7 +86,7 @@ function afterQuestion(chosen: string | undefined): Reply {
   const explanation = explanations[chosen ?? ""];
   return spoken(`${explained}${explanation === undefined ? "" : `\n\n${explanation}`}
 
-That was the tour. For a real model run \`pi\` and \`/login\` once, or set a key such as \`ANTHROPIC_API_KEY\`. Then:
+That was the tour. For a real model: ${howToLogin}, once, or set a key such as \`ANTHROPIC_API_KEY\`. Then:
 
 \`\`\`bash
 pi-rpcd new
@@ -93,14 +94,14 @@ pi-rpcd attach last
 pi-rpcd push last "The build on main is green."
 \`\`\`
 
-Type \`again\` to see the tour once more. Ctrl-D leaves, and removes everything that was started.`);
+To see the tour once more, type the word “again” and press Enter. Ctrl-D leaves, and removes everything that was started.`);
 }
 
 function briefly(prompt: string): Reply {
   return spoken(
     `You wrote: ${quoted(prompt)}
 
-I am a scripted model and cannot answer that. Type \`again\` to see the tour once more; Ctrl-D leaves.`,
+I am a scripted model and cannot answer that. To see the tour once more, type the word “again” and press Enter. Ctrl-D leaves.`,
   );
 }
 

@@ -60,7 +60,7 @@ const layers: Readonly<Record<string, Layer>> = {
     imports: ["cli", "cli/attach", "client", "protocol", "provider"],
   },
   "cli/doctor": {
-    files: ["cli/doctor.ts", "cli/doctor/"],
+    files: ["cli/doctor.ts", "cli/doctor/", "cli/pi.ts"],
     imports: ["cli", "cli/demo", "client", "protocol", "provider", "server/config", "server/pi"],
   },
   "cli/docs": { files: ["cli/docs.ts"], imports: ["cli", "protocol", "server/edge", "server/lib"] },

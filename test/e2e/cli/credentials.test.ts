@@ -53,11 +53,22 @@ function stored(scene: Scene): string {
 }
 
 describe("a pi without login and key", () => {
+  test("is named for a push to a session with a model, too", async () => {
+    await using scene = await keyless();
+    await scene.json(["new", "--model", "anthropic/claude-sonnet-4-5"]);
+    const { code, stderr } = await scene.run(["push", "last", "--wait", "delivered", "The build is green."]);
+    expect([code, stderr]).toEqual([
+      4,
+      expect.stringContaining("parked: pi has no credentials for anthropic. Run `pi-"),
+    ]);
+  });
+
   test("is named by new, by each error that names /login, by a parked push and by doctor", async () => {
     await using scene = await keyless();
     const pi = counted(scene);
     scene.env["PI_RPCD_PI"] = pi.path;
-    const login = `Run \`node ${pi.path}\` and /login, or restart the daemon (pi-rpcd start --restart) with ANTHROPIC_API_KEY`;
+    const login =
+      "Run `pi-rpcd pi`, then `/login`, or restart the daemon (pi-rpcd start --restart) with ANTHROPIC_API_KEY";
     const created = await scene.run(["new"]);
     expect([created.code, created.stdout]).toEqual([0, expect.stringMatching(/^[0-9a-f-]{36}\n$/)]);
     expect(created.stderr).toContain(`No model has credentials: prompts will fail. ${login}`);
@@ -79,7 +90,25 @@ describe("a pi without login and key", () => {
     expect([pushed.code, pushed.stdout]).toEqual([0, expect.stringMatching(/^[0-9a-f-]{36}\n$/)]);
     expect(pushed.stderr).toContain(`The push is parked: no model has credentials. ${login}`);
     const awaited = await scene.run(["push", "last", "--wait", "delivered", "The build is green."]);
-    expect([awaited.code, awaited.stderr]).toEqual([4, expect.stringContaining("The push is parked: no model has")]);
+    expect(awaited.code).toBe(4);
+    expect(awaited.stderr).toMatch(/^pi-rpcd: The delivery did not reach "delivered"\. The push is parked: .*\n$/);
+    expect(awaited.stderr).toContain(`no model has credentials. ${login}`);
+
+    const parked = `no model has credentials. ${login}`;
+    const id = pushed.stdout.trim();
+    for (const command of [
+      ["delivery", "show", id],
+      ["deliveries", "last"],
+      ["tail", "last", "--no-follow"],
+      ["tree", "last"],
+    ]) {
+      const { code, stderr } = await scene.run(command);
+      expect([command, code, stderr]).toEqual([command, 0, expect.stringContaining(parked)]);
+      expect(stderr.split(login)).toHaveLength(2);
+    }
+    const resent = await scene.run(["delivery", "resend", id]);
+    expect(resent).toMatchObject({ code: 4, stdout: "", stderr: expect.stringContaining(`parked: ${parked}`) });
+    expect((await scene.run(["model", "list"])).stdout).toContain("Run `pi-rpcd pi`, then `/login`");
 
     const checked = await scene.run(["doctor", "--json"]);
     expect([checked.code, lines<Findings>(checked.stdout)[0]?.ok]).toEqual([1, false]);
@@ -89,7 +118,7 @@ describe("a pi without login and key", () => {
     const alone = await scene.run(["doctor"]);
     expect(alone.code).toBe(1);
     expect(alone.stdout).toMatch(
-      /^✘ model +no model has credentials\n +→ Run `node .*` and \/login, or start the daemon with ANTHROPIC_API_KEY/m,
+      /^✘ model +no model has credentials\n +→ Run `pi-rpcd pi`, then `\/login`, or start the daemon with ANTHROPIC_API_KEY/m,
     );
     expect(alone.stdout).toMatch(/\n1 problem found\.\n$/);
   });

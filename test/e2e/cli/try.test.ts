@@ -25,7 +25,7 @@ test("the tour of try: a tool, a push that is delivered into the run, a question
       return { value: options[0] ?? "" };
     });
     const first = await session.promptAndWait("Hello there");
-    expect(first).toMatch(/You chose \*\*What does the receipt promise\?\*\*[\s\S]*`pi` and `\/login`/);
+    expect(first).toMatch(/You chose \*\*What does the receipt promise\?\*\*[\s\S]*`pi-rpcd pi`, then `\/login`/);
     expect(asked).toEqual(["What do you want to know?"]);
     const { deliveries } = await client.listDeliveries({ sessionId: stage.sessionId });
     expect(deliveries.map(({ state, customType }) => [customType, state])).toEqual([["script", "answered"]]);

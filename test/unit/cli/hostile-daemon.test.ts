@@ -185,7 +185,20 @@ const calls: readonly (readonly [name: CommandName, words?: readonly string[], o
 const titled = calls.map((call) => [`${call[0]} ${JSON.stringify(call.slice(1))}`, call] as const);
 
 /** Commands that print nothing of the daemon's answers, or print them unchanged for programs. */
-const others = ["stop", "config", "connect", "doctor", "service", "logs", "docs", "completion", "demo", "try", "help"];
+const others = [
+  "stop",
+  "config",
+  "connect",
+  "pi",
+  "doctor",
+  "service",
+  "logs",
+  "docs",
+  "completion",
+  "demo",
+  "try",
+  "help",
+];
 
 // biome-ignore-start lint/suspicious/noControlCharactersInRegex: the test looks for them
 /** Characters that control a terminal, except line ends and tabs. */

@@ -29,6 +29,22 @@ describe("a command line", () => {
     });
   });
 
+  test.each([
+    [["--version"], {}, ["--version"]],
+    [["--pi", "/a", "--config=b", "-p", "--pi", "x"], { pi: "/a", config: "b" }, ["-p", "--pi", "x"]],
+    [["auth", "--json", "--", "-h"], {}, ["auth", "--json", "--", "-h"]],
+    [["--state-dir", "d", "--", "--help", "--"], { "state-dir": "d" }, ["--help", "--"]],
+    [["--"], {}, []],
+    [[], {}, []],
+  ] as const)("passes pi its own words: %j", (words, options, passed) => {
+    expect(parseLine(["pi", ...words])).toEqual({ kind: "command", name: "pi", options, arguments: passed });
+  });
+
+  test("shows the help of pi-rpcd pi, and refuses an option without its value", () => {
+    expect(parseLine(["pi", "--help"])).toMatchObject({ kind: "help", command: "pi" });
+    expect(refusal("pi", "--pi").message).toContain("--pi");
+  });
+
   test("accepts a single dash as an argument", () => {
     expect(parseLine(["prompt", "last", "-"])).toMatchObject({ arguments: ["last", "-"] });
   });

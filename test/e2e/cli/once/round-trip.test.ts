@@ -210,7 +210,7 @@ describe("push --wait", () => {
     const { code, stdout, stderr } = await scene.run(["push", "last", "news", "--wait", "delivered"]);
     expect(code).toBe(4);
     expect(stdout).toMatch(/parked +.*\(run_failed\)\n$/);
-    expect(stderr).toMatch(/did not reach "delivered": it is parked.*\(delivery\)\n$/);
+    expect(stderr).toMatch(/did not reach "delivered"\. The push is parked: .*\(delivery\)\n$/);
     turn.done();
   });
 
