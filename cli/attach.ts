@@ -78,9 +78,9 @@ export async function openScreen(env: NodeJS.ProcessEnv): Promise<Screen> {
 
 /** Restores the terminal, and prints the text that was written and not sent. */
 export async function closeScreen(screen: Screen, output: Output): Promise<void> {
-  const unsent = screen.editor.getExpandedText();
+  const { unsent } = screen;
   await screen.close();
-  if (unsent.trim() !== "") output.printText(`Not sent:\n${unsent}`);
+  if (unsent !== "") output.printText(unsent);
 }
 
 /**

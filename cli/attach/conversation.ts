@@ -2,25 +2,29 @@ import { v7 as uuidv7 } from "uuid";
 import type { SessionHandle } from "../../client/index.ts";
 import { reportOf } from "../errors.ts";
 import { mebibytes } from "../format.ts";
-import { oneLine } from "../text.ts";
+import { oneLine, shorten } from "../text.ts";
 import { Choice } from "./choice.ts";
 import type { LocalCommands } from "./local-commands.ts";
 import { PromptEditor } from "./prompt-editor.ts";
 import type { Questions } from "./questions.ts";
-import type { KeyHandler, Screen } from "./screen.ts";
+import type { Activity, KeyHandler, Screen } from "./screen.ts";
 import type { SessionView } from "./session-view.ts";
 
 export interface ConversationOptions {
   readonly session: Pick<SessionHandle, "prompt" | "abort" | "bash" | "command">;
-  readonly view: Pick<SessionView, "isRunning">;
+  readonly view: Pick<SessionView, "isRunning" | "isCompacting">;
   readonly screen: Screen;
   readonly questions: Questions;
   readonly commands: LocalCommands;
   readonly ifRunning: "steer" | "followUp";
+  /** Called when the activity of this user has changed. */
+  readonly onActivity?: () => void;
 }
 
 type When = "steer" | "followUp";
 
+/** How long a second Ctrl-C leaves. */
+const leaveMs = 2_000;
 /** The daemon closes a connection that sends a message of 16 MiB. */
 const maxTextBytes = 15 * 1_048_576;
 
@@ -28,10 +32,11 @@ const maxTextBytes = 15 * 1_048_576;
 export class Conversation {
   readonly #options: ConversationOptions;
   readonly #left = Promise.withResolvers<void>();
-  /** The shell commands of this user that run. */
-  readonly #bash = new Set<string>();
+  /** The shell commands of this user that run, by their ids. */
+  readonly #bash = new Map<string, Activity>();
   #isConnected = true;
-  #isArmed = false;
+  /** Runs while the next Ctrl-C leaves. */
+  #leaveTimer: NodeJS.Timeout | undefined;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
@@ -47,10 +52,15 @@ export class Conversation {
     this.#isConnected = isConnected;
   }
 
+  /** The shell command of this user that Esc ends. */
+  get activity(): Activity | undefined {
+    return this.#bash.values().next().value;
+  }
+
   readonly onKey: KeyHandler = (key) => {
     const { screen } = this.#options;
-    const wasArmed = this.#isArmed;
-    this.#isArmed = false;
+    const wasArmed = this.#leaveTimer !== undefined;
+    this.#disarm();
     switch (key) {
       case "ctrl+c":
         this.#interrupt(wasArmed);
@@ -70,18 +80,24 @@ export class Conversation {
     }
   };
 
-  /** Ctrl-C clears what was typed, and a second one leaves. */
+  #disarm(): void {
+    clearTimeout(this.#leaveTimer);
+    this.#leaveTimer = undefined;
+    this.#options.screen.notice("keys", undefined);
+  }
+
+  /** Ctrl-C clears what was typed, and a second one within two seconds leaves. */
   #interrupt(wasArmed: boolean): void {
     const { screen, view } = this.#options;
     if (wasArmed) {
       this.#left.resolve();
       return;
     }
-    this.#isArmed = true;
+    this.#leaveTimer = setTimeout(() => this.#disarm(), leaveMs).unref();
     const typed = screen.input instanceof PromptEditor ? screen.input.take() : "";
     screen.editor.addToHistory(typed);
     const run = view.isRunning ? "Esc aborts the run; " : "";
-    if (typed.trim() === "") screen.line(` ${run}Ctrl-C again leaves, and the session continues`, "dim");
+    screen.notice("keys", `${run}Ctrl-C again leaves, and the session continues`);
   }
 
   #escape(): boolean {
@@ -91,8 +107,8 @@ export class Conversation {
     else if (this.#bash.size > 0) {
       screen.line(" ending the shell command", "yellow");
       session.command({ type: "abort_bash" }).catch((error: unknown) => this.#fail(error));
-    } else if (view.isRunning) {
-      screen.line(" aborting the run", "yellow");
+    } else if (view.isRunning || view.isCompacting) {
+      screen.line(view.isCompacting ? " ending the compaction" : " aborting the run", "yellow");
       session.abort().catch((error: unknown) => this.#fail(error));
     }
     return true;
@@ -119,7 +135,7 @@ export class Conversation {
         else screen.editor.addToHistory(text);
         if (done.kind === "prompt") this.#prompt(text, when);
       })
-      .catch((error: unknown) => this.#fail(error));
+      .catch((error: unknown) => this.#keep(text, failure(error)));
   }
 
   #problemOf(text: string): string | undefined {
@@ -131,10 +147,7 @@ export class Conversation {
 
   #prompt(text: string, when: When): void {
     const { session } = this.#options;
-    session.prompt(text, { ifRunning: when }).catch((error: unknown) => {
-      const { name, message } = reportOf(error);
-      this.#keep(text, `✘ ${message} (${name})`);
-    });
+    session.prompt(text, { ifRunning: when }).catch((error: unknown) => this.#keep(text, failure(error)));
   }
 
   /** `!command` adds the output to the context, `!!command` does not, as in pi. */
@@ -147,8 +160,9 @@ export class Conversation {
     const id = `bash:${bashId}`;
     const name = isExcluded ? "bash, not in the context" : "bash";
     screen.toolStarted({ id, name, args: { command } });
-    this.#bash.add(bashId);
     const startedAt = Date.now();
+    this.#bash.set(bashId, { what: `${shorten(oneLine(command), 40)} runs`, since: startedAt });
+    this.#options.onActivity?.();
     const end = (output: string, isError: boolean): void =>
       screen.toolEnded({ id, name, text: output, images: [], isError, tookMs: Date.now() - startedAt });
     try {
@@ -160,13 +174,14 @@ export class Conversation {
       end(`${message} (${kind})`, true);
     } finally {
       this.#bash.delete(bashId);
+      this.#options.onActivity?.();
     }
   }
 
   /** Says why a text was not sent, and returns it to the editor. */
   #keep(text: string, why: string): void {
     const { screen } = this.#options;
-    screen.line(` ${oneLine(why)}`, "yellow");
+    screen.line(` ${why}`, "yellow");
     screen.editor.addToHistory(text);
     if (screen.editor.getText() === "") screen.editor.setText(text);
     else screen.line(" The text is in the history: the up key brings it back.", "dim");
@@ -174,7 +189,11 @@ export class Conversation {
   }
 
   #fail(error: unknown): void {
-    const { name, message } = reportOf(error);
-    this.#options.screen.line(oneLine(`✘ ${message} (${name})`), "red");
+    this.#options.screen.line(failure(error), "red");
   }
+}
+
+function failure(error: unknown): string {
+  const { name, message } = reportOf(error, "attach");
+  return `✘ ${message} (${name})`;
 }

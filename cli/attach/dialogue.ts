@@ -1,4 +1,5 @@
 import type { Client, SessionHandle, SessionInfo } from "../../client/index.ts";
+import { homeRelative, shortId } from "../format.ts";
 import { completion } from "./completion.ts";
 import { Conversation } from "./conversation.ts";
 import { LocalCommands } from "./local-commands.ts";
@@ -25,13 +26,18 @@ export function beginDialogue({ client, session, info, view, screen, left, ...op
   const { env, ifRunning, leave } = options;
   const questions = new Questions(screen);
   const commands = new LocalCommands({ client, session, screen, onSwitch: leave, onLeave: () => leave() });
-  const conversation = new Conversation({ session, view, screen, questions, commands, ifRunning });
+  const conversation = new Conversation({
+    ...{ session, view, screen, questions, commands, ifRunning },
+    onActivity: () => refresh(),
+  });
   let lostAt: number | undefined;
   const refresh = (): void => {
-    const activity = view.activity && { ...view.activity, hint: "Esc aborts" };
+    const activity = conversation.activity ?? view.activity;
     screen.activity =
-      lostAt === undefined ? activity : { what: "no daemon answers", since: lostAt, hint: "pi-rpcd start starts one" };
-    screen.footer = [...view.facts, info.sessionId.slice(-8), shortDirectory(info.cwd, env["HOME"])].join(" · ");
+      lostAt === undefined
+        ? activity && { ...activity, hint: "Esc aborts" }
+        : { what: "no daemon answers", since: lostAt, hint: "pi-rpcd start starts one" };
+    screen.footer = [...view.facts, shortId(info.sessionId), homeRelative(info.cwd, env["HOME"])];
   };
   const removeListener = client.onConnection(({ kind }) => {
     lostAt = kind === "connected" ? undefined : (lostAt ?? Date.now());
@@ -52,8 +58,4 @@ export function beginDialogue({ client, session, info, view, screen, left, ...op
   screen.isReady = true;
   refresh();
   return refresh;
-}
-
-function shortDirectory(cwd: string, home = ""): string {
-  return home !== "" && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd;
 }

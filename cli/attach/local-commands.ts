@@ -28,7 +28,7 @@ const keys = [
   "Enter          sends; during a run before its next request (--if-running)",
   "Alt-Enter      queues: sends when the run would end",
   "Shift-Enter    a new line; also Ctrl-J, or \\ and Enter",
-  "Esc            aborts the run or a shell command, dismisses a question",
+  "Esc            aborts the run, a compaction or a shell command, dismisses a question",
   "Ctrl-C         clears what you typed; twice leaves",
   "Ctrl-D         leaves; the session continues",
   "Ctrl-Z         suspends; fg returns",

@@ -6,6 +6,8 @@ import {
   setCapabilities,
   type Terminal,
   TuiMainScreen,
+  truncateToWidth,
+  visibleWidth,
 } from "@earendil-works/pi-tui";
 import { duration } from "../format.ts";
 import type { Style } from "../output.ts";
@@ -57,12 +59,18 @@ export class Screen implements Canvas {
   readonly #input = new Container();
   readonly #inputs: Component[];
   readonly #tools = new Map<string, ToolBlock>();
-  readonly #onExit = (): void => this.#stop();
+  readonly #onExit = (): void => {
+    const unsent = this.unsent;
+    this.#stop();
+    if (unsent !== "") this.#terminal.write(`${printable(unsent).replaceAll("\n", "\r\n")}\r\n`);
+  };
   /** The blocks of the text that streams. */
   #streaming: (TextBlock | ThinkingBlock)[] = [];
   #frame: NodeJS.Timeout | undefined;
   #activity: Activity | undefined;
-  #footer = "";
+  #footer: readonly string[] = [];
+  /** Whether Enter was pressed before it sends. */
+  #isEarly = false;
   /** What the user must know about the keys now, by its kind. */
   readonly #notices = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
@@ -83,7 +91,7 @@ export class Screen implements Canvas {
       row((width) => this.#activityRow(width)),
       { render: (width: number) => this.#noticeRows(width), invalidate: () => {} },
       this.#input,
-      row((width) => (this.#footer === "" ? undefined : safeRow(this.theme.paint("dim", this.#footer), width))),
+      row((width) => this.#footerRow(width)),
     ]) {
       this.tui.addChild(part);
     }
@@ -93,10 +101,6 @@ export class Screen implements Canvas {
       this.tui.requestRender();
       return { consume: true };
     });
-  }
-
-  get columns(): number {
-    return this.#terminal.columns;
   }
 
   open(): void {
@@ -110,9 +114,11 @@ export class Screen implements Canvas {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.activity = undefined;
-    this.footer = "";
+    this.footer = [];
     this.#notices.clear();
     this.#input.clear();
+    // The library writes a blank at the cursor when it stops.
+    this.#input.addChild(row(() => ""));
     this.tui.renderNow();
     // Answers of the terminal to the library's questions are not for the shell.
     if (this.#terminal instanceof ScreenTerminal) await this.#terminal.drainInput(200, 20);
@@ -133,6 +139,12 @@ export class Screen implements Canvas {
     // Nothing stops if no shell could continue it; and time does not pass while it is stopped.
     const notStopped = setTimeout(resume, 500);
     process.kill(0, "SIGTSTP");
+  }
+
+  /** What was written and not sent, for the user to keep; empty if there is nothing. */
+  get unsent(): string {
+    const text = this.editor.getExpandedText();
+    return text.trim() === "" ? "" : `Not sent:\n${text}`;
   }
 
   /** The component that gets the keys: the editor, or a question. */
@@ -163,8 +175,9 @@ export class Screen implements Canvas {
     this.tui.requestRender();
   }
 
-  set footer(text: string) {
-    this.#footer = oneLine(text);
+  /** The facts of the session. If they do not fit, the longest is shortened. */
+  set footer(facts: readonly string[]) {
+    this.#footer = facts.map(oneLine);
     this.tui.requestRender();
   }
 
@@ -194,20 +207,19 @@ export class Screen implements Canvas {
     this.#streaming = [];
   }
 
+  // These do not end the stream: the text that streams continues above them, and its Markdown stays whole.
+
   line(text: string, style?: Style): void {
-    this.endStream();
     this.#add(new LineBlock(text, style, this.#style));
   }
 
   said(message: Said): void {
-    this.endStream();
     // Also prompts of other clients: most are this user's, from another terminal or an earlier attach.
     if (message.mark.startsWith(userMark)) this.editor.addToHistory(printable(message.text));
     this.#add(new SaidBlock(message, this.#style));
   }
 
   toolStarted(call: ToolCall): void {
-    this.endStream();
     if (this.#tools.size >= maxTools) this.#tools.clear();
     const block = new ToolBlock(call, this.#style);
     this.#tools.set(call.id, block);
@@ -259,8 +271,10 @@ export class Screen implements Canvas {
     if (matchesKey(data, "ctrl+z")) this.suspend();
     else if (matchesKey(data, "ctrl+t")) this.#unfold("isThinkingShown");
     else if (matchesKey(data, "ctrl+o")) this.#unfold("isOutputShown");
-    else if (!this.isReady && matchesKey(data, "enter")) this.editor.insertTextAtCursor("\n");
-    else return this.onKey(handledKeys.find((name) => matchesKey(data, name)) ?? "other");
+    else if (!this.isReady && matchesKey(data, "enter")) {
+      this.editor.insertTextAtCursor("\n");
+      this.#isEarly = true;
+    } else return this.onKey(handledKeys.find((name) => matchesKey(data, name)) ?? "other");
     return true;
   }
 
@@ -277,13 +291,25 @@ export class Screen implements Canvas {
     this.tui.requestRender();
   }
 
+  #footerRow(width: number): string | undefined {
+    if (this.#footer.length === 0) return undefined;
+    const widths = this.#footer.map((fact) => visibleWidth(fact));
+    const excess = widths.reduce((sum, one) => sum + one + 3, -3) - width;
+    const longest = widths.indexOf(Math.max(...widths));
+    const facts = this.#footer.map((fact, index) =>
+      excess > 0 && index === longest ? truncateToWidth(fact, Math.max(8, visibleWidth(fact) - excess), "…") : fact,
+    );
+    return safeRow(this.theme.paint("dim", facts.join(" · ")), width);
+  }
+
   #noticeRows(width: number): string[] {
     return [...this.#notices.values()].map((text) => safeRow(this.theme.paint("magenta", text), width));
   }
 
   #activityRow(width: number): string | undefined {
     if (this.#activity === undefined) return undefined;
-    const { what, since, heardAt = since, hint } = this.#activity;
+    const { what, since, heardAt = since } = this.#activity;
+    const hint = this.#isEarly && !this.isReady ? "Enter sends when the session is ready" : this.#activity.hint;
     const now = Date.now();
     const silent = heardAt > since && now - heardAt > silenceMs ? `, silent for ${duration(now - heardAt)}` : "";
     const row = `· ${what} ${duration(now - since)}${silent}${hint === undefined ? "" : ` · ${hint}`}`;

@@ -59,6 +59,9 @@ export class SessionView {
   #model: string | undefined;
   #error: string | undefined;
   #isRunning = false;
+  #isCompacting = false;
+  /** The pushes whose text was shown. */
+  readonly #pushed = new Set<string>();
 
   constructor({ canvas, thinking, asks, self, usage = new Usage() }: SessionViewOptions) {
     this.#canvas = canvas;
@@ -83,6 +86,11 @@ export class SessionView {
     return this.#isRunning;
   }
 
+  /** Whether a compaction is active. */
+  get isCompacting(): boolean {
+    return this.#isCompacting;
+  }
+
   /** Takes the session's initial state; shows nothing. */
   begin(session: SessionInfo): void {
     this.#state = session.state;
@@ -90,7 +98,7 @@ export class SessionView {
     this.#name = session.name;
     this.#isRunning = session.runId !== undefined;
     if (this.#isRunning) this.#activity ??= { what: "working", since: Date.now() };
-    else this.#activity = undefined;
+    else if (!this.#isCompacting) this.#activity = undefined;
   }
 
   /** Never throws: a notification of an unknown shape, of an extension or another pi, is shown by its name. */
@@ -173,8 +181,19 @@ export class SessionView {
       this.#usage.add(message["usage"]);
       this.#error = message.errorMessage;
     }
+    if (message.role === "custom" && this.#isRepeated(message)) return;
     const who = message.role === "user" ? this.#authorOf(textOf(message)) : undefined;
     this.#messages.ended(message, who);
+  }
+
+  /** Whether the text of this push was shown before. */
+  #isRepeated(message: PiMessage): boolean {
+    const { deliveryId } = recordOf(recordOf(message["details"])["pi-rpcd"]);
+    if (typeof deliveryId !== "string") return false;
+    if (this.#pushed.has(deliveryId)) return true;
+    if (this.#pushed.size >= maxTools) this.#pushed.clear();
+    this.#pushed.add(deliveryId);
+    return false;
   }
 
   #event({ event, at }: SessionEnvelope): void {
@@ -191,11 +210,10 @@ export class SessionView {
         if (typeof message === "object" && message !== null) this.message(message);
         this.#does(this.#waiting());
         break;
-      case "rpcd_entry": {
-        const entryMessage = (event["entry"] as { readonly message?: PiMessage } | undefined)?.message;
-        if (typeof entryMessage === "object" && entryMessage !== null) this.message(entryMessage);
+      case "entry_appended":
+      case "rpcd_entry":
+        this.#entry(recordOf(event["entry"]));
         break;
-      }
       case "auto_retry_start":
         this.#note(
           `retry ${num(event["attempt"])} of ${num(event["maxAttempts"])}: ${String(event["errorMessage"] ?? "")}`,
@@ -207,10 +225,12 @@ export class SessionView {
           this.#canvas.toolOutput(event["id"], event["delta"], true);
         break;
       case "compaction_start":
+        this.#isCompacting = true;
         this.#activity = { what: "compacting", since: Date.now() };
         this.#note(`compacting (${String(event["reason"] ?? "")})`);
         break;
       case "compaction_end":
+        this.#isCompacting = false;
         this.#activity = undefined;
         this.#does(this.#waiting());
         break;
@@ -223,6 +243,13 @@ export class SessionView {
       default:
         this.#tool(event, at);
     }
+  }
+
+  #entry(entry: PiMessage): void {
+    const { type, message } = entry;
+    if (isRecord(message)) this.message(message as unknown as PiMessage);
+    // A push that is inserted during a run has no other event.
+    else if (type === "custom_message" && entry["display"] !== false) this.message({ ...entry, role: "custom" });
   }
 
   #tool(event: PiEvent, at: number): void {
@@ -289,7 +316,8 @@ export class SessionView {
     this.#model = model;
     this.#name = session.name;
     this.#isRunning = session.runId !== undefined;
-    if (!this.#isRunning) this.#activity = undefined;
+    if (!isQuiet(state)) this.#isCompacting = false;
+    if (!this.#isRunning && !this.#isCompacting) this.#activity = undefined;
   }
 
   #remember({ by, prompt }: NotificationParams<"prompt/updated">): void {

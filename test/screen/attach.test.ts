@@ -161,8 +161,7 @@ test("attach queues by Alt-Enter, names other clients, and repeats nothing when 
     await expect.poll(async () => (await terminal.text()).match(/^Row \d+\.$/gm)).toHaveLength(80);
     expect((await terminal.text()).match(/To neovim\./g)).toHaveLength(1);
   }
-  await terminal.press("C-c");
-  await terminal.press("C-c");
+  await terminal.press("C-c", "C-c");
   expect(await terminal.exitCode()).toBe(0);
 });
 

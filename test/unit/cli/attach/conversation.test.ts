@@ -40,7 +40,7 @@ function stage({ isRunning = false, refused = false } = {}) {
     }) as unknown as Client["call"],
     listSessions: async () => [],
   };
-  const view = { isRunning };
+  const view = { isRunning, isCompacting: false };
   const questions = new Questions(screen);
   const left = vi.fn();
   const commands = new LocalCommands({
@@ -147,6 +147,35 @@ describe("the keys", () => {
     expect(calls).toHaveLength(1);
   });
 
+  test("Esc ends a compaction", () => {
+    const { terminal, calls, view, text } = stage();
+    view.isCompacting = true;
+    terminal.press(esc);
+    expect(calls).toEqual([["abort"]]);
+    expect(text()).toContain("ending the compaction");
+  });
+
+  test("a second Ctrl-C leaves within two seconds only, and a row says so", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const { terminal, conversation, text } = stage();
+    const left = vi.fn();
+    void conversation.left.then(left);
+    terminal.type("a text");
+    terminal.press(controlC);
+    expect(text()).toContain("Ctrl-C again leaves");
+    vi.advanceTimersByTime(2_000);
+    expect(text()).not.toContain("Ctrl-C again leaves");
+    terminal.press(controlC);
+    await vi.advanceTimersByTimeAsync(1_999);
+    expect(left).not.toHaveBeenCalled();
+    terminal.press(controlC);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(left).toHaveBeenCalledOnce();
+  });
+
   test("Ctrl-C clears the text, which the history keeps, and twice leaves; a key between them resets this", async () => {
     const { terminal, screen, text, conversation, calls } = stage({ isRunning: true });
     terminal.type("half a text");
@@ -241,6 +270,20 @@ describe("commands", () => {
       ["bash", "make test", { excludeFromContext: false }],
       ["bash", "env", { excludeFromContext: true }],
     ]);
+  });
+
+  test("that fail return to the editor", async () => {
+    const { send, screen, text } = stage({ refused: true });
+    send("/compact a long instruction");
+    await expect.poll(() => screen.editor.getText()).toBe("/compact a long instruction");
+    expect(text()).toContain("✘ refused (unexpected)");
+  });
+
+  test("of the shell are an activity while they run", async () => {
+    const { send, conversation } = stage();
+    send("!make test");
+    expect(conversation.activity).toMatchObject({ what: "make test runs" });
+    await expect.poll(() => conversation.activity).toBeUndefined();
   });
 
   test("of the shell that the daemon refuses say why", async () => {

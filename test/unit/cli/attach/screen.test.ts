@@ -59,7 +59,7 @@ describe("hostile text", () => {
       tookMs: 1,
     });
     screen.activity = { what: evil, since: 0 };
-    screen.footer = evil;
+    screen.footer = [evil];
     screen.editor.setText(evil);
     terminal.paste(`${evil}\u009b31m`);
     expect(text()).toMatch(seen);
@@ -160,7 +160,7 @@ describe("the conversation", () => {
     screen.said({ mark: "❯", text: wide, images: [] });
     screen.toolEnded({ id: "1", name: "read", text: wide, images: [], isError: false, tookMs: 1 });
     screen.activity = { what: wide, since: Date.now() };
-    screen.footer = wide;
+    screen.footer = [wide];
     screen.editor.setText(wide);
     expect(text()).toContain("👨‍👩‍👧‍👦");
   });
@@ -204,6 +204,59 @@ describe("the conversation", () => {
     screen.said({ mark: "» [note]", text: "a push", images: [] });
     terminal.press("\u001b[A");
     expect(screen.editor.getText()).toBe("an earlier prompt[31m");
+  });
+
+  test("keeps a text that streams whole if lines of others arrive meanwhile", () => {
+    const { screen, text } = stage();
+    screen.stream("Before.\n\n```ts\nconst a = 1;\n", "text");
+    screen.line(" queued by vim: later");
+    screen.said({ mark: "»", text: "a push", images: [] });
+    screen.toolStarted({ id: "1", name: "bash", args: { command: "make" } });
+    screen.stream("const b = 2;\n```\n\nAfter.", "text");
+    expect(text()).toMatch(
+      /```ts\n {2}const a = 1;\n {2}const b = 2;\n```\n\nAfter\.\n[\s\S]*queued by vim[\s\S]*a push[\s\S]*make/,
+    );
+    screen.endStream();
+    screen.stream("The next.", "text");
+    expect(text()).toMatch(/make\n\nThe next\./);
+  });
+
+  test("keeps all characters of its last row when the screen is closed", async () => {
+    const { screen, terminal, text } = stage();
+    screen.line("the last row");
+    screen.footer = ["a fact"];
+    text();
+    await screen.close();
+    expect(terminal.text).toBe("the last row");
+  });
+
+  test("is followed by the text that was not sent if the process ends", () => {
+    const terminal = new MemoryTerminal();
+    const before = process.listeners("exit");
+    const screen = new Screen({}, terminal);
+    screen.open();
+    terminal.type("half a thought");
+    screen.tui.renderNow();
+    const [onExit] = process.listeners("exit").filter((listener) => !before.includes(listener));
+    onExit?.(1);
+    expect(terminal.text).toMatch(/\nNot sent:\nhalf a thought$/);
+    expect(process.listeners("exit")).toEqual(before);
+  });
+
+  test("has the session's id and directory below it, whatever the length of its name", () => {
+    const { screen, text } = stage();
+    screen.footer = ["n".repeat(80), "scripted/model-1", "01234567", "~/project"];
+    expect(text()).toMatch(/n… · scripted\/model-1 · 01234567 · ~\/project$/);
+  });
+
+  test("has a hint above it if Enter is pressed before the session is ready", () => {
+    const { screen, terminal, text } = stage();
+    screen.activity = { what: "starting pi", since: Date.now() };
+    expect(text()).not.toContain("Enter");
+    terminal.press("\r");
+    expect(text()).toContain("· starting pi 0 s · Enter sends when the session is ready");
+    screen.isReady = true;
+    expect(text()).not.toContain("Enter");
   });
 
   test("shows the output of tools without its colours", () => {

@@ -145,6 +145,30 @@ describe("actions of others", () => {
   });
 });
 
+test("a push that is inserted during a run is shown once, with its text", () => {
+  const details = { "pi-rpcd": { deliveryId: "build-318" } };
+  const push = { customType: "script", content: "Build 318 is green.", display: true, details };
+  const other = { customType: "note", content: "hidden", display: false };
+  expect(
+    shown([
+      event({ type: "entry_appended", entry: { type: "custom_message", ...push } }),
+      event({ type: "entry_appended", entry: { type: "custom_message", ...other } }),
+      event({ type: "entry_appended", entry: { type: "custom", customType: "state", data: {} } }),
+      event({ type: "message_end", message: { role: "custom", ...push } }),
+      event({ type: "message_end", message: { role: "custom", customType: "ci", content: "other" } }),
+    ]),
+  ).toBe("» [script] Build 318 is green.\n» [ci] other\n");
+});
+
+test("a compaction is an activity until it ends, also without a run", () => {
+  const view = new SessionView({ canvas: new PlainCanvas(memoryOutput().output), thinking: true, asks: true });
+  view.show(event({ type: "compaction_start", reason: "manual" }));
+  view.show(told("session/updated", { session: { state: "idle" } }));
+  expect([view.activity?.what, view.isCompacting, view.isRunning]).toEqual(["compacting", true, false]);
+  view.show(event({ type: "compaction_end" }));
+  expect([view.activity, view.isCompacting]).toEqual([undefined, false]);
+});
+
 describe("hostile text", () => {
   const evil = "a\u001b[2J\u009b31m\u0007\rb\u202ec";
 
