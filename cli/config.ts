@@ -4,6 +4,7 @@ import { type Configuration, configure, type Origin } from "../server/configurat
 import { configurationSchema, type SettingName, settings } from "../server/configuration/settings.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
+import { noteMisspelt } from "./misspelt-variables.ts";
 import { oneLine, table } from "./text.ts";
 
 /** Shows the effective configuration with the origin of each value. */
@@ -12,6 +13,7 @@ export async function config({ options, output, env }: Invocation<"config">): Pr
     output.printText(JSON.stringify(configurationSchema(), null, 2));
     return exitCodes.done;
   }
+  noteMisspelt(env, output);
   const stateDir = stateDirectory(options["state-dir"], env);
   const configuration = configure({ file: options.config, env }, createValidator());
   const { values, origins, file } = configuration;

@@ -25,9 +25,11 @@ const restartTimeoutMs = 60_000;
 
 /** Starts the daemon in the background, or runs it in the foreground. */
 export async function start(invocation: Start): Promise<number> {
-  const { options } = invocation;
+  const { options, output, env } = invocation;
   if (options.port !== undefined) port(options.port, { option: "port", command: "start" });
   originsOf(options);
+  const { noteMisspelt } = await import("./misspelt-variables.ts");
+  noteMisspelt(env, output);
   return options.foreground === true ? inForeground(invocation) : inBackground(invocation);
 }
 

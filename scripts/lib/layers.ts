@@ -52,7 +52,7 @@ const layers: Readonly<Record<string, Layer>> = {
   "context/document": { files: ["context/document/"], imports: ["protocol"] },
   context: { files: ["context/"], imports: ["protocol", "context/document", "extension"] },
   "cli/start": {
-    files: ["cli/start.ts", "cli/config.ts"],
+    files: ["cli/start.ts", "cli/config.ts", "cli/misspelt-variables.ts"],
     imports: ["cli", "client", "protocol", "server", "server/config"],
   },
   "cli/demo": {
