@@ -3,6 +3,7 @@ import { type Canvas, PlainCanvas } from "./attach/canvas.ts";
 import { recentPast, storedMessages } from "./attach/past.ts";
 import type { Screen } from "./attach/screen.ts";
 import { SessionView } from "./attach/session-view.ts";
+import { credentialsAdvice, loginProblem, noModelAdvice } from "./credentials.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
@@ -25,6 +26,8 @@ export interface AttachOptions {
   readonly ifRunning?: "steer" | "followUp";
   /** Default: true. */
   readonly thinking?: boolean;
+  /** Whether the session is removed when the user leaves. */
+  readonly isTemporary?: boolean;
 }
 
 /** Shows a session live and, on a terminal, takes prompts and answers. */
@@ -96,10 +99,15 @@ export async function attachTo(client: Client, session: SessionHandle, options: 
 
 /** Shows one session; resolves with the id of the session to show next, if there is one. */
 async function show(client: Client, session: SessionHandle, options: AttachOptions): Promise<string | undefined> {
-  const { output, env, signal, screen, past: count = 20, thinking = true, ifRunning = "steer" } = options;
+  const { output, env, signal, screen, past: count = 20, thinking = true } = options;
+  const { ifRunning = "steer", isTemporary = false } = options;
   const canvas: Canvas = screen ?? new PlainCanvas(output);
   const info = await session.get({ signal });
   canvas.line(head(info), "bold");
+  if (info.model === undefined) {
+    const advice = await client.info({ signal }).then((daemon) => noModelAdvice(undefined, { info: daemon, env }));
+    canvas.line(` ${oneLine(advice)}`, "yellow");
+  }
   const past = await recentPast(client, info, count, signal);
   const asks = screen !== undefined;
   const view = new SessionView({ canvas, thinking, asks, self: client.id, usage: past.usage });
@@ -115,7 +123,7 @@ async function show(client: Client, session: SessionHandle, options: AttachOptio
   if (screen !== undefined) {
     const { beginDialogue } = await import("./attach/dialogue.ts");
     const left = leaving.signal;
-    refresh = beginDialogue({ client, session, info, view, screen, env, ifRunning, leave, left });
+    refresh = beginDialogue({ client, session, info, view, screen, env, ifRunning, isTemporary, leave, left });
   }
   const { after, epoch } = past;
   try {
@@ -123,6 +131,11 @@ async function show(client: Client, session: SessionHandle, options: AttachOptio
     for await (const notification of session.notifications({ after, epoch, signal: stop })) {
       view.show(notification);
       refresh();
+      const problem = notification.name === "run/ended" ? loginProblem(notification.params.error ?? "") : undefined;
+      if (problem !== undefined) {
+        const advice = credentialsAdvice({ info: await client.info({ signal: stop }), env });
+        canvas.line(` ${oneLine(`${problem}. ${advice}`)}`, "yellow");
+      }
     }
     canvas.line(" the session was closed", "yellow");
   } catch (error) {

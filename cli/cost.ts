@@ -26,12 +26,8 @@ export async function cost(invocation: Invocation<"cost">): Promise<number> {
 }
 
 function print(report: Report, saved: Savings | undefined, { output }: Invocation<"cost">): void {
-  const { total, requests, estimated, budget, byModel, bySource, phases } = report;
-  output.print(
-    `${output.paint("bold", usd(total.cost.total))} for ${tokens(total)} in ${counted(requests, "request")}` +
-      ` (${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} read from the cache, ${count(total.cacheWrite)} written to it)`,
-  );
-  if (estimated) output.print("Some usage has no known price, so the real cost may be higher.");
+  const { total, budget, byModel, bySource, phases } = report;
+  for (const line of sumLines(report, (text) => output.paint("bold", text))) output.print(line);
   if (budget !== undefined) {
     const end = budget.onBudget === "stop" ? "; when it is spent, the next prompt is refused" : "";
     output.print(`${percent(budget.spentUsd / budget.usd)} of the budget of ${usd(budget.usd)}${end}.`);
@@ -56,6 +52,18 @@ function print(report: Report, saved: Savings | undefined, { output }: Invocatio
     "SPENT ON",
     sorted(bySource).map(([name, usage]) => sourceBar(name, usage, whole)),
   );
+}
+
+/** The whole cost and usage. */
+export function sumLines(
+  { total, requests, estimated }: Report,
+  paint: (text: string) => string = (text) => text,
+): readonly string[] {
+  const parts = `${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} read from the cache, ${count(total.cacheWrite)} written to it`;
+  return [
+    `${paint(usd(total.cost.total))} for ${tokens(total)} in ${counted(requests, "request")} (${parts})`,
+    ...(estimated ? ["Some usage has no known price, so the real cost may be higher."] : []),
+  ];
 }
 
 function phaseBar(

@@ -78,14 +78,30 @@ const infoTimeoutMs = 2_000;
  * has no credentials. Returns whether it was such a text.
  */
 export async function explainLogin(text: string, { stateDir: given, output, env }: LoginHint): Promise<boolean> {
-  const lacked = lackedCredentials(text.replace(/^failed: /, ""));
-  if (text.includes(howToLogin)) return false;
-  if (lacked === undefined && !/(?:^|[\s'"`])\/login\b/.test(text)) return false;
+  const found = loginProblem(text);
+  if (found === undefined) return false;
   const stateDir = stateDirectory(given, env);
   const signal = AbortSignal.timeout(infoTimeoutMs);
   const info = await callDaemon("daemon/info", {}, { stateDir, signal }).catch(() => undefined);
   if (info === undefined) return false;
-  const found = lacked === undefined ? "/login is a command of pi's terminal, not of pi-rpcd" : lacked.message;
   output.note("login", `${found}. ${credentialsAdvice({ info, env })}`);
   return true;
+}
+
+/** What the reader of such a text must know before the advice; undefined for any other text. */
+export function loginProblem(text: string): string | undefined {
+  if (text.includes(howToLogin)) return undefined;
+  const lacked = lackedCredentials(text.replace(/^failed: /, ""));
+  if (lacked !== undefined) return lacked.message;
+  return /(?:^|[\s'"`])\/login\b/.test(text) ? "/login is a command of pi's terminal, not of pi-rpcd" : undefined;
+}
+
+/** Says that prompts will fail, for a session whose model has no credentials. */
+export function noModelAdvice(
+  model: { readonly provider: string; readonly id: string } | undefined,
+  { info, env }: Credentials,
+): string {
+  const missing =
+    model === undefined ? "No model has credentials" : `pi has no credentials for ${model.provider}/${model.id}`;
+  return `${missing}: prompts will fail. ${credentialsAdvice({ info, env })}`;
 }

@@ -48,25 +48,28 @@ export async function model(invocation: Invocation<"model">): Promise<number> {
   }
 }
 
-/** Returns the model that a word means. Throws `model_not_found`, `model_ambiguous`. */
-export function chooseModel(models: readonly ModelName[], word: string): ModelName {
+/** Returns the models that a word may mean: those that it names exactly, or those whose names contain it. */
+export function modelsLike(models: readonly ModelName[], word: string): readonly ModelName[] {
   const lower = word.toLowerCase();
   const comparisons: readonly ((one: ModelName) => boolean)[] = [
     (one) => nameOf(one) === word,
     ({ id }) => id === word,
     (one) => nameOf(one).toLowerCase().includes(lower),
   ];
-  for (const comparison of comparisons) {
-    const found = models.filter(comparison);
-    const [match] = found;
-    if (match !== undefined && found.length === 1) return match;
-    if (match !== undefined) {
-      const names = found.map(nameOf);
-      throw new CommandError("model_ambiguous", `"${word}" matches ${found.length} models:`, {
-        data: { matching: names },
-        lines: [...names.slice(0, 10), ...(names.length > 10 ? [`and ${names.length - 10} more`] : [])].map(oneLine),
-      });
-    }
+  return comparisons.map((comparison) => models.filter(comparison)).find(({ length }) => length > 0) ?? [];
+}
+
+/** Returns the model that a word means. Throws `model_not_found`, `model_ambiguous`. */
+export function chooseModel(models: readonly ModelName[], word: string): ModelName {
+  const found = modelsLike(models, word);
+  const [match] = found;
+  if (match !== undefined && found.length === 1) return match;
+  if (match !== undefined) {
+    const names = found.map(nameOf);
+    throw new CommandError("model_ambiguous", `"${word}" matches ${found.length} models:`, {
+      data: { matching: names },
+      lines: [...names.slice(0, 10), ...(names.length > 10 ? [`and ${names.length - 10} more`] : [])].map(oneLine),
+    });
   }
   const near = nearest(
     word,

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Client, DialogPolicy, Params, SessionHandle } from "../client/index.ts";
-import { credentialsAdvice } from "./credentials.ts";
+import { noModelAdvice } from "./credentials.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
@@ -42,9 +42,7 @@ async function noteIfNoModel(
     if (list?.providers.some(({ id, models }) => id === model.provider && models > 0) !== false) return;
   }
   const info = await client.info({ signal });
-  const missing =
-    model === undefined ? "No model has credentials" : `pi has no credentials for ${model.provider}/${model.id}`;
-  output.note("no_model", `${missing}: prompts will fail. ${credentialsAdvice({ info, env })}`);
+  output.note("no_model", noModelAdvice(model, { info, env }));
 }
 
 function paramsOf(options: Invocation<"new">["options"]): Params<"session/create"> {

@@ -47,7 +47,7 @@ async function converse(host: HostProcess, { output, env, signal: interrupt }: T
     const signal = AbortSignal.any([interrupt, broken.signal]);
     const options = { "state-dir": stage.stateDir, "no-start": true };
     await withClient({ options, output, env, signal }, (client) =>
-      attachTo(client, client.session(stage.sessionId), { output, env, signal, screen, past: 0 }),
+      attachTo(client, client.session(stage.sessionId), { output, env, signal, screen, past: 0, isTemporary: true }),
     );
     return stage;
   } finally {

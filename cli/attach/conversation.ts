@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from "uuid";
 import type { SessionHandle } from "../../client/index.ts";
-import { reportOf } from "../errors.ts";
+import { loginProblem } from "../credentials.ts";
+import { CommandError, reportOf } from "../errors.ts";
 import { mebibytes } from "../format.ts";
 import { oneLine, shorten } from "../text.ts";
 import { Choice } from "./choice.ts";
@@ -17,6 +18,8 @@ export interface ConversationOptions {
   readonly questions: Questions;
   readonly commands: LocalCommands;
   readonly ifRunning: "steer" | "followUp";
+  /** Whether the session is removed when the user leaves. */
+  readonly isTemporary?: boolean;
   /** Called when the activity of this user has changed. */
   readonly onActivity?: () => void;
 }
@@ -97,7 +100,8 @@ export class Conversation {
     const typed = screen.input instanceof PromptEditor ? screen.input.take() : "";
     screen.editor.addToHistory(typed);
     const run = view.isRunning ? "Esc aborts the run; " : "";
-    screen.notice("keys", `${run}Ctrl-C again leaves, and the session continues`);
+    const effect = this.#options.isTemporary === true ? "the session is removed" : "the session continues";
+    screen.notice("keys", `${run}Ctrl-C again leaves, and ${effect}`);
   }
 
   #escape(): boolean {
@@ -135,7 +139,7 @@ export class Conversation {
         else screen.editor.addToHistory(text);
         if (done.kind === "prompt") this.#prompt(text, when);
       })
-      .catch((error: unknown) => this.#keep(text, failure(error)));
+      .catch((error: unknown) => this.#keepAfter(error, text));
   }
 
   #problemOf(text: string): string | undefined {
@@ -147,7 +151,7 @@ export class Conversation {
 
   #prompt(text: string, when: When): void {
     const { session } = this.#options;
-    session.prompt(text, { ifRunning: when }).catch((error: unknown) => this.#keep(text, failure(error)));
+    session.prompt(text, { ifRunning: when }).catch((error: unknown) => this.#keepAfter(error, text));
   }
 
   /** `!command` adds the output to the context, `!!command` does not, as in pi. */
@@ -188,12 +192,29 @@ export class Conversation {
     screen.tui.requestRender();
   }
 
+  #keepAfter(error: unknown, text: string): void {
+    const why = failure(error, text);
+    this.#keep(text, why);
+    const { screen, commands } = this.#options;
+    const problem = loginProblem(error instanceof Error ? error.message : why);
+    if (problem === undefined) return;
+    void commands.credentialsAdvice().then(
+      (advice) => screen.line(` ${oneLine(`${problem}. ${advice}`)}`, "yellow"),
+      () => {},
+    );
+  }
+
   #fail(error: unknown): void {
     this.#options.screen.line(failure(error), "red");
   }
 }
 
-function failure(error: unknown): string {
-  const { name, message } = reportOf(error, "attach");
-  return `✘ ${message} (${name})`;
+/** The commands of the command line with the words for the errors of these, by their names here. */
+const wordsOf: Readonly<Record<string, string>> = { name: "rename", push: "push", compact: "compact", model: "model" };
+
+function failure(error: unknown, text = ""): string {
+  const [, word = ""] = /^\/(\w+)/.exec(text) ?? [];
+  const { name, message } = reportOf(error, wordsOf[word] ?? "attach");
+  const lines = error instanceof CommandError ? error.lines.map((line) => `\n   ${line}`) : [];
+  return `✘ ${message} (${name})${lines.join("")}`;
 }

@@ -15,6 +15,8 @@ export interface DialogueOptions {
   readonly screen: Screen;
   readonly env: NodeJS.ProcessEnv;
   readonly ifRunning: "steer" | "followUp";
+  /** Whether the session is removed when the user leaves. */
+  readonly isTemporary: boolean;
   /** Called when the user leaves, or switches to another session. */
   readonly leave: (sessionId?: string) => void;
   /** Aborted when the session is no longer shown. */
@@ -23,12 +25,15 @@ export interface DialogueOptions {
 
 /** Connects a screen with a session. Returns the function to call after each change of the view. */
 export function beginDialogue({ client, session, info, view, screen, left, ...options }: DialogueOptions): () => void {
-  const { env, ifRunning, leave } = options;
+  const { env, ifRunning, isTemporary, leave } = options;
   const questions = new Questions(screen);
-  const commands = new LocalCommands({ client, session, screen, onSwitch: leave, onLeave: () => leave() });
+  const commands = new LocalCommands({
+    ...{ client, session, screen, env, isTemporary },
+    ...{ onSwitch: leave, onLeave: () => leave() },
+  });
   const conversation = new Conversation({
     ...{ session, view, screen, questions, commands, ifRunning },
-    onActivity: () => refresh(),
+    ...{ isTemporary, onActivity: () => refresh() },
   });
   let lostAt: number | undefined;
   const refresh = (): void => {

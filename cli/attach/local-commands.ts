@@ -1,8 +1,11 @@
 import { type AutocompleteItem, fuzzyFilter, type SlashCommand } from "@earendil-works/pi-tui";
 import type { Client, SessionHandle, SessionInfo } from "../../client/index.ts";
 import { nearest } from "../../protocol/configuration/nearest.ts";
-import { count, usd } from "../../protocol/number-text.ts";
-import { duration } from "../format.ts";
+import { usd } from "../../protocol/number-text.ts";
+import { sumLines } from "../cost.ts";
+import { credentialsAdvice, noModelAdvice } from "../credentials.ts";
+import { duration, shortId } from "../format.ts";
+import { chooseModel, modelsLike } from "../model.ts";
 import { chooseSession } from "../session-argument.ts";
 import { oneLine, printable } from "../text.ts";
 import { Choice } from "./choice.ts";
@@ -12,6 +15,9 @@ export interface LocalCommandOptions {
   readonly client: Client;
   readonly session: SessionHandle;
   readonly screen: Screen;
+  readonly env: NodeJS.ProcessEnv;
+  /** Whether the session is removed when the user leaves. */
+  readonly isTemporary: boolean;
   /** Called with the session that the user wants to see instead. */
   readonly onSwitch: (sessionId: string) => void;
   readonly onLeave: () => void;
@@ -24,13 +30,13 @@ export type CommandEnd =
   | { readonly kind: "refused"; readonly why: string };
 
 const done: CommandEnd = { kind: "done" };
-const keys = [
+const keysOf = (effect: string): readonly string[] => [
   "Enter          sends; during a run before its next request (--if-running)",
   "Alt-Enter      queues: sends when the run would end",
   "Shift-Enter    a new line; also Ctrl-J, or \\ and Enter",
   "Esc            aborts the run, a compaction or a shell command, dismisses a question",
   "Ctrl-C         clears what you typed; twice leaves",
-  "Ctrl-D         leaves; the session continues",
+  `Ctrl-D         leaves; ${effect}`,
   "Ctrl-Z         suspends; fg returns",
   "Ctrl-T, Ctrl-O show thinking, and complete outputs",
   "Up, Down       the history",
@@ -69,7 +75,7 @@ export class LocalCommands {
         run: (word) => this.#sessions(word),
       },
       push: { description: "pushes a message, with a receipt", argument: "TEXT", run: (text) => this.#push(text) },
-      quit: { description: "leaves; the session continues", run: () => this.#leave() },
+      quit: { description: `leaves; ${this.#effect}`, run: () => this.#leave() },
     };
   }
 
@@ -86,9 +92,23 @@ export class LocalCommands {
       this.#ofPi === undefined
         ? "is not a command of attach, and pi's are not known while it sleeps"
         : "is not a command";
+    if (name === "login" || name === "logout") {
+      return { kind: "refused", why: `/${name} is a command of pi's terminal. ${await this.credentialsAdvice()}` };
+    }
     const near = this.#nearest(name === "" ? (argument.split(/\s/)[0] ?? "") : name);
     const hint = near === undefined ? "/help lists them." : `Did you mean /${near}?`;
     return { kind: "refused", why: `/${name} ${whether}. ${hint} To send it as text, begin with a space.` };
+  }
+
+  /** Says how to give pi credentials. */
+  async credentialsAdvice(): Promise<string> {
+    const { client, env } = this.#options;
+    return credentialsAdvice({ info: await client.info(), env });
+  }
+
+  /** What happens to the session when the user leaves. */
+  get #effect(): string {
+    return this.#options.isTemporary ? "the session is removed" : "the session continues";
   }
 
   /** The command that a user most likely meant. */
@@ -133,19 +153,19 @@ export class LocalCommands {
     const rows = own.map(([usage = "", description = ""]) => `${usage.padEnd(24)} ${description}`);
     const others = [...(this.#ofPi ?? [])].map(([name]) => `/${oneLine(name)}`);
     const ofPi = others.length === 0 ? [] : ["", `Commands of pi in this session: ${others.join(" ")}`];
-    screen.line([...keys, "", ...rows, ...ofPi].map((row) => ` ${row}`).join("\n"));
+    screen.line([...keysOf(this.#effect), "", ...rows, ...ofPi].map((row) => ` ${row}`).join("\n"));
     return done;
   }
 
   async #model(word: string): Promise<CommandEnd> {
-    const { client, session, screen } = this.#options;
+    const { client, session, screen, env } = this.#options;
     const { models } = await client.listModels({ sessionId: session.id });
-    const names = models.map(({ provider, id }) => `${provider}/${id}`);
-    const matching = names.filter((name) => name === word || name.endsWith(`/${word}`));
-    const some = matching.length > 0 ? matching : names.filter((name) => name.includes(word));
-    if (some.length === 0) return { kind: "refused", why: `pi has no login for a model "${word}".` };
-    const name = some.length === 1 ? some[0] : await this.#choose({ title: "Which model?", labels: some });
-    const model = models[names.indexOf(name ?? "")];
+    if (models.length === 0)
+      return { kind: "refused", why: noModelAdvice(undefined, { info: await client.info(), env }) };
+    const some = word === "" ? models : modelsLike(models, word);
+    const labels = some.map(({ provider, id }) => `${provider}/${id}`);
+    const name = some.length > 1 ? await this.#choose({ title: "Which model?", labels }) : labels[0];
+    const model = some.length === 0 ? chooseModel(models, word) : some[labels.indexOf(name ?? "")];
     if (model === undefined) return done;
     await session.setModel(model.provider, model.id);
     screen.line(` The next request goes to ${name}.`, "dim");
@@ -168,25 +188,24 @@ export class LocalCommands {
 
   async #cost(): Promise<CommandEnd> {
     const { client, session, screen } = this.#options;
-    const { total, requests, byModel, estimated } = await client.call("cost/report", { sessionId: session.id });
-    const lines = [
-      `${usd(total.cost.total)} for ${count(total.totalTokens)} tokens in ${count(requests)} ${requests === 1 ? "request" : "requests"} (${count(total.input)} in, ${count(total.output)} out, ${count(total.cacheRead)} from the cache)`,
-      ...Object.entries(byModel).map(([name, usage]) => `  ${name}: ${usd(usage.cost.total)}`),
-      ...(estimated ? ["Some usage has no known price, so the real cost may be higher."] : []),
-    ];
-    screen.line(lines.map((line) => ` ${line}`).join("\n"));
+    const report = await client.call("cost/report", { sessionId: session.id });
+    const models = Object.entries(report.byModel).map(([name, usage]) => `  ${name}: ${usd(usage.cost.total)}`);
+    screen.line([...sumLines(report), ...models].map((line) => ` ${line}`).join("\n"));
     return done;
   }
 
   async #sessions(word: string): Promise<CommandEnd> {
-    const { client, session, onSwitch } = this.#options;
+    const { client, session, isTemporary, onSwitch } = this.#options;
     const sessions = await client.listSessions();
     const others = sessions.filter(({ sessionId }) => sessionId !== session.id);
     if (word !== "") {
       onSwitch(chooseSession(sessions, word));
       return done;
     }
-    if (others.length === 0) return { kind: "refused", why: "There is no other session. pi-rpcd new creates one." };
+    if (others.length === 0) {
+      const advice = isTemporary ? "" : " pi-rpcd new creates one.";
+      return { kind: "refused", why: `There is no other session.${advice}` };
+    }
     const labels = others.map(labelOf);
     const label = await this.#choose({ title: "Which session?", labels });
     const chosen = others[labels.indexOf(label ?? "")];
@@ -212,7 +231,10 @@ export class LocalCommands {
   async #sessionsLike(word: string): Promise<AutocompleteItem[]> {
     const { client, session } = this.#options;
     const others = (await client.listSessions()).filter(({ sessionId }) => sessionId !== session.id);
-    const items = others.map((info) => ({ value: shortId(info), label: shortId(info), description: labelOf(info) }));
+    const items = others.map((info) => {
+      const id = printable(shortId(info.sessionId));
+      return { value: id, label: id, description: labelOf(info) };
+    });
     if (items.some(({ value }) => value === word)) return [];
     return fuzzyFilter(items, word, ({ description }) => description);
   }
@@ -239,13 +261,9 @@ export class LocalCommands {
   }
 }
 
-function shortId({ sessionId }: Pick<SessionInfo, "sessionId">): string {
-  return printable(sessionId).slice(-8);
-}
-
 function labelOf(info: SessionInfo): string {
-  const { name, state, cwd, createdAt } = info;
+  const { sessionId, name, state, cwd, createdAt } = info;
   return oneLine(
-    [shortId(info), name, state, cwd, `${duration(Date.now() - createdAt)} old`].filter(Boolean).join(" · "),
+    [shortId(sessionId), name, state, cwd, `${duration(Date.now() - createdAt)} old`].filter(Boolean).join(" · "),
   );
 }

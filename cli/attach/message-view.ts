@@ -91,7 +91,8 @@ export class MessageView {
     }
     this.#canvas.endStream();
     const { stopReason, errorMessage } = message;
-    if (typeof errorMessage === "string" && errorMessage !== "") this.#canvas.line(`✘ ${oneLine(errorMessage)}`, "red");
+    if (typeof errorMessage === "string" && errorMessage !== "")
+      this.#canvas.line(`✘ ${errorMessage.trim().slice(0, 4_000)}`, "red");
     else if (stopReason === "length") this.#canvas.line("✘ the answer was cut off because it was too long", "red");
   }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect } from "../../client/index.ts";
@@ -125,6 +125,50 @@ test("attach keeps what is typed before it is ready, sends a long paste whole, a
   await terminal.shows(/Echo: In the other session\./);
   await terminal.type("/quit");
   await terminal.press("Enter");
+  expect(await terminal.exitCode()).toBe(0);
+});
+
+test("attach ends a compaction by Esc, and shows a push that is inserted during a run", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open({
+    script: [
+      answer("One."),
+      answer("Two."),
+      answer("A summary", hang()),
+      answer("Working", hold(gate), "."),
+      answer("Seen."),
+    ],
+  });
+  const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 1 } };
+  const agent = scene.env["PI_CODING_AGENT_DIR"] ?? "";
+  const file = join(agent, "settings.json");
+  const before = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  writeFileSync(file, JSON.stringify({ ...before, ...settings }));
+  const { sessionId } = await scene.json<SessionInfo>(["new"]);
+  await using terminal = await attach(scene, sessionId);
+  await terminal.shows(ready(sessionId));
+  for (const [typed, shown] of [
+    ["First.", /One\.[\s\S]*── settled/],
+    ["Second.", /Two\.[\s\S]*── settled/],
+    ["/compact now", /· compacting \d+ s.* · Esc aborts/],
+  ] as const) {
+    await terminal.type(typed);
+    await terminal.press("Enter");
+    await terminal.shows(shown);
+  }
+  await expect.poll(() => scene.provider.requests.length).toBe(3);
+  await terminal.press("Escape");
+  await terminal.shows(/ending the compaction[\s\S]*✘ [\s\S]*^\/compact now *$/m);
+  await terminal.shows(/^(?![\s\S]*compacting \d+ s)/);
+  await terminal.press("C-c");
+  await terminal.type("Work.");
+  await terminal.press("Enter");
+  await terminal.shows(/Working/);
+  await scene.run(["push", sessionId, "Build 318 is green.", "--type", "script"]);
+  gate.open();
+  await terminal.shows(/» \[script\] Build 318 is green\.[\s\S]*── settled/);
+  expect((await terminal.text()).match(/» \[script\] Build 318 is green\./g)).toHaveLength(1);
+  await terminal.press("C-d");
   expect(await terminal.exitCode()).toBe(0);
 });
 

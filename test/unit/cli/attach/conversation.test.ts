@@ -5,6 +5,8 @@ import { LocalCommands } from "../../../../cli/attach/local-commands.ts";
 import { Questions } from "../../../../cli/attach/questions.ts";
 import { Screen } from "../../../../cli/attach/screen.ts";
 import type { Client, Dialog, SessionHandle } from "../../../../client/index.ts";
+import type { DaemonInfo } from "../../../../protocol/daemon.ts";
+import { WireError } from "../../../../protocol/errors.ts";
 import { MemoryTerminal } from "./memory-terminal.ts";
 
 const esc = "\u001b";
@@ -13,13 +15,13 @@ const controlC = "\u0003";
 const controlD = "\u0004";
 
 /** A screen with everything but a daemon: the calls are recorded. */
-function stage({ isRunning = false, refused = false } = {}) {
+function stage({ isRunning = false, refused = false, isTemporary = false, error = new Error("refused") } = {}) {
   const terminal = new MemoryTerminal(100, 40);
   const screen = new Screen({ NO_COLOR: "1" }, terminal);
   const calls: unknown[][] = [];
   const called = async (...call: unknown[]): Promise<object> => {
     calls.push(call);
-    if (refused) throw new Error("refused");
+    if (refused) throw error;
     return {};
   };
   const session: Pick<SessionHandle, "id" | "prompt" | "abort" | "bash" | "command" | "compact"> = {
@@ -33,7 +35,9 @@ function stage({ isRunning = false, refused = false } = {}) {
     compact: (async (options) => await called("compact", options)) as SessionHandle["compact"],
     command: (async (command) => await called("command", command)) as SessionHandle["command"],
   };
-  const client: Pick<Client, "call" | "listSessions"> = {
+  const client: Pick<Client, "call" | "listSessions" | "listModels" | "info"> = {
+    listModels: async () => ({ models: [], providers: [], asOf: 0 }),
+    info: async () => ({ pi: { source: "path", path: "/usr/bin/pi" } }) as unknown as DaemonInfo,
     call: (async (method: string) => {
       if (method === "session/getCommands") return { commands: [{ name: "review", source: "prompt" }] };
       return await called(method);
@@ -46,11 +50,14 @@ function stage({ isRunning = false, refused = false } = {}) {
   const commands = new LocalCommands({
     client: client as Client,
     session: session as SessionHandle,
-    screen,
+    ...{ screen, isTemporary, env: {} },
     onSwitch: left,
     onLeave: left,
   });
-  const conversation = new Conversation({ session, view, screen, questions, commands, ifRunning: "steer" });
+  const conversation = new Conversation({
+    ...{ session, view, screen, questions, commands, isTemporary },
+    ifRunning: "steer",
+  });
   screen.onKey = conversation.onKey;
   screen.isReady = true;
   screen.open();
@@ -277,6 +284,56 @@ describe("commands", () => {
     send("/compact a long instruction");
     await expect.poll(() => screen.editor.getText()).toBe("/compact a long instruction");
     expect(text()).toContain("✘ refused (unexpected)");
+  });
+
+  test("of pi's own terminal say what to run, and so does /model without a login", async () => {
+    const { send, screen, text, calls } = stage();
+    const say = async (typed: string, said: RegExp): Promise<void> => {
+      send(typed);
+      await expect.poll(() => screen.editor.getText()).toBe(typed);
+      expect(text().replaceAll("\n", " ")).toMatch(said);
+      screen.editor.setText("");
+    };
+    await say("/login", /\/login is a command of pi's terminal\. Run `pi-rpcd pi`/);
+    await say("/model", /No model has credentials: prompts will fail\. Run `pi-rpcd pi`/);
+    expect(calls).toEqual([]);
+  });
+
+  test("that pi refuses show its lines, and what to run if it names /login", async () => {
+    const error = new WireError("refused_by_pi", 'pi refused "prompt": No API key.\n\nUse /login to log in.', {
+      command: "prompt",
+      error: "No API key.",
+    });
+    const { send, text } = stage({ refused: true, error });
+    send("hello");
+    await expect
+      .poll(text)
+      .toMatch(/No API key\.\n\nUse \/login to log in\.[\s\S]*\/login is a command of pi's terminal/);
+  });
+
+  test("that are refused say it in words of commands", async () => {
+    const findings = [{ path: "/name", message: "must not begin with -" }];
+    const error = new WireError("invalid_params", "The params of session/rename are not valid.", {
+      method: "session/rename",
+      findings,
+    });
+    const { send, text } = stage({ refused: true, error });
+    send("/name -x");
+    await expect.poll(text).toContain("✘ NAME must not begin with -. (invalid_params)");
+  });
+
+  test("say what leaving does to a temporary session", async () => {
+    const { send, text, terminal, screen } = stage({ isTemporary: true });
+    send("/help");
+    await expect
+      .poll(text)
+      .toMatch(/Ctrl-D +leaves; the session is removed[\s\S]*\/quit +leaves; the session is removed/);
+    send("/sessions");
+    await expect.poll(() => screen.editor.getText()).toBe("/sessions");
+    expect(text()).toContain("There is no other session.");
+    expect(text()).not.toContain("pi-rpcd new");
+    terminal.press(controlC);
+    expect(text()).toContain("Ctrl-C again leaves, and the session is removed");
   });
 
   test("of the shell are an activity while they run", async () => {
