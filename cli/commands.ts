@@ -223,7 +223,7 @@ export const commands = {
       },
       help,
     },
-    examples: ["pi-rpcd prompt last What does this project do?", "git diff | pi-rpcd prompt 0199c2 -"],
+    examples: ["pi-rpcd prompt last What does this project do?", "git diff | pi-rpcd prompt 2f1b9c11 -"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   ...watchCommands,
@@ -245,7 +245,7 @@ export const commands = {
       },
       help,
     },
-    examples: ["pi-rpcd cost last", "pi-rpcd cost 0199c2 --json"],
+    examples: ["pi-rpcd cost last", "pi-rpcd cost 2f1b9c11 --json"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   dialogs: {

@@ -25,6 +25,11 @@ export class UsageError extends Error {
   }
 }
 
+/** Says that an argument is missing. */
+export function missingArgument(name: string): string {
+  return `${name} is missing.${name === "SESSION" ? " `last` is the newest session." : ""}`;
+}
+
 /** A signal ended the command early. */
 export class InterruptedError extends Error {
   override readonly name = "InterruptedError";

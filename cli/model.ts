@@ -2,7 +2,7 @@ import type { Client } from "../client/index.ts";
 import { nearest } from "../protocol/configuration/nearest.ts";
 import type { Result } from "../protocol/methods.ts";
 import { howToLogin } from "./credentials.ts";
-import { CommandError, UsageError } from "./errors.ts";
+import { CommandError, missingArgument, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { shortCount } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
@@ -19,7 +19,7 @@ type ModelName = Pick<Model, "provider" | "id">;
 export async function model(invocation: Invocation<"model">): Promise<number> {
   const { output, signal } = invocation;
   const [action, word, wanted] = invocation.arguments;
-  if (action !== "list" && word === undefined) throw new UsageError("SESSION is missing.", "model");
+  if (action !== "list" && word === undefined) throw new UsageError(missingArgument("SESSION"), "model");
   if (action === "set" && wanted === undefined) throw new UsageError("MODEL is missing.", "model");
   if (action !== "set" && wanted !== undefined) throw new UsageError(`${action} takes no MODEL.`, "model");
   return withClient(invocation, async (client) => {

@@ -1,7 +1,7 @@
 import { nearest } from "../protocol/configuration/nearest.ts";
 import type { CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
-import { UsageError } from "./errors.ts";
+import { missingArgument, UsageError } from "./errors.ts";
 import type { CommandName } from "./invocation.ts";
 import { parseArgs } from "./node-builtins.ts";
 
@@ -116,7 +116,7 @@ function checkChoices(name: CommandName, values: Readonly<Record<string, string 
 function checkArguments(name: CommandName, given: readonly string[]): void {
   const specs: CommandSpec["arguments"] = commands[name].arguments;
   const missing = specs.find(({ optional }, index) => optional !== true && given[index] === undefined);
-  if (missing !== undefined) throw new UsageError(`${missing.name} is missing.`, name);
+  if (missing !== undefined) throw new UsageError(missingArgument(missing.name), name);
   for (const [index, { name: argument, choices, many }] of specs.entries()) {
     const word = given[index];
     // A script's variable is not set. A text may be empty.
@@ -126,5 +126,7 @@ function checkArguments(name: CommandName, given: readonly string[]): void {
     throw new UsageError(`${argument} must be one of ${choices.join(", ")}, not "${word}".${near}`, name);
   }
   if (specs.at(-1)?.many === true || given.length <= specs.length) return;
-  throw new UsageError(`${name} has too many arguments: "${given[specs.length]}".`, name);
+  const extra = given[specs.length];
+  const advice = name === "new" ? ` A session's name is an option: --name ${extra}` : "";
+  throw new UsageError(`${name} has too many arguments: "${extra}".${advice}`, name);
 }

@@ -97,7 +97,7 @@ export function toolLine(name: string, args: unknown): string {
 function gist(args: unknown): string {
   if (typeof args !== "object" || args === null) return "";
   const named = args as Readonly<Record<string, unknown>>;
-  for (const key of ["command", "path", "file_path", "pattern", "query", "url"]) {
+  for (const key of ["command", "path", "file_path", "pattern", "query", "question", "url"]) {
     if (typeof named[key] === "string") return named[key];
   }
   return Object.keys(named).length === 0 ? "" : JSON.stringify(args);

@@ -59,7 +59,7 @@ export const sessionCommands = {
       json: { type: "boolean", description: "Prints the session as one JSON document." },
       help,
     },
-    examples: ["pi-rpcd hibernate last", "pi-rpcd hibernate 0199c2 --force"],
+    examples: ["pi-rpcd hibernate last", "pi-rpcd hibernate 2f1b9c11 --force"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   close: {
@@ -89,7 +89,7 @@ export const sessionCommands = {
       json: { type: "boolean", description: "Prints one JSON document: {deleted}." },
       help,
     },
-    examples: ["pi-rpcd rm 0199c2 --yes"],
+    examples: ["pi-rpcd rm 2f1b9c11 --yes"],
     exitCodes: [0, 1, 2, 3, 130],
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

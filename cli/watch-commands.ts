@@ -32,7 +32,7 @@ export const watchCommands = {
       json: { type: "boolean", description: "Prints the daemon's notifications from now on, one per line." },
       help,
     },
-    examples: ["pi-rpcd attach last", "pi-rpcd attach 0199c2 --if-running followUp", "pi-rpcd attach last --json"],
+    examples: ["pi-rpcd attach last", "pi-rpcd attach 2f1b9c11 --if-running followUp", "pi-rpcd attach last --json"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   tail: {

@@ -521,9 +521,12 @@ function busy(why: string): WireError {
 }
 
 export function refused(command: string, response: PiResponse): WireError {
-  return new WireError("refused_by_pi", `pi refused "${command}": ${response.error ?? "no reason given"}`, {
-    piError: response.error,
-  });
+  const { error = "no reason given" } = response;
+  // pi's advice is for its own terminal.
+  const advice = /(?:^|\s)\/login\b/.test(error)
+    ? " Run `pi-rpcd pi`, then `/login`, or start the daemon with a provider's key."
+    : "";
+  return new WireError("refused_by_pi", `pi refused "${command}": ${error}${advice}`, { piError: response.error });
 }
 
 function unanswered(): WireError {

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { connect } from "../../../client/index.ts";
 import { keyVariablesIn } from "../../../protocol/key-variables.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
@@ -82,6 +83,7 @@ describe("a pi without login and key", () => {
       const { code, stderr } = await scene.run(command);
       expect(code).toBe(1);
       expect(stderr).toMatch(/^pi-rpcd: pi refused: No .*\/login.*\n/);
+      expect(stderr.split("pi-rpcd pi`")).toHaveLength(2);
       expect(stderr.trim().split("\n").at(-1)).toContain(
         `/login is a command of pi's terminal, not of pi-rpcd. ${login}`,
       );
@@ -109,6 +111,17 @@ describe("a pi without login and key", () => {
     const resent = await scene.run(["delivery", "resend", id]);
     expect(resent).toMatchObject({ code: 4, stdout: "", stderr: expect.stringContaining(`parked: ${parked}`) });
     expect((await scene.run(["model", "list"])).stdout).toContain("Run `pi-rpcd pi`, then `/login`");
+
+    const client = await connect({ stateDir: scene.stateDir });
+    const [session] = await client.listSessions();
+    await expect(client.session(session?.sessionId ?? "").prompt("hello")).rejects.toThrow(
+      /Run `pi-rpcd pi`, then `\/login`, or start the daemon with a provider's key\.$/,
+    );
+    await client.close();
+    const unknown = await scene.run(["new", "--model", "bogus"]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining("`pi-rpcd model list` lists")]);
+    expect(unknown.stderr).not.toContain("--list-models");
+    expect((await scene.run(["model", "show"])).stderr).toContain("SESSION is missing. `last` is the newest session.");
 
     const checked = await scene.run(["doctor", "--json"]);
     expect([checked.code, lines<Findings>(checked.stdout)[0]?.ok]).toEqual([1, false]);
