@@ -62,7 +62,7 @@ export const wordings: readonly Wording[] = [
   ],
   [/^The stream was read too slowly: .*$/, "The output was read too slowly, and the daemon's next events did not fit."],
   [/ Run `pi-rpcd pi`, then `\/login`, or start the daemon with a provider's key\.$/, ""],
-  [/Use --list-models to see available models\./, "`pi-rpcd model list` lists the models."],
+  [/model\/list lists the models\./, "`pi-rpcd model list` lists the models."],
   [/ Set onGap to continue without them\./, ""],
 ];
 

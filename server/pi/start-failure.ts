@@ -15,11 +15,10 @@ export function startFailure(exit: ChildExit, options: PiOptions, helper: string
     options.model !== undefined &&
     /^Error: .*\b(?:[Mm]odel|provider)\b.*(?:not found|[Uu]nknown)/m.test(exit.stderrTail)
   ) {
-    return new WireError(
-      "model_not_found",
-      `pi does not know the model "${options.model}". Its output: ${words}`,
-      details,
-    );
+    // An option of pi's own command line.
+    const output = words.replace("Use --list-models to see available models.", "model/list lists the models.");
+    const message = `pi does not know the model "${options.model}". Its output: ${output}`;
+    return new WireError("model_not_found", message, details);
   }
   const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`;
   return new WireError(
