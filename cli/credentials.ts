@@ -71,7 +71,7 @@ export interface LoginHint {
   readonly env: NodeJS.ProcessEnv;
 }
 
-const infoTimeoutMs = 2_000;
+const infoTimeoutMs = 10_000;
 
 /**
  * Explains a text of pi that tells the reader to use `/login`, which only pi's own terminal has, or an error that pi

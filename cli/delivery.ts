@@ -5,7 +5,7 @@ import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Output } from "./output.ts";
-import { noteLacking, whyParked } from "./parked.ts";
+import { lacksCredentials, noteLacking, whyParked } from "./parked.ts";
 import { chooseId } from "./session-argument.ts";
 import { timeline } from "./timeline.ts";
 import { ensured } from "./with-client.ts";
@@ -31,9 +31,8 @@ export async function delivery(invocation: Invocation<"delivery">): Promise<numb
     }
     case "resend": {
       const sent = await callDaemon("delivery/resend", { deliveryId }, where);
-      // Without credentials the run fails at once.
       const soon = { deliveryId, until: "delivered", timeoutMs: parkedWithinMs } as const;
-      const now = await callDaemon("delivery/wait", soon, where).catch(() => sent);
+      const now = lacksCredentials(found) ? await callDaemon("delivery/wait", soon, where).catch(() => sent) : sent;
       if (output.json) output.document(now);
       if (now.state === "parked") {
         output.note("parked", await whyParked(now, { ...where, env }));
@@ -48,7 +47,8 @@ export async function delivery(invocation: Invocation<"delivery">): Promise<numb
   }
 }
 
-const parkedWithinMs = 2_000;
+/** Without credentials the next run fails at once, too. */
+const parkedWithinMs = 10_000;
 
 /** The number of newest deliveries that a part of an id can mean. */
 const maxSearched = 500;

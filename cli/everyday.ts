@@ -10,8 +10,7 @@ import { findSession } from "./session-argument.ts";
 import { oneLine } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
-/** A pi that is stuck must not delay its abort. */
-const stateTimeoutMs = 2_000;
+const stateTimeoutMs = 10_000;
 
 type Verb = "abort" | "steer" | "follow-up" | "queue" | "compact" | "rename";
 
@@ -46,8 +45,11 @@ export function abort(invocation: Invocation<"abort">): Promise<number> {
   let isCompacting: boolean | undefined;
   return withSession(invocation, word, {
     use: async (session, client) => {
-      if (!output.json) isCompacting = await compacts(client, session.id, signal);
-      return session.abort({ signal });
+      // Asked first and awaited last: a pi that does not answer must not delay its abort.
+      const compacting = output.json ? undefined : compacts(client, session.id, signal);
+      const result = await session.abort({ signal });
+      isCompacting = await compacting;
+      return result;
     },
     lines: ({ aborted, deliveries }) => [abortedLine(aborted, isCompacting), ...effects(deliveries)],
   });

@@ -9,6 +9,11 @@ export interface ParkedOptions {
   readonly signal: AbortSignal;
 }
 
+/** Whether its last attempt failed because pi has no credentials. */
+export function lacksCredentials({ attempts }: Delivery): boolean {
+  return lackedCredentials(attempts.at(-1)?.error) !== undefined;
+}
+
 /** Says why a push is parked, and what to do. */
 export async function whyParked(delivery: Delivery, options: ParkedOptions): Promise<string> {
   const { deliveryId, reason, attempts } = delivery;
@@ -34,9 +39,7 @@ export async function noteLacking(
 
 /** Describes those of the deliveries that are parked because pi has no credentials; undefined if none is. */
 async function lackingPushes(deliveries: readonly Delivery[], options: ParkedOptions): Promise<string | undefined> {
-  const lacking = deliveries.filter(({ state, attempts }) => {
-    return state === "parked" && lackedCredentials(attempts.at(-1)?.error) !== undefined;
-  });
+  const lacking = deliveries.filter((delivery) => delivery.state === "parked" && lacksCredentials(delivery));
   const [first] = lacking;
   if (first === undefined) return undefined;
   const id = lacking.length === 1 ? first.deliveryId : "ID";

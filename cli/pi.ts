@@ -8,7 +8,7 @@ import { locatePi } from "../server/pi/locate.ts";
 import { callDaemon } from "./daemon-call.ts";
 import type { Invocation } from "./invocation.ts";
 
-const infoTimeoutMs = 2_000;
+const infoTimeoutMs = 10_000;
 /** A terminal sends these to pi, too. */
 const fromTerminal = ["SIGINT", "SIGQUIT"] as const;
 const forwarded = ["SIGTERM", "SIGHUP"] as const;

@@ -57,7 +57,7 @@ export async function push(invocation: Push): Promise<number> {
 }
 
 /** A session without a model cannot carry a push, and parks it at once. */
-const parkedWithinMs = 2_000;
+const parkedWithinMs = 10_000;
 
 /** The delivery after its first run, if that run must fail because the session has no model. */
 async function soon(client: Client, session: SessionHandle, accepted: Delivery): Promise<Delivery> {
