@@ -38,6 +38,7 @@ class Machine implements Disposable {
       HOME: this.#home,
       // What pi compiles is kept there.
       XDG_CACHE_HOME: join(this.root, "cache"),
+      npm_config_cache: join(this.root, "npm"),
       PI_RPCD_PI: piUnderTest().cli,
       // Neither is used.
       ANTHROPIC_API_KEY: "sk-of-the-user",
