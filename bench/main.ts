@@ -2,36 +2,43 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type FigureName, figures, isFigureName } from "./figures.ts";
-import type { Figure, Measured } from "./lib/figure.ts";
-import { format, type ReportedFigure, report } from "./lib/report.ts";
+import { defaultDeadlineSeconds, type Figure } from "./lib/figure.ts";
+import { type Load, machineLoad } from "./lib/load.ts";
+import { format, formatGoals, type Outcome, type ReportedFigure, report, reportGoals } from "./lib/report.ts";
 import { run } from "./lib/run.ts";
 
 const usage = `Measures the built daemon against plain readers of the same children, in ratios within one run.
 
-usage: npm run bench -- [NAME…] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION]
+usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--opencode FILE]
 
+  --goals            print every goal with its values, instead of the figures; runs those with goals
   --json             print one JSON document
   --repetitions N    values for each row (default: as each figure says)
   --dist DIRECTORY   measure this build instead of building
   --pi VERSION       for figures that use one pi (default: the newest)
+  --opencode FILE    the executable of opencode, to compare with
 
 ${Object.entries(figures)
-  .map(([name, { title }]) => `  ${name.padEnd(16)} ${title}`)
+  .map(([name, { title }]) => `  ${name.padEnd(20)} ${title}`)
   .join("\n")}
 `;
 
 const root = join(import.meta.dirname, "..");
+/** After a figure's own deadline, for a process that does not respond. */
+const killAfterSeconds = 60;
 
 function argumentsOf() {
   try {
     return parseArgs({
       allowPositionals: true,
       options: {
+        goals: { type: "boolean" },
         json: { type: "boolean" },
         help: { type: "boolean" },
         repetitions: { type: "string" },
         dist: { type: "string" },
         pi: { type: "string" },
+        opencode: { type: "string" },
       },
     });
   } catch (error) {
@@ -45,21 +52,20 @@ function fail(message: string): never {
 }
 
 async function build(): Promise<string> {
-  const script = join(root, "scripts", "build.ts");
-  const compiler = [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"];
-  const { code } = await run(process.execPath, existsSync(script) ? [script] : compiler, { stdout: 2 });
+  const { code } = await run(process.execPath, [join(root, "scripts", "build.ts")], { stdout: 2 });
   if (code !== 0) fail("The build failed; its messages are above.");
   return join(root, "dist");
 }
 
-async function measure(name: FigureName, dist: string): Promise<ReportedFigure> {
-  const figure: Figure = figures[name];
-  const repetitions = values.repetitions ?? String(figure.repetitions);
+async function measure(name: FigureName, dist: string): Promise<Outcome> {
+  const { repetitions, deadlineSeconds = defaultDeadlineSeconds }: Figure = figures[name];
+  const setting = { dist, repetitions: Number(values.repetitions ?? repetitions), opencode: values.opencode };
   const script = join(import.meta.dirname, "figure-process.ts");
-  const args = [...process.execArgv, script, name, dist, repetitions];
-  const { code, output } = await run(process.execPath, args, { stdout: "pipe" });
-  if (code !== 0) fail(`The figure "${name}" failed; its messages are above.`);
-  return report(name, figure.title, JSON.parse(output) as Measured);
+  const args = [...process.execArgv, script, name, JSON.stringify(setting)];
+  const killAfterMs = (deadlineSeconds + killAfterSeconds) * 1_000;
+  const { code, output } = await run(process.execPath, args, { stdout: "pipe", killAfterMs });
+  if (code === 0) return JSON.parse(output) as Outcome;
+  return { kind: "failed", reason: `its process ended with code ${code}` };
 }
 
 const { values, positionals } = argumentsOf();
@@ -72,13 +78,34 @@ if (values.repetitions !== undefined && !/^[1-9]\d{0,3}$/.test(values.repetition
 if (values.pi !== undefined) process.env["PI_RPCD_BENCH_PI"] = values.pi;
 const unknown = positionals.find((name) => !isFigureName(name));
 if (unknown !== undefined) fail(`Unknown figure "${unknown}".\n\n${usage}`);
-const wanted = positionals.length > 0 ? positionals : Object.keys(figures);
+const all = Object.keys(figures).filter(isFigureName);
+const withGoals = all.filter((name) => (figures[name] as Figure).goals.length > 0);
+const wanted = positionals.length > 0 ? positionals.filter(isFigureName) : values.goals === true ? withGoals : all;
 const dist = values.dist === undefined ? await build() : resolve(values.dist);
+if (!existsSync(join(dist, "cli", "main.js"))) fail(`${dist} is not a build: it has no cli/main.js.`);
+
 const reported: ReportedFigure[] = [];
-for (const name of wanted.filter(isFigureName)) {
-  const figure = await measure(name, dist);
+const startedAt = performance.now();
+let before: Load = await machineLoad();
+for (const name of wanted) {
+  const figureStartedAt = performance.now();
+  const outcome = await measure(name, dist);
+  const seconds = (performance.now() - figureStartedAt) / 1_000;
+  const after = await machineLoad();
+  const { title, goals }: Figure = figures[name];
+  const figure = report({ name, title, goals, load: { before, after }, seconds }, outcome);
+  before = after;
   reported.push(figure);
-  if (values.json !== true) process.stdout.write(`${format(figure)}\n`);
+  if (values.json === true) continue;
+  if (values.goals === true)
+    process.stderr.write(`${name}: ${figure.failure ?? "measured"} (${seconds.toFixed(0)} s)\n`);
+  else process.stdout.write(`${format(figure)}\n`);
 }
-if (values.json === true)
-  process.stdout.write(`${JSON.stringify({ node: process.version, figures: reported }, null, 2)}\n`);
+const seconds = (performance.now() - startedAt) / 1_000;
+const goals = reportGoals(reported);
+if (values.json === true) {
+  const document = { node: process.version, dist, seconds, goals, figures: reported };
+  process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+} else if (values.goals === true) process.stdout.write(formatGoals(goals));
+if (values.json !== true) process.stdout.write(`The whole took ${seconds.toFixed(0)} s.\n`);
+if (reported.some(({ failure }) => failure !== undefined)) process.exitCode = 1;

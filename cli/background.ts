@@ -6,6 +6,7 @@ import { type DaemonState, daemonState } from "./daemon-state.ts";
 import { CommandError } from "./errors.ts";
 import { defaultLogFile, LogFile, lastLines } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
+import { isLaunchAgent } from "./service/launchd.ts";
 import { wakeService } from "./service/systemd.ts";
 import type { DaemonAddress } from "./start-report.ts";
 import { oneLine, shorten } from "./text.ts";
@@ -20,6 +21,8 @@ export interface BackgroundOptions {
   readonly allowOrigins?: string | undefined;
   /** More options of `start`; paths are absolute. */
   readonly more?: readonly string[] | undefined;
+  /** Whether a daemon has just ended for a restart: a service manager that started it also starts the next one. */
+  readonly isRestart?: boolean | undefined;
   readonly logFile?: string | undefined;
   readonly logLevel?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -43,7 +46,8 @@ export async function ensureDaemon(options: BackgroundOptions): Promise<Backgrou
   const found = await daemonState(options.stateDir, options.signal);
   if (found.kind === "running") return { kind: "wasRunning", running: found };
   // systemd starts the daemon at a connection, and would hold the socket against another daemon.
-  if (options.logFile === undefined && (await wakeService(options))) {
+  const isFollowed = options.isRestart === true && isLaunchAgent(options.stateDir, options.env);
+  if (isFollowed || (options.logFile === undefined && (await wakeService(options)))) {
     const running = await otherDaemon(options);
     if (running !== undefined) return { kind: "wasRunning", running };
   }

@@ -20,7 +20,7 @@ export interface ArgumentSpec {
   readonly choices?: readonly string[];
   /** Takes all remaining words. */
   readonly many?: boolean;
-  /** With `many`: from the first word that is not an option of the command, all words are another program's. */
+  /** With `many`: from the first word that is not an option of the command, all words are passed to another program. */
   readonly passed?: boolean;
 }
 

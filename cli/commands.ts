@@ -1,5 +1,5 @@
 import type { CommandSpec } from "./command-spec.ts";
-import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
+import { config, help, noStart, pi, session, stateDir, unusedStateDir } from "./common-options.ts";
 import { contextCommands } from "./context-commands.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { everydayCommands } from "./everyday-commands.ts";
@@ -12,18 +12,18 @@ export const commands = {
   start: {
     summary: "Starts the daemon in the background and waits until it answers.",
     description:
-      "Prints its addresses and the path of its log. If a daemon already runs on the state directory, nothing is started and the exit code is also 0.",
+      "Prints its addresses and the path of its log. If a daemon already runs on the state directory, the command starts nothing and also exits with 0.",
     arguments: [],
     options: {
       foreground: {
         type: "boolean",
         description:
-          "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it gracefully, a second one at once.",
+          "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it gracefully, a second one at once. SIGUSR2 ends it for a restart, with exit code 75.",
       },
       restart: {
         type: "boolean",
         description:
-          "Ends a running daemon gracefully and starts another, for example after an update. Active runs get time to end; sessions are kept.",
+          "Ends a running daemon gracefully and starts another, for example after an update. Active runs continue with `liveRestore`, otherwise they get time to end; sessions are kept.",
       },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "a free port" },
       pi,
@@ -37,7 +37,7 @@ export const commands = {
       "allow-hosts": {
         type: "string",
         placeholder: "LIST",
-        description: "More names that requests may use for the daemon (host and port), separated by commas.",
+        description: "Additional names (host and port) that requests may use for the daemon, separated by commas.",
         default: "none",
       },
       listen: {
@@ -70,18 +70,19 @@ export const commands = {
       help,
     },
     examples: ["pi-rpcd start", "pi-rpcd start --port 7774 --pi ~/src/pi/dist/cli.js", "pi-rpcd start --foreground"],
-    exitCodes: [0, 1, 2, 130],
+    exitCodes: [0, 1, 2, 75, 130],
   },
   stop: {
-    summary: "Ends the daemon gracefully: its runs, its pi processes, its connections.",
+    summary: "Ends the daemon gracefully, with its runs, pi processes and connections.",
     description:
-      "Signals a process only if it is proved to be the daemon of the state directory. Sessions are kept for the next daemon.",
+      "Only signals a process that is proven to be the daemon of the state directory. Sessions are kept for the next daemon.",
     arguments: [],
     options: {
       timeout: {
         type: "string",
         placeholder: "SECONDS",
-        description: "How long to wait until it has ended; after that it continues to end.",
+        description:
+          "How long to wait for the end of the daemon. After that, the command fails and the daemon continues to shut down.",
         default: "60",
       },
       "state-dir": stateDir,
@@ -92,7 +93,7 @@ export const commands = {
     exitCodes: [0, 1, 2, 5, 130],
   },
   config: {
-    summary: "Shows the configuration of a new daemon, and the origin of each value.",
+    summary: "Shows the configuration that a new daemon would use, and the origin of each value.",
     description:
       "The configuration file (JSON with comments) overrides the defaults, the environment overrides the file, and the options of `pi-rpcd start` override both.",
     arguments: [],
@@ -110,7 +111,7 @@ export const commands = {
     exitCodes: [0, 1, 2, 130],
   },
   status: {
-    summary: "Shows whether the daemon runs, its pi and its number of sessions.",
+    summary: "Shows whether the daemon runs, which pi it uses, and how many sessions it has.",
     arguments: [],
     options: {
       "state-dir": stateDir,
@@ -153,10 +154,14 @@ export const commands = {
         type: "string",
         placeholder: "LEVEL",
         choices: ["off", "minimal", "low", "medium", "high", "xhigh", "max"],
-        description: "Thinking level.",
+        description: "The thinking level.",
         default: "pi's own choice",
       },
-      name: { type: "string", placeholder: "NAME", description: "A name for people." },
+      name: {
+        type: "string",
+        placeholder: "NAME",
+        description: "The session's name, which `ls` shows and commands accept as SESSION.",
+      },
       tools: {
         type: "string",
         placeholder: "A,B",
@@ -168,15 +173,19 @@ export const commands = {
         type: "string",
         placeholder: "WHAT",
         description:
-          "What to do with an extension's dialog while no client is connected that answers dialogs: `cancel`, `wait`, or a number of seconds after which it is cancelled.",
+          "What to do with an extension's dialog if no connected client answers dialogs: `cancel` it, `wait` for a client, or cancel it after this number of seconds.",
         default: "cancel",
       },
       approve: { type: "boolean", description: "Trusts the project's own pi settings and extensions." },
-      profile: { type: "string", placeholder: "NAME", description: "A set of options in the daemon's configuration." },
+      profile: {
+        type: "string",
+        placeholder: "NAME",
+        description: "The name of a set of options in the daemon's configuration.",
+      },
       label: {
         type: "string",
         placeholder: "A=B,C",
-        description: "Labels to find it by: names, each with an optional text.",
+        description: "Labels by which clients can find the session: names, each with an optional text.",
       },
       ephemeral: {
         type: "boolean",
@@ -187,7 +196,11 @@ export const commands = {
         placeholder: "A,B",
         description: "Files or directories of extensions to load in addition to pi's own.",
       },
-      "append-system-prompt": { type: "string", placeholder: "TEXT", description: "Added to pi's system prompt." },
+      "append-system-prompt": {
+        type: "string",
+        placeholder: "TEXT",
+        description: "A text to add to pi's system prompt.",
+      },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the session as one JSON document." },
@@ -199,7 +212,7 @@ export const commands = {
   prompt: {
     summary: "Sends a prompt and streams the answer until pi has settled.",
     description:
-      "The answer goes to stdout, one line for each tool call to stderr. Ctrl-C aborts the run; a second one leaves at once. On a terminal you can answer the dialogs of extensions; Ctrl-D dismisses one.",
+      "Prints the answer to stdout, and one line for each tool call to stderr. Ctrl-C aborts the run; a second Ctrl-C ends the command at once. On a terminal you can answer the dialogs of extensions; Ctrl-D dismisses a dialog.",
     arguments: [session, { name: "TEXT", many: true, description: "The prompt. `-` reads it from stdin." }],
     options: {
       "if-running": {
@@ -207,7 +220,7 @@ export const commands = {
         placeholder: "WHAT",
         choices: ["refuse", "steer", "followUp"],
         description:
-          "What to do during a run: refuse, insert the prompt before its next request, or wait until the run would end.",
+          "What to do if a run is active: refuse the prompt, insert it before the run's next request, or insert it when the run would end.",
         default: "refuse",
       },
       "no-wait": {
@@ -234,7 +247,7 @@ export const commands = {
   cost: {
     summary: "Shows the cost of a session: by phase, by model, and by purpose.",
     description:
-      "The sums are those of pi, with abandoned branches, failed attempts, summaries and cache warming. If parts of the optimisation or pruning are on, it also estimates what they saved. No pi is started. On a terminal each line has a bar with its share of the total.",
+      "The sums are pi's own, and include abandoned branches, failed attempts, summaries and cache warming. If parts of the optimisation or pruning are on, the command also estimates what they saved. It does not start pi. On a terminal each line has a bar that shows its share of the total.",
     arguments: [session],
     options: {
       "no-start": noStart,
@@ -263,7 +276,7 @@ export const commands = {
   dialog: {
     summary: "Shows a dialog of an extension, or answers it.",
     description:
-      "The first valid answer reaches the extension: `answer` exits with 4 if another answer, or the end of the dialog, was earlier. An invalid answer has no effect.",
+      "The extension gets the first valid answer. `answer` exits with 4 if another client answered first or the dialog had ended. An invalid answer has no effect.",
     arguments: [
       { name: "ACTION", choices: ["show", "answer"], description: "What to do." },
       { name: "ID", description: "The dialog's id, or at least 4 characters of its start or end." },
@@ -272,7 +285,7 @@ export const commands = {
     options: {
       yes: { type: "boolean", description: "Answers a confirm with yes." },
       no: { type: "boolean", description: "Answers a confirm with no." },
-      cancel: { type: "boolean", description: "Dismisses it: the extension continues with its default." },
+      cancel: { type: "boolean", description: "Dismisses the dialog; the extension continues with its default." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the dialog, or how it ended, as one JSON document." },
@@ -314,11 +327,7 @@ export const commands = {
     options: {
       keep: { type: "boolean", description: "Keeps the directory, with the daemon's log and pi's session file." },
       pi,
-      "state-dir": {
-        ...stateDir,
-        description: "Has no effect: the demo uses a temporary state directory.",
-        default: "a temporary one",
-      },
+      "state-dir": unusedStateDir,
       json: { type: "boolean", description: "Prints the steps as JSON lines." },
       help,
     },
@@ -328,16 +337,12 @@ export const commands = {
   try: {
     summary: "Opens a session with a scripted model in `attach`, to try it (no key, no network).",
     description:
-      "Starts a provider on loopback, a daemon and a session in a temporary directory. The model shows a tool, a push with its receipt and a question, whatever you type. Leaving ends and removes everything, as does a closed terminal. Your own sessions and pi's settings are neither read nor changed.",
+      "Starts a provider on loopback, a daemon and a session in a temporary directory. Whatever you type, the model shows a tool call, a push with its receipt, and a question. When you leave or close the terminal, the command ends all its processes and removes all its files. It does not read or change your own sessions or pi's settings.",
     arguments: [],
     options: {
       pi,
-      "state-dir": {
-        ...stateDir,
-        description: "Has no effect: it uses a temporary state directory.",
-        default: "a temporary one",
-      },
-      json: { type: "boolean", description: "Has no effect: it needs a terminal." },
+      "state-dir": unusedStateDir,
+      json: { type: "boolean", description: "Has no effect: this command needs a terminal." },
       help,
     },
     examples: ["pi-rpcd try"],
@@ -347,7 +352,7 @@ export const commands = {
     summary: "Shows this overview, or the help of one command.",
     arguments: [{ name: "COMMAND", optional: true, description: "The command." }],
     options: {
-      "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
+      "state-dir": unusedStateDir,
       json: { type: "boolean", description: "Prints the table of commands as one JSON document." },
       help,
     },

@@ -9,6 +9,12 @@ export const stateDir = {
   default: "PI_RPCD_STATE_DIR, otherwise $XDG_STATE_HOME/pi-rpcd, otherwise ~/.local/state/pi-rpcd",
 } as const satisfies OptionSpec;
 
+export const unusedStateDir = {
+  ...stateDir,
+  description: "Has no effect: this command does not use your state directory.",
+  default: "none",
+} as const satisfies OptionSpec;
+
 export const help = { type: "boolean", short: "h", description: "Shows this help." } as const satisfies OptionSpec;
 
 export const noStart = {

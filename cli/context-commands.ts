@@ -6,13 +6,13 @@ export const contextCommands = {
   context: {
     summary: "Imports a conversation into a new session, exports one, or shows a session's context.",
     description:
-      "`import` creates a session that continues the conversation of SOURCE and prints its id; repairs are listed on stderr. `inspect` shows the context that a document, or a session with any of the options, would become for a model; of a session without options, the context it was created with. `export` prints a session, or a session file of pi, as a document. `show` shows the content of a session's next request, what the parts of the optimisation saved and masked, the blocks of pruning, and what broke the provider's cache.",
+      "`import` creates a session that continues the conversation of SOURCE, prints its id, and lists repairs on stderr. `inspect` shows the context that a model would get from a document, or from a session with any of the options. For a session without options it shows the context with which the session was created. `export` prints a session, or a session file of pi, as a document. `show` shows the content of a session's next request, what the parts of the optimisation saved and masked, the blocks of pruning, and what broke the provider's cache.",
     arguments: [
       { name: "ACTION", choices: ["inspect", "export", "import", "show"], description: "What to do." },
       {
         name: "SOURCE",
         description:
-          "A session (at least 4 characters of the end or start of its id, its name, a unique part of its name or of its directory's name, or `last`) or a file: for inspect and import a document, - is stdin; for export a session file of pi. show only takes sessions.",
+          "A session (at least 4 characters of the end or start of its id, its name, a unique part of its name or of its directory's name, or `last`) or a file: a document for inspect and import (- is stdin), a session file of pi for export. show only accepts sessions.",
       },
     ],
     options: {
@@ -55,14 +55,15 @@ export const contextCommands = {
         type: "string",
         placeholder: "WHAT",
         choices: ["trim", "error", "keep"],
-        description: "inspect, import: over the budget: trim the oldest messages, refuse, or keep everything.",
+        description:
+          "inspect, import: what to do if the context exceeds the budget: trim the oldest messages, refuse, or keep everything.",
         default: "trim",
       },
       "tool-results": {
         type: "string",
         placeholder: "N",
         description:
-          "inspect, import: the maximum of characters of a tool result, at least 200; longer ones lose their middle.",
+          "inspect, import: the maximum number of characters of a tool result, at least 200. The middle of a longer result is removed.",
         default: "all",
       },
       "no-repair": {
@@ -94,7 +95,7 @@ export const contextCommands = {
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: the result of inspect; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null), pruning (the result of `pruning/inspect`, or null) and pruningStats (the result of `pruning/stats`, or null).",
+          "Prints one JSON document. inspect: its result; import: the new session; export: {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; show: the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null), pruning (the result of `pruning/inspect`, or null) and pruningStats (the result of `pruning/stats`, or null).",
       },
       help,
     },

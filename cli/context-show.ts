@@ -142,7 +142,7 @@ function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
     `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${withUsd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
   ]);
   return [
-    painter.paint("bold", "Active parts, and the tokens that they saved in later requests, by estimate:"),
+    painter.paint("bold", "Active parts, and an estimate of the tokens that they saved in later requests:"),
     ...table(rows),
     ...partsSaved(parts),
   ];
@@ -203,7 +203,7 @@ const shownBlocks = 10;
 /** The blocks in a session's context, for a person, newest last. Blocks inside other blocks are not shown. */
 function blockLines({ blocks, mode, off }: Pruned, painter: Pick<Output, "paint" | "columns">): readonly string[] {
   const why = off === undefined ? [] : [oneLine(`Pruning is inactive now: ${off}`)];
-  const who = mode === "manual" ? " The model waits for the user." : "";
+  const who = mode === "manual" ? " The model only compresses when the user asks or the limit is reached." : "";
   const current = blocks.filter(({ state }) => state === "active" || state === "inactive");
   if (current.length === 0) return [`Pruning is on; there are no blocks.${who}`, ...why];
   const rows = current.slice(-shownBlocks).map((block) => {

@@ -5,7 +5,7 @@ import { callDaemon } from "./daemon-call.ts";
 import type { Output } from "./output.ts";
 import { isService } from "./service/systemd.ts";
 
-// What to do when pi has no credentials. Of keys only the names of their variables are used, never the values.
+// What to do when pi has no credentials. Only the names of key variables are used, never their values.
 
 export interface LackingKeys {
   readonly found: string;
@@ -14,7 +14,7 @@ export interface LackingKeys {
 
 /** The key variables that only this environment has, and what to do; undefined if there are none. */
 export function lackingKeys(info: DaemonInfo | undefined, env: NodeJS.ProcessEnv): LackingKeys | undefined {
-  // A daemon of an earlier version does not say which it has.
+  // A daemon of an earlier version does not report its key variables.
   if (info?.keyVariables === undefined) return undefined;
   const { keyVariables, stateDir } = info;
   const names = keyVariablesIn(env).filter((name) => !keyVariables.includes(name));

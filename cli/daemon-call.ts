@@ -1,5 +1,6 @@
 import { type HttpCallOptions, httpCall } from "../client/http-client.ts";
 import { ProtocolViolationError } from "../client/local-errors.ts";
+import { isKnownResult } from "../protocol/known-result.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 
 /**
@@ -17,9 +18,10 @@ export async function callDaemon<M extends MethodName>(
   options: HttpCallOptions,
 ): Promise<Result<M>> {
   const result = await httpCall(method, params, options);
-  // Imported late because it is not needed if no daemon answers.
+  const ignoreUnknown = resultChecks() === "known";
+  if (ignoreUnknown && isKnownResult(method, result) === true) return result;
   const { createValidator } = await import("../protocol/validation.ts");
-  const findings = createValidator({ ignoreUnknown: resultChecks() === "known" }).result(method, result);
+  const findings = createValidator({ ignoreUnknown }).result(method, result);
   if (findings.length > 0) throw new ProtocolViolationError(`result of ${method}`, findings);
   return result;
 }

@@ -6,7 +6,7 @@ export const deliveryCommands = {
   push: {
     summary: "Pushes a custom message to the agent; can wait until the model has received it.",
     description:
-      "Prints the delivery's id and, with --wait, each state that it reaches: accepted, held, inserted, prepared, delivered, answered. If the daemon ends meanwhile, the command waits a minute for the next one.",
+      "Prints the delivery's id and, with --wait, each state that it reaches: accepted, held, inserted, prepared, delivered, answered. If the daemon ends meanwhile, the command waits up to a minute for the next daemon.",
     arguments: [
       session,
       { name: "TEXT", many: true, optional: true, description: "The message. `-`, or no TEXT, reads it from stdin." },
@@ -23,10 +23,10 @@ export const deliveryCommands = {
         placeholder: "HOW",
         choices: ["steer", "followUp", "nextTurn"],
         description:
-          "During a run: insert it before the next request, when the run would end, or with the next prompt.",
+          "When to insert the message during a run: before the next request, when the run would end, or with the next prompt.",
         default: "steer",
       },
-      "no-trigger": { type: "boolean", description: "Does not start a run of an idle agent." },
+      "no-trigger": { type: "boolean", description: "Does not start a run if the agent is idle." },
       id: {
         type: "string",
         placeholder: "ID",
@@ -62,12 +62,12 @@ export const deliveryCommands = {
         type: "string",
         placeholder: "STATE",
         choices: ["inserted", "prepared", "delivered", "answered"],
-        description: "Waits for this state; the exit code is the outcome.",
+        description: "Waits until the delivery has this state. The exit code shows the outcome.",
       },
       timeout: {
         type: "string",
         placeholder: "SECONDS",
-        description: "How long --wait waits.",
+        description: "The time limit of --wait.",
         default: "no limit",
       },
       "no-start": noStart,
@@ -84,13 +84,13 @@ export const deliveryCommands = {
   deliveries: {
     summary: "Lists the deliveries, newest first, or watches their changes.",
     description:
-      "With --watch each new state is a line, until Ctrl-C; if the daemon ends, the command waits for the next one and then shows the missed changes.",
+      "--watch prints a line for each new state, until Ctrl-C. If the daemon ends, the command waits for the next daemon and then shows the missed changes.",
     arguments: [{ ...session, optional: true, description: `${session.description} Default: all sessions.` }],
     options: {
       state: {
         type: "string",
         placeholder: "LIST",
-        description: "Only deliveries in one of these states, separated by commas.",
+        description: "Lists only deliveries in one of these states, separated by commas.",
         default: "all",
       },
       limit: { type: "string", placeholder: "N", description: "The number of deliveries, at most 500.", default: "20" },
@@ -109,7 +109,7 @@ export const deliveryCommands = {
   delivery: {
     summary: "Shows one delivery as a timeline, cancels it, or sends a parked one again.",
     description:
-      "`show` prints its states with their times and its attempts with their evidence. If it is too late, `cancel` exits with 4 and prints the delivery's state.",
+      "`show` prints its states with their times and its attempts with their evidence. `cancel` exits with 4 and prints the delivery's state if it is too late to cancel.",
     arguments: [
       { name: "ACTION", choices: ["show", "cancel", "resend"], description: "What to do." },
       { name: "ID", description: "The delivery's id, or at least 4 characters of its end or start." },

@@ -4,9 +4,10 @@ import type { DaemonInfo, PiInfo } from "../protocol/daemon.ts";
 import { type LocateOptions, locatePi } from "../server/pi/locate.ts";
 import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { checkConfiguration } from "./doctor/configuration.ts";
-import { bad, type Finding, good, odd, skipped } from "./doctor/finding.ts";
+import { bad, type Finding, good, odd, type Report, skipped } from "./doctor/finding.ts";
 import { checkKeys, checkModels } from "./doctor/models.ts";
 import { checkRoundTrip } from "./doctor/round-trip.ts";
+import { checkService } from "./doctor/service.ts";
 import { checkFreeSocket, checkSocket, checkStateDirectory, checkToken } from "./doctor/state.ts";
 import { reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -36,7 +37,9 @@ export async function doctor(invocation: Doctor): Promise<number> {
       if (!output.json) show(finding, output);
     }
   };
-  add(node(), checkStateDirectory(stateDir), checkToken(stateDir));
+  add(node(), checkStateDirectory(stateDir, env), checkToken(stateDir));
+  const service = checkService(stateDir, env);
+  if (service !== undefined) add(service);
   const { info, findings: ofDaemon } = await daemon(stateDir, signal);
   add(...ofDaemon);
   const configuration = checkConfiguration(options.config, env);
@@ -56,7 +59,7 @@ export async function doctor(invocation: Doctor): Promise<number> {
     add(...trip);
   }
   const isWell = findings.every(({ state }) => state === "good" || state === "odd" || state === "skipped");
-  if (output.json) output.document({ ok: isWell, stateDir, findings });
+  if (output.json) output.document({ ok: isWell, stateDir, findings } satisfies Report);
   else {
     const count = findings.filter(({ state }) => state === "bad").length;
     output.print(
@@ -117,7 +120,7 @@ async function daemon(
         : skew !== undefined
           ? odd(name, `${facts}; ${skew}`, "pi-rpcd stop && pi-rpcd start")
           : good(name, facts);
-    return { info, findings: [said, checkSocket(file.socketPath)] };
+    return { info, findings: [said, checkSocket(file.socketPath), ...liveRestoreOf(info)] };
   }
   const socket = await checkFreeSocket(stateDir);
   const why = whyNotRunning(found, stateDir);
@@ -128,6 +131,14 @@ async function daemon(
     unusable: bad(name, why, unusable),
   }[found.kind];
   return { findings: [finding, socket] };
+}
+
+/** Whether pi processes survive the daemon. */
+function liveRestoreOf({ liveRestore }: DaemonInfo): readonly Finding[] {
+  if (liveRestore === undefined) return [];
+  const { available, why = "not available" } = liveRestore;
+  const name = "live restore";
+  return [available ? good(name, "pi processes survive a crash and a restart of the daemon") : skipped(name, why)];
 }
 
 async function piOf({ option, configured, env }: LocateOptions): Promise<{ pi?: PiInfo; finding: Finding }> {

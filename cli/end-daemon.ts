@@ -13,16 +13,23 @@ import { runs } from "./process-facts.ts";
 const lookEveryMs = 25;
 
 export type Ended =
-  | { readonly kind: "ended"; readonly pid: number }
+  | { readonly kind: "ended"; readonly pid: number; readonly by: "SIGTERM" | "SIGUSR2" }
   | { readonly kind: "none"; readonly found: Exclude<DaemonState, { kind: "running" }> };
 
 /**
- * Ends the daemon of a state directory gracefully, and resolves when its process has ended. Throws `foreign_process` if
- * the process is not proved to be the daemon, `deadline_exceeded` if it has not ended in time.
+ * Ends the daemon of a state directory gracefully, and resolves when its process has ended. `restart`: another one
+ * follows, to which it leaves its children if it can. Throws `foreign_process` if the process is not proved to be the
+ * daemon, `deadline_exceeded` if it has not ended in time.
  */
-export async function endDaemon(stateDir: string, timeoutMs: number, signal: AbortSignal): Promise<Ended> {
-  const found = await pidOf(stateDir, signal);
-  if (typeof found !== "number") return { kind: "none", found };
+export async function endDaemon(
+  stateDir: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+  why: "stop" | "restart" = "stop",
+): Promise<Ended> {
+  const running = await runningDaemon(stateDir, signal);
+  if (!("pid" in running)) return { kind: "none", found: running };
+  const { pid: found, canLeaveChildren } = running;
   if (hasOpenFilesIn(found, stateDir) === false) {
     throw new CommandError(
       "foreign_process",
@@ -30,7 +37,8 @@ export async function endDaemon(stateDir: string, timeoutMs: number, signal: Abo
       { data: { pid: found } },
     );
   }
-  process.kill(found, "SIGTERM");
+  const by = why === "restart" && canLeaveChildren ? "SIGUSR2" : "SIGTERM";
+  process.kill(found, by);
   const deadline = AbortSignal.timeout(timeoutMs);
   while (runs(found)) {
     if (deadline.aborted) {
@@ -40,21 +48,23 @@ export async function endDaemon(stateDir: string, timeoutMs: number, signal: Abo
     await pause(lookEveryMs);
     signal.throwIfAborted();
   }
-  return { kind: "ended", pid: found };
+  return { kind: "ended", pid: found, by };
 }
 
-async function pidOf(
+async function runningDaemon(
   stateDir: string,
   signal: AbortSignal,
-): Promise<number | Exclude<DaemonState, { kind: "running" }>> {
+): Promise<{ readonly pid: number; readonly canLeaveChildren: boolean } | Exclude<DaemonState, { kind: "running" }>> {
   try {
     const found = await daemonState(stateDir, signal);
-    return found.kind === "running" ? found.file.pid : found;
+    if (found.kind !== "running") return found;
+    // SIGUSR2 would kill a daemon that does not know it.
+    return { pid: found.file.pid, canLeaveChildren: found.info.liveRestore?.available === true };
   } catch (error) {
     // A daemon of another version cannot be asked for its process, but its open files prove it.
     const pid = error instanceof ProtocolMismatchError ? provedPid(stateDir) : undefined;
     if (pid === undefined) throw error;
-    return pid;
+    return { pid, canLeaveChildren: false };
   }
 }
 

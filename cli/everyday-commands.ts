@@ -7,7 +7,7 @@ const promptResult = { type: "boolean", description: "Prints one JSON document: 
 /** The commands that direct a session's agent, and show its models, its tree and its queue. */
 export const everydayCommands = {
   abort: {
-    summary: "Aborts the run of a session, or its compaction, and waits until it is idle.",
+    summary: "Aborts a session's run or compaction, and waits until the session is idle.",
     description: "Pushes that the run has not delivered are parked, or dropped if they were sent with --on-abort drop.",
     arguments: [session],
     options: {
@@ -20,16 +20,16 @@ export const everydayCommands = {
     exitCodes: [0, 1, 2, 3, 5, 130],
   },
   steer: {
-    summary: "Sends a message that the agent gets before its next request; starts a run if there is none.",
-    description: "Returns when pi has accepted the message; `tail` or `attach` shows what follows.",
+    summary: "Sends a message that the agent gets before its next request; starts a run if none is active.",
+    description: "Returns when pi has accepted the message. `tail` and `attach` show the answer.",
     arguments: [session, text],
     options: { "no-start": noStart, "state-dir": stateDir, json: promptResult, help },
     examples: ["pi-rpcd steer last Use the other branch.", "git diff | pi-rpcd steer last -"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   "follow-up": {
-    summary: "Sends a message that the agent gets when its run would end; starts a run if there is none.",
-    description: "Returns when pi has accepted the message; `tail` or `attach` shows what follows.",
+    summary: "Sends a message that the agent gets when its run would end; starts a run if none is active.",
+    description: "Returns when pi has accepted the message. `tail` and `attach` show the answer.",
     arguments: [session, text],
     options: { "no-start": noStart, "state-dir": stateDir, json: promptResult, help },
     examples: ["pi-rpcd follow-up last Then run the tests."],
@@ -55,7 +55,7 @@ export const everydayCommands = {
   model: {
     summary: "Shows or sets the model of a session, or lists the models by provider.",
     description:
-      "`list` prints the models that pi has credentials for, of all sessions or of SESSION with its current model marked. `set` changes the model of this session only; it accepts a unique part of the model's name.",
+      "`list` prints the models for which pi has credentials. With SESSION it asks the session's pi, whose extensions may add models, and marks the current model. `set` changes the model of this session only; it accepts a unique part of the model's name.",
     arguments: [
       { name: "ACTION", choices: ["show", "set", "list"], description: "What to do." },
       { ...session, optional: true, description: `${session.description} Optional for list.` },
@@ -67,7 +67,7 @@ export const everydayCommands = {
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: show {model, thinkingLevel}, set the model, list the result of model/list.",
+          "Prints one JSON document: for show {model, thinkingLevel}, for set the model, for list the result of model/list.",
       },
       help,
     },
@@ -76,7 +76,7 @@ export const everydayCommands = {
   },
   compact: {
     summary: "Replaces the older part of a session's context with a summary, and waits until it is done.",
-    description: "Not possible during a run. `pi-rpcd abort` ends the compaction; Ctrl-C only ends the wait.",
+    description: "Fails if a run is active. `pi-rpcd abort` aborts the compaction; Ctrl-C only ends this command.",
     arguments: [
       session,
       { ...text, optional: true, description: "What the summary must keep. `-` reads it from stdin." },
@@ -91,8 +91,8 @@ export const everydayCommands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   rename: {
-    summary: "Gives a session a name, which lists show and commands accept.",
-    arguments: [session, { name: "NAME", many: true, description: "The name." }],
+    summary: "Renames a session; `ls` shows the name, and commands accept it as SESSION.",
+    arguments: [session, { name: "NAME", many: true, description: "The new name." }],
     options: {
       "no-start": noStart,
       "state-dir": stateDir,
@@ -105,10 +105,13 @@ export const everydayCommands = {
   tree: {
     summary: "Draws the tree of a session's messages, with its branches, labels and the current end.",
     description:
-      "A line begins with the entry's id, which `fork --at` accepts for your messages. Starts no pi for a session that has none.",
+      "Each line begins with the id of its entry; `fork --at` accepts the ids of your messages. If the session's pi is not running, the command does not start it.",
     arguments: [session],
     options: {
-      all: { type: "boolean", description: "Also tool results and pi's own entries, such as changes of the model." },
+      all: {
+        type: "boolean",
+        description: "Also draws tool results and pi's own entries, such as changes of the model.",
+      },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document: {leafId, labels, entries}." },
@@ -120,13 +123,14 @@ export const everydayCommands = {
   export: {
     summary: "Writes a session as an HTML page to read and share, or as pi's own session file.",
     description:
-      "Prints the path. Only you can read the file. `context export` writes a conversation for other programs.",
+      "Prints the path of the file, which only you can read. `context export` writes a conversation for other programs.",
     arguments: [
       session,
       {
         name: "FILE",
         optional: true,
-        description: "Ends in .html or .jsonl, which chooses the form. Default: session-ID.html in this directory.",
+        description:
+          "The file; its ending, .html or .jsonl, selects the format. Default: session-ID.html in the current directory.",
       },
     ],
     options: {

@@ -45,7 +45,7 @@ export function abort(invocation: Invocation<"abort">): Promise<number> {
   let isCompacting: boolean | undefined;
   return withSession(invocation, word, {
     use: async (session, client) => {
-      // Asked first and awaited last: a pi that does not answer must not delay its abort.
+      // Asked before the abort and awaited after it, because a pi that does not answer must not delay the abort.
       const compacting = output.json ? undefined : compacts(client, session.id, signal);
       const result = await session.abort({ signal });
       isCompacting = await compacting;
@@ -55,7 +55,7 @@ export function abort(invocation: Invocation<"abort">): Promise<number> {
   });
 }
 
-/** Whether pi compacts the session, which the answer of an abort does not say. Undefined: pi does not answer soon. */
+/** Whether pi compacts the session; an abort does not return this. Undefined if pi does not answer in time. */
 async function compacts(client: Client, sessionId: string, signal: AbortSignal): Promise<boolean | undefined> {
   const soon = AbortSignal.any([signal, AbortSignal.timeout(stateTimeoutMs)]);
   const state = await client.call("session/getState", { sessionId }, { signal: soon }).catch(() => undefined);
@@ -81,7 +81,7 @@ export async function steer(invocation: Invocation<"steer">): Promise<number> {
   });
 }
 
-/** Sends a message for the moment when the agent would stop. */
+/** Sends a message that the agent gets when its run would end. */
 export async function followUp(invocation: Invocation<"follow-up">): Promise<number> {
   const {
     arguments: [word = "", ...words],
@@ -96,7 +96,9 @@ export async function followUp(invocation: Invocation<"follow-up">): Promise<num
 
 function acceptance({ disposition }: PromptResult, queued: string): string {
   if (disposition === "queued") return `Queued. ${queued}`;
-  return disposition === "started" ? "No run was active: it started one." : "An extension handled it.";
+  return disposition === "started"
+    ? "No run was active, so the message started one."
+    : "An extension handled the message.";
 }
 
 /** Shows the messages in a session's queue, or removes them. */
@@ -152,7 +154,7 @@ export async function compact(invocation: Invocation<"compact">): Promise<number
   });
 }
 
-/** Gives a session a name. */
+/** Renames a session. */
 export function rename(invocation: Invocation<"rename">): Promise<number> {
   const {
     arguments: [word = "", ...words],
@@ -168,7 +170,7 @@ export function rename(invocation: Invocation<"rename">): Promise<number> {
   });
 }
 
-/** What became of the open pushes, by state. */
+/** A line for each state, with the number of pushes that now have it. */
 function effects(deliveries: DeliveryEffects): readonly string[] {
   return [...Map.groupBy(deliveries, ({ state }) => state)].map(
     ([state, { length }]) => `${length} ${length === 1 ? "push is" : "pushes are"} ${state}.`,

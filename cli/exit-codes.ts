@@ -9,6 +9,7 @@ export const exitCodes = {
   aborted: 6,
   runFailed: 7,
   runInterrupted: 8,
+  restarting: 75,
   interrupted: 130,
 } as const;
 
@@ -24,5 +25,6 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   6: "The run was aborted.",
   7: "The run failed: its last answer is an error.",
   8: "The run was interrupted: pi or the daemon ended during it, or the session was closed.",
+  75: "The daemon ended for a restart, as SIGUSR2 asks; a service manager starts the next one.",
   130: "Interrupted by Ctrl-C. (Other signals: 128 + their number.)",
 };

@@ -44,7 +44,10 @@ export async function exportSession(invocation: Invocation<"export">): Promise<n
 async function sessionFile(session: SessionHandle, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const { file } = await session.get({ signal });
   if (file === "") {
-    throw new CommandError("no_session_file", "The session exists only in pi's memory. Export it to a FILE in .html.");
+    throw new CommandError(
+      "no_session_file",
+      "The session exists only in pi's memory. Export it as a page: name a FILE that ends in .html.",
+    );
   }
   if (!existsSync(file)) {
     throw new CommandError(

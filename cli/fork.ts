@@ -17,7 +17,7 @@ export async function fork(invocation: Invocation<"fork">): Promise<number> {
   const { at, list } = options;
   const [word = ""] = invocation.arguments;
   if (at !== undefined && list === true)
-    throw new UsageError("--list and --at exclude each other: --list does not fork.", "fork");
+    throw new UsageError("--list and --at cannot be combined: --list does not fork.", "fork");
   return withClient(invocation, async (client) => {
     const session = await findSession(client, word, signal);
     if (list === true) {

@@ -1,19 +1,19 @@
 import type { CommandSpec } from "./command-spec.ts";
-import { config, help, noStart, pi, stateDir } from "./common-options.ts";
+import { config, help, noStart, pi, stateDir, unusedStateDir } from "./common-options.ts";
 
 /** The commands about this machine. */
 export const hostCommands = {
   pi: {
     summary: "Runs the daemon's pi in this terminal, for example for `/login`.",
     description:
-      "It is the pi of the running daemon, otherwise of a new one, with the same logins. The first word that is not an option of this command, and all words after it, are passed on to pi unchanged. Ends with pi's exit code.",
+      "Runs the pi that the running daemon uses, or that a new daemon would use, with the same logins. The first word that is not an option of this command, and all words after it, are passed to pi unchanged. The exit code is that of pi.",
     arguments: [
       {
         name: "ARGUMENT",
         many: true,
         passed: true,
         optional: true,
-        description: "pi's own arguments, also after `--`.",
+        description: "Arguments for pi, also after `--`.",
       },
     ],
     options: {
@@ -45,7 +45,7 @@ export const hostCommands = {
   token: {
     summary: "Shows the daemon's token; creates, lists and revokes tokens with fewer permissions.",
     description:
-      "`show` prints the secret of the daemon's own token, which allows everything. `create` prints a new token's secret, only this once. `rotate` changes the secret of a token, without NAME of the daemon's own; programs that read daemon.json find it there. The daemon refuses a rotated or revoked secret at once and closes its connections.",
+      "`show` prints the secret of the daemon's own token, which allows everything. `create` prints the secret of a new token, which is not shown again. `rotate` replaces the secret of the token NAME. Without NAME it replaces the secret of the daemon's own token, which programs read from daemon.json. The daemon refuses a rotated or revoked secret at once and closes its connections.",
     arguments: [
       {
         name: "ACTION",
@@ -87,13 +87,13 @@ export const hostCommands = {
   service: {
     summary: "Installs the daemon as a service: a systemd user unit, or launchd on macOS.",
     description:
-      "`install` writes the files and enables the service. With systemd the first connection to the socket starts the daemon, and a watchdog restarts it when it hangs or fails. A service does not inherit your shell's environment: on a terminal the command asks which variables to keep, otherwise it keeps the usual ones (PATH, proxies, PI_…); logins are kept only by name. They are written to a file that only you can read. `status` exits with 1 if nothing is installed.",
+      "`install` writes the files and enables the service. With systemd the first connection to the socket starts the daemon, and a watchdog restarts it when it hangs or fails. A service does not inherit your shell's environment: on a terminal the command asks which variables to keep, otherwise it keeps the usual ones (PATH, proxies, PI_…). It keeps logins only if you name them. It writes the variables to a file that only you can read. `status` exits with 1 if nothing is installed.",
     arguments: [{ name: "ACTION", choices: ["install", "uninstall", "status"], description: "What to do." }],
     options: {
       keep: {
         type: "string",
         placeholder: "LIST",
-        description: "Names of the variables to keep, separated by commas; the command does not ask then.",
+        description: "Names of the variables to keep, separated by commas; then the command does not ask.",
         default: "the command asks on a terminal, otherwise the usual ones",
       },
       platform: {
@@ -123,12 +123,16 @@ export const hostCommands = {
     exitCodes: [0, 1, 2, 130],
   },
   logs: {
-    summary: "Prints the end of the daemon's log, and with -f the lines that are added.",
+    summary: "Prints the end of the daemon's log, and follows it with -f.",
     description:
-      "Also works after the daemon has ended. For a daemon that was started with --log-file, name that file.",
+      "Also works after the daemon has ended. If the daemon was started with --log-file, name that file with --file.",
     arguments: [],
     options: {
-      follow: { type: "boolean", short: "f", description: "Continues until Ctrl-C, also when the log is rotated." },
+      follow: {
+        type: "boolean",
+        short: "f",
+        description: "Prints new lines until Ctrl-C, also after the log is rotated.",
+      },
       lines: {
         type: "string",
         short: "n",
@@ -139,7 +143,7 @@ export const hostCommands = {
       file: {
         type: "string",
         placeholder: "FILE",
-        description: "The log.",
+        description: "The log file.",
         default: "daemon.log in the state directory",
       },
       "state-dir": stateDir,
@@ -152,10 +156,10 @@ export const hostCommands = {
   docs: {
     summary: "Opens the reference of the protocol in the browser: every method, type, field, error and limit.",
     description:
-      "Writes it to a file for you alone and prints the path. The browser is opened if a person reads the output and the machine has a desktop. The page has no scripts and loads nothing. No daemon is needed.",
+      "Writes the page to a file that only you can read, and prints the path. Opens the browser only if the output is a terminal and the machine has a desktop. The page has no scripts and loads nothing. The command needs no daemon.",
     arguments: [],
     options: {
-      "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
+      "state-dir": unusedStateDir,
       json: { type: "boolean", description: "Prints one JSON document: {path, opened}." },
       help,
     },
@@ -168,7 +172,7 @@ export const hostCommands = {
       "For bash: `source <(pi-rpcd completion bash)` in ~/.bashrc. For zsh: the same in ~/.zshrc after compinit. For fish: `pi-rpcd completion fish > ~/.config/fish/completions/pi-rpcd.fish`.",
     arguments: [{ name: "SHELL", choices: ["bash", "zsh", "fish"], description: "The shell." }],
     options: {
-      "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
+      "state-dir": unusedStateDir,
       json: { type: "boolean", description: "Prints one JSON document: {shell, script}." },
       help,
     },

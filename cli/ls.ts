@@ -4,13 +4,14 @@ import { exitCodes } from "./exit-codes.ts";
 import { duration, homeRelative, shortId } from "./format.ts";
 import type { Invocation } from "./invocation.ts";
 import { oneLine, table } from "./text.ts";
-import { ensured } from "./with-client.ts";
+import { askDaemon } from "./with-client.ts";
 
 /** Lists the sessions. */
 export async function ls(invocation: Invocation<"ls">): Promise<number> {
-  const { options, output, env, signal } = invocation;
-  const stateDir = await ensured(invocation);
-  const { sessions } = await callDaemon("session/list", {}, { stateDir, signal });
+  const { options, output, env } = invocation;
+  const { sessions } = await askDaemon(invocation, (stateDir, signal) =>
+    callDaemon("session/list", {}, { stateDir, signal }),
+  );
   if (output.json) {
     output.document({ sessions });
     return exitCodes.done;

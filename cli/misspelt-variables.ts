@@ -15,6 +15,6 @@ export function noteMisspelt(env: NodeJS.ProcessEnv, output: Output): void {
     if (!name.startsWith(prefix) || known.includes(word)) continue;
     // The unit may be missing, too: `IDLE_AFTR` is `IDLE_AFTER_MS`.
     const near = nearest(word, known, word.length < 5 ? 1 : Math.min(4, Math.floor(word.length / 2)));
-    if (near !== undefined) output.note("variable_unknown", `${name} sets nothing. Did you mean ${prefix}${near}?`);
+    if (near !== undefined) output.note("variable_unknown", `${name} has no effect. Did you mean ${prefix}${near}?`);
   }
 }

@@ -33,7 +33,7 @@ export async function model(invocation: Invocation<"model">): Promise<number> {
       const { provider, id } = await choose(client, session.id, wanted ?? "", signal);
       const set = await session.setModel(provider, id, { signal });
       if (output.json) output.document(set);
-      else output.print(oneLine(`${nameOf(set)} answers from the next request on.`));
+      else output.print(oneLine(`The next request goes to ${nameOf(set)}.`));
     } else {
       const { model: name, thinkingLevel } = current ?? {};
       if (output.json) output.document({ model: name ?? null, thinkingLevel: thinkingLevel ?? null });

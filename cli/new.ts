@@ -28,7 +28,10 @@ export async function newSession(invocation: Invocation<"new">): Promise<number>
   });
 }
 
-/** pi chooses only among models with credentials, and has no model without any; it takes a named model in any case. */
+/**
+ * Notes that no model has credentials, or that the named one has none. pi checks this only for models that it chooses
+ * itself.
+ */
 async function noteIfNoModel(
   client: Client,
   session: SessionHandle,
@@ -37,7 +40,7 @@ async function noteIfNoModel(
   const { model } = session.info ?? {};
   const isNamed = options.model !== undefined || options.profile !== undefined;
   if (model !== undefined) {
-    // The session's own pi answers; none is started. The session exists, so a failure of this question is no error.
+    // The session's pi runs, so this call starts no other. Its failure is not an error, because the session exists.
     const list = isNamed ? await client.listModels({ sessionId: session.id }, { signal }).catch(() => {}) : undefined;
     if (list?.providers.some(({ id, models }) => id === model.provider && models > 0) !== false) return;
   }

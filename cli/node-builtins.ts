@@ -10,4 +10,8 @@ export const {
   stripVTControlCharacters,
   styleText,
 }: Pick<typeof util, "parseArgs" | "stripVTControlCharacters" | "styleText"> = process.getBuiltinModule("node:util");
-export const { readFileSync }: Pick<typeof fs, "readFileSync"> = process.getBuiltinModule("node:fs");
+export const {
+  existsSync,
+  readFileSync,
+  readlinkSync,
+}: Pick<typeof fs, "existsSync" | "readFileSync" | "readlinkSync"> = process.getBuiltinModule("node:fs");

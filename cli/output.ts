@@ -1,13 +1,13 @@
-import { randomBytes } from "node:crypto";
 import { CommandError, type ErrorReport, reportOf, UsageError } from "./errors.ts";
 import { styleText } from "./node-builtins.ts";
 import { oneLine, printable, printableJson } from "./text.ts";
 
 /**
  * Replaces ESC in the result of {@link Output.paint} until it is written. The random number makes it unpredictable, so
- * that all other control characters can be removed from a line that has both.
+ * that all other control characters can be removed from a line that has both. Undefined until something is painted,
+ * because the module for random numbers takes long to load.
  */
-const escapeMark = `\u{fdd0}${randomBytes(8).toString("hex")}`;
+let escapeMark: string | undefined;
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
 
@@ -113,6 +113,7 @@ export class Output {
 
   #paint(sink: Sink, style: Style, text: string): string {
     if (sink.isTTY !== true || !allowsColour(this.#env)) return text;
+    escapeMark ??= `\u{fdd0}${process.getBuiltinModule("node:crypto").randomBytes(8).toString("hex")}`;
     return styleText(style, printable(text), { validateStream: false }).replaceAll("\u001b", escapeMark);
   }
 }
@@ -122,7 +123,7 @@ function singleLine(text: string): string {
 }
 
 function withEscapes(text: string): string {
-  return text.replaceAll(escapeMark, "\u001b");
+  return escapeMark === undefined ? text : text.replaceAll(escapeMark, "\u001b");
 }
 
 /** https://no-color.org: any value except the empty one. */

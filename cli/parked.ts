@@ -21,7 +21,7 @@ export async function whyParked(delivery: Delivery, options: ParkedOptions): Pro
   const then = `pi-rpcd delivery resend ${deliveryId}`;
   return (
     (await advised([delivery], then, options)) ??
-    `The push is parked: ${error ?? reason?.message ?? "no reason given"}. A later run carries it; after the repair: ${then}`
+    `The push is parked: ${error ?? reason?.message ?? "no reason given"}. The next run sends it. To send it now, fix the problem, then run: ${then}`
   );
 }
 
@@ -46,7 +46,7 @@ async function lackingPushes(deliveries: readonly Delivery[], options: ParkedOpt
   return await advised(lacking, `pi-rpcd delivery resend ${id}`, options);
 }
 
-/** Undefined if the reason is another one, or the session has a model by now. */
+/** Undefined if the push is parked for another reason, or if the session now has a model. */
 async function advised(
   [delivery, ...more]: readonly Delivery[],
   then: string,

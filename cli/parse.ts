@@ -119,7 +119,7 @@ function checkArguments(name: CommandName, given: readonly string[]): void {
   if (missing !== undefined) throw new UsageError(missingArgument(missing.name), name);
   for (const [index, { name: argument, choices, many }] of specs.entries()) {
     const word = given[index];
-    // A script's variable is not set. A text may be empty.
+    // An empty word is usually an unset variable of a script. A text may be empty.
     if (word === "" && many !== true) throw new UsageError(`${argument} is empty.`, name);
     if (choices === undefined || word === undefined || choices.includes(word)) continue;
     const near = suggestion(word, choices);

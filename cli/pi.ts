@@ -36,9 +36,9 @@ async function daemonsPi(given: string | undefined, env: NodeJS.ProcessEnv): Pro
   );
 }
 
-/** Runs a program with this process's terminal. Resolves with its exit code, as a shell gives it. */
+/** Runs a program with this process's terminal. Resolves with its exit code, or with 128 + the number of its signal. */
 async function inTerminal(file: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // The first of these signals must not end the wait, nor the second one this process.
+  // The first signal must not end the wait, and the second must not end this process.
   for (const name of [...fromTerminal, ...forwarded]) process.removeAllListeners(name);
   for (const name of fromTerminal) process.on(name, () => {});
   const child = spawn(file, args, { env, stdio: "inherit" });

@@ -13,7 +13,6 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
-import { terminalDialogHandler } from "./prompt-dialogs.ts";
 import { RunPrinter } from "./run-printer.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
@@ -48,7 +47,7 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   const stream = session.events();
   await stream.ready;
   const lock = new OutputLock();
-  const answering = answersByHand(session, { printer, lock, output });
+  const answering = await answersByHand(session, { printer, lock, output });
   try {
     await answering?.ready;
     invocation.signal.throwIfAborted();
@@ -125,9 +124,14 @@ interface Terminal {
 }
 
 /** On a terminal the user answers the dialogs of extensions; a script leaves them to other clients. */
-function answersByHand(session: SessionHandle, { printer, lock, output }: Terminal): DialogResponder | undefined {
+async function answersByHand(
+  session: SessionHandle,
+  { printer, lock, output }: Terminal,
+): Promise<DialogResponder | undefined> {
   const { stdin, stderr } = process;
   if (output.json || stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
+  // Loaded late because only a terminal needs it.
+  const { terminalDialogHandler } = await import("./prompt-dialogs.ts");
   const ask = terminalDialogHandler({
     input: stdin,
     output: stderr,

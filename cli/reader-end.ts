@@ -14,8 +14,8 @@ interface TcpWrap {
 /**
  * Ends this process when the reader of stdout has gone (`pi-rpcd tail last | head -20`), for commands that print
  * nothing for a long time: a write reports it only afterwards. The system reports it at once to a program that waits
- * for input from the pipe. Node waits so for connections, but not for a pipe that is open for writing only, hence the
- * handle. Where this is not possible (outside Linux), the next write ends this process.
+ * for input from the pipe. Node waits in this way for connections, but not for a pipe that is only open for writing, so
+ * this uses the handle of a connection. Where this is not possible (outside Linux), the next write ends this process.
  */
 export function endWithReader(): void {
   if (!fstatSync(process.stdout.fd).isFIFO()) return;

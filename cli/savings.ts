@@ -32,7 +32,7 @@ export function pruningStats(call: Call, sessionId: string): Promise<PruningStat
 /** Parts that measure, format or report, and save no tokens themselves. */
 const savesNothing: ReadonlySet<string> = new Set(["estimator", "cost", "cache", "format"]);
 
-/** The savings are an addition to an answer, which must not fail for them. */
+/** The command prints its result even if the savings are not available. */
 async function ifKnown<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -55,7 +55,7 @@ export function partsSaved(parts: Parts): readonly string[] {
   const saved = sum(({ savedTokens }) => savedTokens);
   const spent = sum(({ spentTokens }) => spentTokens);
   const names = on.filter(([, { savedTokens }]) => savedTokens > 0).map(([name]) => oneLine(name));
-  if (saved <= 0) return ["Saved nothing yet, by estimate."];
+  if (saved <= 0) return ["Saved nothing so far. This is an estimate."];
   const by = names.length === 0 ? "" : ` by ${names.join(", ")}`;
   const minus =
     spent <= 0
@@ -74,7 +74,7 @@ export function partsSaved(parts: Parts): readonly string[] {
 
 /** A sentence about pruning, whose removals count once, not in each request. */
 export function pruned({ removed, net }: PruningStats): string {
-  if (removed.count === 0) return "Pruning has removed nothing yet, by estimate.";
+  if (removed.count === 0) return "Pruning has removed nothing so far.";
   const rest = `${amount(net.tokens, net.usd ?? 0)} after losses in the provider's cache`;
   return `Pruning removed about ${count(removed.tokens)} tokens from the context: ${rest}. This is an estimate.`;
 }

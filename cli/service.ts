@@ -1,21 +1,23 @@
 import { execFile } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, extname, isAbsolute, join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { stateDirectory } from "../client/discovery.ts";
 import { makeDirectory, removeDirectory } from "../server/lib/make-directory.ts";
+import { endLeftChildren } from "../server/pi/child-registry.ts";
 import { nodeFlags } from "./daemon-process.ts";
-import { CommandError, UsageError } from "./errors.ts";
+import { endDaemon } from "./end-daemon.ts";
+import { CommandError, reportOf, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
 import type { Output } from "./output.ts";
-import { candidates, kept } from "./service/environment.ts";
-import { launchdPlan } from "./service/launchd.ts";
+import { candidates, isOneLine, kept } from "./service/environment.ts";
+import { isLaunchAgent, launchdPlan } from "./service/launchd.ts";
 import type { Platform, ServiceFile, ServicePlan } from "./service/plan.ts";
-import { systemdPlan } from "./service/systemd.ts";
+import { configHomeOf, isService, systemdPlan } from "./service/systemd.ts";
 import { list } from "./values.ts";
 
 type Service = Invocation<"service">;
@@ -31,8 +33,7 @@ export async function service(invocation: Service): Promise<number> {
   const environment = action === "install" ? kept(env, await namesToKeep(invocation)) : {};
   const stateDir = stateDirectory(options["state-dir"], env);
   const home = env["HOME"] || homedir();
-  const configured = env["XDG_CONFIG_HOME"];
-  const configHome = configured !== undefined && isAbsolute(configured) ? configured : join(home, ".config");
+  const configHome = configHomeOf(env);
   for (const path of [stateDir, home, configHome, process.execPath, import.meta.dirname]) requireOneLine(path);
   const plan = plans[platform]({
     program: [process.execPath, ...nodeFlags, join(import.meta.dirname, `main${extname(import.meta.filename)}`)],
@@ -44,13 +45,12 @@ export async function service(invocation: Service): Promise<number> {
     uid: process.getuid?.() ?? 0,
   });
   if (action === "install") return install(plan, invocation);
-  return action === "uninstall" ? uninstall(plan, invocation) : status(plan, platform, invocation);
+  return action === "uninstall" ? uninstall(plan, stateDir, invocation) : status(plan, platform, invocation);
 }
 
 /** A line break in a path would end a directive and begin another. */
 function requireOneLine(path: string): void {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
-  if (!/[\u0000-\u001f\u007f]/.test(path)) return;
+  if (isOneLine(path)) return;
   throw new UsageError(`A service cannot use a path with control characters: ${JSON.stringify(path)}.`, "service");
 }
 
@@ -65,7 +65,7 @@ async function namesToKeep({ options, output, env, signal }: Service): Promise<r
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const line = await asking.question(
-      "Which others to keep (names separated by commas, - before a name removes it)? ",
+      "Which other variables should be kept? (Separate names by commas; - before a name removes it.) ",
       {
         signal,
       },
@@ -154,22 +154,19 @@ function showPlan(plan: ShownPlan, output: Output): void {
   for (const command of plan.commands) output.print(`$ ${command.join(" ")}`);
 }
 
-async function uninstall(plan: ServicePlan, { options, output, signal }: Service): Promise<number> {
+async function uninstall(plan: ServicePlan, stateDir: string, invocation: Service): Promise<number> {
+  const { options, output, env, signal } = invocation;
   const present = plan.files.filter(({ path }) => existsSync(path));
   const runs = options["no-enable"] !== true && present.length > 0;
   if (options["dry-run"] === true) {
-    const commands = runs ? [...plan.disable, ...plan.forget] : [];
-    if (output.json) output.document({ removes: present.map(({ path }) => path), commands });
-    else {
-      for (const { path } of present) output.print(`would remove ${path}`);
-      for (const command of commands) output.print(`$ ${command.join(" ")}`);
-    }
+    showRemoval(present, runs ? [...plan.disable, ...plan.forget] : [], output);
     return exitCodes.done;
   }
   // A service that is already gone cannot be ended; its files can still be removed.
   for (const command of runs ? plan.disable : []) {
     await run(command, signal).catch((error: unknown) => output.note("service", (error as Error).message));
   }
+  if (runs && (isService(stateDir, env) || isLaunchAgent(stateDir, env))) await endProcesses(stateDir, invocation);
   for (const { path } of present) rmSync(path, { force: true });
   for (const command of runs ? plan.forget : []) {
     await run(command, signal).catch((error: unknown) => output.note("service", (error as Error).message));
@@ -178,6 +175,30 @@ async function uninstall(plan: ServicePlan, { options, output, signal }: Service
   else if (present.length === 0) output.print("No service is installed.");
   else for (const { path } of present) output.print(`removed ${path}`);
   return exitCodes.done;
+}
+
+function showRemoval(present: readonly ServiceFile[], commands: readonly (readonly string[])[], output: Output): void {
+  if (output.json) {
+    output.document({ removes: present.map(({ path }) => path), commands });
+    return;
+  }
+  for (const { path } of present) output.print(`would remove ${path}`);
+  for (const command of commands) output.print(`$ ${command.join(" ")}`);
+}
+
+/**
+ * Ends what the service manager leaves: a daemon that it did not end, and pi processes, which wait for another daemon
+ * after theirs has crashed.
+ */
+async function endProcesses(stateDir: string, { output, signal }: Service): Promise<void> {
+  try {
+    await endDaemon(stateDir, commandTimeoutMs, signal);
+    const ended = await endLeftChildren(stateDir);
+    if (ended > 0) output.note("service", `Ended ${ended} ${ended === 1 ? "process" : "processes"} of pi.`);
+  } catch (error) {
+    signal.throwIfAborted();
+    output.note("service", reportOf(error).message);
+  }
 }
 
 async function status(plan: ServicePlan, platform: Platform, { output, signal }: Service): Promise<number> {

@@ -10,7 +10,8 @@ export const sessionCommands = {
       {
         name: "STORED",
         optional: true,
-        description: "The path of the session's file, or what other commands accept as SESSION except `last`.",
+        description:
+          "The path of the session's file, or anything that other commands accept as SESSION, except `last`.",
       },
     ],
     options: {
@@ -37,7 +38,8 @@ export const sessionCommands = {
       at: {
         type: "string",
         placeholder: "ENTRY",
-        description: "The entry of the message at which the new session ends, without it; --list shows the entries.",
+        description:
+          "The entry of one of your messages. The new session ends before this message. --list shows the entries.",
         default: "the complete transcript",
       },
       list: { type: "boolean", description: "Lists your messages with their entries, and does not fork." },
@@ -53,7 +55,7 @@ export const sessionCommands = {
     summary: "Ends a session's pi and keeps the session: the next prompt or push starts pi again.",
     arguments: [session],
     options: {
-      force: { type: "boolean", description: "Also during a run, which is interrupted." },
+      force: { type: "boolean", description: "Also works during a run, and interrupts it." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the session as one JSON document." },

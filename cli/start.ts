@@ -3,9 +3,10 @@ import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { stateDirectory } from "../client/discovery.ts";
 import { certificateProblem } from "../protocol/daemon-file.ts";
+import type { Daemon } from "../server/daemon.ts";
 import { type Background, ensureDaemon } from "./background.ts";
 import { lackingNote } from "./credentials.ts";
-import { daemonState } from "./daemon-state.ts";
+import { type DaemonState, daemonState } from "./daemon-state.ts";
 import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -51,12 +52,15 @@ function listenOptions(options: Start["options"]): Readonly<Record<string, strin
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options.restart === true) await noteRuns({ stateDir, output, signal });
+  let isRestart = false;
   if (options.restart === true || (await wantsRestart({ stateDir, output, signal }))) {
-    await endDaemon(stateDir, restartTimeoutMs, signal);
+    const ended = await endDaemon(stateDir, restartTimeoutMs, signal, "restart");
+    isRestart = ended.kind === "ended" && ended.by === "SIGUSR2";
   }
   const { port: asked, pi, config, "log-file": logFile, "log-level": logLevel } = options;
   const background = await ensureDaemon({
     stateDir,
+    isRestart,
     port: asked,
     pi: pi === undefined ? undefined : resolve(pi),
     config: config === undefined ? undefined : resolve(config),
@@ -128,6 +132,17 @@ function openLog<T>(open: () => T, file: string | undefined): T {
 }
 
 async function inForeground({ options, output, env, signal }: Start): Promise<number> {
+  let daemon: Daemon | undefined;
+  let notifier: ServiceNotifier | undefined;
+  let isRestartWanted = false;
+  const restart = (): void => {
+    isRestartWanted = true;
+    if (daemon === undefined) return;
+    notifier?.stopping();
+    void daemon.restart();
+  };
+  // From the first moment on: without a listener it kills the process.
+  process.on("SIGUSR2", restart);
   try {
     const [{ startDaemon }, { createCallLog, createLog }, { configure }, { createValidator }] = await Promise.all([
       import("../server/daemon.ts"),
@@ -144,7 +159,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     const log = openLog(() => createLog({ level, file: logFile, lines: readableLines(output) }), logFile);
     // Node prints the error to stderr, which is not always kept in the background.
     process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon crashed"));
-    const daemon = await startDaemon({
+    daemon = await startDaemon({
       stateDir: stateDirectory(options["state-dir"], env),
       port: asked === undefined ? undefined : Number(asked),
       pi: pi === undefined ? undefined : resolve(pi),
@@ -160,11 +175,12 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       log,
       calls: logFile === undefined ? undefined : createCallLog(logFile),
     });
-    const notifier = new ServiceNotifier(env, (error) => log.warn({ err: error }, "systemd-notify failed"));
+    notifier = new ServiceNotifier(env, (error) => log.warn({ err: error }, "systemd-notify failed"));
+    const running = daemon;
     const stop = (): void => {
-      notifier.stopping();
+      notifier?.stopping();
       log.info({ why: reportOf(signal.reason).message }, "ending");
-      void daemon.stop();
+      void running.stop();
     };
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
@@ -175,7 +191,9 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${at}. Ctrl-C ends it.`);
     notifier.ready();
     await reportToStarter({ kind: "listening", address });
+    if (isRestartWanted) restart();
     const end = await daemon.closed;
+    if (end === "restarting") return exitCodes.restarting;
     if (end === "stopped") return exitCodes.done;
     const stateDir = stateDirectory(options["state-dir"], env);
     const message = `The state directory ${stateDir} was removed or replaced by another while its daemon ran; that daemon has ended.`;
@@ -195,8 +213,15 @@ async function noteRuns({ stateDir, output, signal }: RestartOffer): Promise<voi
   const running = found?.kind === "running" ? (found.info.sessions["running"] ?? 0) : 0;
   if (running === 0) return;
   const runs = running === 1 ? "1 run is active" : `${running} runs are active`;
-  const then = "The daemon waits a few seconds, then interrupts what is left. Accepted pushes are kept.";
+  const then = continues(found)
+    ? `The next daemon continues ${running === 1 ? "it" : "them"}. Accepted pushes are kept.`
+    : "The daemon waits a few seconds, then interrupts the remaining runs. Accepted pushes are kept.";
   output.note("restarting", `${runs}. ${then}`);
+}
+
+/** Whether runs survive a restart of the daemon. */
+function continues(found: DaemonState | undefined): boolean {
+  return found?.kind === "running" && found.info.liveRestore?.available === true;
 }
 
 interface RestartOffer {
@@ -213,7 +238,8 @@ async function wantsRestart({ stateDir, output, signal }: RestartOffer): Promise
   output.note("daemon_older", older);
   if (output.json || !output.isTerminal || process.stdin.isTTY !== true) return false;
   const running = found.info.sessions["running"] ?? 0;
-  const cost = running === 0 ? "" : ` ${running} ${running === 1 ? "run" : "runs"} would be interrupted.`;
+  const cost =
+    running === 0 || continues(found) ? "" : ` ${running} ${running === 1 ? "run" : "runs"} would be interrupted.`;
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(?:es)?$/i.test((await asking.question(`Restart it now?${cost} [y/N] `, { signal })).trim());

@@ -55,7 +55,7 @@ export async function tail(invocation: Invocation<"tail">): Promise<number> {
 /** A number of the log, which may be as large as a time in milliseconds. */
 function seqGiven(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new UsageError(`--since takes a number of the log, not "${text}".`, "tail");
+  throw new UsageError(`--since takes a sequence number of the log, not "${text}".`, "tail");
 }
 
 function print(output: Output, notification: LogNotification): void {

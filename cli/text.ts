@@ -1,18 +1,14 @@
 /** Control characters with which a text could move the cursor, overwrite the screen or reverse the text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const controls = /[[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]--[\t\n]]/gv;
 
 /** Returns a text that cannot control a terminal. */
 export function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(controls, "");
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
-const unsafeInJson = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-
 /** Returns the same JSON value as a text that is safe on a terminal: control characters are escaped. */
 export function printableJson(json: string): string {
-  return json.replace(unsafeInJson, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return json.replace(controls, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Returns a text as one line. */
@@ -33,7 +29,7 @@ export function truncate(line: string, columns: number): string {
   if (widthOf(line) <= columns) return line;
   let kept = "";
   let width = 0;
-  for (const { segment } of graphemes.segment(line)) {
+  for (const { segment } of graphemesOf(line)) {
     width += widthOf(segment);
     if (width > columns - 1) break;
     kept += segment;
@@ -70,7 +66,14 @@ export function wrap(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-const graphemes = new Intl.Segmenter();
+let segmenter: Intl.Segmenter | undefined;
+
+/** Created at its first use because creating it takes as long as a third of a short command. */
+function graphemesOf(line: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter();
+  return segmenter.segment(line);
+}
+
 /** Characters of two columns: those that Unicode calls wide, and emoji. */
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]|\p{Extended_Pictographic}\ufe0f/u;
@@ -79,7 +82,7 @@ const wide =
 function widthOf(line: string): number {
   if (/^[ -~]*$/.test(line)) return line.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(line)) {
+  for (const { segment } of graphemesOf(line)) {
     if (!/^[\p{M}\p{Cf}]+$/u.test(segment)) width += wide.test(segment) ? 2 : 1;
   }
   return width;

@@ -89,7 +89,7 @@ function printSecret(made: Result<"token/create">, { output }: Token): void {
     return;
   }
   output.print(made.token);
-  output.aside(oneLine(`${made.name}: ${made.capabilities.join(", ")}; the secret is only shown this once`));
+  output.aside(oneLine(`${made.name}: ${made.capabilities.join(", ")}; the secret is not shown again`));
 }
 
 function show(tokens: readonly TokenInfo[], { output }: Token): void {

@@ -12,7 +12,7 @@ import { withClient } from "./with-client.ts";
 
 type Try = Invocation<"try">;
 
-/** Attaches the terminal to a session of its own, with a scripted model, and leaves nothing. */
+/** Attaches the terminal to a temporary session with a scripted model, and leaves no process and no file. */
 export async function tryOut(invocation: Try): Promise<number> {
   const { options, output, env } = invocation;
   if (output.json || !output.isTerminal || process.stdin.isTTY !== true) {
@@ -28,8 +28,8 @@ export async function tryOut(invocation: Try): Promise<number> {
     await host.end();
   }
   const left = existsSync(stage.root) ? stage.root : survivorsOf(stage.pids);
-  if (left !== undefined) throw new CommandError("left_behind", `${left} is still there.`);
-  output.print("No process was left, and its temporary directory is removed.");
+  if (left !== undefined) throw new CommandError("left_behind", `${left} was not removed.`);
+  output.print("All processes have ended, and the temporary directory is removed.");
   output.print(`${howToLogin}, once. Next: pi-rpcd new && pi-rpcd attach last`);
   return exitCodes.done;
 }

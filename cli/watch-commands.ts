@@ -6,13 +6,14 @@ export const watchCommands = {
   attach: {
     summary: "Shows a session live, and sends prompts and answers to it; Ctrl-D leaves.",
     description:
-      "Begins with the recent past. Enter sends what you typed, during a run before its next request (--if-running); Alt-Enter queues it until the run would end. Esc aborts the run or dismisses an extension's dialog. Ctrl-C clears what you typed, and twice leaves, as Ctrl-D does; the session continues. ? or /help lists the other keys, the commands such as /model and /sessions, and !COMMAND for the shell: none of these reaches the model. If the daemon ends, the command waits for the next one, keeps what you typed, and reports what it missed. Without a terminal it only shows.",
+      "Shows the recent past first. Enter sends your text; during a run the agent gets it before its next request (see --if-running). Alt-Enter queues it until the run would end. Esc aborts the run or dismisses an extension's dialog. Ctrl-C clears your text. A second Ctrl-C, or Ctrl-D, leaves; the session continues. ? or /help lists the other keys, commands such as /model and /sessions, and !COMMAND for the shell; none of these reaches the model. If the daemon ends, the command keeps your text, waits for the next daemon, and reports what it missed. Without a terminal it only shows the session.",
     arguments: [session],
     options: {
       past: {
         type: "string",
         placeholder: "N",
-        description: "How many recent messages and tool calls are shown first, at most 500; with --json none.",
+        description:
+          "The number of recent messages and tool calls to show first, at most 500. With --json none are shown.",
         default: "20",
       },
       "if-running": {
@@ -24,7 +25,7 @@ export const watchCommands = {
       },
       "no-thinking": {
         type: "boolean",
-        description: "Hides the model's thinking, of which a terminal otherwise shows one row.",
+        description: "Hides the model's thinking. Otherwise a terminal shows one row of it.",
       },
       "view-only": { type: "boolean", description: "Does not read from the terminal or answer dialogs." },
       "no-start": noStart,
@@ -38,23 +39,23 @@ export const watchCommands = {
   tail: {
     summary: "Prints a session's log, a line for each notification, and follows it.",
     description:
-      "Continues until Ctrl-C or until the session is closed. High-rate events, which are pieces of text and of tool output, are only printed if --filter names them.",
+      "Continues until Ctrl-C or until the session is closed. High-rate events (pieces of text and of tool output) are only printed if --filter names them.",
     arguments: [session],
     options: {
       since: {
         type: "string",
         placeholder: "SEQ",
-        description: "Starts after this number of the log; 0: everything that is kept.",
+        description: "Starts after this sequence number of the log. 0 prints everything that the log still has.",
         default: "the newest 20 lines",
       },
       filter: {
         type: "string",
         placeholder: "LIST",
         description:
-          "Only these, separated by commas: notifications (run/ended), groups of them (run/*), pi's events (message_end).",
+          "Prints only these, separated by commas: notifications (run/ended), groups of notifications (run/*), or pi's events (message_end).",
         default: "all",
       },
-      "no-follow": { type: "boolean", description: "Ends at the newest notification." },
+      "no-follow": { type: "boolean", description: "Ends after the newest notification." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the notifications as they are on the wire, one per line." },

@@ -1,7 +1,8 @@
-import { type Client, connect, type ReconnectOptions, stateDirectory } from "../client/index.ts";
-import { ensureDaemon } from "./background.ts";
-import { clientName } from "./client-name.ts";
+import { readDaemonFile, stateDirectory } from "../client/discovery.ts";
+import type { Client, ReconnectOptions } from "../client/index.ts";
 import { resultChecks } from "./daemon-call.ts";
+import { daemonState } from "./daemon-state.ts";
+import { readlinkSync } from "./node-builtins.ts";
 import type { Output } from "./output.ts";
 import { olderDaemon } from "./version-skew.ts";
 
@@ -16,44 +17,111 @@ export interface ClientUse {
   readonly note?: (text: string) => void;
 }
 
+/** A daemon that has not answered after this time is asked once more, by {@link ensured}, which says why. */
+const firstTimeoutMs = 5_000;
+
 /**
  * Returns the daemon's state directory; starts a daemon if none runs, unless an option forbids it. Notes about this go
  * to stderr, or to `note`.
  */
-export async function ensured({ options, output, env, signal, note }: ClientUse): Promise<string> {
-  const report = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
+export async function ensured(use: ClientUse): Promise<string> {
+  const { options, env, signal } = use;
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options["no-start"] === true) return stateDir;
+  const found = await daemonState(stateDir, signal);
+  if (found.kind === "running") {
+    noteIfOlder(found.info, use);
+    return stateDir;
+  }
+  // Loaded late because a daemon usually runs.
+  const { ensureDaemon } = await import("./background.ts");
   const background = await ensureDaemon({ stateDir, env, signal });
-  const skew = background.kind === "wasRunning" ? olderDaemon(background.running.info) : undefined;
-  if (skew !== undefined) report("daemon_older", skew);
-  if (background.kind === "started") {
+  if (background.kind === "wasRunning") noteIfOlder(background.running.info, use);
+  else {
     const { pid } = background.address;
-    report("daemon_started", `no daemon was running; started one (process ${pid}, log ${background.log})`);
+    report(use, "daemon_started", `no daemon was running; started one (process ${pid}, log ${background.log})`);
   }
   return stateDir;
 }
 
+/**
+ * Returns what `ask` gets from the daemon; starts a daemon if none runs, unless an option forbids it. `ask` runs again
+ * after it failed or took long, because only {@link ensured} finds out and says why.
+ */
+export async function askDaemon<T>(
+  use: ClientUse,
+  ask: (stateDir: string, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { options, env, signal } = use;
+  const stateDir = stateDirectory(options["state-dir"], env);
+  if (options["no-start"] === true) return await ask(stateDir, signal);
+  try {
+    const answer = await ask(stateDir, AbortSignal.any([signal, AbortSignal.timeout(firstTimeoutMs)]));
+    // Without a file the daemon has just ended.
+    const file = await readDaemonFile(stateDir).catch(() => undefined);
+    if (file !== undefined) noteIfOlder(file, use);
+    return answer;
+  } catch {
+    signal.throwIfAborted();
+    await ensured(use);
+    return await ask(stateDir, signal);
+  }
+}
+
+function noteIfOlder(daemon: Parameters<typeof olderDaemon>[0], use: ClientUse): void {
+  const skew = olderDaemon(daemon);
+  if (skew !== undefined) report(use, "daemon_older", skew);
+}
+
+function report({ note, output }: ClientUse, name: string, text: string): void {
+  if (note === undefined) output.note(name, text);
+  else note(text);
+}
+
 /** Runs `use` with a client of the daemon; starts a daemon if none runs, unless an option forbids it. */
 export async function withClient<T>(clientUse: ClientUse, use: (client: Client) => Promise<T>): Promise<T> {
-  const { output, env, signal, reconnect, note } = clientUse;
-  const report = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
-  const stateDir = await ensured(clientUse);
-  const client = await connect({
-    stateDir,
-    start: false,
-    signal,
-    name: clientName(),
-    reconnect: reconnect ?? false,
-    validateResults: resultChecks(env),
-  });
+  const { env, reconnect, note } = clientUse;
+  // Loaded late because a command that makes one call by HTTP does not need it.
+  const { connect } = await import("../client/connect.ts");
+  const client = await askDaemon(clientUse, (stateDir, signal) =>
+    connect({
+      stateDir,
+      start: false,
+      signal,
+      name: clientName(),
+      reconnect: reconnect ?? false,
+      validateResults: resultChecks(env),
+    }),
+  );
   client.onConnection((event) => {
-    if (event.kind === "lost" && event.attempt === 1) report("connection_lost", "the daemon is gone; waiting for it");
+    if (event.kind === "lost" && event.attempt === 1)
+      report(clientUse, "connection_lost", "the daemon is gone; waiting for it");
     if (event.kind === "connected" && note !== undefined) note("the daemon is available again");
   });
   try {
     return await use(client);
   } finally {
     await client.close();
+  }
+}
+
+/** The name of this command for the users of other clients: with its terminal, if it has one, as `pi-rpcd on pts/3`. */
+function clientName(): string {
+  const [stream] = [process.stdin, process.stdout, process.stderr].filter(({ isTTY }) => isTTY === true);
+  const terminal = stream === undefined ? undefined : terminalOf(stream.fd);
+  return terminal === undefined ? "pi-rpcd" : `pi-rpcd on ${terminal}`;
+}
+
+function terminalOf(fd: number): string | undefined {
+  try {
+    const path =
+      process.platform === "linux"
+        ? readlinkSync(`/proc/self/fd/${fd}`)
+        : process
+            .getBuiltinModule("node:child_process")
+            .execFileSync("tty", { stdio: [fd, "pipe", "ignore"], encoding: "utf8", timeout: 1_000 });
+    return /^\/dev\/([\w/.-]{1,40})\s*$/.exec(path)?.[1];
+  } catch {
+    return undefined;
   }
 }

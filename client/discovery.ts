@@ -1,11 +1,13 @@
-import { constants, readdirSync, readlinkSync, realpathSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { isLoopback } from "./address.ts";
 import { DaemonNotRunningError, HomeEmptyError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";
+
+// An import evaluates every export, also the lazy ones: that takes a short program longer than its call.
+const { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync } =
+  process.getBuiltinModule("node:fs");
 
 const maxFileChars = 65_536;
 
@@ -34,12 +36,12 @@ export async function readDaemonFile(stateDir: string): Promise<DaemonFile> {
   let text: string;
   let owner: number;
   try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      owner = (await file.stat()).uid;
-      text = await file.readFile("utf8");
+      owner = fstatSync(file).uid;
+      text = readFileSync(file, "utf8");
     } finally {
-      await file.close();
+      closeSync(file);
     }
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;

@@ -5,17 +5,13 @@ import { nameOf, rpcUrl } from "./address.ts";
 import { daemonError, isErrorObject, refusal } from "./daemon-error.ts";
 import { ConnectionFailedError } from "./local-errors.ts";
 import { type Candidate, type ReachOptions, reachDaemon } from "./reach.ts";
+import { type HttpAnswer, postToSocket } from "./socket-request.ts";
 
 export interface HttpCallOptions extends ReachOptions {
   /** Ends the call by rejecting with the signal's reason. The call may have taken effect. */
   readonly signal?: AbortSignal;
   /** A longer answer rejects with `ConnectionFailedError`. Default: 134217728. */
   readonly maxAnswerBytes?: number;
-}
-
-interface Answer {
-  readonly status: number | undefined;
-  readonly body: string;
 }
 
 /**
@@ -36,7 +32,7 @@ export async function httpCall<M extends MethodName>(
   });
 }
 
-function resultOf({ status, body }: Answer, { address, token }: Candidate): unknown {
+function resultOf({ status, body }: HttpAnswer, { address, token }: Candidate): unknown {
   const refused = { where: nameOf(address), sentToken: token !== undefined, status, body };
   if (status === 401) throw refusal(refused);
   let answer: unknown;
@@ -52,23 +48,28 @@ function resultOf({ status, body }: Answer, { address, token }: Candidate): unkn
   throw refusal(refused);
 }
 
-function post({ address, token }: Candidate, body: string, options: HttpCallOptions): Promise<Answer> {
+function post({ address, token }: Candidate, body: string, options: HttpCallOptions): Promise<HttpAnswer> {
   const { signal, maxAnswerBytes = 134_217_728 } = options;
+  const headers = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  if (address.kind === "unix") {
+    const { socketPath } = address;
+    return postToSocket({ socketPath, path: RPC_PATH, headers, body, signal, maxAnswerBytes });
+  }
   const target: RequestOptions = {
     method: "POST",
     agent: false,
-    headers: {
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(body),
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    },
+    headers,
     ...(signal !== undefined && { signal }),
   };
-  const isSecure = address.kind === "url" && address.url.startsWith("https:");
   // An import would evaluate every export of the module, and its WebSocket takes longer to load than everything else.
-  const { request: httpRequest } = process.getBuiltinModule("node:http");
-  const requestUrl = isSecure ? process.getBuiltinModule("node:https").request : httpRequest;
-  return new Promise<Answer>((resolve, reject) => {
+  const { request: requestUrl } = address.url.startsWith("https:")
+    ? process.getBuiltinModule("node:https")
+    : process.getBuiltinModule("node:http");
+  return new Promise<HttpAnswer>((resolve, reject) => {
     const onError = (error: Error): void => reject(signal?.aborted === true ? signal.reason : error);
     const onResponse = (response: IncomingMessage): void => {
       const chunks: Buffer[] = [];
@@ -83,10 +84,7 @@ function post({ address, token }: Candidate, body: string, options: HttpCallOpti
       response.on("end", () => resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString() }));
       response.on("error", onError);
     };
-    const request =
-      address.kind === "unix"
-        ? httpRequest({ ...target, socketPath: address.socketPath, path: RPC_PATH }, onResponse)
-        : requestUrl(rpcUrl(address.url), target, onResponse);
+    const request = requestUrl(rpcUrl(address.url), target, onResponse);
     request.on("error", onError);
     request.end(body);
   });

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { extname, join } from "node:path";
 import { stateDirectory } from "./discovery.ts";
 import { DaemonStartError } from "./local-errors.ts";
@@ -12,6 +11,8 @@ const main = join(import.meta.dirname, "..", "cli", `main${extname(import.meta.f
  */
 export async function startDaemon(stateDir: string | undefined, signal: AbortSignal | undefined): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
+  // Loaded late because a daemon usually runs.
+  const { execFile } = process.getBuiltinModule("node:child_process");
   const args = ["--disable-warning=ExperimentalWarning", main, "start", "--json", "--state-dir"];
   execFile(process.execPath, [...args, stateDirectory(stateDir)], { signal }, (error, _stdout, stderr) => {
     if (error === null) resolve();

@@ -19,6 +19,9 @@ import type {
   ToolCallEventResult,
   ToolExecutionEndEvent,
   TurnStartEvent,
+  UIPromptEndEvent,
+  UIPromptStartEvent,
+  UserBashEvent,
 } from "@earendil-works/pi-coding-agent";
 import type { ErrorName } from "../protocol/errors.ts";
 import type { AskRefusal, HeldPush } from "../protocol/link-inward.ts";
@@ -57,6 +60,8 @@ export interface HostPort {
   reload(): void;
   /** Whether this entry carries a push that is neither answered nor terminal: it must stay as it is. */
   isUnanswered(entryId: string): boolean;
+  /** Whether a push, a carrier or an extension's background work waits for its moment. */
+  isWaitedFor(): boolean;
   readonly fault: Fault;
 }
 
@@ -85,6 +90,9 @@ interface PartEventTypes {
   agent_start: [AgentStartEvent, void];
   turn_start: [TurnStartEvent, void];
   agent_settled: [AgentSettledEvent, void];
+  ui_prompt_start: [UIPromptStartEvent, void];
+  ui_prompt_end: [UIPromptEndEvent, void];
+  user_bash: [UserBashEvent, void];
   session_shutdown: [SessionShutdownEvent, void];
 }
 export type PartEvent = keyof PartEventTypes;

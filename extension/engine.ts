@@ -156,6 +156,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
     },
     reload: () => send({ kind: "reload" }),
     isUnanswered: (entryId) => inserted.carries(entryId),
+    isWaitedFor: () => handOver.isWaiting || run.isPrompting() || pending.size > 0,
   };
   const sessionContext = new SessionContextLoader(host, loadContext);
 

@@ -112,7 +112,7 @@ export function emptyMemory(): Memory {
 }
 
 /** Version of {@link Memory} and the engine, which copies of these modules share. Different versions do not share. */
-export const SHARED_VERSION = 6;
+export const SHARED_VERSION = 7;
 
 type Api = Pick<ExtensionAPI, "events">;
 

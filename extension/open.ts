@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { HelperConfig } from "../protocol/link.ts";
+import { atWork, keeper } from "./at-work.ts";
 import { findOrStartEngine } from "./engine.ts";
 import type { Engine, HostPort, Part } from "./engine-port.ts";
 import { linkToDaemon, refuseLink } from "./helper.ts";
@@ -8,6 +9,14 @@ import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
 import { isLinkKept, keepLink, leftLink } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
 import { tree } from "./tree.ts";
+
+const loadStructuredContext = () => import("../context/parts/structured/structured-context.ts");
+const loadInspection = () => import("../context/parts/optimisation/inspection.ts");
+const loadOptimisation = () => import("../context/parts/optimisation/optimisation.ts");
+const loadTrim = () => import("../context/document/trim.ts");
+
+/** When a pi that can outlive its daemon loads these modules: after its start, which they would delay. */
+const loadAllAfterMs = 1_000;
 
 export interface OpenOptions {
   /** URL of the entry module. pi may load several copies of the helper: the first one keeps the link. */
@@ -36,12 +45,14 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
     engine.memory.customUi = config.customUi;
     engine.memory.parts = config.parts;
   }
+  if (config !== undefined && keeper() !== undefined) setTimeout(() => void loadAll(engine), loadAllAfterMs).unref();
   const { link } = engine.memory;
   if (link?.owner !== entry) return undefined;
   keepLink(link, pi);
   for (const part of parts) engine.add(part);
   engine.add(inspectionPart);
   engine.add(tree);
+  engine.add(atWork);
   const contextParts = contextPartsOf(engine);
   linkToDaemon(pi, engine, link, contextParts);
   const loading = [contextParts(), engine.loadContext()].filter((one) => one !== undefined);
@@ -51,7 +62,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
 /** Returns the engine of this pi, or starts it. */
 export function findOrOpenEngine(pi: ExtensionAPI): Engine {
   return findOrStartEngine(pi, async () => {
-    const { structuredContext } = await import("../context/parts/structured/structured-context.ts");
+    const { structuredContext } = await loadStructuredContext();
     return structuredContext;
   });
 }
@@ -62,7 +73,7 @@ export function findOrOpenEngine(pi: ExtensionAPI): Engine {
  */
 function inspectionPart(host: HostPort): void {
   host.answer("optimisation/inspect", async (_params, ctx) => {
-    const { bareInspection } = await import("../context/parts/optimisation/inspection.ts");
+    const { bareInspection } = await loadInspection();
     return bareInspection(host, ctx);
   });
   host.answer("tools", () => ({ tools: host.pi.getAllTools().map(({ name }) => name) }));
@@ -76,11 +87,23 @@ function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
   let loading: Promise<void> | undefined;
   return () => {
     if (engine.memory.parts === undefined) return undefined;
-    loading ??= import("../context/parts/optimisation/optimisation.ts")
+    loading ??= loadOptimisation()
       .then(({ optimisation }) => engine.add(optimisation))
       .catch((thrown: unknown) => engine.report("parts", thrown));
     return loading;
   };
+}
+
+/**
+ * Loads the modules that are otherwise loaded on demand. A pi that outlives its daemon also outlives an upgrade of the
+ * package, which replaces their files.
+ */
+async function loadAll(engine: Engine): Promise<void> {
+  try {
+    for (const load of [loadStructuredContext, loadTrim, loadInspection, loadOptimisation]) await load();
+  } catch (thrown) {
+    engine.report("load", thrown);
+  }
 }
 
 /** Process-wide setup, done once. */

@@ -48,15 +48,14 @@ export const StoreDamage = Type.Object(
     ),
     lost: Type.Object(
       {
-        sessionIds: Type.Array(Type.String()),
-        promptIds: Type.Array(Type.String()),
-        deliveryIds: Type.Array(Type.String()),
+        transactions: Type.Integer({
+          description: "Transactions that neither the copy nor the log of the store has; their content is unknown.",
+        }),
+        sessionIds: Type.Array(Type.String(), {
+          description: "Sessions of restored prompts and deliveries that were not found; at most 1,000.",
+        }),
       },
-      {
-        additionalProperties: false,
-        description:
-          "Known losses, as named by readable data; at most 1,000 of each. `why` counts completely missing transactions.",
-      },
+      { additionalProperties: false },
     ),
   },
   { additionalProperties: false },
@@ -73,6 +72,12 @@ export const StoreInfo = Type.Object(
     why: Type.Optional(Type.String({ description: "Why it is failing." })),
     unwritten: Type.Integer({ description: "Changes waiting to be written." }),
     bytes: Type.Integer({ description: "The database's files." }),
+    copyFailure: Type.Optional(
+      Type.String({
+        description:
+          "Why the newest copy of the store, or the log of later changes, could not be written: if the store is damaged, changes may be lost.",
+      }),
+    ),
     damaged: Type.Array(StoreDamage, {
       description: "Damaged databases that were set aside and still exist, newest first; at most 3.",
     }),
@@ -80,6 +85,25 @@ export const StoreInfo = Type.Object(
   { additionalProperties: false },
 );
 export type StoreInfo = Static<typeof StoreInfo>;
+
+export const LiveRestore = Type.Object(
+  {
+    available: Type.Boolean({
+      description: "Whether pi processes survive a crash and a restart of the daemon, with their runs.",
+    }),
+    why: Type.Optional(Type.String({ description: "Why it is not available, as a sentence." })),
+    restored: Type.Integer({
+      minimum: 0,
+      description: "pi processes of a former daemon that this daemon continued.",
+    }),
+    lost: Type.Integer({
+      minimum: 0,
+      description: "pi processes of a former daemon that were to survive it, but could not be continued.",
+    }),
+  },
+  { additionalProperties: false },
+);
+export type LiveRestore = Static<typeof LiveRestore>;
 
 export const DaemonInfo = Type.Object(
   {
@@ -103,6 +127,7 @@ export const DaemonInfo = Type.Object(
           "Names of the variables in the daemon's environment from which pi takes the keys of providers. Only for the daemon's own token.",
       }),
     ),
+    liveRestore: Type.Optional(LiveRestore),
     feed: Type.Optional({
       ...FeedPlace,
       description: "Position of the feed of all sessions: list the sessions, then call `daemon/subscribe` from it.",

@@ -166,7 +166,7 @@ export const deliveryMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["delivery_not_found", "wrong_state", ...childErrors, "cancelled"],
+    errors: ["delivery_not_found", "wrong_state", "session_busy", ...childErrors, "cancelled"],
     rate: "prompts",
     // If the first call started a run, a second would throw `wrong_state`.
     retry: "never",

@@ -39,7 +39,8 @@ export const dialogMethods = {
     http: { verb: "POST", path: "/v1/dialogs/{dialogId}/answer" },
     capability: "prompt",
     since: "0.1.0",
-    errors: ["dialog_not_found", "stale", "dialog_reserved", "not_controller"],
+    errors: ["dialog_not_found", "stale", "dialog_reserved", "not_controller", "outcome_unknown"],
     retry: "keyed",
+    effect: "answer",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

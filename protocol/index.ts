@@ -19,5 +19,5 @@ export * from "./prompt.ts";
 export * from "./provider.ts";
 export * from "./session.ts";
 export * from "./token-methods.ts";
-export * from "./validation.ts";
+export { createValidator, type Validator, type ValidatorOptions } from "./validation.ts";
 export * from "./wire.ts";

@@ -6,6 +6,9 @@ export interface JsonlOptions {
   readonly maxRecordBytes: number;
   /** One record without its LF (and without one CR before it). May be a view of the chunk: copy it to keep it. */
   readonly onRecord: (record: Buffer) => void;
+  /** Called instead of `onRecord` for a record in several chunks with at least `largeBytes`. Owns the array. */
+  readonly onLarge?: (parts: Buffer[], bytes: number) => void;
+  readonly largeBytes?: number;
   /** Called for a record that is too long, with its first bytes and its length. */
   readonly onOversize: (head: Buffer, bytes: number) => void;
 }
@@ -22,9 +25,15 @@ export class JsonlSplitter {
   #bytes = 0;
   /** The head of a record that is being skipped. */
   #skipped: Buffer | undefined;
+  #consumed = 0;
 
   constructor(options: JsonlOptions) {
     this.#options = options;
+  }
+
+  /** Bytes up to the end of the newest complete line; within a callback, of its own line. */
+  get consumed(): number {
+    return this.#consumed;
   }
 
   push(chunk: Buffer): void {
@@ -38,7 +47,7 @@ export class JsonlSplitter {
 
   /** Bytes after the last LF at the end of the stream: an incomplete record. */
   rest(): Buffer | undefined {
-    return this.#bytes === 0 ? undefined : (this.#skipped ?? Buffer.concat(this.#parts).subarray(0, headBytes));
+    return this.#bytes === 0 ? undefined : (this.#skipped ?? this.#head());
   }
 
   #keep(part: Buffer): void {
@@ -49,12 +58,16 @@ export class JsonlSplitter {
   }
 
   #skip(): void {
-    const parts = this.#parts;
+    this.#skipped = this.#head();
     this.#parts = [];
-    this.#skipped = Buffer.from(Buffer.concat(parts).subarray(0, headBytes));
+  }
+
+  #head(): Buffer {
+    return Buffer.concat(this.#parts, Math.min(this.#bytes, headBytes));
   }
 
   #finish(last: Buffer | undefined): void {
+    this.#consumed += this.#bytes + (last?.length ?? 0) + 1;
     if (this.#bytes === 0) {
       if (last === undefined) return;
       if (last.length <= this.#options.maxRecordBytes) {
@@ -69,7 +82,9 @@ export class JsonlSplitter {
     this.#parts = [];
     this.#bytes = 0;
     this.#skipped = undefined;
+    const { onLarge, largeBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (skipped !== undefined) this.#options.onOversize(skipped, bytes);
+    else if (onLarge !== undefined && bytes >= largeBytes) onLarge(parts, bytes - withoutCr(parts));
     else this.#emit(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, bytes));
   }
 
@@ -77,4 +92,12 @@ export class JsonlSplitter {
     const record = line[line.length - 1] === CR ? line.subarray(0, -1) : line;
     if (record.length > 0) this.#options.onRecord(record);
   }
+}
+
+/** Removes a CR from the end of a record. Returns the number of removed bytes. */
+function withoutCr(parts: Buffer[]): number {
+  const last = parts.at(-1);
+  if (last === undefined || last[last.length - 1] !== CR) return 0;
+  parts[parts.length - 1] = last.subarray(0, -1);
+  return 1;
 }

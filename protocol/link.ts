@@ -11,7 +11,10 @@
 import type { OptimisationConfig } from "./optimisation/config.ts";
 import type { PruningConfig } from "./pruning/config.ts";
 
-/** The version of these frames. Helper and daemon must use the same version. */
+/**
+ * The version of these frames. A new child has the daemon's own version; one that survived a former daemon may have the
+ * version before it, whose frames differ in optional fields only.
+ */
 export const LINK_VERSION = 1;
 
 /** In the `hello` of a helper that cannot continue a link which another version began. */

@@ -116,9 +116,10 @@ export interface MethodRow {
   /**
    * How a daemon that was restarted finds out whether a call with an idempotency key took effect. `prompt`, `session`:
    * by the id of the prompt or session, which is stored with the key. `setting`: a repeated call has the same effect.
+   * `answer`: the dialog is open still, or the id of the call that answered it is stored with it.
    * Default: it cannot, so a repeated call throws `outcome_unknown`.
    */
-  readonly effect?: "prompt" | "session" | "setting";
+  readonly effect?: "prompt" | "session" | "setting" | "answer";
   /** The part that must be on in the session's configuration. Default: none. */
   readonly part?: "pruning" | "cacheAudit";
   /** pi's command for it. Default: pi has none. */

@@ -63,6 +63,10 @@ export const SessionInfo = Type.Object(
     labels: Type.Optional(Type.Record(Type.String(), Type.String())),
     generation: Type.Integer({ minimum: 0, description: "How many children the session has had." }),
     pid: Type.Optional(Type.Integer({ description: "The child's process id." })),
+    restoredAt: Type.Optional({
+      ...Timestamp,
+      description: "When this daemon continued the child of a former daemon. Absent: it started the child.",
+    }),
     model: Type.Optional(ModelRef),
     thinkingLevel: Type.Optional(Type.String()),
     projectTrust: Type.Enum(["approved", "not_approved"], {

@@ -1,53 +1,106 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
-import { rolldown } from "rolldown";
+import { dirname, join, relative } from "node:path";
+import { type Plugin, type RolldownOutput, rolldown } from "rolldown";
 import { openApiDocument } from "../protocol/openapi.ts";
 import { openRpcDocument } from "../protocol/openrpc.ts";
 import { configurationSchema } from "../server/configuration/settings.ts";
 import { referencePage } from "../server/edge/reference-page.ts";
 import { bin, root, run } from "./lib/command.ts";
-import { importsOf } from "./lib/imports.ts";
+import { type Import, importsOf } from "./lib/imports.ts";
+import { validatorModules } from "./lib/validators.ts";
 
 // Builds an empty dist/: bundled JavaScript, the declarations of what is exported, the schemas and the reference.
 const dist = join(root, "dist");
 const folders = ["cli", "client", "context", "extension", "protocol", "provider", "server"];
 /** The modules that package.json exports. */
 const exported = ["client/index", "client/browser", "protocol/index", "context/document/index", "extension/index"];
+/** What every start of the command line loads, and the shortest commands. */
+const shortCommands = ["cli/run", "cli/ls", "cli/status"];
 /** Modules that run as a process or a thread of their own. */
 const programs = [
   "cli/main",
   "cli/try/ask",
   "cli/try/host",
   "server/store/writer-thread",
+  "server/store/copying-thread",
   "server/context/work-thread",
   "context/parts/estimator/exact-worker",
+  "extension/keeper",
 ];
+
+/**
+ * What is not bundled: pi, whose files find each other; types; tables of tokens; CommonJS that pages load too, since its
+ * bundle would need `node:module`; and compilers that no start loads. Nothing calls those of fastify.
+ */
+const external =
+  /^(?:node:|@earendil-works\/|typebox|gpt-tokenizer|json-rpc-2\.0|ajv|@fastify\/(?:ajv|fast-json)|light-my-request)/;
+
+/**
+ * The text of a large module that is not plain ASCII stays in memory with two bytes for each character. Rolldown prints
+ * a chunk again after the hook `renderChunk`.
+ */
+const asciiText: Plugin = {
+  name: "ascii",
+  generateBundle: (_options, bundle) => {
+    for (const part of Object.values(bundle)) {
+      if (part.type === "chunk") part.code = part.code.replace(/[\u0080-\uffff]/g, escaped);
+    }
+  },
+};
+
+function escaped(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Replaces the compilation of schemas at run time. The exported protocol keeps it, because it also runs in a page. */
+const builtValidation: Plugin = {
+  name: "built-validation",
+  resolveId: {
+    filter: { id: /\/validation\.ts$/ },
+    handler: (id, importer = "") => {
+      const file = join(dirname(importer), id);
+      const isReplaced =
+        file === join(root, "protocol", "validation.ts") && importer !== join(root, "protocol", "index.ts");
+      return isReplaced ? join(root, "protocol", "built-validation.ts") : null;
+    },
+  },
+};
 
 rmSync(dist, { recursive: true, force: true });
 const { code, output } = await run(bin("tsc"), ["-p", "tsconfig.build.json"]);
 process.stderr.write(output);
 if (code === 0) {
   removePrivateDeclarations();
-  await bundle();
+  writeNotices([await bundle(), await bundleValidators()]);
   chmodSync(join(dist, "cli", "main.js"), 0o755);
   writeReference();
 }
 process.exitCode = code;
 
-/** Bundles our modules; dependencies are installed with the package. */
-async function bundle(): Promise<void> {
+/** Bundles our modules with the dependencies that a start loads. */
+async function bundle(): Promise<RolldownOutput> {
   const entries = [...programs, ...exported];
   const placed = modulesWithPlace();
   const nameOf = (file: string): string => relative(root, file).slice(0, -".ts".length);
+  const together = modulesTogether(entries);
   await using build = await rolldown({
     cwd: root,
     platform: "node",
     input: Object.fromEntries(entries.map((name) => [name, join(root, `${name}.ts`)])),
-    external: /^[^./]/,
+    external,
+    resolve: {
+      // A bundler cannot follow the other form of jsonc-parser.
+      mainFields: ["module", "main"],
+      // The form for pages also runs on Node; the client library for pages shares it.
+      alias: { uuid: join(root, "node_modules", "uuid", "dist", "index.js") },
+    },
+    plugins: [builtValidation, asciiText],
     preserveEntrySignatures: "allow-extension",
   });
-  await build.write({
+  return await build.write({
     dir: dist,
+    // The text of a module stays in memory.
+    comments: false,
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (placed.has(name) ? "[name].js" : "chunks/[name]-[hash].js"),
     codeSplitting: {
@@ -57,9 +110,60 @@ async function bundle(): Promise<void> {
           debugName: "modules with a place",
           name: (file) => (placed.has(nameOf(file)) && !entries.includes(nameOf(file)) ? nameOf(file) : null),
         },
+        { debugName: "short commands", name: (file) => together.get(nameOf(file)) ?? null },
       ],
     },
   });
+}
+
+/** Bundles the validators of our schemas with the few functions of ajv that they call. */
+async function bundleValidators(): Promise<RolldownOutput> {
+  const modules = validatorModules();
+  const folder = join(root, "protocol", "validators");
+  const idOf = (name: string): string => join(folder, `${name}.cjs`);
+  await using build = await rolldown({
+    cwd: root,
+    platform: "node",
+    input: Object.fromEntries(Array.from(modules.keys(), (name) => [name, idOf(name)])),
+    plugins: [
+      {
+        name: "validators",
+        resolveId: (id) => (id.startsWith(folder) ? id : null),
+        load: (id) => modules.get(relative(folder, id).slice(0, -".cjs".length)) ?? null,
+      },
+    ],
+  });
+  const names = { entryFileNames: "[name].cjs", chunkFileNames: "[name].cjs" };
+  return await build.write({ dir: join(dist, "validators"), format: "cjs", minify: true, ...names });
+}
+
+/**
+ * The chunks of the modules that short commands load, because Node takes a while for each file. Modules share a chunk if
+ * the same entries load them at some time, so that no page and no pi loads what only the command line needs.
+ */
+function modulesTogether(entries: readonly string[]): ReadonlyMap<string, string> {
+  const reached = new Map(entries.map((name) => [name, closureOf([name], ["static", "dynamic"])]));
+  const chunks = new Map<string, string>();
+  const names = new Map<string, string>();
+  for (const name of closureOf(shortCommands, ["static"])) {
+    if (entries.includes(name)) continue;
+    const users = entries.filter((entry) => reached.get(entry)?.has(name)).join();
+    const chunk = names.get(users) ?? `short-${names.size}`;
+    names.set(users, chunk);
+    chunks.set(name, chunk);
+  }
+  return chunks;
+}
+
+/** Modules of ours and those that they import, by name. */
+function closureOf(names: readonly string[], kinds: readonly Import["kind"][]): ReadonlySet<string> {
+  const found = new Set(names);
+  for (const name of found) {
+    for (const { specifier, kind } of importsOf(readFileSync(join(root, `${name}.ts`), "utf8")))
+      if (specifier.startsWith(".") && kinds.includes(kind))
+        found.add(join(dirname(name), specifier).slice(0, -".ts".length));
+  }
+  return found;
 }
 
 /** Modules that find other files by their own place keep it. */
@@ -87,6 +191,24 @@ function removePrivateDeclarations(): void {
     const file = join(dist, name);
     if (name.endsWith(".d.ts") && !kept.has(file)) rmSync(file);
   }
+}
+
+/** Writes the licences of the packages whose code the bundles contain. */
+function writeNotices(bundles: readonly RolldownOutput[]): void {
+  const files = bundles.flatMap(({ output }) =>
+    output.flatMap((part) => (part.type === "chunk" ? part.moduleIds : [])),
+  );
+  const folders = new Set(files.flatMap((file) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? []));
+  const notices = Array.from(folders, noticeOf).sort();
+  const head = "The files of this folder contain code of these packages.\n";
+  writeFileSync(join(dist, "THIRD-PARTY.txt"), [head, ...notices].join(`\n${"-".repeat(80)}\n\n`));
+}
+
+function noticeOf(folder: string): string {
+  const { name, version, license, author } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  const text = file === undefined ? `Author: ${author}` : readFileSync(join(folder, file), "utf8").trim();
+  return `${name} ${version}: ${license}\n\n${text}\n`;
 }
 
 function writeReference(): void {

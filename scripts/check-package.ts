@@ -8,8 +8,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { rolldown } from "rolldown";
 import { bin, type CommandOptions, root, run } from "./lib/command.ts";
 
 // Builds and packs the package, installs it like a user, and tries every entry point.
@@ -92,6 +94,22 @@ async function importEntries(): Promise<void> {
       throw new StepFailed(`${name}/${entry} exports ${exported.trim()} instead of ${expected.join()}`);
     }
   }
+}
+
+/** A page's bundler must find everything that the client loads, and no Node module. */
+async function bundleForPage(): Promise<void> {
+  const packages: string[] = [];
+  await using build = await rolldown({
+    cwd: project,
+    platform: "browser",
+    input: `${name}/client`,
+    external: (id) => {
+      if (isBuiltin(id)) packages.push(id);
+      return isBuiltin(id);
+    },
+  });
+  await build.generate();
+  if (packages.length > 0) throw new StepFailed(`the client for pages loads ${packages.join()}`);
 }
 
 function followLinks(): void {
@@ -183,6 +201,7 @@ try {
   followLinks();
   await useProgram();
   await importEntries();
+  await bundleForPage();
   await typeCheck();
   await loadInPi();
 } catch (error) {

@@ -113,13 +113,13 @@ function injectedIntoThread(call: string, error: string, when: string): Fault {
 
 const all: readonly Fault[] = [
   ...["1", "13", "32..36"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
-  ...["2", "25..28", "42"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
+  ...["2", "25..28", "31"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
   ...["1", "41..100", "180"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
   ...["5", "140..146", "230"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
   injectedIntoThread("fsync", "EIO", "70"),
   injectedIntoThread("fsync", "ENOSPC", "75..78"),
   // Each thread of the daemon has its own count: the one that checkpoints the WAL must reach it.
-  { ...injected("store.db", "fsync", "EIO", "3+"), pushes: 240 },
+  { ...injected("store.db", "fsync", "EIO", "3+"), pushes: 480 },
   fullDisk(10, 25),
   fullDisk(30, 31),
   fullDisk(40, 60),

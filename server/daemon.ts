@@ -7,10 +7,13 @@ import { WireError } from "../protocol/errors.ts";
 import { keyVariablesIn } from "../protocol/key-variables.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
+import { Survival } from "./children/survival.ts";
 import { configure, contextConfiguration, type Sources } from "./configuration/configuration.ts";
 import { lifeLimits, limits, stateDirectory } from "./configuration/limits.ts";
+import type { Values } from "./configuration/settings.ts";
 import { hasPartOptions } from "./context/parts-config.ts";
 import { Spill } from "./context/spill.ts";
+import { KeptChildren, type LiveRestoreFacts, liveRestoreFacts } from "./core/live-restore-facts.ts";
 import { createEdge } from "./edge/app.ts";
 import { EdgeLoad } from "./edge/edge-load.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -23,6 +26,7 @@ import { lostLines } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { openCore } from "./open-core.ts";
 import { packageVersion } from "./package-version.ts";
+import type { KeptOptions } from "./pi/child.ts";
 import { ChildRegistry } from "./pi/child-registry.ts";
 import { locatePi } from "./pi/locate.ts";
 import { sessionRoot } from "./pi/session-file.ts";
@@ -52,6 +56,7 @@ import type { Session } from "./session/session.ts";
 import { SessionDirectory } from "./session/session-directory.ts";
 import { namedStartError, requireOwnAgentDirectory, storeOf } from "./start-errors.ts";
 import { StateDirectory } from "./state-directory.ts";
+import { ChildStore } from "./store/children.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { FeedStore } from "./store/feed.ts";
@@ -86,8 +91,8 @@ export interface DaemonOptions {
   readonly calls?: Logger | undefined;
 }
 
-/** `stopped`: by {@link Daemon.stop}. */
-export type DaemonEnd = "stopped" | "state_directory_lost";
+/** `stopped`: by {@link Daemon.stop}; `restarting`: by {@link Daemon.restart}. */
+export type DaemonEnd = "stopped" | "restarting" | "state_directory_lost";
 
 /** A running daemon. */
 export interface Daemon {
@@ -98,6 +103,11 @@ export interface Daemon {
   readonly closed: Promise<DaemonEnd>;
   /** As {@link OpenDaemon.drain}. Always returns the same promise. */
   stop(): Promise<void>;
+  /**
+   * Ends the daemon for another one that follows at once: closes WebSockets with 1012 and, where live restore is
+   * available, leaves the children to it. Otherwise as {@link stop}. Always returns the same promise as that.
+   */
+  restart(): Promise<void>;
 }
 
 /** Opens and serves a daemon. Throws as {@link openDaemon} and {@link OpenDaemon.serve} do. */
@@ -179,10 +189,11 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
   const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
     held.release(),
   );
-  const childRegistry = resources.add(await ChildRegistry.open(state.path, log, () => state.isHeld), (open) =>
-    open.close(),
-  );
-  removeHelperConfigs(childRegistry.leftovers, inherited);
+  // Before anything that can be wrong in the configuration: leftovers end also if this start fails.
+  const childRegistry = resources.add(await ChildRegistry.open(state.path, log, () => state.isHeld), (open) => {
+    open.close();
+    if (open.isEmpty) state.endRun();
+  });
   const validator = createValidator();
   const { port, allowedOrigins, drainMs, settings } = options;
   const {
@@ -201,8 +212,16 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
   const locate = () => locatePi({ option: options.pi, configured: inFile, env });
   const pi = await locate();
 
-  const store = resources.add(storeOf(state, env, log), (open) => open.close());
+  const liveRestore = liveRestoreFacts(configured.liveRestore);
+  const endChildren = async (): Promise<void> => {
+    liveRestore.lost += await childRegistry.endSurvivors(new Set());
+  };
+  const store = resources.add(await storeOf(state, env, endChildren, log), (open) => open.close());
   const { database } = store;
+  const survival = await findSurvivors(state, store, liveRestore, log);
+  await childRegistry.endSurvivors(survival.childIds);
+  removeHelperConfigs(childRegistry.leftovers, inherited);
+  state.clearRun(survival.childIds);
   const now = retentionClock(database);
   const events = new EventStore(database, limits.storedEvents, now);
   const idempotency = new IdempotencyStore(database, now);
@@ -217,12 +236,14 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
       database,
       directory,
       locate,
-      helper: options.helper ?? helperPath(),
+      helper: options.helper ?? extensionPath("index"),
       runDirectory: state.runDirectory,
       spillDirectory: state.spillDirectory,
       spill,
       env,
       childRegistry,
+      survival,
+      kept: configured.liveRestore ? keptOptions(state, configured, liveRestore) : undefined,
       sessions: store.sessions,
       configuration: { ...configured, file: file.path },
       roots: configured.roots,
@@ -256,8 +277,42 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
     maxTokens: limits.maxTokens,
   });
   return {
-    ...{ state, configured, env, validator, tls, pi, store, idempotency },
+    ...{ state, configured, env, validator, tls, pi, store, idempotency, liveRestore },
     ...{ logs, feed, dialogs, metrics, tracker, spill, registry, tokens },
+  };
+}
+
+/** Connects to the children that survived a former daemon. */
+async function findSurvivors(
+  { path, runDirectory, keeperDirectory }: StateDirectory,
+  { database, sessions }: OpenStore,
+  facts: LiveRestoreFacts,
+  log: Logger,
+) {
+  const { maxStderrBytes } = limits.child;
+  const directories = { stateDir: path, runDirectory, socketDirectory: keeperDirectory };
+  const survival = new Survival({
+    ...{ store: new ChildStore(database), facts, maxStderrBytes, log },
+    ...directories,
+  });
+  const known = new Set(sessions.all().map(({ sessionId }) => sessionId));
+  await survival.find((sessionId) => known.has(sessionId));
+  return survival;
+}
+
+/** How children are started so that they survive the daemon. */
+function keptOptions(
+  { keeperDirectory: socketDirectory }: StateDirectory,
+  { orphanIdleMs, orphanRunMs }: Pick<Values, "orphanIdleMs" | "orphanRunMs">,
+  facts: LiveRestoreFacts,
+): KeptOptions {
+  const { listenWithinMs, ...keeper } = limits.keeper;
+  return {
+    keeper: extensionPath("keeper"),
+    socketDirectory,
+    limits: { ...keeper, orphanIdleMs, orphanRunMs },
+    listenWithinMs,
+    status: new KeptChildren(facts),
   };
 }
 
@@ -266,12 +321,17 @@ async function openLogs(state: StateDirectory, store: OpenStore, events: EventSt
   const recorded = new Map(
     store.sessions.all().map(({ sessionId, logEpoch: epoch, reservedSeq }) => [sessionId, { epoch, reservedSeq }]),
   );
-  await Logs.recover(events, state.path, recorded).catch((error: unknown) => {
-    log.error({ err: error }, "cannot store the events of a killed daemon; a later daemon retries");
-  });
+  const isRecovered = await Logs.recover(events, state.path, recorded).then(
+    () => true,
+    (error: unknown) => {
+      log.error({ err: error }, "cannot store the events of a killed daemon; a later daemon retries");
+      return false;
+    },
+  );
   const onTailFailure = (error: unknown) => log.warn({ err: error }, "cannot write the tail of the logs");
   const tail = new EventTail(state.path, onTailFailure, limits.log.maxTailBytes);
-  return new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
+  const logLimits = { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log };
+  return new Logs(events, logLimits, tail, isRecovered);
 }
 
 async function listen(parts: OpenParts, options: DaemonOptions, resources: ResourceStack): Promise<Daemon> {
@@ -281,12 +341,14 @@ async function listen(parts: OpenParts, options: DaemonOptions, resources: Resou
   const load = new EdgeLoad(options.edgeLimits);
   const dispatcher = dispatcherOf(parts, options, { version, load });
   const { allowedOrigins, allowedHosts } = configured;
+  let end: DaemonEnd = "stopped";
   const edge = resources.add(
     createEdge({ dispatcher, tokens, version, log, load, allowedOrigins, allowedHosts, tls }),
-    (listening) => listening.close(),
+    (listening) => listening.close({ isRestart: end === "restarting" }),
   );
-  // Clients are told of the children's end before their connections close.
-  resources.defer(() => registry.shutdown());
+  let isServing = false;
+  // Clients are told of the children's end before their connections close. Without clients it was no daemon.
+  resources.defer(() => (isServing && end !== "restarting" ? registry.shutdown() : registry.leave()));
   const { url, tlsUrl } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
   const file: DaemonFile = {
     pid: process.pid,
@@ -299,7 +361,7 @@ async function listen(parts: OpenParts, options: DaemonOptions, resources: Resou
     token: state.token(),
   };
   state.announce(file);
-  let end: DaemonEnd = "stopped";
+  isServing = true;
   const watch = setInterval(() => {
     if (state.isHeld) return;
     clearInterval(watch);
@@ -322,6 +384,10 @@ async function listen(parts: OpenParts, options: DaemonOptions, resources: Resou
     stateDir: state.path,
     closed,
     stop: () => resources.release(),
+    restart: () => {
+      if (!resources.isReleased) end = "restarting";
+      return resources.release();
+    },
   };
 }
 
@@ -334,6 +400,7 @@ interface EdgeFacts {
 function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load }: EdgeFacts): Dispatcher {
   const { state, env, validator, pi, store, idempotency, logs, feed, dialogs, metrics, tracker, registry, tokens } =
     parts;
+  const { liveRestore } = parts;
   const { log } = options;
   const { database } = store;
   const facts = {
@@ -345,6 +412,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
     connections: () => load.connections,
     store: () => store.info(),
     feed,
+    liveRestore,
     lostLogLines: () => lostLines(log, ...(options.calls === undefined ? [] : [options.calls])),
   };
   const measured = { ...facts, registry, tracker, dialogs, logs, database, load };
@@ -419,8 +487,8 @@ function spillOf(state: StateDirectory, env: NodeJS.ProcessEnv, sessions: Sessio
   });
 }
 
-/** The helper of this package: TypeScript in a checkout, JavaScript in the published package. */
-function helperPath(): string {
+/** A module of this package that pi loads: TypeScript in a checkout, JavaScript in the published package. */
+function extensionPath(name: "index" | "keeper"): string {
   const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
-  return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));
+  return fileURLToPath(new URL(`../extension/${name}.${extension}`, import.meta.url));
 }

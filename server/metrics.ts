@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Delivery } from "../protocol/delivery.ts";
 import type { Metric } from "../protocol/metrics-methods.ts";
+import type { LiveRestoreFacts } from "./core/live-restore-facts.ts";
 import type { DeliveryTracker } from "./delivery/tracker.ts";
 import type { DialogRegistry } from "./dialogs/dialog-registry.ts";
 import type { EdgeLoad } from "./edge/edge-load.ts";
@@ -19,6 +20,7 @@ export interface MetricSources {
   readonly logs: Logs;
   readonly database: Database;
   readonly load: EdgeLoad;
+  readonly liveRestore: LiveRestoreFacts;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -46,7 +48,7 @@ export class Metrics {
   }
 
   collect(sources: MetricSources): readonly Metric[] {
-    const { registry, tracker, dialogs, logs, database, load } = sources;
+    const { registry, tracker, dialogs, logs, database, load, liveRestore } = sources;
     const states = new Map<string, number>(sessionStates.map((state) => [state, 0]));
     let waiting = 0;
     for (const session of registry.all()) {
@@ -66,6 +68,8 @@ export class Metrics {
       ),
       counter("pi_rpcd_child_starts_total", "pi processes started for sessions.", occupancy.started),
       counter("pi_rpcd_child_crashes_total", "pi processes of sessions that ended unexpectedly.", occupancy.crashed),
+      counter("pi_rpcd_child_restores_total", "pi processes of a former daemon that continued.", liveRestore.restored),
+      counter("pi_rpcd_child_losses_total", "pi processes of a former daemon that were lost.", liveRestore.lost),
       counter("pi_rpcd_events_total", "Numbered notifications of all sessions.", logs.appended),
       gauge("pi_rpcd_retained_event_bytes", "Notifications in memory for reconnecting clients.", logs.retainedBytes),
       gauge("pi_rpcd_waiting_calls", "Calls that wait for their turn at a session.", waiting),

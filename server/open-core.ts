@@ -20,7 +20,7 @@ export interface CoreOptions extends Omit<RegistryOptions, "prompts" | "tracker"
 
 /**
  * Opens the core of a daemon on a store: its sessions, with their deliveries, prompts and dialogs. `resources` gets what
- * closes it, which ends the children and keeps the sessions.
+ * closes it, which ends the children that cannot survive it, and keeps the sessions.
  */
 export function openCore(options: CoreOptions, resources: ResourceStack) {
   const { database, directory, sessions, dialogDelayMs, now, onDelivery, log } = options;
@@ -35,6 +35,7 @@ export function openCore(options: CoreOptions, resources: ResourceStack) {
     ...limits.delivery,
     log,
     isGone: (sessionId) => sessions.isOrphaned(sessionId),
+    isLeft: (sessionId) => options.survival?.leftIn(sessionId) !== undefined,
     onChange: (delivery) => {
       onDelivery?.(delivery);
       directory.find(delivery.sessionId)?.deliveryChanged(delivery);
@@ -43,6 +44,7 @@ export function openCore(options: CoreOptions, resources: ResourceStack) {
   });
   resources.defer(() => tracker.close());
   const registry = new Registry({ ...options, prompts, tracker, dialogs });
-  resources.defer(() => registry.shutdown());
+  // A daemon that served has ended its children before.
+  resources.defer(() => registry.leave());
   return { deliveries, prompts, dialogs, tracker, registry };
 }

@@ -6,14 +6,25 @@ import { agentDirectoryOf } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { StateDirectory } from "./state-directory.ts";
 import { NewerStoreError } from "./store/migrations.ts";
-import { type OpenStore, openStore } from "./store/open-store.ts";
+import { checkStore, type OpenStore, openStore } from "./store/open-store.ts";
 
-/** Throws a {@link StartError} `store_too_new` or `store_unusable`. */
-export function storeOf(state: StateDirectory, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
+/**
+ * Throws a {@link StartError} `store_too_new` or `store_unusable`. `endChildren` is awaited before a damaged store is
+ * rebuilt, because what pi has done is then decided by its session files.
+ */
+export async function storeOf(
+  state: StateDirectory,
+  env: NodeJS.ProcessEnv,
+  endChildren: () => Promise<void>,
+  log: Logger,
+): Promise<OpenStore> {
   const { store: path } = state;
   try {
+    const found = checkStore(path);
+    if (found.damage !== undefined) await endChildren();
     return openStore({
       path,
+      found,
       isHeld: () => state.isHeld,
       log,
       findSession: (sessionId) => findSessionFile(sessionId, env),

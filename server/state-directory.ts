@@ -6,6 +6,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -32,6 +33,7 @@ export class StateDirectory {
   /** Device and inode of the locked file. */
   readonly #lockId: string | undefined;
   #announced: DaemonFile | undefined;
+  #isRunOver = false;
 
   private constructor(path: string, lock: DatabaseSync) {
     this.path = path;
@@ -51,8 +53,7 @@ export class StateDirectory {
     }
     makePrivate(path);
     const directory = new StateDirectory(path, takeLock(path));
-    rmSync(directory.runDirectory, { recursive: true, force: true });
-    mkdirSync(directory.runDirectory, { mode: 0o700 });
+    mkdirSync(directory.runDirectory, { mode: 0o700, recursive: true });
     rmSync(directory.daemonFile, { force: true });
     return directory;
   }
@@ -76,6 +77,17 @@ export class StateDirectory {
   /** For files that live as long as a child's start or a frame. Emptied when the daemon starts. */
   get runDirectory(): string {
     return join(this.path, "run");
+  }
+
+  /** Empties {@link runDirectory}, except for these children's files. */
+  clearRun(childIds: ReadonlySet<string> = new Set()): void {
+    for (const name of readdirSync(this.runDirectory))
+      if (!childIds.has(name)) rmSync(join(this.runDirectory, name), { recursive: true, force: true });
+  }
+
+  /** For the sockets of children that survive the daemon. */
+  get keeperDirectory(): string {
+    return join(this.path, "k");
   }
 
   /** Texts that parts inside pi moved out of transcripts, by their SHA-256. */
@@ -144,10 +156,15 @@ export class StateDirectory {
     writePrivate(join(this.path, "token"), `${token}\n`);
   }
 
+  /** All children have ended: {@link release} deletes their files. */
+  endRun(): void {
+    this.#isRunOver = true;
+  }
+
   release(): void {
     if (this.isHeld) {
       rmSync(this.daemonFile, { force: true });
-      rmSync(this.runDirectory, { recursive: true, force: true });
+      if (this.#isRunOver) rmSync(this.runDirectory, { recursive: true, force: true });
     }
     this.#lock.close();
   }

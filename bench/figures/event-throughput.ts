@@ -1,95 +1,123 @@
 import { join } from "node:path";
 import { connect } from "../../client/index.ts";
-import { type Corpus, deltas, mixed, writeCorpus } from "../lib/corpus.ts";
+import { type Corpus, deltas, largeRecord, mixed, writeCorpus } from "../lib/corpus.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { drain, type RecordSource } from "../lib/drain.ts";
 import { directSource, echoPi, librarySource, rawSource, startEchoDirectly } from "../lib/echo-sources.ts";
-import type { Figure, Resources, Row, Setting } from "../lib/figure.ts";
+import type { Figure, Measured, Resources, Setting } from "../lib/figure.ts";
 import { cpuMicroseconds } from "../lib/process-usage.ts";
 import { RawClient } from "../lib/raw-client.ts";
 import { interleave, ratios } from "../lib/statistics.ts";
 
-const goals = {
-  small: { id: "P3", sense: "at least", target: 0.4, stretch: 0.65 },
-  mixed: { id: "P3", sense: "at least", target: 0.4, stretch: 0.75 },
-} as const;
-
 export const eventThroughput: Figure = {
-  title: "Throughput of events, one session and one client",
+  title: "Throughput of events, one session and one client; every reader parses each record",
+  goals: ["P3 small", "P3 library small", "P3 mixed", "P3 library mixed", "P6"],
   repetitions: 5,
   measure: async (setting, resources) => {
-    const small = writeCorpus(join(setting.directory, "small.jsonl"), deltas(200_000));
-    const agents = writeCorpus(join(setting.directory, "mixed.jsonl"), mixed(320));
+    const small = await measureCorpus("small", deltas(100_000), setting, resources);
+    const agents = await measureCorpus("mixed", mixed(160), setting, resources);
+    const large = await measureLarge(setting, resources);
     return {
-      rows: [
-        ...(await measureCorpus("small", small, setting, resources)),
-        ...(await measureCorpus("mixed", agents, setting, resources)),
-      ],
-      notes: [
-        describe("small", small),
-        describe("mixed", agents),
-        "direct: a reader that splits bytes and parses each record",
-      ],
+      rows: [...small.rows, ...agents.rows, ...large.rows],
+      notes: [...small.notes, ...agents.notes, ...large.notes],
     };
   },
 };
 
 async function measureCorpus(
-  name: keyof typeof goals,
-  corpus: Corpus,
+  name: "small" | "mixed",
+  records: Iterable<string>,
   setting: Setting,
   resources: Resources,
-): Promise<Row[]> {
+): Promise<Measured> {
+  const corpus = writeCorpus(join(setting.directory, `${name}.jsonl`), records);
   const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
   const direct = directSource(startEchoDirectly(resources));
-  const client = await RawClient.open(daemon, "unix", resources);
-  const raw = await sessionOf(client, setting);
+  const raw = await rawSession(daemon, setting, resources);
   const library = await connect({ socketPath: daemon.socketPath, token: daemon.token });
   resources.add(library, (open) => void open.close());
   const parsed = await librarySource(library, (await library.createSession({ cwd: setting.directory })).id);
   const cpu: number[] = [];
+  let merged = 0;
+  const rate = async (source: RecordSource): Promise<number> => {
+    const drained = await drain(source, corpus);
+    merged += drained.merged;
+    return corpus.records / drained.seconds;
+  };
   const rates = await interleave(setting.repetitions, {
-    direct: () => rate(direct, corpus),
+    direct: () => rate(direct),
     raw: async () => {
       const before = cpuMicroseconds(daemon.pid);
-      const value = await rate(raw, corpus);
-      const after = cpuMicroseconds(daemon.pid);
-      if (before !== undefined && after !== undefined) cpu.push((after - before) / corpus.records);
+      const value = await rate(raw);
+      cpu.push((cpuMicroseconds(daemon.pid) - before) / corpus.records);
       return value;
     },
-    library: () => rate(parsed, corpus),
+    library: () => rate(parsed),
   });
-  return [
-    {
-      name: `${name}: frames at a client / direct`,
-      unit: "x",
-      values: ratios(rates.raw, rates.direct),
-      goal: goals[name],
-    },
-    {
-      name: `${name}: envelopes of the client library / direct`,
-      unit: "x",
-      values: ratios(rates.library, rates.direct),
-    },
-    { name: `${name}: direct`, unit: "rec/s", values: rates.direct },
-    { name: `${name}: frames at a client`, unit: "rec/s", values: rates.raw },
-    { name: `${name}: envelopes of the client library`, unit: "rec/s", values: rates.library },
-    ...(cpu.length > 1
-      ? [{ name: `${name}: CPU of the daemon for a record`, unit: "us" as const, values: cpu.slice(1) }]
-      : []),
-  ];
+  return {
+    rows: [
+      {
+        name: `${name}: parsed frames at a client / direct`,
+        unit: "x",
+        values: ratios(rates.raw, rates.direct),
+        goals: [`P3 ${name}`],
+      },
+      {
+        name: `${name}: envelopes of the client library / direct`,
+        unit: "x",
+        values: ratios(rates.library, rates.direct),
+        goals: [`P3 library ${name}`],
+      },
+      { name: `${name}: direct`, unit: "rec/s", values: rates.direct },
+      { name: `${name}: parsed frames at a client`, unit: "rec/s", values: rates.raw },
+      { name: `${name}: envelopes of the client library`, unit: "rec/s", values: rates.library },
+      { name: `${name}: CPU of the daemon for a record`, unit: "us", values: cpu.slice(1) },
+    ],
+    notes: [
+      `${name}: ${corpus.records} records of ${Math.round(corpus.bytes / corpus.records)} bytes on average for each value; ${merged} deltas were merged`,
+    ],
+  };
 }
 
-async function sessionOf(client: RawClient, { directory }: Setting): Promise<RecordSource> {
+/** Megabytes per second of large records, which the client does not parse. */
+async function measureLarge(setting: Setting, resources: Resources): Promise<Measured> {
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
+  const source = await rawSession(daemon, setting, resources);
+  const corpusOf = (name: string, bytes: number, count: number): Corpus =>
+    writeCorpus(
+      join(setting.directory, name),
+      Array.from({ length: count }, () => largeRecord(bytes)),
+    );
+  const hundred = corpusOf("100k.jsonl", 100_000, 480);
+  const eight = corpusOf("8m.jsonl", 8_000_000, 6);
+  const megabytes = async (corpus: Corpus): Promise<number> =>
+    corpus.bytes / 1e6 / (await drain(source, corpus, 1)).seconds;
+  const rates = await interleave(setting.repetitions, {
+    eight: () => megabytes(eight),
+    hundred: () => megabytes(hundred),
+  });
+  return {
+    rows: [
+      {
+        name: "MB/s of records of 8 MB / of 100 KB",
+        unit: "x",
+        values: ratios(rates.eight, rates.hundred),
+        goals: ["P6"],
+      },
+      { name: "records of 8 MB", unit: "MB/s", values: rates.eight },
+      { name: "records of 100 KB", unit: "MB/s", values: rates.hundred },
+    ],
+    notes: [],
+  };
+}
+
+async function rawSession(
+  daemon: Parameters<typeof RawClient.open>[0],
+  { directory }: Setting,
+  resources: Resources,
+): Promise<RecordSource> {
+  const client = await RawClient.open(daemon, "unix", resources);
   const { sessionId } = await client.request("session/create", { cwd: directory });
   await client.request("session/subscribe", { sessionId });
   return rawSource(client, sessionId);
-}
-
-async function rate(source: RecordSource, corpus: Corpus): Promise<number> {
-  return corpus.records / (await drain(source, corpus));
-}
-
-function describe(name: string, { records, bytes }: Corpus): string {
-  return `${name}: ${records} records of ${Math.round(bytes / records)} bytes on average for each value`;
 }

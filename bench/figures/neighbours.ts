@@ -1,123 +1,123 @@
 import { join } from "node:path";
 import { deltas, largeRecord, writeCorpus } from "../lib/corpus.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
+import { within } from "../lib/deadline.ts";
 import { echoPi } from "../lib/echo-sources.ts";
-import type { Figure, Resources, Setting } from "../lib/figure.ts";
+import type { Figure, Resources, Row, Setting } from "../lib/figure.ts";
+import { openLoop } from "../lib/open-loop.ts";
 import { RawClient } from "../lib/raw-client.ts";
 import { Readers } from "../lib/readers.ts";
-import { median, quantile, ratios } from "../lib/statistics.ts";
+import { quantile, ratios } from "../lib/statistics.ts";
 
-const rounds = 1_500;
+const everyMs = 2;
+const seconds = 3;
+const count = (seconds * 1_000) / everyMs;
 const text = "x".repeat(240);
 
 /** The effect of one session or client on others. */
 export const neighbours: Figure = {
-  title: "The latency of one session's requests while others are busy",
+  title: "The latency of one session's requests, one due every 2 ms, while others are busy",
+  goals: ["P7", "Q6"],
   repetitions: 5,
   measure: async (setting, resources) => {
-    const large = await withLargeRecords(setting, resources);
-    const unread = await withUnreadStream(setting, resources);
+    const alone = times();
+    const large = await withLargeRecords(setting, resources, alone);
+    const read = times();
+    const unread = await withUnreadStream(setting, resources, read);
     return {
       rows: [
+        { name: "p99 beside 8 MB/s / alone", unit: "x", values: ratios(large.p99, alone.p99), goals: ["P7"] },
+        ...rowsOf("beside 8 MB/s in records of 8 MB", large).map(
+          (row): Row => (row.name.startsWith("p99") ? { ...row, goals: ["Q6"] } : row),
+        ),
+        ...rowsOf("alone", alone),
         {
-          name: "p99 with 8 MB/s in records of 8 MB / alone",
+          name: "p99 beside a stream: with an unread client / without",
           unit: "x",
-          values: ratios(large.p99, large.alone.p99),
-          goal: { id: "P7", sense: "at most", target: 60, stretch: 20 },
+          values: ratios(unread.p99, read.p99),
         },
-        {
-          name: "p99 with 8 MB/s in records of 8 MB",
-          unit: "ms",
-          values: large.p99.map((us) => us / 1_000),
-          goal: { id: "P7", sense: "at most", target: 30, stretch: 10 },
-        },
-        { name: "p50 with 8 MB/s in records of 8 MB", unit: "us", values: large.p50 },
-        { name: "p99 alone", unit: "us", values: large.alone.p99 },
-        {
-          name: "p99 with a stream that one additional client never reads / that all read",
-          unit: "x",
-          values: ratios(unread.p99, unread.alone.p99),
-          goal: { id: "slow readers", sense: "at most", target: 1.5 },
-        },
-        { name: "p99 with a stream that all read", unit: "us", values: unread.alone.p99 },
+        ...rowsOf("beside a stream that one additional client never reads", unread),
+        ...rowsOf("beside a stream that all read", read),
       ],
-      notes: [`${rounds} requests for each value, one at a time; the stream: 20,000 deltas a second`],
+      notes: [
+        `${count} requests for each value, counted from when each was due; the stream: 20,000 deltas a second`,
+        "sent late: by this process, which counts as latency",
+      ],
     };
   },
 };
 
+/** Milliseconds, for each repetition. */
 interface Times {
   readonly p50: number[];
   readonly p99: number[];
+  readonly max: number[];
+  readonly late: number[];
 }
 
-type Compared = Times & { readonly alone: Times };
+const times = (): Times => ({ p50: [], p99: [], max: [], late: [] });
+
+function rowsOf(name: string, { p50, p99, max, late }: Times): readonly Row[] {
+  return [
+    { name: `p50 ${name}`, unit: "ms", values: p50 },
+    { name: `p99 ${name}`, unit: "ms", values: p99 },
+    { name: `max ${name}`, unit: "ms", values: max },
+    { name: `sent late, p99, ${name}`, unit: "ms", values: late },
+  ];
+}
 
 /** A session that gets requests, and another whose child writes a record of 8 MB each second. */
-async function withLargeRecords(setting: Setting, resources: Resources): Promise<Compared> {
+async function withLargeRecords(setting: Setting, resources: Resources, alone: Times): Promise<Times> {
   const corpus = writeCorpus(join(setting.directory, "8m.jsonl"), [largeRecord(8_000_000)]);
-  const [burst] = corpus.bursts;
-  const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
-  const client = await RawClient.open(daemon, "unix", resources);
-  const create = async (): Promise<string> =>
-    (await client.request("session/create", { cwd: setting.directory })).sessionId;
-  const [own, other] = [await create(), await create()];
+  const { client, own, other, daemon } = await twoSessions(setting, resources);
   const readers = await Readers.start({ kind: "clients", daemon, sessions: [other], clients: 1 }, resources);
-  await readers.received();
-  const alone = times();
   const beside = times();
   for (let repetition = 0; repetition <= setting.repetitions; repetition += 1) {
-    await timed(client, own, alone);
-    const command = { type: "pace", file: corpus.file, start: 0, end: burst?.end ?? 0, everyMs: 1_000, times: 4 };
+    await timed(client, own, repetition === 0 ? times() : alone);
+    const command = { type: "pace", file: corpus.file, start: 0, end: corpus.bytes, everyMs: 1_000, times: seconds };
     const written = client.request("session/command", { sessionId: other, command });
-    await timed(client, own, beside, written);
+    await timed(client, own, repetition === 0 ? times() : beside);
+    await written;
+    await readers.received((repetition + 1) * seconds);
   }
-  return { ...withoutFirst(beside), alone: withoutFirst(alone) };
+  await daemon.stop();
+  return beside;
 }
 
-/**
- * A session that gets requests, and another that streams to a client; with and without an additional client that does
- * not read.
- */
-async function withUnreadStream(setting: Setting, resources: Resources): Promise<Compared> {
+/** A session that gets requests beside one that streams, with and without an additional client that does not read. */
+async function withUnreadStream(setting: Setting, resources: Resources, read: Times): Promise<Times> {
   const corpus = writeCorpus(join(setting.directory, "stream.jsonl"), deltas(20));
-  const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
-  const client = await RawClient.open(daemon, "unix", resources);
-  const create = async (): Promise<string> =>
-    (await client.request("session/create", { cwd: setting.directory })).sessionId;
-  const [own, other] = [await create(), await create()];
+  const { client, own, other, daemon } = await twoSessions(setting, resources);
   const task = { kind: "clients", daemon, sessions: [other], clients: 1 } as const;
   await Readers.start(task, resources);
-  const command = { type: "pace", file: corpus.file, start: 0, end: corpus.bytes, everyMs: 1, times: 3_000 };
-  const alone = times();
-  const beside = times();
+  const stream = { type: "pace", file: corpus.file, start: 0, end: corpus.bytes, everyMs: 1, times: seconds * 1_000 };
+  const unread = times();
   for (let repetition = 0; repetition <= setting.repetitions; repetition += 1) {
-    await timed(client, own, alone, client.request("session/command", { sessionId: other, command }));
-    const unread = await Readers.start({ ...task, reads: false }, resources);
-    await timed(client, own, beside, client.request("session/command", { sessionId: other, command }));
-    await unread.stop();
+    for (const into of [read, unread]) {
+      const reader = into === unread ? await Readers.start({ ...task, reads: false }, resources) : undefined;
+      const streamed = client.request("session/command", { sessionId: other, command: stream });
+      await timed(client, own, repetition === 0 ? times() : into);
+      await streamed;
+      await reader?.stop();
+    }
   }
-  return { ...withoutFirst(beside), alone: withoutFirst(alone) };
+  return unread;
 }
 
-const times = (): Times => ({ p50: [], p99: [] });
-const withoutFirst = ({ p50, p99 }: Times): Times => ({ p50: p50.slice(1), p99: p99.slice(1) });
+async function twoSessions(setting: Setting, resources: Resources) {
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
+  const client = await RawClient.open(daemon, "unix", resources);
+  const create = async (): Promise<string> =>
+    (await client.request("session/create", { cwd: setting.directory })).sessionId;
+  return { daemon, client, own: await create(), other: await create() };
+}
 
-/** Requests one after the other, until there are enough and `until` has resolved. */
-async function timed(client: RawClient, sessionId: string, into: Times, until?: Promise<unknown>): Promise<void> {
+async function timed(client: RawClient, sessionId: string, into: Times): Promise<void> {
   const command = { type: "get_echo", text };
-  const samples: number[] = [];
-  let isOver = until === undefined;
-  void until?.then(() => {
-    isOver = true;
-  });
-  while (samples.length < rounds || !isOver) {
-    const startedAt = performance.now();
-    await client.request("session/command", { sessionId, command });
-    samples.push((performance.now() - startedAt) * 1_000);
-    // A short pause between requests, as in real use; otherwise most samples would fall between two records.
-    if (until !== undefined) await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  into.p50.push(median(samples));
-  into.p99.push(quantile(samples, 0.99));
+  const request = () => client.request("session/command", { sessionId, command });
+  const { latencies, lateness } = await within(60, `${count} answers`, openLoop(request, { everyMs, count }));
+  into.p50.push(quantile(latencies, 0.5));
+  into.p99.push(quantile(latencies, 0.99));
+  into.max.push(Math.max(...latencies));
+  into.late.push(quantile(lateness, 0.99));
 }

@@ -39,7 +39,9 @@ interface Case {
 /** The savings of each part of the optimisation on each trace: tokens sent, and their cost. Nothing is timed. */
 export const optimisation: Figure = {
   title: "Each part of the optimisation on each trace, off and on: tokens sent, and USD",
+  goals: [],
   repetitions: 1,
+  deadlineSeconds: 600,
   measure: async (setting, resources) => {
     const cases = allCases();
     const bills = await run(cases, setting, resources);

@@ -1,21 +1,25 @@
-import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { nodeFlags } from "../../cli/daemon-process.ts";
-import type { DaemonFile } from "../../protocol/daemon-file.ts";
+import { pathToFileURL } from "node:url";
+import { DAEMON_FILE_NAME, type DaemonFile } from "../../protocol/daemon-file.ts";
+import { within } from "./deadline.ts";
 import type { Resources, Setting } from "./figure.ts";
+import { run } from "./run.ts";
 
-const launcher = join(import.meta.dirname, "..", "daemon-process.mjs");
+const probe = pathToFileURL(join(import.meta.dirname, "..", "fixtures", "probe.mjs")).href;
+const startSeconds = 30;
+const endSeconds = 20;
 
 export interface DaemonUnderTestOptions {
   /** The path of the pi to start. */
   readonly pi: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** A program that runs the daemon, with its arguments. */
-  readonly under?: readonly string[];
   /** Default: a new one for each daemon. */
   readonly stateDir?: string;
+  /** The command line's file. Default: that of the measured build. */
+  readonly program?: string;
 }
 
 /** The health of an event loop. */
@@ -27,48 +31,68 @@ export interface LoopHealth {
 }
 
 export interface DaemonUnderTest extends DaemonFile {
+  readonly stateDir: string;
   /** Since the previous call; the first call starts the measurement. */
   loopHealth(): Promise<LoopHealth>;
+  /** Ends it, before the figure's end. */
+  stop(): Promise<void>;
 }
 
 let count = 0;
 
-/** Starts the built daemon in a separate process. Its sessions' files are in the figure's directory. */
+/** The command line of the measured build. */
+export function commandLine({ dist }: Setting): string {
+  return join(dist, "cli", "main.js");
+}
+
+/** Starts the daemon with `pi-rpcd start`. Its sessions' files are in the figure's directory. */
 export async function startDaemonUnderTest(
   setting: Setting,
   resources: Resources,
-  { pi, env = {}, under = [], ...given }: DaemonUnderTestOptions,
+  { pi, env = {}, program = commandLine(setting), ...given }: DaemonUnderTestOptions,
 ): Promise<DaemonUnderTest> {
   count += 1;
   const stateDir = given.stateDir ?? join(setting.directory, `d${count}`);
   mkdirSync(stateDir, { recursive: true });
-  const command = [...under, process.execPath, ...nodeFlags, launcher, setting.dist, stateDir, pi];
-  const child = spawn(command[0] ?? "", command.slice(1), {
+  const socketPath = join(setting.directory, `p${count}`);
+  const server = createServer().listen(socketPath);
+  const connected = new Promise<Socket>((resolve) => server.once("connection", resolve));
+  const args = ["start", "--json", "--state-dir", stateDir, "--pi", pi, "--log-level", "warn"];
+  const starting = run(process.execPath, [program, ...args], {
+    stdout: "ignore",
+    killAfterMs: startSeconds * 1_000,
     env: {
       ...process.env,
       PI_CODING_AGENT_DIR: join(stateDir, "agent"),
       // Figures about warm children override it.
       PI_RPCD_WARM_CHILDREN: "0",
       ...env,
+      BENCH_PROBE: socketPath,
+      NODE_OPTIONS: `--import=${probe}`,
     },
-    stdio: ["pipe", "pipe", "inherit"],
-    // The figure handles Ctrl-C: it ends the daemon in order.
-    detached: true,
   });
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  resources.add(child, async ({ stdin }) => {
-    stdin.end();
-    await exited;
-  });
-  const failed = exited.then(() => Promise.reject(new Error("The daemon ended before it was ready.")));
-  failed.catch(() => {});
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const next = async (): Promise<unknown> => JSON.parse(String((await Promise.race([lines.next(), failed])).value));
+  const { code } = await within(startSeconds, "the daemon's start", starting);
+  if (code !== 0) throw new Error(`"pi-rpcd start" ended with code ${code}.`);
+  const socket = await within(startSeconds, "the connection of the daemon's probe", connected);
+  const closed = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
+  server.close();
+  const file = JSON.parse(readFileSync(join(stateDir, DAEMON_FILE_NAME), "utf8")) as DaemonFile;
+  let stopping: Promise<void> | undefined;
+  const stop = (): Promise<void> => {
+    socket.end();
+    stopping ??= within(endSeconds, "the daemon's end", closed).catch(() => void process.kill(file.pid, "SIGKILL"));
+    return stopping;
+  };
+  resources.add(socket, stop);
+  const lines = createInterface({ input: socket })[Symbol.asyncIterator]();
   return {
-    ...((await next()) as DaemonFile),
+    ...file,
+    stateDir,
     loopHealth: async () => {
-      child.stdin.write("\n");
-      return (await next()) as LoopHealth;
+      socket.write("\n");
+      const { value } = await within(10, "the daemon's event loop", lines.next());
+      return JSON.parse(String(value)) as LoopHealth;
     },
+    stop,
   };
 }

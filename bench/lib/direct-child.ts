@@ -3,6 +3,8 @@ import type { Readable, Writable } from "node:stream";
 import type { Resources } from "./figure.ts";
 
 export interface DirectChildOptions {
+  /** Default: Node. */
+  readonly file?: string;
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
@@ -19,17 +21,20 @@ export class DirectChild {
   onRecord: (record: { readonly type: string }) => void = () => {};
   readonly exited: Promise<void>;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
-  readonly #pending = new Map<string, (response: Response) => void>();
+  readonly #pending = new Map<string, Pick<PromiseWithResolvers<Response>, "resolve" | "reject">>();
   #parts: Buffer[] = [];
   #lastId = 0;
 
-  private constructor({ args, cwd, env }: DirectChildOptions) {
-    this.#child = spawn(process.execPath, args, {
+  private constructor({ file = process.execPath, args, cwd, env }: DirectChildOptions) {
+    this.#child = spawn(file, args, {
       ...(cwd !== undefined && { cwd }),
       env: { ...process.env, ...env },
       stdio: ["pipe", "pipe", "ignore"],
     });
     this.exited = new Promise((resolve) => this.#child.once("exit", () => resolve()));
+    void this.exited.then(() => {
+      for (const { reject } of this.#pending.values()) reject(new Error("The child ended before its answer."));
+    });
     this.#child.stdout.on("data", (chunk: Buffer) => this.#push(chunk));
   }
 
@@ -46,8 +51,8 @@ export class DirectChild {
   request(command: { readonly type: string; readonly [field: string]: unknown }): Promise<Response> {
     this.#lastId += 1;
     const id = `b${this.#lastId}`;
-    const { promise, resolve } = Promise.withResolvers<Response>();
-    this.#pending.set(id, resolve);
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
+    this.#pending.set(id, { resolve, reject });
     this.#child.stdin.write(`${JSON.stringify({ ...command, id })}\n`);
     return promise;
   }
@@ -76,7 +81,7 @@ export class DirectChild {
       this.onRecord(record);
       return;
     }
-    this.#pending.get(record.id)?.(record);
+    this.#pending.get(record.id)?.resolve(record);
     this.#pending.delete(record.id);
   }
 }

@@ -1,3 +1,5 @@
+import type { GoalId, Unit } from "../goals.ts";
+
 /** The settings of a figure's process. */
 export interface Setting {
   /** The measured build. */
@@ -5,25 +7,17 @@ export interface Setting {
   readonly repetitions: number;
   /** For all files of the figure; removed afterwards. */
   readonly directory: string;
+  /** The executable of opencode, to compare with. */
+  readonly opencode?: string;
 }
-
-/** A limit in the specification. */
-export interface Goal {
-  /** Its number in the specification. */
-  readonly id: string;
-  readonly sense: "at most" | "at least";
-  readonly target: number;
-  readonly stretch?: number;
-}
-
-export type Unit = "x" | "us" | "ms" | "rec/s" | "1/s" | "MB/s" | "KiB" | "MiB" | "tokens" | "%";
 
 /** One line of the report: a value for each repetition. */
 export interface Row {
   readonly name: string;
   readonly unit: Unit;
   readonly values: readonly number[];
-  readonly goal?: Goal;
+  /** The goals that the median must reach. */
+  readonly goals?: readonly GoalId[];
 }
 
 /** Numbers for comparison in rows. Texts are left-aligned, numbers right-aligned. */
@@ -38,12 +32,18 @@ export interface Measured {
   readonly tables?: readonly Table[];
   /** Explanations for the reader. */
   readonly notes: readonly string[];
+  /** Why goals have no row. */
+  readonly unmeasured?: Partial<Record<GoalId, string>>;
 }
 
 /** One figure. Each runs in a separate process, so that none inherits another's heap or compiled code. */
 export interface Figure {
   readonly title: string;
+  /** The goals that it measures. */
+  readonly goals: readonly GoalId[];
   readonly repetitions: number;
+  /** The figure fails after this time. Default: 180. */
+  readonly deadlineSeconds?: number;
   readonly measure: (setting: Setting, resources: Resources) => Promise<Measured>;
 }
 
@@ -51,3 +51,5 @@ export interface Figure {
 export interface Resources {
   add<T>(resource: T, release: (resource: T) => void | Promise<void>): T;
 }
+
+export const defaultDeadlineSeconds = 180;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { within } from "./deadline.ts";
 import type { Resources } from "./figure.ts";
 
 const headEnd = Buffer.from("\r\n\r\n", "latin1");
@@ -29,7 +30,8 @@ export class HttpLoad {
   async run(requests: number): Promise<number> {
     let left = requests;
     const startedAt = performance.now();
-    await Promise.all(this.#sockets.map((socket) => this.#runOn(socket, () => left-- > 0)));
+    const all = Promise.all(this.#sockets.map((socket) => this.#runOn(socket, () => left-- > 0)));
+    await within(60, () => `${Math.max(0, left)} of ${requests} HTTP requests`, all);
     return (performance.now() - startedAt) / 1_000;
   }
 
@@ -64,6 +66,7 @@ export class HttpLoad {
       if (end === -1) return;
       const head = heard.toString("latin1", 0, end);
       const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+      if (Number.isNaN(length)) reject(new Error("An answer has no content-length."));
       if (heard.length < end + headEnd.length + length) return;
       if (!head.startsWith("HTTP/1.1 200")) reject(new Error(heard.toString("utf8")));
       const answer = heard;
@@ -72,7 +75,8 @@ export class HttpLoad {
       next();
     };
     socket.on("data", take).on("close", fail);
-    next();
+    if (socket.destroyed) fail();
+    else next();
     return promise;
   }
 }

@@ -12,9 +12,18 @@ export function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** Per repetition, so that both sides of a ratio were measured close in time. */
+/**
+ * Per repetition, so that both sides of a ratio were measured close in time. Throws if they are the same measurement or
+ * one has more repetitions.
+ */
 export function ratios(over: readonly number[], under: readonly number[]): readonly number[] {
-  return over.map((value, i) => value / (under[i] ?? Number.NaN));
+  if (over === under || over.length !== under.length) throw new Error("A ratio needs two sides, measured in turns.");
+  return over.map((value, i) => value / (under[i] as number));
+}
+
+/** Per repetition: the cost of each further one, when `more` has this many more than `base`. */
+export function marginal(base: readonly number[], more: readonly number[], further: number): readonly number[] {
+  return more.map((cost, i) => (cost - (base[i] ?? Number.NaN)) / further);
 }
 
 /**

@@ -21,7 +21,7 @@ const digits: Readonly<Record<string, number>> = Object.fromEntries(
   Array.from("123456789", (digit, index) => [digit, index]),
 );
 
-/** A list of which the user chooses one: by the arrow keys or a shortcut, and Enter. */
+/** A list from which the user chooses an item: with the arrow keys or a shortcut, and Enter. */
 export class Choice implements Component {
   readonly #options: ChoiceOptions;
   readonly #items: readonly SelectItem[];

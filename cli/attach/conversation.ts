@@ -131,7 +131,7 @@ export class Conversation {
       void this.#shell(text);
       return;
     }
-    // Text that begins with a blank is never a command.
+    // Text that begins with a space is never a command.
     void commands
       .run(text)
       .then((done) => {
@@ -146,7 +146,7 @@ export class Conversation {
     if (!this.#isConnected) return "Not sent: no daemon answers. Start it in another terminal: pi-rpcd start";
     const bytes = Buffer.byteLength(JSON.stringify(text));
     if (bytes <= maxTextBytes) return undefined;
-    return `Not sent: the text has ${mebibytes(bytes)}, and at most ${mebibytes(maxTextBytes)} are possible. Write it to a file, and name the file.`;
+    return `Not sent: the text has ${mebibytes(bytes)}, and the limit is ${mebibytes(maxTextBytes)}. Write it to a file, and name the file.`;
   }
 
   #prompt(text: string, when: When): void {
@@ -188,7 +188,7 @@ export class Conversation {
     screen.line(` ${why}`, "yellow");
     screen.editor.addToHistory(text);
     if (screen.editor.getText() === "") screen.editor.setText(text);
-    else screen.line(" The text is in the history: the up key brings it back.", "dim");
+    else screen.line(" Your text is in the history: press Up to get it back.", "dim");
     screen.tui.requestRender();
   }
 
@@ -209,7 +209,7 @@ export class Conversation {
   }
 }
 
-/** The commands of the command line with the words for the errors of these, by their names here. */
+/** The commands of the command line whose words describe the errors of these commands. */
 const wordsOf: Readonly<Record<string, string>> = { name: "rename", push: "push", compact: "compact", model: "model" };
 
 function failure(error: unknown, text = ""): string {

@@ -31,18 +31,18 @@ export type CommandEnd =
 
 const done: CommandEnd = { kind: "done" };
 const keysOf = (effect: string): readonly string[] => [
-  "Enter          sends; during a run before its next request (--if-running)",
-  "Alt-Enter      queues: sends when the run would end",
+  "Enter          sends; during a run the agent gets it before its next request (--if-running)",
+  "Alt-Enter      queues until the run would end",
   "Shift-Enter    a new line; also Ctrl-J, or \\ and Enter",
   "Esc            aborts the run, a compaction or a shell command, dismisses a question",
-  "Ctrl-C         clears what you typed; twice leaves",
+  "Ctrl-C         clears your text; twice leaves",
   `Ctrl-D         leaves; ${effect}`,
   "Ctrl-Z         suspends; fg returns",
   "Ctrl-T, Ctrl-O show thinking, and complete outputs",
   "Up, Down       the history",
   "@ and Tab      complete files, / completes commands",
   "!COMMAND       runs a shell command in the session; !!COMMAND keeps its output from the model",
-  "a blank first  sends the text as it is, also if / or ! follows",
+  "a space first  sends the text as it is, also if / or ! follows",
 ];
 
 interface LocalCommand {
@@ -55,7 +55,7 @@ interface LocalCommand {
 export class LocalCommands {
   readonly #options: LocalCommandOptions;
   readonly #table: Readonly<Record<string, LocalCommand>>;
-  /** pi's commands: those of extensions, templates and skills. Undefined if they are not known. */
+  /** pi's commands: those of extensions, templates and skills. Undefined if they are unknown. */
   #ofPi: ReadonlyMap<string, string> | undefined;
 
   constructor(options: LocalCommandOptions) {
@@ -90,13 +90,13 @@ export class LocalCommands {
     if (this.#ofPi?.has(name) === true) return { kind: "prompt" };
     const whether =
       this.#ofPi === undefined
-        ? "is not a command of attach, and pi's are not known while it sleeps"
+        ? "is not a command of attach, and pi's commands are only known while pi is running"
         : "is not a command";
     if (name === "login" || name === "logout") {
       return { kind: "refused", why: `/${name} is a command of pi's terminal. ${await this.credentialsAdvice()}` };
     }
     const near = this.#nearest(name === "" ? (argument.split(/\s/)[0] ?? "") : name);
-    const hint = near === undefined ? "/help lists them." : `Did you mean /${near}?`;
+    const hint = near === undefined ? "/help lists all commands." : `Did you mean /${near}?`;
     return { kind: "refused", why: `/${name} ${whether}. ${hint} To send it as text, begin with a space.` };
   }
 

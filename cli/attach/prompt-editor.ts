@@ -5,7 +5,7 @@ const escapeKey = "\u001b";
 
 /** The text that a user writes. Its rows cannot control the terminal, whatever was pasted. */
 export class PromptEditor extends Editor {
-  /** Called with the text as it was written, of which the library's `onSubmit` removes the blanks at both ends. */
+  /** Called with the text as written; the library's `onSubmit` gets it without the spaces at both ends. */
   onText: (text: string) => void = () => {};
   #written = "";
   /** The text for which the newest completions were found. */

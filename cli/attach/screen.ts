@@ -117,15 +117,15 @@ export class Screen implements Canvas {
     this.footer = [];
     this.#notices.clear();
     this.#input.clear();
-    // The library writes a blank at the cursor when it stops.
+    // The library writes a space at the cursor when it stops.
     this.#input.addChild(row(() => ""));
     this.tui.renderNow();
-    // Answers of the terminal to the library's questions are not for the shell.
+    // The terminal's replies to queries of the library must not reach the shell.
     if (this.#terminal instanceof ScreenTerminal) await this.#terminal.drainInput(200, 20);
     this.#stop();
   }
 
-  /** Gives the terminal back to the shell until the user returns with `fg`. */
+  /** Restores the terminal for the shell and stops this program, until the user runs `fg`. */
   suspend(): void {
     this.tui.stop();
     const resume = (): void => {
@@ -136,12 +136,12 @@ export class Screen implements Canvas {
       this.tui.requestRender(true);
     };
     process.once("SIGCONT", resume);
-    // Nothing stops if no shell could continue it; and time does not pass while it is stopped.
+    // The system ignores the signal if no shell could continue the program. The timer does not run while it is stopped.
     const notStopped = setTimeout(resume, 500);
     process.kill(0, "SIGTSTP");
   }
 
-  /** What was written and not sent, for the user to keep; empty if there is nothing. */
+  /** The text in the editor that was not sent; empty if there is none. */
   get unsent(): string {
     const text = this.editor.getExpandedText();
     return text.trim() === "" ? "" : `Not sent:\n${text}`;

@@ -35,8 +35,7 @@ const graphemes = new Intl.Segmenter();
 
 /** Replaces each other character by ASCII of the same width. */
 export function toAscii(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII includes them
-  return text.replace(/[^\u0000-\u007f]+/g, (run) =>
+  return text.replace(/\P{ASCII}+/gu, (run) =>
     Array.from(
       graphemes.segment(run),
       ({ segment }) => replacements[segment] ?? "?".repeat(visibleWidth(segment)),

@@ -57,9 +57,9 @@ export class Theme {
   }
 }
 
-/** Colours and the cursor's place are allowed; of everything else that could control the terminal, nothing remains. */
+/** Everything that could control the terminal. Of these, only colours and the cursor's place are kept. */
 const sequences =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with ESC, which no class of characters names
   /\u001b\[[0-9;]*m|\u001b_pi:c\u0007|[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Returns a row that cannot control the terminal and is not wider than `width` columns. */

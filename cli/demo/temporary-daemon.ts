@@ -44,7 +44,8 @@ export interface TemporaryDaemonOptions {
 export async function startTemporaryDaemon(options: TemporaryDaemonOptions): Promise<DemoDaemon> {
   const { workspace, pi, env, cleanup, signal } = options;
   const config = join(workspace.root, "config.json");
-  writeFileSync(config, "{}");
+  // Nothing may be left of it, also if it is killed.
+  writeFileSync(config, JSON.stringify({ liveRestore: false }));
   const { stateDir, logFile } = workspace;
   const daemon = new DemoDaemon({ stateDir, logFile, pi, config, env: withoutScript(env) });
   cleanup.add(() => daemon.end());

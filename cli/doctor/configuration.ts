@@ -25,5 +25,5 @@ export function checkConfiguration(
   const { path, exists } = found.file;
   const pi = found.origins.pi.kind === "file" ? found.values.pi : undefined;
   const { agentDirectory } = found.values;
-  return { finding: good(name, exists ? path : `no file (${path}); defaults`), pi, agentDirectory };
+  return { finding: good(name, exists ? path : `no file (${path}); the defaults apply`), pi, agentDirectory };
 }

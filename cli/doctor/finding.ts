@@ -8,6 +8,14 @@ export interface Finding {
   readonly todo?: string;
 }
 
+/** What `doctor --json` prints. */
+export interface Report {
+  /** Whether no finding is bad. */
+  readonly ok: boolean;
+  readonly stateDir: string;
+  readonly findings: readonly Finding[];
+}
+
 export function good(name: string, found: string): Finding {
   return { name, state: "good", found };
 }

@@ -7,8 +7,8 @@ import { bad, type Finding, good, odd } from "./finding.ts";
 const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
 const connectTimeoutMs = 3_000;
 
-/** Checks the owner and the permissions of the state directory. */
-export function checkStateDirectory(stateDir: string): Finding {
+/** Checks the owner, the permissions and the place of the state directory. */
+export function checkStateDirectory(stateDir: string, env: NodeJS.ProcessEnv): Finding {
   const name = "state directory";
   const bytes = Buffer.byteLength(join(stateDir, "daemon.sock"));
   if (bytes > maxSocketPathBytes) {
@@ -45,7 +45,35 @@ export function checkStateDirectory(stateDir: string): Finding {
       `chmod 700 ${stateDir}`,
     );
   }
+  const fleeting = removedAtLogout(stateDir, env["XDG_RUNTIME_DIR"], mountsOf("self"));
+  if (fleeting !== undefined) {
+    const problem = `${stateDir} is in ${fleeting}, which the system removes when you log out, with all sessions and running work`;
+    return odd(name, problem, "Choose another with --state-dir or PI_RPCD_STATE_DIR.");
+  }
   return good(name, `${stateDir}, private`);
+}
+
+/** A temporary directory that systemd or PAM made for a service or a login session. */
+const privateTemporary = /(?:^|\/)systemd-private-|(?:^|\/)[^/]*\.inst(?:\/|$)/;
+
+/** The directory above the path that a logout removes, if there is one. `mounts`: lines of /proc/PID/mountinfo. */
+export function removedAtLogout(path: string, runtime: string | undefined, mounts: string): string | undefined {
+  const isIn = (directory: string): boolean => path === directory || path.startsWith(`${directory}/`);
+  const runtimes = [...(runtime === undefined || runtime === "" ? [] : [runtime.replace(/\/+$/, "")]), "/run/user"];
+  const found = runtimes.find(isIn);
+  if (found !== undefined) return found;
+  return mounts
+    .split("\n")
+    .map((line) => line.split(" "))
+    .find(([, , , root = "", point = ""]) => privateTemporary.test(root) && isIn(point))?.[4];
+}
+
+function mountsOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/mountinfo`, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /** Checks the file of the daemon's token. */

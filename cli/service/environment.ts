@@ -37,7 +37,7 @@ export function kept(env: NodeJS.ProcessEnv, names: readonly string[]): Readonly
   );
 }
 
-function isOneLine(value: string | undefined): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they would end the line, or the file
-  return value !== undefined && !/[\u0000-\u001f\u007f]/.test(value);
+/** Whether a value has no control character, which would end the line or the file of a service. */
+export function isOneLine(value: string | undefined): boolean {
+  return value !== undefined && !/\p{Cc}/u.test(value);
 }

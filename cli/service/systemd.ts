@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
-import { connect } from "node:net";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { existsSync, readFileSync } from "../node-builtins.ts";
 import type { ServiceFacts, ServicePlan } from "./plan.ts";
 
 /** Longer than the daemon takes to end its children. */
@@ -13,9 +12,12 @@ function socketUnit(configHome: string): string {
   return join(configHome, "systemd", "user", "pi-rpcd.socket");
 }
 
+function serviceUnit(configHome: string): string {
+  return join(configHome, "systemd", "user", "pi-rpcd.service");
+}
+
 /** A user unit with a watchdog that the first connection to its socket starts. */
 export function systemdPlan({ program, stateDir, logFile, configHome, environment }: ServiceFacts): ServicePlan {
-  const folder = join(configHome, "systemd", "user");
   const environmentFile = join(configHome, "pi-rpcd", "service.env");
   const command = [...program, "start", "--foreground", "--state-dir", stateDir, "--log-file", logFile];
   const service = `[Unit]
@@ -32,8 +34,9 @@ ExecStart=${commandLine(command)}
 EnvironmentFile=-${escaped(environmentFile)}
 Restart=on-failure
 RestartSec=2
-# The daemon ends its pi processes itself, and has time to.
-KillMode=mixed
+# The daemon ends its pi processes itself, and has time to. If it crashes, they wait for the next one.
+KillMode=process
+OOMPolicy=continue
 TimeoutStopSec=${stopSeconds}
 UMask=0077
 
@@ -56,7 +59,7 @@ WantedBy=sockets.target
   return {
     files: [
       { path: environmentFile, text: environmentText(environment), isSecret: true },
-      { path: join(folder, "pi-rpcd.service"), text: service, isSecret: false },
+      { path: serviceUnit(configHome), text: service, isSecret: false },
       { path: socketUnit(configHome), text: socket, isSecret: false },
     ],
     enable: [systemctl("daemon-reload"), systemctl("enable", "--now", "pi-rpcd.socket")],
@@ -108,7 +111,7 @@ export async function wakeService({
   const path = join(stateDir, "daemon.sock");
   if (!existsSync(path) || !isService(stateDir, env)) return false;
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect(path);
+  const socket = process.getBuiltinModule("node:net").connect(path);
   socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
   socket.setTimeout(connectTimeoutMs, () => resolve(false));
   return promise.finally(() => socket.destroy());
@@ -117,12 +120,25 @@ export async function wakeService({
 /** Whether systemd starts the daemon of a state directory. */
 export function isService(stateDir: string, env: NodeJS.ProcessEnv): boolean {
   const path = join(stateDir, "daemon.sock");
+  const listens = `\nListenStream=${path.replaceAll("%", "%%")}\n`;
+  return textOf(socketUnit(configHomeOf(env)))?.includes(listens) === true;
+}
+
+/** Whether systemd also ends the daemon's pi processes when the daemon crashes, as it does by an older unit. */
+export function endsChildren(env: NodeJS.ProcessEnv): boolean {
+  return textOf(serviceUnit(configHomeOf(env)))?.includes("\nKillMode=process\n") === false;
+}
+
+/** The directory of the user's configuration. */
+export function configHomeOf(env: NodeJS.ProcessEnv): string {
   const configured = env["XDG_CONFIG_HOME"];
-  const home = env["HOME"] || homedir();
-  const configHome = configured !== undefined && isAbsolute(configured) ? configured : join(home, ".config");
+  return configured !== undefined && isAbsolute(configured) ? configured : join(env["HOME"] || homedir(), ".config");
+}
+
+function textOf(path: string): string | undefined {
   try {
-    return readFileSync(socketUnit(configHome), "utf8").includes(`\nListenStream=${path.replaceAll("%", "%%")}\n`);
+    return readFileSync(path, "utf8");
   } catch {
-    return false;
+    return undefined;
   }
 }

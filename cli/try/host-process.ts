@@ -20,8 +20,8 @@ export type HostReport =
 const hostFile = join(import.meta.dirname, `host${extname(import.meta.filename)}`);
 
 /**
- * The process with everything but the terminal. It is in its own process session, and ends when this process has
- * ended, in any way: so nothing is left when a terminal is closed or this process is killed.
+ * The process that runs everything except the terminal. It has its own process session, and ends when this process has
+ * ended for any reason, so that nothing is left when the terminal is closed or this process is killed.
  */
 export class HostProcess {
   readonly pid: number | undefined;
@@ -56,7 +56,7 @@ export class HostProcess {
       else reject(new CommandError(report.error.name, report.error.message, { data: report.error.data }));
     });
     this.#child.once("error", (cause) => reject(new CommandError("start_failed", cause.message, { cause })));
-    // After all messages.
+    // `close` is emitted after all messages.
     this.#child.once("close", () => reject(new CommandError("host_ended", "Its process ended unexpectedly.")));
     return promise;
   }

@@ -14,7 +14,7 @@ import { pushText, slowCommand, tourReply } from "./tour.ts";
 // Ends and removes all of it when the parent process has ended or disconnects.
 
 const model = { id: "model", cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
-/** A run that waits for an answer would hold up the end. */
+/** An active run must not delay the end. */
 const settings = { PI_RPCD_DRAIN_MS: "0" };
 
 const cleanup = new Cleanup();

@@ -24,7 +24,7 @@ const explanations: Readonly<Record<string, string>> = {
   "Nothing, thank you": "Then only this is left to say:",
 };
 
-/** What the tour reads of a request. */
+/** The parts of a request that the tour reads. */
 export interface TourRequest {
   readonly messages: readonly RequestMessage[];
   readonly toolNames: readonly string[];

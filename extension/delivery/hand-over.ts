@@ -107,6 +107,15 @@ export class HandOver {
     return this.#held.ids();
   }
 
+  /** Whether a push, or a carrier, waits only for pi. */
+  get isWaiting(): boolean {
+    const { isCarryWanted } = this.#options.memory;
+    return (
+      isCarryWanted ||
+      this.#held.items().some(({ push, custody }) => push.deliverAs !== "nextTurn" && custody.kind !== "parked")
+    );
+  }
+
   /**
    * Returns the drafts for a boundary. None after a failed or aborted turn or during an abort, because no further
    * request of the run is certain.

@@ -23,6 +23,10 @@ export class PendingList {
     this.#options = options;
   }
 
+  get size(): number {
+    return this.#items.size;
+  }
+
   /** Adds or updates an item. More than 100 items are not shown. */
   show({ id, label, error, ...item }: PendingItem): void {
     if (!this.#items.has(id) && this.#items.size >= maxItems) return;

@@ -47,7 +47,11 @@ const layers: Readonly<Record<string, Layer>> = {
   provider: { files: ["provider/"], imports: [] },
   client: { files: ["client/"], imports: ["protocol"] },
   // The parts are optional: one file loads them when one is on, and nothing else in the helper knows them.
-  "extension/open": { files: ["extension/open.ts"], imports: ["extension", "protocol"], loads: ["context"] },
+  "extension/open": {
+    files: ["extension/open.ts"],
+    imports: ["extension", "protocol"],
+    loads: ["context", "context/document"],
+  },
   extension: { files: ["extension/"], imports: ["protocol", "extension/open"] },
   "context/document": { files: ["context/document/"], imports: ["protocol"] },
   context: { files: ["context/"], imports: ["protocol", "context/document", "extension"] },
@@ -63,12 +67,23 @@ const layers: Readonly<Record<string, Layer>> = {
     files: ["cli/doctor.ts", "cli/doctor/", "cli/pi.ts"],
     imports: ["cli", "cli/demo", "client", "protocol", "provider", "server/config", "server/pi"],
   },
+  "cli/service": { files: ["cli/service.ts"], imports: ["cli", "client", "protocol", "server/lib", "server/pi"] },
   "cli/docs": { files: ["cli/docs.ts"], imports: ["cli", "protocol", "server/edge", "server/lib"] },
   "cli/attach": { files: ["cli/attach.ts", "cli/attach/"], imports: ["cli", "client", "protocol"] },
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
   cli: {
     files: ["cli/"],
-    imports: ["client", "protocol", "server/lib", "cli/start", "cli/demo", "cli/doctor", "cli/docs", "cli/attach"],
+    imports: [
+      "client",
+      "protocol",
+      "server/lib",
+      "cli/start",
+      "cli/demo",
+      "cli/doctor",
+      "cli/docs",
+      "cli/service",
+      "cli/attach",
+    ],
   },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": {

@@ -92,14 +92,16 @@ export const programs: Readonly<Record<string, Readonly<Record<string, string>>>
 /** A sentence for each program that a project needs and that is not on PATH. */
 export function missingPrograms(project: string): readonly string[] {
   return Object.entries(programs[project] ?? {})
-    .filter(([program]) => !isOnPath(program))
+    .filter(([program]) => pathOf(program) === undefined)
     .map(([program, name]) => `${program} is missing (Debian package ${name})`);
 }
 
-function isOnPath(program: string): boolean {
-  return (process.env["PATH"] ?? "").split(delimiter).some((folder) => {
+/** The file that runs as a program, by PATH. */
+export function pathOf(program: string): string | undefined {
+  const files = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, program));
+  return files.find((file) => {
     try {
-      accessSync(join(folder, program), constants.X_OK);
+      accessSync(file, constants.X_OK);
       return true;
     } catch {
       return false;

@@ -73,6 +73,8 @@ export class ChildLife implements SessionCore {
   readonly #firstGeneration: number;
   #state: LifeState = { kind: "hibernated" };
   #start: Start | undefined;
+  /** Whether the child of a former daemon has not answered yet. */
+  isLeftAwaited = false;
   /** Resolves when the last child has been cleaned up. */
   #lastCleaned: Promise<void> = Promise.resolve();
   /** Children that belong to other sessions now. */
@@ -183,8 +185,12 @@ export class ChildLife implements SessionCore {
     return true;
   }
 
-  abortSent(by?: By): void {
-    this.#options.prompts.runs.abortSent(by);
+  async abortSent(by?: By): Promise<void> {
+    await this.#options.prompts.runs.abortSent(by);
+  }
+
+  async leftOver(): Promise<void> {
+    if (this.isLeftAwaited) await this.startOver();
   }
 
   nextRun(): Promise<void> {
@@ -259,6 +265,34 @@ export class ChildLife implements SessionCore {
     this.#options.prompts.runs.interrupt();
   }
 
+  /** The child of a former daemon does not answer yet: callers wait for it. `kill` ends it. */
+  awaitLeft(restored: Promise<Child | undefined>, kill: () => void): void {
+    this.#become({ kind: "starting" });
+    const abort = new AbortController();
+    abort.signal.addEventListener("abort", kill, { once: true });
+    this.isLeftAwaited = true;
+    const child = restored.then((found) => {
+      this.#start = undefined;
+      this.isLeftAwaited = false;
+      if (found !== undefined) return found;
+      if (this.#state.kind === "starting") this.#become({ kind: "hibernated" });
+      throw new WireError("child_exited", "pi ended before it answered this daemon.");
+    });
+    child.catch(() => {});
+    this.#start = { child, abort };
+  }
+
+  /** Goes on with the child of a former daemon. `runId`: its run. Its output is handled when `events` say it is ready. */
+  restore(child: Child, runId: string | undefined): void {
+    if (this.#state.kind !== "starting") this.#become({ kind: "starting" });
+    this.#lastCleaned = child.cleaned;
+    this.#used();
+    this.#become({ kind: "idle", child });
+    if (runId !== undefined) this.#become({ kind: "running", child, runId });
+    this.#session.events.emit("childReady", child);
+    void child.exited.then((exit) => this.#ended(child, exit));
+  }
+
   /** Whether a child of another session can be taken over. */
   get canTake(): boolean {
     if (this.#refusal !== undefined) return false;
@@ -321,7 +355,7 @@ export class ChildLife implements SessionCore {
     const generation = record.nextGeneration();
     events.emit("childStarting");
     try {
-      const sinks = { ...childSinks(events, generation), signal, onPi: () => this.#startRate.count() };
+      const sinks = { ...childSinks(this.#session, generation), signal, onPi: () => this.#startRate.count() };
       const { child, ready } = await source.start(record.stored, sinks, log);
       await initialContext.give(child, generation, signal);
       custody.started(child, generation);
@@ -352,7 +386,8 @@ export class ChildLife implements SessionCore {
     const state = this.#state;
     if (state.kind === "running") return state.runId;
     const { runs } = this.#options.prompts;
-    const runId = uuidv7();
+    const told = this.#session.journal.findSaid("run/started", () => true)?.["runId"];
+    const runId = typeof told === "string" ? told : uuidv7();
     if (state.kind === "idle") {
       this.#used();
       runs.begin(runId, starter);

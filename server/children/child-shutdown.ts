@@ -9,6 +9,7 @@ import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import { within } from "../lib/deadline.ts";
 import type { Journal } from "../log/journal.ts";
+import { deliveriesIn } from "../pi/session-file.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { ChildLife } from "./child-life.ts";
@@ -44,6 +45,12 @@ export class ChildShutdown {
   /** Like {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
     const { life, dialogs, custody, control, journal, answers, reports } = this.#parts;
+    // A daemon that is killed from here on leaves no child.
+    try {
+      life.child?.keeper?.mortal();
+    } catch (error) {
+      this.#session.log.warn({ err: error }, "a pi may survive if this daemon is killed before it has ended");
+    }
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is shutting down."));
     if (life.runId !== undefined) await within(life.settled(), drainMs);
     if (life.state.kind === "idle") await answers.ask(life.state.child);
@@ -54,6 +61,21 @@ export class ChildShutdown {
     // A lease that expired later would be reported to a closed store.
     control.close();
     await journal.rest();
+  }
+
+  /** Like {@link Session.leave}. */
+  async leave(drainMs: number): Promise<void> {
+    const { life, retry, control } = this.#parts;
+    const { child } = life;
+    // It does not answer; the next daemon may get an answer.
+    if (life.isLeftAwaited) return;
+    if (child?.keeper === undefined) {
+      await this.shutDown(drainMs);
+      return;
+    }
+    child.leave();
+    retry.close();
+    control.close();
   }
 
   /** Like {@link Session.close}. */
@@ -106,10 +128,25 @@ export class ChildShutdown {
     dialogs.endAll("close");
     return await custody.leave(this.#generation, () =>
       life.close(async () => {
+        await this.#findInserted();
         tracker.applyToAll(sessionId, { kind: "sessionClosed", at: Date.now() });
         await tracker.told();
       }),
     );
+  }
+
+  /** The file has what pi inserted and did not report, or what a power failure has undone in the store. */
+  async #findInserted(): Promise<void> {
+    const { tracker } = this.#parts;
+    const { sessionId, record, log } = this.#session;
+    const open = tracker.withdrawable(tracker.underWay(sessionId));
+    if (open.length === 0) return;
+    try {
+      const inserted = await deliveriesIn(record.stored.file, open);
+      for (const id of inserted) tracker.apply(sessionId, id, { kind: "inserted", at: Date.now() });
+    } catch (error) {
+      log.warn({ err: error }, "cannot read which pushes are in the transcript of a closed session");
+    }
   }
 
   get #generation(): number {

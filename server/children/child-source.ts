@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
@@ -12,7 +13,7 @@ import { movedDirectory, workingDirectory } from "../core/working-directory.ts";
 import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
-import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
+import { Child, type ChildLimits, type ChildOptions, type ChildSinks, type KeptOptions } from "../pi/child.ts";
 import type { ChildRegistry } from "../pi/child-registry.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
@@ -22,10 +23,12 @@ import { ensureSessionFile } from "../pi/session-file.ts";
 import { requireOwnHeader } from "../pi/session-paths.ts";
 import type { PiOptions, PiProgram } from "../pi/spawn-options.ts";
 import { startPi } from "../pi/start-pi.ts";
+import type { ChildStdio } from "../pi/stdio.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 import type { ChildStarter, Started, StartSinks } from "./child-life.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
+import type { LeftChild } from "./survival.ts";
 
 export interface ChildSourceOptions {
   /** Located at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
@@ -41,6 +44,8 @@ export interface ChildSourceOptions {
   /** Directories that working directories must be in. Default: anywhere. */
   readonly roots?: Roots;
   readonly childRegistry?: ChildRegistry | undefined;
+  /** Default: children end with the daemon. */
+  readonly kept?: KeptOptions | undefined;
   readonly limits: {
     readonly child: ChildLimits;
     readonly maxParallelStarts: number;
@@ -68,6 +73,9 @@ export interface Question {
 
 type OccupyingSession = ReturnType<OccupancyOptions["sessions"]> extends Iterable<infer S> ? S : never;
 
+/** How long a warm child is not replaced after it was taken. */
+const refillDelayMs = 500;
+
 /** The source of children: a warm one if available, else a start, of which a limited number run at a time. */
 export class ChildSource implements ChildStarter {
   readonly #options: ChildSourceOptions;
@@ -87,10 +95,12 @@ export class ChildSource implements ChildStarter {
       limits: limits.warm,
       env,
       log,
-      start: (kind, signal) => {
+      start: async (kind, signal) => {
+        // The session that took the last one has its first prompt soon, which the start would delay on a small machine.
+        await pause(refillDelayMs, undefined, { signal });
         if (!this.occupancy.hasPlace)
           throw new WireError("overloaded", "The limit on children leaves no room for a warm one.");
-        return this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true });
+        return await this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true });
       },
     });
     this.occupancy = new Occupancy({
@@ -156,6 +166,26 @@ export class ChildSource implements ChildStarter {
       await child.stop();
       await child.cleaned;
     }
+  }
+
+  /** The child that a former daemon left; reads its output from the next turn on. */
+  adopt(left: LeftChild, stdio: ChildStdio, sinks: ChildSinks, log: Logger): Child {
+    const { childId: id, statusKey, place, process: identity, program, left: state, generation } = left;
+    const { helper, env, childRegistry, limits } = this.#options;
+    const { signal } = new AbortController();
+    const options = {
+      program,
+      cwd: place.directory,
+      pi: {},
+      helper,
+      runDirectory: place.directory,
+      env,
+      childRegistry,
+    };
+    return new Child(
+      { ...options, ...sinks, left: state, limits: limits.child, signal, log: log.child({ generation }) },
+      { id, statusKey, stdio, place, identity },
+    );
   }
 
   /** Ends the warm children. Resolves when they have been cleaned up. */
@@ -262,8 +292,8 @@ export class ChildSource implements ChildStarter {
   }
 
   #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
-    const { helper, runDirectory, env, childRegistry, limits } = this.#options;
-    return { program, cwd, pi: options, helper, runDirectory, env, childRegistry, limits: limits.child };
+    const { helper, runDirectory, env, childRegistry, kept, limits } = this.#options;
+    return { program, cwd, pi: options, helper, runDirectory, env, childRegistry, kept, limits: limits.child };
   }
 
   #refuse(): void {

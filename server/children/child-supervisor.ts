@@ -45,15 +45,14 @@ export class ChildSupervisor {
     events.on("retryDue", () => this.#again());
   }
 
-  /** The fields that clients see. */
-  facts(): Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive"> {
-    const restarts = this.#options.retry.facts();
-    const { silentSince: since } = this.#responsiveness;
-    return {
-      idleAfterMs: this.hibernation.idleAfterMs,
-      ...(restarts === undefined ? {} : { restarts }),
-      ...(since === undefined ? {} : { unresponsive: { since } }),
-    };
+  /** As {@link Retry.facts}. */
+  get restarts(): SessionInfo["restarts"] {
+    return this.#options.retry.facts();
+  }
+
+  /** As {@link Responsiveness.silentSince}. */
+  get silentSince(): number | undefined {
+    return this.#responsiveness.silentSince;
   }
 
   /** Keeps the child running for the holder, from now on; or stops doing so. */
@@ -96,12 +95,14 @@ export class ChildSupervisor {
   /**
    * The child has ended. A crashed child is restarted where it is needed: for a push, for a subscriber that keeps it
    * awake, and after a run, so that the session becomes idle again. Otherwise the next call starts one. `hadRun` of a
-   * child that was asked to end is a run that began at its last moment.
+   * child that was asked to end is a run that began at its last moment. `wasRetired`: work waits for the next child.
    */
-  childEnded(exit: ChildExit, hadRun: boolean): void {
+  childEnded(exit: ChildExit, hadRun: boolean, wasRetired: boolean): void {
     const { life, pushing, retry } = this.#options;
     if (life.isEnding) return;
-    if (exit.expected) {
+    if (exit.expected && wasRetired) {
+      if (this.hibernation.isHeld || pushing.wantsChild) this.#again();
+    } else if (exit.expected) {
       if (hadRun && pushing.wantsChild) retry.failed();
     } else if (hadRun || this.hibernation.isHeld || pushing.wantsChild) retry.failed();
   }
@@ -118,9 +119,11 @@ export class ChildSupervisor {
 
   /** Why the session needs its child while no call uses it. */
   #reason(): AwakeReason | undefined {
-    const { pushing, dialogs, journal } = this.#options;
-    if (pushing.wantsChild) return "deliveries";
-    if (this.#session.record.stored.ephemeral === true) return "ephemeral";
+    const { life, pushing, dialogs, journal } = this.#options;
+    const isRetiring = life.child?.retires !== undefined;
+    // They wait for the next child.
+    if (pushing.wantsChild && !isRetiring) return "deliveries";
+    if (!isRetiring && this.#session.record.stored.ephemeral === true) return "ephemeral";
     if (dialogs.size > 0) return "dialog";
     return journal.hasPending ? "background" : undefined;
   }

@@ -66,7 +66,7 @@ const schemas = new Map<string, ObjectSchema>();
  */
 export function checkFields(command: PiCommand, validator: Validator): void {
   const { type } = command;
-  const schema = schemaOf(type);
+  const schema = commandSchema(type);
   if (schema === undefined) return;
   const findings = validator.schema(schema, command).map(({ path, message }) => ({ path: `/command${path}`, message }));
   if (findings.length === 0) return;
@@ -74,7 +74,8 @@ export function checkFields(command: PiCommand, validator: Validator): void {
   throw new WireError("invalid_params", `The fields of pi's "${type}" are wrong: ${list}.`, { findings });
 }
 
-function schemaOf(type: string): ObjectSchema | undefined {
+/** The schema of the fields that a method's params have too. */
+export function commandSchema(type: string): ObjectSchema | undefined {
   const known = schemas.get(type);
   if (known !== undefined) return known;
   const route = commandRoute(type);

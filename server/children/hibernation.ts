@@ -62,6 +62,7 @@ export class Hibernation {
   /** Whether the child has been idle for too long. */
   isDue(now: number): boolean {
     const { idleAfterMs } = this;
+    if (this.child?.retires !== undefined) return true;
     return this.child !== undefined && idleAfterMs > 0 && now - this.lastUsedAt >= idleAfterMs;
   }
 
@@ -94,7 +95,7 @@ export class Hibernation {
     if (life.state.kind === "starting") return "starting";
     if (life.runId !== undefined) return "running";
     if (scope.length > 0) return "calls";
-    return reason() ?? (this.isHeld ? "subscription" : undefined);
+    return reason() ?? (this.isHeld && life.child?.retires === undefined ? "subscription" : undefined);
   }
 
   /**
@@ -116,16 +117,16 @@ export class Hibernation {
       await this.#options.beforeEnd(child);
       const answer = await within(child.send({ type: "get_state" }), answerTimeoutMs);
       if (answer.kind === "timeout") return "unresponsive";
-      if (isAtWork(answer.value.data)) return "running";
+      if (isAtWork(answer.value.data, child.retires !== undefined)) return "running";
       if (life.child !== child || life.uses !== uses) return "calls";
       return this.keepsAwake() ?? { ended: life.endChild() };
     });
   }
 }
 
-function isAtWork(state: unknown): boolean {
+/** A retired child gets no prompt that would begin a run for the messages in its queue. */
+function isAtWork(state: unknown, isRetired: boolean): boolean {
   if (!isRecord(state)) return true;
-  return (
-    state["isStreaming"] === true || state["isCompacting"] === true || Number(state["pendingMessageCount"] ?? 0) > 0
-  );
+  if (state["isStreaming"] === true || state["isCompacting"] === true) return true;
+  return !isRetired && Number(state["pendingMessageCount"] ?? 0) > 0;
 }

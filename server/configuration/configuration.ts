@@ -74,6 +74,7 @@ export function configure({ file, env, options = {} }: Sources, validator: Valid
 function fromText(text: string, schema: object): unknown {
   const { type } = schema as { readonly type?: string };
   if (type === "integer" && /^\d{1,15}$/.test(text)) return Number(text);
+  if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
   if (type === "array") return text.split(",").map((word) => word.trim());
   return text;
 }

@@ -60,6 +60,9 @@ export const limits = {
   idleAfterMs: 15 * 60_000,
   /** How long runs may continue during a shutdown. */
   drainMs: 5_000,
+  /** How long a pi without a daemon waits for the next one: while it is idle, and while it is at work. */
+  orphanIdleMs: 60_000,
+  orphanRunMs: 30 * 60_000,
   occupancy: {
     /**
      * Children of sessions, warm children and starting ones together. Idle children are stopped to make room;
@@ -194,6 +197,14 @@ export const limits = {
     maxUnwritten: 100_000,
     maxUnwrittenBytes: 256 * 1024 * 1024,
   },
+  storeCopies: {
+    /** How long after a start the store is copied, and a failed copy is repeated. */
+    copyAfterMs: 60_000,
+    copyEveryMs: 60 * 60 * 1_000,
+    /** The log of changes since the last copy: the store is copied, and beyond the second limit nothing is logged. */
+    copyAtLogBytes: 64 * 1024 * 1024,
+    maxChangeLogBytes: 256 * 1024 * 1024,
+  },
   /** How late the daemon's event loop may be before it reports that it is not ready. */
   maxLoopDelayMs: 1_000,
   /**
@@ -221,6 +232,22 @@ export const limits = {
     /** From the end of stdin to SIGTERM, and from SIGTERM to SIGKILL: 15 s in total. */
     afterEofMs: 10_000,
     afterTermMs: 5_000,
+  },
+
+  /** The module inside pi that keeps its output while there is no daemon. */
+  keeper: {
+    /** Output that no daemon has acknowledged; pi waits when there is more. */
+    maxHeldBytes: 8 * 1024 * 1024,
+    /** A longer line to pi ends the connection. */
+    maxLineBytes: 64 * 1024 * 1024,
+    /** From the start of a pi to the first connection of its daemon. */
+    firstConnectionMs: 120_000,
+    /** How often it looks whether it should end a pi that has no daemon. */
+    lookEveryMs: 1_000,
+    /** From the end of its stdin to SIGTERM, and from there to the exit, of a pi without a daemon. */
+    endStepMs: 10_000,
+    /** From the start of a pi until the module listens. */
+    listenWithinMs: 10_000,
   },
 } as const;
 

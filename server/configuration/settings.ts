@@ -136,6 +136,32 @@ export const settings = {
     limits.drainMs,
     { env: "PI_RPCD_DRAIN_MS" },
   ),
+  liveRestore: row(
+    Type.Boolean({
+      description:
+        "Whether pi processes, with their runs, survive a crash and `pi-rpcd start --restart`; the next daemon continues them.",
+    }),
+    true,
+    { env: "PI_RPCD_LIVE_RESTORE" },
+  ),
+  orphanIdleMs: row(
+    Type.Integer({
+      minimum: 1_000,
+      maximum: 86_400_000,
+      description: "How long an idle pi waits for the next daemon before it ends. With `liveRestore`.",
+    }),
+    limits.orphanIdleMs,
+    { env: "PI_RPCD_ORPHAN_IDLE_MS" },
+  ),
+  orphanRunMs: row(
+    Type.Integer({
+      minimum: 1_000,
+      maximum: 604_800_000,
+      description: "How long a pi at work waits for the next daemon before it ends. With `liveRestore`.",
+    }),
+    limits.orphanRunMs,
+    { env: "PI_RPCD_ORPHAN_RUN_MS" },
+  ),
   maxChildren: row(
     Type.Integer({
       minimum: 1,

@@ -49,9 +49,10 @@ export function rememberParts(child: Child, parts: PartsConfig | undefined): voi
   given.set(child, JSON.stringify(parts ?? null));
 }
 
-/** Whether a child has this configuration. */
+/** Whether a child is known to have this configuration. */
 export function hasParts(child: Child, parts: PartsConfig | undefined): boolean {
-  return (given.get(child) ?? "null") === JSON.stringify(parts ?? null);
+  const known = given.get(child) ?? (child.restoredAt === undefined ? "null" : undefined);
+  return known === JSON.stringify(parts ?? null);
 }
 
 /** Whether a part may have moved texts of the session to files. */

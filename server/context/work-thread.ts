@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import { WireError } from "../../protocol/errors.ts";
-import { perform } from "./work.ts";
+import { perform } from "./perform.ts";
 import type { ThreadAnswer, ThreadOrder } from "./worker-pool.ts";
 
 // Entry point of a worker thread: one job, then it ends.

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import { Gate } from "../lib/gate.ts";
 import { maxPartsIn } from "./json-parts.ts";
-import { bytesIn, type Exported, type Outcome, type Prepared, perform, type Work } from "./work.ts";
+import { bytesIn, type Exported, type Outcome, type Prepared, type Work } from "./work.ts";
 
 export interface WorkerPoolLimits {
   /** A larger document is processed by another thread. */
@@ -60,7 +60,7 @@ export class WorkerPool {
     const { maxOwnBytes, maxWaiting } = this.#limits;
     signal.throwIfAborted();
     const bytes = bytesIn(work);
-    if (lengthOf(bytes) <= maxOwnBytes) return this.#own(work);
+    if (lengthOf(bytes) <= maxOwnBytes) return await this.#own(work);
     if (this.#waiting >= maxWaiting) {
       throw new WireError("overloaded", "Too many contexts are being prepared.", { retryAfterMs: 1_000 });
     }
@@ -78,7 +78,9 @@ export class WorkerPool {
     await Promise.all([...this.#threads].map((thread) => thread.terminate()));
   }
 
-  #own<W extends Work>(work: W): Outcome<W> {
+  async #own<W extends Work>(work: W): Promise<Outcome<W>> {
+    // Many daemons never need it.
+    const { perform } = await import("./perform.ts");
     try {
       return perform(work);
     } catch (error) {

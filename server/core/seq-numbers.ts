@@ -15,6 +15,9 @@ function seqAt(ms: number): number {
   return ms * 1_000;
 }
 
+/** Far more than one record of pi leads to. */
+const margin = 1_024;
+
 /** While reservations fail, they are retried after this many numbers. */
 const retryAfter = 1_024;
 
@@ -63,6 +66,22 @@ export class SeqNumbers {
     else if (this.#isUnreserved && next < this.#nextTry) this.#last = next;
     else this.#last = this.#behindReserved(next);
     return this.#last;
+  }
+
+  /**
+   * Has numbers for one record on disk before it is handled: a reservation in the middle of it would store a part of its
+   * changes.
+   */
+  prepare(): void {
+    const upTo = this.#last + margin;
+    if (upTo <= this.#durable || this.#isUnreserved) return;
+    if (upTo > this.#reserved - block / 2) this.#reserveMore(this.#last + 1);
+    if (this.#store.flush(this.#reserved)) this.#durable = this.#reserved;
+  }
+
+  /** Continues after a reserved number that the log has already. */
+  moveTo(seq: number): void {
+    this.#last = seq;
   }
 
   /** Returns unused reserved numbers, so that the next daemon continues without a gap. */

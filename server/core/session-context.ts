@@ -25,11 +25,18 @@ export interface SessionContext {
   readonly log: Logger;
 }
 
+type Params = Readonly<Record<string, unknown>>;
+
 /** The numbered notifications of a session. */
 export interface SessionJournal {
   /** Whether the session is closed permanently. */
   readonly isClosed: boolean;
   say(method: NotificationName, params: Readonly<Record<string, unknown>>): void;
+  /** The first such notification that a former daemon told and this one has not. */
+  findSaid(method: NotificationName, isIt: (params: Params) => boolean): Params | undefined;
+  /** As {@link ChildSinks} requires. */
+  stage(record: Buffer): Promise<void>;
+  room(bytes?: number): Promise<void> | undefined;
 }
 
 /** Listeners are called synchronously, in the order of their subscriptions. */
@@ -55,6 +62,16 @@ export interface SessionEvents {
   childEnded: [end: ChildEnded];
   /** A record of pi. `isDelta`: a high-rate record, whose `event` is undefined. */
   record: [generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean];
+  /** The child's commands may have changed. */
+  childChanged: [];
+  /** A record of the child was handled. */
+  handled: [generation: number];
+  /** The log cannot continue that of a former daemon. */
+  renumbered: [];
+  /** The next notification is told and was not written: the next daemon will not find its number. */
+  unwritten: [];
+  /** The child's reports, from the current one on, are held; or were just passed on. */
+  reportsHeld: [isHolding: boolean];
   /** A frame of the helper. */
   frame: [generation: number, frame: OutwardFrame];
   diagnostic: [generation: number, diagnostic: RecordDiagnostic];
@@ -86,10 +103,14 @@ export interface ChildEnded {
 }
 
 /** Sinks that emit the reports of a child as events of its session. */
-export function childSinks(events: SessionEmitter, generation: number): ChildSinks {
+export function childSinks({ events, journal }: SessionContext, generation: number): ChildSinks {
   return {
+    stage: (record) => journal.stage(record),
+    room: (bytes) => journal.room(bytes),
     onEvent: (record, event, isDelta) => events.emit("record", generation, record, event, isDelta),
     onFrame: (frame) => events.emit("frame", generation, frame),
     onDiagnostic: (diagnostic) => events.emit("diagnostic", generation, diagnostic),
+    onChanged: () => events.emit("childChanged"),
+    onHandled: () => events.emit("handled", generation),
   };
 }

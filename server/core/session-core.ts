@@ -34,8 +34,10 @@ export interface SessionCore {
    * recorded already stays.
    */
   runStarted(promptId?: string, by?: By): string;
-  /** Records that an abort is being written to pi. */
-  abortSent(by?: By): void;
+  /** Records that an abort is about to be written to pi. Resolves when that is stored. */
+  abortSent(by?: By): Promise<void>;
+  /** Resolves when the child of a former daemon has answered this one, or has ended. */
+  leftOver(): Promise<void>;
   /** Resolves when the next run begins. */
   nextRun(): Promise<void>;
   /** Resolves when the last child has been cleaned up. */

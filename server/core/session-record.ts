@@ -25,6 +25,31 @@ export type SessionFacts = Pick<
   | "updatedAt"
 >;
 
+/** Each change of a record is another `stored`. */
+export function factsOf({
+  stored,
+  model,
+  thinkingLevel,
+}: Pick<SessionRecord, "stored" | "model" | "thinkingLevel">): SessionFacts {
+  const { sessionId, cwd, name, file, generation, options, createdAt, updatedAt } = stored;
+  const { ephemeral, profile, labels } = stored;
+  return {
+    sessionId,
+    cwd,
+    ...(name === undefined ? {} : { name }),
+    file: ephemeral === true ? "" : file,
+    ...(ephemeral === true ? { ephemeral: "living" } : {}),
+    ...(profile === undefined ? {} : { profile }),
+    ...(labels === undefined ? {} : { labels }),
+    generation,
+    ...(model === undefined ? {} : { model }),
+    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
+    projectTrust: options.approve === true ? "approved" : "not_approved",
+    createdAt,
+    updatedAt,
+  };
+}
+
 /** Stores a session's record. Resolves when it is on disk; the store logs a failure. */
 type SaveSession = (stored: StoredSession) => Promise<void>;
 
@@ -55,24 +80,14 @@ export class SessionRecord {
     return this.#hasPrices;
   }
 
-  facts(): SessionFacts {
-    const { sessionId, cwd, name, file, generation, options, createdAt, updatedAt } = this.#stored;
-    const { ephemeral, profile, labels } = this.#stored;
-    return {
-      sessionId,
-      cwd,
-      ...(name === undefined ? {} : { name }),
-      file: ephemeral === true ? "" : file,
-      ...(ephemeral === true ? { ephemeral: "living" } : {}),
-      ...(profile === undefined ? {} : { profile }),
-      ...(labels === undefined ? {} : { labels }),
-      generation,
-      ...(this.#model === undefined ? {} : { model: this.#model }),
-      ...(this.#thinkingLevel === undefined ? {} : { thinkingLevel: this.#thinkingLevel }),
-      projectTrust: options.approve === true ? "approved" : "not_approved",
-      createdAt,
-      updatedAt,
-    };
+  /** As last reported by pi. */
+  get model(): ModelRef | undefined {
+    return this.#model;
+  }
+
+  /** As last reported by pi. */
+  get thinkingLevel(): string | undefined {
+    return this.#thinkingLevel;
   }
 
   /** Increments the generation for another child. */

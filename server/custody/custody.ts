@@ -82,10 +82,17 @@ export class Custody {
 
   started(child: Child, generation: number): void {
     this.#writers.add(child);
-    void this.#lease.noteChild(child.id, generation);
+    const { id: childId, pid, keeper } = child;
+    void this.#lease.noteChild({ childId, pid, survives: keeper !== undefined }, generation);
     void child.cleaned.then(() => {
       if (this.#writers.delete(child)) void this.#gone();
     });
+  }
+
+  /** Goes on with the child of a former daemon. Throws `session_in_use` and `session_file_unusable`. */
+  async resume(child: Child, generation: number): Promise<void> {
+    await this.#lease.holdForChild(this.#options.file, generation);
+    this.started(child, generation);
   }
 
   async notStarted(): Promise<void> {

@@ -47,6 +47,9 @@ export class HeldReports implements ChildSinks {
     this.#hold(JSON.stringify(frame).length, (sinks) => sinks.onFrame(frame), hello);
   };
 
+  /** The next daemon gets them again. */
+  readonly onHandled = (): void => {};
+
   readonly onDiagnostic: ChildSinks["onDiagnostic"] = (diagnostic) => {
     this.#hold(0, (sinks) => sinks.onDiagnostic(diagnostic));
   };

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
 import type { WireError } from "../../protocol/errors.ts";
-import { Lease, type LeaseTaker, unusable } from "../pi/lease.ts";
+import { Lease, type LeaseChild, type LeaseTaker, unusable } from "../pi/lease.ts";
 
 export interface LeaseHoldOptions {
   readonly taker: LeaseTaker;
@@ -58,10 +58,10 @@ export class LeaseHold {
   }
 
   /** A child was started on the file. Its id lets a later owner recognise its descendants after our death. */
-  noteChild(childId: string, generation: number): Promise<void> {
+  noteChild(child: LeaseChild, generation: number): Promise<void> {
     return this.#next(async () => {
       try {
-        await this.#lease?.note(childId, generation);
+        await this.#lease?.note(child, generation);
       } catch (error) {
         this.#options.log.warn({ err: error }, "cannot update the lease of the session's file");
       }

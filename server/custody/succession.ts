@@ -92,14 +92,15 @@ export class Succession {
    * Resolves then, or when the child has been cleaned up.
    */
   takeOver(child: Child): Promise<void> {
-    const { record, scope, events } = this.#session;
+    const { record, scope } = this.#session;
     const { life, custody, pushing, parts, maxHeldBytes } = this.#parts;
     const generation = record.nextGeneration();
     this.#given.delete(child);
-    const own = childSinks(events, generation);
+    const own = childSinks(this.#session, generation);
     const held = new HeldReports({ sinks: own, maxBytes: maxHeldBytes, onFull: () => void child.stop() });
     child.rebind(held);
     life.take(child);
+    this.#session.events.emit("reportsHeld", true);
     // Before later prompts: these are for this session, and no other may receive them.
     const verified = scope.overtake(() => this.#verify(child, held, own));
     this.#taken = this.#takeFile(child, Promise.all([custody.tookOver(child, generation), verified]));
@@ -129,6 +130,7 @@ export class Succession {
         this.#isConfirmed = true;
         child.rebind(own);
         held.release(() => child.sinks);
+        this.#session.events.emit("reportsHeld", false);
         return;
       }
     }

@@ -1,5 +1,7 @@
 import type { Delivery } from "../../protocol/delivery.ts";
+import { attributionOf, changedBy } from "../core/attribution.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { OwedNotification } from "../store/children.ts";
 
 export interface DeliveryNotifierOptions {
   /** Requests a sync at the end of this turn of the event loop. */
@@ -19,7 +21,7 @@ interface PendingChange {
  * Reports changes in order, and only once they are on disk, so that a later daemon never contradicts them; if the
  * store fails, once that is known. The effects of a request on a delivery are stored at the end of the turn of the
  * event loop, with everything before them, because the transcript does not record requests. Other steps wait a moment
- * and share a sync.
+ * for another commit.
  */
 export class DeliveryNotifier {
   readonly #options: DeliveryNotifierOptions;
@@ -42,6 +44,11 @@ export class DeliveryNotifier {
       this.#tell();
     };
     written.then(stored, stored);
+  }
+
+  /** The changes that are not reported yet, oldest first. */
+  get unreported(): readonly Delivery[] {
+    return this.#untold.map(({ delivery }) => delivery);
   }
 
   /** Whether the newest change of a delivery is unreported. */
@@ -78,6 +85,11 @@ export class DeliveryNotifier {
       told?.resolve();
     }
   }
+}
+
+/** What clients are told of a changed delivery. */
+export function deliveryUpdated(delivery: Delivery): OwedNotification {
+  return { method: "delivery/updated", params: { ...attributionOf(changedBy(delivery)), delivery } };
 }
 
 function isUrgent({ state }: Delivery): boolean {

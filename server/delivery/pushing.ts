@@ -142,6 +142,10 @@ export class Pushing implements GivenPushes {
       // An earlier call may have sent it; another carrier would start a run with nothing to carry.
       if (!isParked()) return;
       const child = await this.#core.awake();
+      if (child.retires !== undefined) {
+        const why = `The push cannot be sent again yet: ${child.retires}, and it ends after its run.`;
+        throw new WireError("session_busy", why, { retryAfterMs: 1_000 });
+      }
       await this.#bring(child, "now");
       if (!isParked()) return;
       const { sessionId } = this.#core;
@@ -172,6 +176,8 @@ export class Pushing implements GivenPushes {
       await this.#core.scope.run(async () => {
         this.#waiting = undefined;
         const child = await this.#core.awake();
+        // They wait for the next one.
+        if (child.retires !== undefined) return;
         await this.#bring(child, "now");
         await this.#carry(child);
       });

@@ -38,6 +38,7 @@ export class Retry {
 
   /** Undefined if there was no recent failure. */
   facts(now = performance.now()): RetryFacts | undefined {
+    if (this.#failures.length === 0 && this.#nextAt === undefined) return undefined;
     const failures = this.#failures.filter((at) => at > now - retryWindowMs).length;
     if (failures === 0 && this.#nextAt === undefined) return undefined;
     return { failures, ...(this.#nextAt === undefined ? {} : { nextAt: this.#nextAt }) };

@@ -38,6 +38,8 @@ export interface TrackerOptions {
   readonly log: Logger;
   /** Called at the start for sessions with open deliveries: whether the session is gone. Default: never. */
   readonly isGone?: (sessionId: string) => boolean;
+  /** Whether the session's child lives on from a former daemon. Default: never. */
+  readonly isLeft?: (sessionId: string) => boolean;
   /** Receives every change of every delivery, in order. */
   readonly onChange: (delivery: Delivery) => void;
   /** Called when a push expires and must be withdrawn; repeated until it is. */
@@ -80,7 +82,8 @@ export class DeliveryTracker {
     const gone = [...this.#bySession.keys()].filter((sessionId) => options.isGone?.(sessionId) === true);
     for (const sessionId of gone) this.applyToAll(sessionId, { kind: "sessionGone", at: Date.now() });
     // The dialogs of a former daemon ended with it.
-    for (const sessionId of [...this.#bySession.keys()]) this.runWaits(sessionId, false);
+    const ended = [...this.#bySession.keys()].filter((sessionId) => options.isLeft?.(sessionId) !== true);
+    for (const sessionId of ended) this.runWaits(sessionId, false);
   }
 
   /** Number of open deliveries by state. */
@@ -141,6 +144,11 @@ export class DeliveryTracker {
     await this.stored([deliveryId]);
     while (this.#notifier.isUnreported(deliveryId)) await this.#notifier.told(deliveryId);
     return this.get(deliveryId);
+  }
+
+  /** The changes of a session's deliveries that are not reported yet. */
+  unreported(sessionId: string): readonly Delivery[] {
+    return this.#notifier.unreported.filter((delivery) => delivery.sessionId === sessionId);
   }
 
   /** Resolves when all changes so far are on disk and reported. */
@@ -280,6 +288,7 @@ export class DeliveryTracker {
 
   /** Number of pushes that have not reached the model. */
   pending(sessionId: string): number {
+    if (!this.#bySession.has(sessionId)) return 0;
     return this.#of(sessionId).filter(({ delivery }) => delivery.state !== "delivered").length;
   }
 

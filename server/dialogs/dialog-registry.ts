@@ -2,7 +2,8 @@ import { LRUCache } from "lru-cache";
 import type { By } from "../../protocol/client-identity.ts";
 import type { Dialog, DialogAnswer, DialogResolution } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { DialogStore } from "../store/dialogs.ts";
+import { within } from "../lib/deadline.ts";
+import type { DialogStore, StoredDialog } from "../store/dialogs.ts";
 import type { DialogTimes } from "./dialog-policy.ts";
 
 export interface DialogLimits extends DialogTimes {
@@ -24,11 +25,23 @@ export interface DialogLimits extends DialogTimes {
   readonly announceMs: number;
 }
 
+/** A call that answers a dialog. */
+export interface AnsweringCall {
+  readonly id: string;
+  /** Whether an earlier attempt may have answered it. */
+  readonly isRepeated: boolean;
+}
+
 /** The dialogs of one session. */
 export interface DialogOwner {
   find(dialogId: string): Dialog | undefined;
   /** Undefined: it is not open. Throws `invalid_params` and leaves it open. */
-  respond(dialogId: string, answer: DialogAnswer, client: By | undefined): DialogResolution | undefined;
+  respond(
+    dialogId: string,
+    answer: DialogAnswer,
+    client: By | undefined,
+    callId: string | undefined,
+  ): DialogResolution | undefined;
 }
 
 export interface DialogQuery {
@@ -56,9 +69,11 @@ interface Entry {
 }
 
 interface Ended {
-  readonly dialog: Dialog;
+  readonly dialog: StoredDialog;
   readonly order: number;
 }
+
+const maxSilenceMs = 2_000;
 
 /** Maximum length that is kept of an ended dialog's title and pi id. */
 const maxShown = 200;
@@ -70,6 +85,7 @@ export class DialogRegistry {
   readonly #open = new Map<string, Entry>();
   readonly #ended: LRUCache<string, Ended>;
   readonly #left: Map<string, Dialog[]>;
+  readonly #storing = new Map<string, Promise<void>>();
   #openBytes = 0;
   #opened = 0;
   #endedSinceLimit = 0;
@@ -114,35 +130,70 @@ export class DialogRegistry {
    * answer.
    */
   opened(owner: DialogOwner, dialog: Dialog, bytes: number): void {
-    this.#opened += 1;
-    this.#open.set(dialog.dialogId, { owner, bytes, order: this.#opened });
-    this.#openBytes += bytes;
+    this.reopened(owner, dialog, bytes);
     // The store logs and retries a failed write.
     void this.#store.put(dialog);
   }
 
-  /** Records how a dialog ended, without its content. A dialog that never was open is remembered in memory only. */
-  ended({ message: _m, options: _o, placeholder: _p, prefill: _f, ...rest }: Dialog, wasOpen: boolean): void {
+  /** Records a dialog that a former daemon has opened, and whose pi still waits. */
+  reopened(owner: DialogOwner, dialog: Dialog, bytes: number): void {
+    this.#opened += 1;
+    this.#open.set(dialog.dialogId, { owner, bytes, order: this.#opened });
+    this.#openBytes += bytes;
+  }
+
+  /**
+   * Records how a dialog ended, without its content. A dialog that never was open is remembered in memory only. Resolves
+   * when it is on disk. `isAwaited`: {@link stored} waits for it.
+   */
+  async ended(
+    { message: _m, options: _o, placeholder: _p, prefill: _f, ...rest }: StoredDialog,
+    wasOpen: boolean,
+    isAwaited = false,
+  ): Promise<void> {
     const { dialogId, title, requestId } = rest;
-    const dialog: Dialog = { ...rest, title: title.slice(0, maxShown), requestId: requestId.slice(0, maxShown) };
+    const dialog: StoredDialog = { ...rest, title: title.slice(0, maxShown), requestId: requestId.slice(0, maxShown) };
     const { bytes = 0, order = this.#opened } = this.#open.get(dialogId) ?? {};
     this.#open.delete(dialogId);
     this.#openBytes -= bytes;
     this.#ended.set(dialogId, { dialog, order });
     if (!wasOpen) return;
-    void this.#store.put(dialog);
+    const stored = this.#store.put(dialog);
+    if (isAwaited) {
+      this.#storing.set(dialogId, stored);
+      const settled = (): void => void this.#storing.delete(dialogId);
+      stored.then(settled, settled);
+    }
     this.#endedSinceLimit += 1;
-    if (this.#endedSinceLimit <= this.limits.maxEndedDialogs >> 4) return;
-    this.#endedSinceLimit = 0;
-    void this.#store.limit(this.limits.maxEndedDialogs);
+    if (this.#endedSinceLimit > this.limits.maxEndedDialogs >> 4) {
+      this.#endedSinceLimit = 0;
+      void this.#store.limit(this.limits.maxEndedDialogs);
+    }
+    await stored;
   }
 
-  /** Answers a dialog. Throws `invalid_params`, `stale`, `dialog_not_found`. */
-  respond(dialogId: string, answer: DialogAnswer, client: By | undefined): DialogResolution {
-    const resolution = this.#open.get(dialogId)?.owner.respond(dialogId, answer, client);
+  /**
+   * Answers a dialog; a call that has answered it gets the same result again. Throws `invalid_params`, `stale`,
+   * `dialog_not_found`, `outcome_unknown`.
+   */
+  respond(
+    dialogId: string,
+    answer: DialogAnswer,
+    client: By | undefined,
+    { id: callId, isRepeated }: Partial<AnsweringCall> = {},
+  ): DialogResolution {
+    const resolution = this.#open.get(dialogId)?.owner.respond(dialogId, answer, client, callId);
     if (resolution !== undefined) return resolution;
     const dialog = this.#ended.get(dialogId)?.dialog ?? this.#store.get(dialogId);
-    throw dialog === undefined ? unknown(dialogId) : stale(dialog);
+    if (dialog === undefined) throw unknown(dialogId);
+    if (callId !== undefined && dialog.callId === callId && dialog.resolution !== undefined) return dialog.resolution;
+    // A pi with pipes may have got the answer before it was stored.
+    throw isRepeated === true && dialog.resolution?.by === "daemon_restart" ? mayBeAnswered(dialog) : stale(dialog);
+  }
+
+  /** Resolves when it is on disk how a dialog ended. A store that does not answer delays it for a while only. */
+  async stored(dialogId: string): Promise<void> {
+    await within(this.#storing.get(dialogId) ?? Promise.resolve(), maxSilenceMs).catch(() => {});
   }
 
   /** Open dialogs, oldest first. Throws `dialog_not_found` if `after` is no longer known. */
@@ -174,6 +225,11 @@ export class DialogRegistry {
 
 function unknown(dialogId: string): WireError {
   return new WireError("dialog_not_found", `There is no dialog "${dialogId}".`, { dialogId });
+}
+
+function mayBeAnswered({ dialogId, title }: Dialog): WireError {
+  const why = `The daemon ended while it answered the dialog "${title.slice(0, 200)}", and pi ended too. Whether pi got the answer is unknown.`;
+  return new WireError("outcome_unknown", why, { dialogId });
 }
 
 function stale({ dialogId, title, resolution }: Dialog): WireError {

@@ -12,13 +12,14 @@ import type {
 import { WireError } from "../../protocol/errors.ts";
 import type { MonotonicClock } from "../lib/monotonic-clock.ts";
 import type { Child } from "../pi/child.ts";
-import type { PiEvent } from "../pi/records.ts";
+import type { PiCommand, PiEvent } from "../pi/records.ts";
+import type { OwedNotification, SentAnswer } from "../store/children.ts";
 import { openFor, reservedFor, unattendedFor } from "./dialog-policy.ts";
 import { type AskedQuestion, checkAnswer, questionOf, replyTo } from "./dialog-question.ts";
 import type { DialogOwner, DialogRegistry } from "./dialog-registry.ts";
 
 /** A pi that reads its stdin while it lives. */
-export type Reader = Pick<Child, "post" | "state">;
+export type Reader = Pick<Child, "post" | "state"> & Partial<Pick<Child, "keeper">>;
 
 export interface DialogsOptions {
   readonly sessionId: string;
@@ -40,6 +41,8 @@ export interface DialogsOptions {
    * Tells the extensions inside the child that no client can answer. Never rejects. Undefined: they cannot be told.
    */
   readonly announce: (child: Reader, dialog: DialogAnnouncement) => Promise<void> | undefined;
+  /** Under which id a former daemon has told of this question. */
+  readonly toldId: (requestId: string) => string | undefined;
   readonly runId: () => string | undefined;
   readonly generation: () => number;
   /** The child, if one reads its stdin. */
@@ -65,6 +68,12 @@ interface OpenDialog {
   stopTimer: () => void;
 }
 
+interface Sent {
+  readonly reply: SentAnswer["reply"];
+  /** On the monotonic clock. */
+  readonly at: number;
+}
+
 interface Asked extends AskedQuestion {
   /** On the monotonic clock. */
   readonly at: number;
@@ -76,12 +85,17 @@ interface Ending {
   readonly by: DialogEnder;
   readonly client?: By | undefined;
   readonly answer?: DialogAnswer | undefined;
+  /** The client's call. */
+  readonly callId?: string | undefined;
   /** Default: the current child. */
   readonly child?: Reader | undefined;
 }
 
 const dismissed: DialogAnswer = { cancelled: true };
+const noSummaries: readonly DialogSummary[] = [];
 const maxSummaryTitle = 200;
+/** After this time pi has an answer that was written to it, or has ended. */
+const maxOnTheWayMs = 10_000;
 /** pi's own ids have 36 characters. */
 const maxRequestId = 200;
 
@@ -100,6 +114,11 @@ export class Dialogs implements DialogOwner {
   #aborts = 0;
   /** Ended dialogs that the extensions are being told about. */
   #announcing = 0;
+  /** Answers that the next daemon must send again if this one is killed. */
+  readonly #sent = new Map<string, Sent>();
+  /** Reports of ended dialogs that are not stored yet. */
+  readonly #untold = new Set<OwedNotification>();
+  #isResuming = false;
 
   constructor(options: DialogsOptions) {
     this.#options = options;
@@ -115,7 +134,8 @@ export class Dialogs implements DialogOwner {
   }
 
   /** The open dialogs, oldest first. */
-  summaries(): DialogSummary[] {
+  summaries(): readonly DialogSummary[] {
+    if (this.#open.size === 0) return noSummaries;
     return Array.from(this.#open.values(), ({ dialog: { dialogId, requestId, method, title, deadline } }) => ({
       dialogId,
       requestId,
@@ -149,13 +169,18 @@ export class Dialogs implements DialogOwner {
   }
 
   /** Throws `dialog_reserved` and `invalid_params`, and leaves the dialog open. */
-  respond(dialogId: string, answer: DialogAnswer, client: By | undefined): DialogResolution | undefined {
+  respond(
+    dialogId: string,
+    answer: DialogAnswer,
+    client: By | undefined,
+    callId: string | undefined,
+  ): DialogResolution | undefined {
     const entry = this.#open.get(dialogId);
     if (entry === undefined) return undefined;
     this.#refuseOthers(entry, client);
     checkAnswer(entry.dialog, answer, this.#options.registry.limits.maxAnswerBytes);
     const how = "cancelled" in answer ? "cancelled" : "answered";
-    return this.#end(entry, { how, by: "client", client, answer });
+    return this.#end(entry, { how, by: "client", client, answer, callId });
   }
 
   /** A client that can answer has connected or gone. */
@@ -215,6 +240,47 @@ export class Dialogs implements DialogOwner {
     }
   }
 
+  /**
+   * Goes on with the dialogs of a former daemon, whose child lives. Their clients may come back. pi ignores a second
+   * answer. {@link resumed} follows.
+   */
+  resume(child: Reader, answers: readonly SentAnswer[]): void {
+    const { registry, policy, clock, sessionId } = this.#options;
+    this.#isResuming = true;
+    for (const { dialogId, reply } of answers) {
+      this.#sent.set(dialogId, { reply, at: clock.now() });
+      child.post(reply as unknown as PiCommand);
+    }
+    for (const dialog of registry.takeLeft(sessionId)) {
+      const { unattendedUntil: _, openToOthersAt: __, ...rest } = dialog;
+      const endsAt = clock.now() + Math.max(0, dialog.deadline - Date.now());
+      const stopTimer = (): void => {};
+      const times = { reservedUntil: undefined, endsAt, endsBy: "deadline", unattendedAt: undefined } as const;
+      const entry: OpenDialog = { dialog: rest, ...times, stopTimer };
+      this.#open.set(dialog.dialogId, entry);
+      registry.reopened(this, rest, Buffer.byteLength(JSON.stringify(rest)));
+      this.#leave(entry, unattendedFor(policy, "left", registry.limits));
+    }
+    this.#noteRun();
+  }
+
+  /** What happened without a daemon is known. */
+  resumed(): void {
+    this.#isResuming = false;
+  }
+
+  /** Answers that pi may not have got. */
+  get answers(): readonly SentAnswer[] {
+    const oldest = this.#options.clock.now() - maxOnTheWayMs;
+    for (const [dialogId, { at }] of this.#sent) if (at < oldest) this.#sent.delete(dialogId);
+    return Array.from(this.#sent, ([dialogId, { reply }]) => ({ dialogId, reply }));
+  }
+
+  /** Reports of ended dialogs that are stored, or being stored. */
+  get owed(): readonly OwedNotification[] {
+    return [...this.#untold];
+  }
+
   /** A former daemon was killed, and its child has ended. */
   recover(): void {
     for (const dialog of this.#options.registry.takeLeft(this.#options.sessionId)) {
@@ -241,7 +307,7 @@ export class Dialogs implements DialogOwner {
       owner !== undefined && this.#options.isResponder(owner.clientId) ? reservedFor(openMs, limits) : 0;
     const dialog: Dialog = {
       // Letters and digits only: a command line cannot mistake it for an option.
-      dialogId: randomBytes(16).toString("hex"),
+      dialogId: this.#options.toldId(question.requestId) ?? randomBytes(16).toString("hex"),
       sessionId,
       generation: generation(),
       ...(runId === undefined ? {} : { runId }),
@@ -267,7 +333,7 @@ export class Dialogs implements DialogOwner {
     };
     this.#open.set(dialog.dialogId, entry);
     const isAttended = this.#options.responders() > 0;
-    this.#leave(entry, isAttended ? undefined : unattendedFor(policy, "opened", limits));
+    this.#leave(entry, isAttended ? undefined : this.#unattendedMs);
     registry.opened(this, entry.dialog, bytes);
     this.#options.say("dialog/opened", { dialog: entry.dialog });
     if (this.#open.size === 1) this.#options.onPending();
@@ -276,7 +342,7 @@ export class Dialogs implements DialogOwner {
 
   /** Why a question is not offered to clients. */
   #refusal({ requestId, options = [] }: Dialog, bytes: number, endsAt: number): Ending | undefined {
-    const { registry, clock, policy, responders } = this.#options;
+    const { registry, clock, responders } = this.#options;
     const { limits } = registry;
     // pi applies its default by itself in a moment.
     if (endsAt <= clock.now()) return { how: "ended", by: "pi" };
@@ -287,8 +353,14 @@ export class Dialogs implements DialogOwner {
     // Announcements count too: an extension that asks endlessly must not cause endless frames.
     if (this.#open.size + this.#announcing >= limits.maxDialogsPerSession || !registry.hasRoom(bytes))
       return cancelled("too_many");
-    if (responders() === 0 && unattendedFor(policy, "opened", limits) === 0) return cancelled("no_responder");
+    if (responders() === 0 && this.#unattendedMs === 0) return cancelled("no_responder");
     return undefined;
+  }
+
+  /** How long a new dialog may be open without a client that can answer. */
+  get #unattendedMs(): number | undefined {
+    const { policy, registry } = this.#options;
+    return unattendedFor(policy, this.#isResuming ? "left" : "opened", registry.limits);
   }
 
   #isReserved({ reservedUntil }: OpenDialog): boolean {
@@ -355,20 +427,39 @@ export class Dialogs implements DialogOwner {
 
   #tell(
     { unattendedUntil: _, ...dialog }: Dialog,
-    { how, by, client, answer, child = this.#options.child() }: Ending,
+    { how, by, client, answer, callId, child = this.#options.child() }: Ending,
     wasOpen: boolean,
   ): DialogResolution {
     const resolution: DialogResolution = { how, by, ...(client === undefined ? {} : { client }), at: Date.now() };
-    if (answer !== undefined && child !== undefined) this.#reply(child, dialog, answer, by);
-    this.#options.registry.ended({ ...dialog, state: "resolved", resolution }, wasOpen);
+    const isAnswered = answer !== undefined && child !== undefined;
+    const isKept = isAnswered && child.keeper !== undefined;
+    const ended = { ...dialog, state: "resolved", resolution, callId } as const;
+    const stored = this.#options.registry.ended(ended, wasOpen, isKept);
     const { dialogId, requestId, method, title } = dialog;
     const { at: _at, ...end } = resolution;
-    this.#options.say("dialog/resolved", {
+    const params = {
       dialogId,
       requestId: requestId.slice(0, maxRequestId),
       method,
       title: title.slice(0, maxSummaryTitle),
       ...end,
+    };
+    const tell = (): void => {
+      if (isAnswered) this.#reply(child, dialog, answer, by);
+      this.#options.say("dialog/resolved", params);
+    };
+    stored.catch(() => {});
+    if (!isAnswered || !isKept) {
+      tell();
+      return resolution;
+    }
+    // If this daemon is killed, pi gets the answer from the next one; or the dialog is open, and nobody has heard of it.
+    const notification = { method: "dialog/resolved", params } as const;
+    this.#sent.set(dialogId, { reply: { ...replyTo(dialog, answer) }, at: this.#options.clock.now() });
+    this.#untold.add(notification);
+    void this.#options.registry.stored(dialogId).then(() => {
+      this.#untold.delete(notification);
+      tell();
     });
     return resolution;
   }

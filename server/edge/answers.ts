@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { smallAnswerBytes, type Text, textBytes } from "../rpc/answer-text.ts";
+import { smallAnswerBytes, type Text, textBytes, wholeText } from "../rpc/answer-text.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
 import type { Quota } from "../rpc/quota.ts";
@@ -69,7 +69,9 @@ export class Answers {
     const full = isSmall ? undefined : unread.refusal(grant, length);
     if (full === undefined) {
       response.writeHead(status, { ...headers, "content-length": String(length) });
-      if (typeof text === "string") response.end(text);
+      // As one text, a small answer leaves with its head in one write.
+      if (isSmall) response.end(wholeText(text));
+      else if (typeof text === "string") response.end(text);
       else this.#writePieces(response, text, grant);
     } else {
       const refused = written(refusal(full));

@@ -1,15 +1,18 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { HEALTH_PATH } from "../../protocol/wire.ts";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { TokenSource } from "../rpc/tokens.ts";
 import { Admission, type Transport } from "./admission.ts";
+import { Answers } from "./answers.ts";
 import { EdgeLoad } from "./edge-load.ts";
 import { EventStreams } from "./event-streams.ts";
-import { createHttp, refuseBody } from "./http.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
 import { countRequest } from "./quotas.ts";
-import { refuseBeforeBody, refuseRequest } from "./refusal.ts";
+import { httpRefusal, refuseBeforeBody, refuseBody, refuseRequest } from "./refusal.ts";
+import { RpcOverHttp } from "./rpc-over-http.ts";
 import { ownHosts, type TlsListener, tlsUrl } from "./tls.ts";
 import { TransportServer } from "./transport-server.ts";
 import { WebSockets } from "./web-sockets.ts";
@@ -39,10 +42,17 @@ export interface Edge {
   /** Listens on all transports. Throws a StartError; {@link close} then closes those that are open. */
   listen(where: { readonly socketPath: string; readonly port: number }): Promise<Listening>;
   /**
-   * Accepts no more connections, closes WebSockets with 1001, and waits for the answers to HTTP requests. Sockets that
-   * are open after `drainMs` (default: `closeTimeoutMs`) are destroyed. Always returns the same promise.
+   * Accepts no more connections, closes WebSockets, and waits for the answers to HTTP requests. Always returns the same
+   * promise.
    */
-  close(drainMs?: number): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
+}
+
+export interface CloseOptions {
+  /** After this time open sockets are destroyed. Default: `closeTimeoutMs`. */
+  readonly drainMs?: number;
+  /** Whether another daemon follows at once: WebSockets are closed with 1012 instead of 1001. Default: false. */
+  readonly isRestart?: boolean;
 }
 
 /** Creates the edge: one set of routes and one admission on loopback TCP, a Unix socket and, if configured, TLS. */
@@ -57,7 +67,8 @@ export function createEdge(options: EdgeOptions): Edge {
   });
   const { eventStreams: quota, unreadBytes: unread } = quotas;
   const streams = new EventStreams({ limits, quota, budget: buffers, lane: (grant) => dispatcher.lane(grant), log });
-  const { app, serve } = createHttp({ dispatcher, streams, unread, version: options.version ?? "0", limits, log });
+  const answers = new Answers({ limits, unread, lane: (grant) => dispatcher.lane(grant) });
+  const rpc = new RpcOverHttp({ dispatcher, answers, limits, log });
   const webSockets = new WebSockets({ dispatcher, limits, quotas, budget: buffers, log });
   const tcp = server("tcp");
   const unix = server("unix");
@@ -68,6 +79,8 @@ export function createEdge(options: EdgeOptions): Edge {
     for (const each of servers) each.tokenEnded(grant);
   });
   let socketFile: SocketFile | undefined;
+  let loading: Promise<FastifyInstance> | undefined;
+  let app: FastifyInstance | undefined;
   let closed: Promise<void> | undefined;
 
   function server(transport: Transport, secure?: TlsListener): TransportServer {
@@ -80,7 +93,7 @@ export function createEdge(options: EdgeOptions): Edge {
       onRequest: (request, response, goOn) => {
         // The health check needs no place.
         const refused =
-          refuseBody(request, limits) ??
+          refuseBody(request, limits.maxBodyBytes) ??
           (request.url === HEALTH_PATH ? undefined : countRequest(request, response, quotas, limits.maxBodyBytes));
         if (refused !== undefined) {
           if (goOn === undefined) refuseRequest(response, refused, limits);
@@ -88,16 +101,39 @@ export function createEdge(options: EdgeOptions): Edge {
           return;
         }
         goOn?.();
-        serve(request, response);
+        if (rpc.serve(request, response)) return;
+        if (app === undefined) void loadAndRoute(request, response);
+        else app.routing(request, response);
       },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });
   }
 
+  /** Many daemons serve WebSockets and plain JSON-RPC only: fastify and the routes would take 7 MiB of each. */
+  async function loadAndRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    loading ??= loadRoutes();
+    try {
+      app = await loading;
+    } catch (error) {
+      loading = undefined;
+      log.error({ err: error }, "the HTTP routes could not be loaded");
+      refuseRequest(response, httpRefusal(500, "The daemon failed; its log has the cause."), limits);
+      return;
+    }
+    app.routing(request, response);
+  }
+
+  async function loadRoutes(): Promise<FastifyInstance> {
+    const { createHttp } = await import("./http.ts");
+    const { version = "0" } = options;
+    const routes = createHttp({ dispatcher, streams, answers, rpc, version, limits, log });
+    await routes.ready();
+    return routes;
+  }
+
   return {
     load,
     listen: async ({ socketPath, port }) => {
-      await app.ready();
       const chosen = await listenTcp(tcp.http, port);
       admission.listensOn(chosen);
       const tlsPort = tls === undefined ? 0 : await listenTcp(tls.server.http, tls.port, tls.host);
@@ -106,20 +142,20 @@ export function createEdge(options: EdgeOptions): Edge {
       const url = `http://127.0.0.1:${chosen}`;
       return tls === undefined ? { url } : { url, tlsUrl: tlsUrl(tls.host, tlsPort) };
     },
-    close: (drainMs = limits.closeTimeoutMs) => {
-      closed ??= close(drainMs);
+    close: ({ drainMs = limits.closeTimeoutMs, isRestart = false } = {}) => {
+      closed ??= close(drainMs, isRestart);
       return closed;
     },
   };
 
-  async function close(drainMs: number): Promise<void> {
-    const all = Promise.all([...servers.map((each) => each.stop()), webSockets.stop(), streams.stop()]);
+  async function close(drainMs: number, isRestart: boolean): Promise<void> {
+    const all = Promise.all([...servers.map((each) => each.stop()), webSockets.stop(isRestart), streams.stop()]);
     await socketFile?.remove();
     const ended = await within(all, drainMs);
     if (ended.kind === "timeout") {
       for (const each of servers) each.destroy();
       await all;
     }
-    await app.close();
+    await app?.close();
   }
 }

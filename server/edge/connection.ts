@@ -34,6 +34,7 @@ export interface ConnectionOptions {
 const closeCodes = {
   shuttingDown: 1001,
   binaryFrame: 1003,
+  restarting: 1012,
   tokenEnded: 4401,
   tryLater: 1013,
 } as const;
@@ -169,8 +170,9 @@ export class Connection implements Peer {
     });
   }
 
-  shutDown(): void {
-    this.#close(closeCodes.shuttingDown, "shutting down");
+  shutDown(isRestart: boolean): void {
+    if (isRestart) this.#close(closeCodes.restarting, "restarting");
+    else this.#close(closeCodes.shuttingDown, "shutting down");
   }
 
   /** Called when the token is revoked or gets another secret: discards waiting frames and cancels all calls. */

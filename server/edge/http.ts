@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
@@ -8,45 +7,38 @@ import { methods, type Result } from "../../protocol/methods.ts";
 import { openApiDocument } from "../../protocol/openapi.ts";
 import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
-import type { Quota } from "../rpc/quota.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
-import { Answers, jsonHeaders } from "./answers.ts";
+import { type Answers, jsonHeaders } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { metricsContentType, metricsText } from "./metrics-text.ts";
 import { referenceHeaders, referencePage } from "./reference-page.ts";
-import { httpRefusal, pathOf, type Refusal, refusal, refuseRequest, unknownTransferCoding } from "./refusal.ts";
+import { httpRefusal, pathOf, type Refusal, refusal, refuseRequest, tooLarge } from "./refusal.ts";
 import { addRest, answerCall, restPaths } from "./rest.ts";
-import { RpcOverHttp } from "./rpc-over-http.ts";
+import type { RpcOverHttp } from "./rpc-over-http.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
   readonly streams: EventStreams;
-  /** The bytes of answers that their peers have not read. */
-  readonly unread: Quota;
+  readonly answers: Answers;
+  readonly rpc: RpcOverHttp;
   /** The version of the package, for the documents. */
   readonly version: string;
   readonly limits: EdgeLimits;
   readonly log: Logger;
 }
 
-export interface Http {
-  readonly app: FastifyInstance;
-  /** Answers one admitted request. */
-  readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
-}
-
 /**
  * Creates the HTTP routes for admitted requests. A route has no logic of its own: its row's schema is checked by the
  * dispatcher, as for a WebSocket. Checks that need only the head run before the body is read.
  */
-export function createHttp(options: HttpOptions, table: MethodTable = methods): Http {
-  const { dispatcher, streams, unread, version, limits, log } = options;
-  const answers = new Answers({ limits, unread, lane: (grant) => dispatcher.lane(grant) });
+export function createHttp(options: HttpOptions, table: MethodTable = methods): FastifyInstance {
+  const { dispatcher, streams, answers, rpc, version, limits, log } = options;
   const refusePath = pathRefusals(table);
   const app = Fastify({
     logger: false,
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     bodyLimit: limits.maxBodyBytes,
     requestTimeout: limits.requestTimeoutMs,
     connectionTimeout: 0,
@@ -106,18 +98,17 @@ export function createHttp(options: HttpOptions, table: MethodTable = methods): 
       answers.send(request, reply, metricsText(metrics), { "content-type": metricsContentType });
     }),
   );
-  const rpc = new RpcOverHttp({ dispatcher, answers, limits, log });
   app.post(RPC_PATH, (request, reply) => {
     reply.hijack();
     void rpc.answer(request.raw, reply.raw, (request.body as Buffer | undefined) ?? Buffer.alloc(0));
   });
   addRest(app, { dispatcher, streams, jsonLimits: defaultDispatcherLimits, answers, log }, table);
-  return {
-    app,
-    serve: (request, response) => {
-      if (!rpc.serve(request, response)) app.routing(request, response);
-    },
-  };
+  return app;
+}
+
+/** Routes have no schemas of fastify's: its compilers are not loaded. */
+function noSchemas(): never {
+  throw new Error("A route of the daemon has no schema for fastify.");
 }
 
 /** Returns a text that is made at the first call, as bytes, which are written in the turns of a token. */
@@ -127,19 +118,6 @@ function once(make: () => string): () => readonly Buffer[] {
     made ??= [Buffer.from(make())];
     return made;
   };
-}
-
-/** Returns why the body is refused, judged by the head alone, before the peer is told to send it. */
-export function refuseBody({ headers }: IncomingMessage, { maxBodyBytes }: EdgeLimits): Refusal | undefined {
-  const coding = headers["transfer-encoding"];
-  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked") return unknownTransferCoding();
-  const length = Number(headers["content-length"] ?? 0);
-  return length > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined;
-}
-
-/** Closes the socket, because the rest of the body is not read. */
-function tooLarge(maxBodyBytes: number): Refusal {
-  return httpRefusal(413, `The body is longer than the limit of ${maxBodyBytes} bytes.`, { connection: "close" });
 }
 
 /** Returns a function that refuses a request without a route: 405 if the path has other verbs, else 404. */

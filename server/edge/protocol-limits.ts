@@ -95,9 +95,11 @@ const daemon: Readonly<
       | "delivery"
       | "dialogs"
       | "feed"
+      | "keeper"
       | "log"
       | "settled"
       | "spill"
+      | "storeCopies"
       | "storedEvents"
       | "prompts"
       | "warm"
@@ -121,6 +123,9 @@ const daemon: Readonly<
   startPlaceMs: "A start that takes longer continues, but its turn goes to the next.",
   idleAfterMs:
     "How long a session's pi may be idle before it is ended. `PI_RPCD_IDLE_AFTER_MS` sets it for all sessions without an own value; 0: never.",
+  orphanIdleMs:
+    "With `liveRestore`: how long an idle pi waits for the next daemon after its daemon has died. Then it ends by itself.",
+  orphanRunMs: "The same of a pi at work.",
   drainMs: "How long runs may continue when the daemon is told to end. Then they are interrupted.",
   maxRetainedEventBytes:
     "A session's notifications in memory for replay. The oldest are removed first, and the high-rate ones with them.",
@@ -200,6 +205,13 @@ const store: Readonly<Record<keyof typeof daemonLimits.store, string>> = {
   maxUnwritten:
     "Changes that a failing store could not write, the newest of each. From half of it new work is `overloaded`; above it, a further change is not retried.",
   maxUnwrittenBytes: "Their bytes together. As above.",
+};
+
+const storeCopies: Readonly<Record<keyof typeof daemonLimits.storeCopies, string>> = {
+  copyAfterMs: "How long after its start the daemon copies the store, and when it repeats a failed copy.",
+  copyEveryMs: "How often a changed store is copied. A damaged one is rebuilt from its copy and its log.",
+  copyAtLogBytes: "The log of changes since the last copy. Above it, the store is copied.",
+  maxChangeLogBytes: "Above it, because copies fail, changes are not logged: `copyFailure` in `daemon/info`.",
 };
 
 const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, string>> = {
@@ -305,6 +317,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.clients, clients),
   ...described(daemonLimits.log, log),
   ...described(daemonLimits.store, store),
+  ...described(daemonLimits.storeCopies, storeCopies),
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.feed, feed),
   ...described(daemonLimits.settled, settled),

@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
 import { STATUS_CODES } from "./node-http.ts";
@@ -39,6 +39,19 @@ export function refusal(error: WireError, { status = error.httpStatus, headers =
 /** Returns a refusal for a status of HTTP, under the nearest name of the catalogue. */
 export function httpRefusal(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Refusal {
   return refusal(new WireError(nameOfStatus(status), message), { status, headers });
+}
+
+/** Returns why the body is refused, judged by the head alone, before the peer is told to send it. */
+export function refuseBody({ headers }: IncomingMessage, maxBodyBytes: number): Refusal | undefined {
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked") return unknownTransferCoding();
+  const length = Number(headers["content-length"] ?? 0);
+  return length > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined;
+}
+
+/** Closes the socket, because the rest of the body is not read. */
+export function tooLarge(maxBodyBytes: number): Refusal {
+  return httpRefusal(413, `The body is longer than the limit of ${maxBodyBytes} bytes.`, { connection: "close" });
 }
 
 /** RFC 9112, section 6.1. The body cannot be read, so the socket is closed. */

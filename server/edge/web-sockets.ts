@@ -96,12 +96,12 @@ export class WebSockets {
     for (const connection of this.#connections) if (connection.grant === grant) connection.tokenEnded();
   }
 
-  /** Closes all connections with 1001. Resolves when the last one is closed. */
-  stop(): Promise<void> {
+  /** Closes all connections with 1001, or 1012 for a restart. Resolves when the last one is closed. */
+  stop(isRestart: boolean): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#pings);
     if (this.#connections.size === 0) this.#stopped.resolve();
-    for (const connection of this.#connections) connection.shutDown();
+    for (const connection of this.#connections) connection.shutDown(isRestart);
     return this.#stopped.promise;
   }
 

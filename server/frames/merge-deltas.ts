@@ -33,54 +33,134 @@ export function mergeDeltas(frames: readonly Frame[]): Frame[] {
   const merged: Frame[] = [];
   let run: Run | undefined;
   for (const frame of frames) {
+    if (run?.takes(frame)) continue;
     const envelope = frame.isDelta ? deltaOf(frame) : undefined;
-    if (run !== undefined && envelope !== undefined && run.takes(frame, envelope)) continue;
-    if (run !== undefined) merged.push(run.frame());
+    if (envelope !== undefined && run?.takes(frame, envelope)) continue;
+    if (run !== undefined) merged.push(...run.frames());
     run = envelope === undefined ? undefined : new Run(frame, envelope);
     if (run === undefined) merged.push(frame);
   }
-  if (run !== undefined) merged.push(run.frame());
+  if (run !== undefined) merged.push(...run.frames());
   return merged;
 }
 
 /** Consecutive deltas of one block. */
 class Run {
-  readonly #first: Frame;
+  readonly #envelope: DeltaEnvelope;
+  readonly #frames: Frame[];
   readonly #deltas: string[];
-  #last: Frame;
-  #envelope: DeltaEnvelope;
+  /** What is before the text of a delta in records as pi writes them. A text cannot contain it: its quotes are escaped. */
+  readonly #head: Buffer;
+  readonly #generation: Buffer;
+  /** Where these two were in the newest frame. They are at the same place in most frames. */
+  #generationAt = 0;
+  #headAt = 0;
 
   constructor(frame: Frame, envelope: DeltaEnvelope) {
-    this.#first = frame;
-    this.#last = frame;
+    const { generation, event } = envelope.params;
+    const { type, contentIndex, delta } = event.assistantMessageEvent;
     this.#envelope = envelope;
-    this.#deltas = [envelope.params.event.assistantMessageEvent.delta];
+    this.#frames = [frame];
+    this.#deltas = [delta];
+    this.#head = Buffer.from(`"assistantMessageEvent":{"type":"${type}","contentIndex":${contentIndex},"delta":"`);
+    this.#generation = Buffer.from(`,"generation":${generation},"event":`);
   }
 
-  takes(frame: Frame, envelope: DeltaEnvelope): boolean {
-    if ((frame.firstSeq ?? frame.seq) !== this.#last.seq + 1) return false;
-    const { params } = envelope;
-    const former = this.#envelope.params;
-    const update = params.event.assistantMessageEvent;
-    const before = former.event.assistantMessageEvent;
-    if (params.sessionId !== former.sessionId || params.generation !== former.generation) return false;
-    if (update.type !== before.type || update.contentIndex !== before.contentIndex) return false;
-    this.#deltas.push(update.delta);
-    this.#last = frame;
-    this.#envelope = envelope;
+  /** Adds a frame if it continues this run. Without its envelope, only a record as pi writes it is added. */
+  takes(frame: Frame, envelope?: DeltaEnvelope): boolean {
+    const last = this.#frames.at(-1) as Frame;
+    if (!frame.isDelta || frame.sessionId !== last.sessionId) return false;
+    if ((frame.firstSeq ?? frame.seq) !== last.seq + 1) return false;
+    const delta = envelope === undefined ? this.#textIn(frame.bytes) : this.#deltaOf(envelope);
+    if (delta === undefined) return false;
+    this.#frames.push(frame);
+    this.#deltas.push(delta);
     return true;
   }
 
-  frame(): Frame {
-    if (this.#first === this.#last) return this.#first;
-    const { sessionId, seq } = this.#last;
-    const firstSeq = this.#first.firstSeq ?? this.#first.seq;
-    const { sessionId: _id, seq: _seq, firstSeq: _first, event, ...rest } = this.#envelope.params;
+  /** The merged frame. A newest record that is not valid stays as it is. */
+  frames(): readonly Frame[] {
+    const [first] = this.#frames;
+    const last = this.#frames.at(-1);
+    if (first === undefined || last === undefined || first === last) return this.#frames;
+    const envelope = deltaOf(last);
+    if (envelope === undefined) {
+      this.#frames.pop();
+      this.#deltas.pop();
+      return [...this.frames(), last];
+    }
+    const firstSeq = first.firstSeq ?? first.seq;
+    const { sessionId, seq, firstSeq: _first, event, ...rest } = envelope.params;
     const assistantMessageEvent = { ...event.assistantMessageEvent, delta: this.#deltas.join("") };
     const params = { sessionId, seq, firstSeq, ...rest, event: { ...event, assistantMessageEvent } };
     const text = JSON.stringify({ jsonrpc: "2.0", method: "session/event", params });
-    return { bytes: Buffer.from(text), sessionId, seq, firstSeq, isDelta: true };
+    return [{ bytes: Buffer.from(text), sessionId, seq, firstSeq, isDelta: true }];
   }
+
+  #deltaOf({ params }: DeltaEnvelope): string | undefined {
+    const { generation, event } = this.#envelope.params;
+    const { type, contentIndex } = event.assistantMessageEvent;
+    const update = params.event.assistantMessageEvent;
+    const isOfBlock = params.generation === generation && update.type === type && update.contentIndex === contentIndex;
+    return isOfBlock ? update.delta : undefined;
+  }
+
+  /** Finds a delta without parsing its record, which would take most of the time of merging. */
+  #textIn(bytes: Buffer): string | undefined {
+    const event = placeOf(this.#generation, bytes, 0, this.#generationAt);
+    const head = event === -1 ? -1 : placeOf(this.#head, bytes, event, this.#headAt);
+    if (head === -1) return undefined;
+    this.#generationAt = event;
+    this.#headAt = head;
+    const start = head + this.#head.length;
+    const plain = plainText(bytes, start);
+    if (plain !== undefined) return plain;
+    let end = bytes.indexOf(quote, start);
+    while (end !== -1 && isEscaped(bytes, end)) end = bytes.indexOf(quote, end + 1);
+    if (end === -1) return undefined;
+    try {
+      return JSON.parse(bytes.toString("utf8", start - 1, end + 1)) as string;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+/** A longer text is not looked at byte by byte. */
+const maxPlainBytes = 256;
+
+/** Where `part` begins, searched for from `from` on if it is not at `expected`. */
+function placeOf(part: Buffer, bytes: Buffer, from: number, expected: number): number {
+  return isAt(part, bytes, expected) && expected >= from ? expected : bytes.indexOf(part, from);
+}
+
+function isAt(part: Buffer, bytes: Buffer, at: number): boolean {
+  for (let i = 0; i < part.length; i += 1) if (bytes[at + i] !== part[i]) return false;
+  return true;
+}
+
+/** The text up to the next quote, if it is short and without escapes and invalid characters. */
+function plainText(bytes: Buffer, start: number): string | undefined {
+  const limit = Math.min(bytes.length, start + maxPlainBytes);
+  let isAscii = true;
+  for (let i = start; i < limit; i += 1) {
+    const byte = bytes[i] as number;
+    if (byte === quote) return bytes.toString(isAscii ? "latin1" : "utf8", start, i);
+    if (byte === backslash || byte < firstValid) return undefined;
+    if (byte >= firstNotAscii) isAscii = false;
+  }
+  return undefined;
+}
+
+const firstValid = 0x20;
+const firstNotAscii = 0x80;
+
+function isEscaped(bytes: Buffer, at: number): boolean {
+  let before = at;
+  while (bytes[before - 1] === backslash) before -= 1;
+  return (at - before) % 2 === 1;
 }
 
 function deltaOf({ bytes }: Frame): DeltaEnvelope | undefined {

@@ -1,5 +1,7 @@
-import { mkdirSync, rmdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+
+// An import evaluates every export, also the lazy ones, and every command of the command line pays for it.
+const { mkdirSync, rmdirSync, statSync } = process.getBuiltinModule("node:fs");
 
 /**
  * Creates a directory and the missing ones above it. Returns the topmost created one; undefined if the directory

@@ -1,6 +1,8 @@
-import { chmodSync, lstatSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { makeDirectory } from "./make-directory.ts";
+
+// An import evaluates every export, also the lazy ones, and every command of the command line pays for it.
+const { chmodSync, lstatSync, realpathSync } = process.getBuiltinModule("node:fs");
 
 /**
  * Creates a directory that only this user can write (0700), and returns its path without links. Throws if another

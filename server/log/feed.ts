@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { FeedGap, FeedPlace } from "../../protocol/feed.ts";
 import type { Covers } from "../core/session-scope.ts";
 import type { Frame } from "../frames/frame.ts";
+import { nextTurn } from "../lib/slices.ts";
 import type { FeedRow, FeedStore } from "../store/feed.ts";
 import type { Place } from "./journal.ts";
 import type { Subscriber } from "./subscription.ts";
@@ -170,8 +171,4 @@ function gapFrame(gap: FeedGap): Frame {
 function frameOf(method: string, params: object, place: Pick<Frame, "seq" | "firstSeq">): Frame {
   const bytes = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method, params }));
   return { bytes, sessionId: "", isDelta: false, ...place };
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

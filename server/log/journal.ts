@@ -3,6 +3,7 @@ import type { NotificationName } from "../../protocol/notifications.ts";
 import type { PendingItem } from "../../protocol/pending.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { Frame } from "../frames/frame.ts";
+import type { OwedNotification } from "../store/children.ts";
 import type { EventLog, LogChunk } from "./event-log.ts";
 import type { Subscriber } from "./subscription.ts";
 import { type Orders, Subscriptions } from "./subscriptions.ts";
@@ -12,6 +13,9 @@ export interface Told {
   readonly params: object;
   readonly parts: readonly (readonly [name: string, json: Buffer])[];
 }
+
+/** A notification of the daemon. */
+export type Params = Readonly<Record<string, unknown>>;
 
 /** A reader's position in a log. */
 export interface Place {
@@ -46,6 +50,9 @@ export class Journal {
   readonly #log: EventLog;
   readonly #subscriptions: Subscriptions;
   #hasPending = false;
+  /** What waits for the end of a replay. */
+  #unsaid: OwedNotification[] = [];
+  #starts: (() => void)[] = [];
 
   constructor({ sessionId, epoch, log, onFault }: JournalOptions) {
     this.epoch = epoch;
@@ -67,16 +74,72 @@ export class Journal {
     return this.#subscriptions;
   }
 
+  /** A promise while {@link record} must not be called. `bytes`: the size of a large record. Never rejects. */
+  room(bytes?: number): Promise<void> | undefined {
+    return this.#log.room(bytes);
+  }
+
+  /** Prepares a large record that is not a delta and that {@link record} gets next. */
+  stage(record: Buffer): Promise<void> {
+    return this.#log.stage(record);
+  }
+
   /** Appends a record as pi wrote it. `isDelta`: a high-rate record. */
   record(record: Buffer, generation: number, isDelta: boolean): void {
     const former = this.#log.cursor;
     this.#publish(former, this.#log.appendEvent(record, generation, isDelta));
+    // The log and pi's output differ.
+    if (this.#unsaid.length + this.#starts.length > 0 && !this.isReplaying) this.#endReplay();
   }
 
-  /** Appends a notification of the daemon. */
-  say(method: NotificationName, params: Readonly<Record<string, unknown>>): void {
-    const former = this.#log.cursor;
-    this.#publish(former, this.#log.append(method, params));
+  /**
+   * Appends a notification of the daemon; nothing if a former daemon told it. While pi's output is repeated, it waits:
+   * a client may have another notification with the next number.
+   */
+  say(method: NotificationName, params: Params): void {
+    const { said, isReplaying } = this.#log;
+    if (said?.claim(method, params) === true) return;
+    // The session's state is told at the end.
+    if (isReplaying && method === "session/updated") return;
+    if (isReplaying) this.#unsaid.push({ method, params: structuredClone(params) });
+    else this.#say({ method, params });
+  }
+
+  /** While pi's output is repeated: what {@link say} has not told yet. */
+  get unsaid(): readonly OwedNotification[] {
+    return this.#unsaid;
+  }
+
+  /** Whether pi's output is a repetition, whose records are in a former daemon's log. */
+  get isReplaying(): boolean {
+    return this.#log.isReplaying;
+  }
+
+  /** Everything that a former daemon may have sent was repeated: what waited is told. */
+  replayed(): void {
+    this.#log.replayed();
+    this.#endReplay();
+  }
+
+  /** pi's output cannot be matched with the log of a former daemon: the log goes on with new numbers. */
+  cannotContinue(why: string): void {
+    this.#log.cannotContinue(why);
+    this.#endReplay();
+  }
+
+  /** Whether a former daemon told this after the place from which changes are applied. */
+  hasSaid(method: NotificationName, params: Params): boolean {
+    return this.#log.said?.has(method, params) === true;
+  }
+
+  /** The first notification that a former daemon told and this one has not, and whose params satisfy `isIt`. */
+  findSaid(method: NotificationName, isIt: (params: Params) => boolean): Params | undefined {
+    return this.#log.said?.find(method, isIt);
+  }
+
+  /** All changes that a former daemon may have told are told: {@link say} no longer looks for them. */
+  forgetSaid(): void {
+    this.#log.forgetSaid();
   }
 
   /** The highest level that any subscriber requests for provider requests. */
@@ -108,6 +171,11 @@ export class Journal {
     return this.#hasPending;
   }
 
+  /** The background work that a former daemon has reported; its pi lives. */
+  resume(pending: readonly PendingItem[]): void {
+    this.#hasPending = pending.length > 0;
+  }
+
   /** Reports the background work of extensions. It ends with their pi: the list is then empty. */
   pending(pending: readonly PendingItem[]): void {
     if (pending.length > 0 || this.#hasPending) this.say("pending/updated", { pending });
@@ -123,9 +191,13 @@ export class Journal {
     const isNew = !this.#subscriptions.has(subscriber.id);
     const subscription = this.#subscriptions.add(subscriber, orders);
     if (subscription === undefined || (!isNew && after === undefined)) return cursor;
-    const reset = this.#reset({ after, epoch });
-    const begin = subscription.hold(reset === undefined ? (after ?? cursor) : 0);
-    const start = (): void => begin(reset);
+    const hold = (): (() => void) => {
+      const reset = this.#reset({ after, epoch });
+      const begin = subscription.hold(reset === undefined ? (after ?? cursor) : 0);
+      return () => begin(reset);
+    };
+    // The numbers that a client has may not be repeated yet.
+    const start = this.isReplaying ? () => this.#whenReplayed(subscriber.id, () => hold()()) : hold();
     if (whenAnswered === undefined) start();
     else whenAnswered(start);
     return cursor;
@@ -163,9 +235,28 @@ export class Journal {
     this.#log.close();
   }
 
+  #say({ method, params }: OwedNotification): void {
+    const former = this.#log.cursor;
+    this.#publish(former, this.#log.append(method, params));
+  }
+
+  #whenReplayed(subscriberId: string, start: () => void): void {
+    if (this.isReplaying) this.#starts.push(() => this.#subscriptions.guard(subscriberId, start));
+    else start();
+  }
+
+  #endReplay(): void {
+    const unsaid = this.#unsaid;
+    const starts = this.#starts;
+    this.#unsaid = [];
+    this.#starts = [];
+    for (const each of unsaid) this.#say(each);
+    for (const start of starts) start();
+  }
+
   #reset({ after, epoch }: Place): Gap | undefined {
     if (after === undefined) return undefined;
-    if (after <= this.cursor && (epoch === undefined || epoch === this.epoch)) return undefined;
+    if (after <= this.#log.reach && (epoch === undefined || epoch === this.epoch)) return undefined;
     return { from: 0, to: after, reason: "log_reset" };
   }
 

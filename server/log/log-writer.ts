@@ -40,7 +40,8 @@ export class LogWriter {
     const all = (this.#unstored.get(log) ?? 0) + bytes;
     this.#unstored.set(log, all);
     if (all > this.#options.maxUnstoredBytes) void this.#write(log);
-    else this.#timer ??= this.#after(this.#options.afterMs);
+    // Also then: only a flush removes what is stored from the tail.
+    this.#timer ??= this.#after(this.#options.afterMs);
   }
 
   /** Writes all logs. Never rejects. */

@@ -2,7 +2,7 @@ import { MemoryBudget } from "../core/memory-budget.ts";
 import type { SeqNumbers } from "../core/seq-numbers.ts";
 import { EventTail } from "../store/event-tail.ts";
 import type { EventStore } from "../store/events.ts";
-import { EventLog } from "./event-log.ts";
+import { type Continuation, EventLog } from "./event-log.ts";
 import { LogWriter } from "./log-writer.ts";
 
 export interface LogLimits {
@@ -33,8 +33,17 @@ export interface RecordedLog {
   readonly reservedSeq: number;
 }
 
+export interface OpenLogOptions {
+  /** Its child still runs. Default: a new part of the log begins. */
+  readonly continuation?: Continuation | undefined;
+  /** The frame that is told next was not written: a later daemon cannot continue the log. Must not append to it. */
+  readonly onUnwritten?: () => void;
+}
+
 /** Approximate size of a row that stores a stretch. */
 const maxRecoveredRowBytes = 1024 * 1024;
+
+const tooLargeHead = '{"jsonrpc":"2.0","method":"session/gap",';
 
 /** The logs of all sessions, with their shared limits and writer. */
 export class Logs {
@@ -44,10 +53,15 @@ export class Logs {
   readonly #budget: MemoryBudget;
   readonly #tail: EventTail | undefined;
   readonly #writer: LogWriter;
+  readonly #isRecovered: boolean;
 
-  /** `tail`: keeps unstored frames for the next daemon; optional. */
-  constructor(store: EventStore, limits: LogLimits, tail?: EventTail) {
+  /**
+   * `tail`: keeps unstored frames for the next daemon; optional. `isRecovered`: whether the store has all frames of the
+   * former daemon, so that its logs can be continued.
+   */
+  constructor(store: EventStore, limits: LogLimits, tail?: EventTail, isRecovered = true) {
     this.#store = store;
+    this.#isRecovered = isRecovered;
     this.#limits = limits;
     this.#tail = tail;
     this.#budget = new MemoryBudget(limits.maxRetainedBytesInAll);
@@ -69,23 +83,30 @@ export class Logs {
     for (const [sessionId, { reservedSeq }] of recorded) await store.cut(sessionId, reservedSeq);
     const stretches = new Map<string, Stretch>();
     const write = async ({ sessionId, from, to, frames }: Stretch): Promise<void> => {
-      await store.put(sessionId, from, to, frames);
+      if (from <= to) await store.put(sessionId, from, to, frames);
     };
     for (const { sessionId, epoch, from, seq, frame } of EventTail.left(directory)) {
       const log = recorded.get(sessionId);
       if (log?.epoch !== epoch || seq > log.reservedSeq) continue;
       const known = stretches.get(sessionId);
-      const stored = store.newest(sessionId) ?? 0;
-      if (seq <= (known?.to ?? stored)) continue;
+      const newest = known?.to ?? store.newest(sessionId) ?? 0;
+      if (seq <= newest) continue;
+      const isTooLarge = isTooLargeFrame(frame);
+      const frames = isTooLarge ? [] : [frame];
+      const to = isTooLarge ? seq - 1 : seq;
       if (known?.to === from - 1 && known.bytes < maxRecoveredRowBytes) {
-        known.frames.push(frame);
-        known.to = seq;
+        known.frames.push(...frames);
+        known.to = to;
         known.bytes += frame.length;
-        continue;
+      } else {
+        if (known !== undefined) await write(known);
+        const begin = Math.max(from, newest + 1);
+        stretches.set(sessionId, { sessionId, from: begin, to, frames, bytes: frame.length });
       }
-      if (known !== undefined) await write(known);
-      const begin = Math.max(from, (known?.to ?? stored) + 1);
-      stretches.set(sessionId, { sessionId, from: begin, to: seq, frames: [frame], bytes: frame.length });
+      if (!isTooLarge) continue;
+      await write(stretches.get(sessionId) as Stretch);
+      await store.putGap(sessionId, { from: seq, to: seq, reason: "not_retained" });
+      stretches.set(sessionId, { sessionId, from: seq + 1, to: seq, frames: [], bytes: 0 });
     }
     for (const stretch of stretches.values()) await write(stretch);
     EventTail.clear(directory);
@@ -102,7 +123,12 @@ export class Logs {
   }
 
   /** `epoch` identifies the log. */
-  open(sessionId: string, epoch: string, numbers: SeqNumbers): EventLog {
+  open(
+    sessionId: string,
+    epoch: string,
+    numbers: SeqNumbers,
+    { continuation, onUnwritten }: OpenLogOptions = {},
+  ): EventLog {
     const { maxRetainedBytes, maxStoredEventBytes } = this.#limits;
     const log: EventLog = new EventLog({
       sessionId,
@@ -112,10 +138,19 @@ export class Logs {
       totals: this.#totals,
       store: this.#store,
       maxStoredFrameBytes: maxStoredEventBytes,
-      onDurable: (from, frame) => {
+      onDurable: (from, { bytes: frame, seq }, staged) => {
         this.#writer.note(log, frame.length);
-        if (frame.length <= maxStoredEventBytes) this.#tail?.append(epoch, from, frame);
+        const isStored = frame.length <= maxStoredEventBytes;
+        if (!isStored && staged !== undefined) this.#tail?.discard(staged);
+        const isWritten = isStored
+          ? this.#tail?.append(epoch, from, frame, staged)
+          : this.#tail?.append(epoch, from, tooLargeFrame(sessionId, seq));
+        if (isWritten === false) onUnwritten?.();
       },
+      stage: async (record) => await this.#tail?.stage(record),
+      discard: (staged) => this.#tail?.discard(staged),
+      isCrowded: () => this.#tail?.isCrowded === true,
+      continuation: this.#isRecovered ? continuation : continuation && { ...continuation, isExact: false },
     });
     return log;
   }
@@ -130,4 +165,13 @@ export class Logs {
     await this.#writer.flush();
     this.#tail?.close();
   }
+}
+
+/** Takes the place of a frame that is too large to be stored. */
+function tooLargeFrame(sessionId: string, seq: number): Buffer {
+  return Buffer.from(`${tooLargeHead}"params":{"sessionId":"${sessionId}","seq":${seq},"at":${Date.now()}}}`);
+}
+
+function isTooLargeFrame(frame: Buffer): boolean {
+  return frame.toString("latin1", 0, tooLargeHead.length) === tooLargeHead;
 }

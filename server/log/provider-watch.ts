@@ -55,8 +55,9 @@ export class ProviderWatch {
   /** A child is ready. Its helper reports nothing until asked. */
   attach(child: Child): void {
     this.#child = child;
-    this.#asked = "off";
-    this.#ask();
+    // What the helper of a former daemon's child was asked for is not known.
+    this.#asked = child.restoredAt === undefined ? "off" : undefined;
+    if (child.retires === undefined) this.#ask();
   }
 
   /** Takes a helper's report in the order of pi's records. */

@@ -1,5 +1,6 @@
 import type { MemoryBudget } from "../core/memory-budget.ts";
 import type { Frame } from "../frames/frame.ts";
+import { isLarge } from "../frames/large-record.ts";
 import { isMedium, mediumHeadBytes, wholeText, writeHead } from "../frames/message-head.ts";
 
 /**
@@ -74,6 +75,12 @@ export class Ring {
     return this.#frame(segment.bytes.subarray(start, end), seq, isDelta);
   }
 
+  /** Adds a frame that is alone in its memory. */
+  adopt(bytes: Buffer, seq: number, isDelta: boolean): Frame {
+    this.#add({ bytes, firstSeq: seq, starts: [isDelta ? ~0 : 0], end: bytes.length });
+    return this.#frame(bytes, seq, isDelta);
+  }
+
   /** The frames from a number on. The reader may stop early; no frame may be added while it reads. */
   *from(seq: number): Generator<Frame, void> {
     for (const { bytes, firstSeq, starts, end } of this.#segments) {
@@ -81,11 +88,37 @@ export class Ring {
         const written = starts[i] as number;
         const isDelta = written < 0;
         const start = isDelta ? ~written : written;
-        const next = starts[i + 1];
-        const stop = next === undefined ? end : (next < 0 ? ~next : next) - mediumHeadBytes;
-        yield this.#frame(bytes.subarray(start, stop), firstSeq + i, isDelta);
+        yield this.#frame(bytes.subarray(start, endOf(starts, i, end)), firstSeq + i, isDelta);
       }
     }
+  }
+
+  /**
+   * The frames from a number on that are not deltas. `firstSeq`: the number after the frame before, so that it includes
+   * the deltas between. Without bytes: the deltas at the end of a block of memory.
+   */
+  *withoutDeltas(seq: number): Generator<{ readonly firstSeq: number; readonly seq: number; readonly bytes?: Buffer }> {
+    for (const { bytes, firstSeq, starts, end } of this.#segments) {
+      let next = Math.max(seq, firstSeq);
+      for (let i = next - firstSeq; i < starts.length; i += 1) {
+        const start = starts[i] as number;
+        if (start < 0) continue;
+        yield { firstSeq: next, seq: firstSeq + i, bytes: bytes.subarray(start, endOf(starts, i, end)) };
+        next = firstSeq + i + 1;
+      }
+      const last = firstSeq + starts.length - 1;
+      if (next <= last) yield { firstSeq: next, seq: last };
+    }
+  }
+
+  /** Bytes of the frames from a number on. */
+  bytesFrom(seq: number): number {
+    let bytes = 0;
+    for (const { firstSeq, starts, end } of this.#segments) {
+      const start = starts[Math.max(0, seq - firstSeq)];
+      if (start !== undefined) bytes += end - (start < 0 ? ~start : start);
+    }
+    return bytes;
   }
 
   /** Drops the oldest frames; those of the newest segment only with `all`. Returns whether there were any. */
@@ -114,13 +147,14 @@ export class Ring {
 
   /** Segments grow, so that a quiet session uses little memory. */
   #segment(seq: number, size: number, newest: Segment | undefined): Segment {
-    const next = Math.min(this.#largestSegment, Math.max(smallestSegment, (newest?.bytes.length ?? 0) * 2));
-    const segment: Segment = {
-      bytes: Buffer.allocUnsafeSlow(Math.max(next, size)),
-      firstSeq: seq,
-      starts: [],
-      end: 0,
-    };
+    // A frame that is alone in its memory says nothing about the frames after it.
+    const former = newest === undefined || isLarge(newest.bytes) ? 0 : newest.bytes.length;
+    const next = Math.min(this.#largestSegment, Math.max(smallestSegment, former * 2));
+    const bytes = Buffer.allocUnsafeSlow(Math.max(next, size));
+    return this.#add({ bytes, firstSeq: seq, starts: [], end: 0 });
+  }
+
+  #add(segment: Segment): Segment {
     this.#segments.push(segment);
     this.#take(segment.bytes.length);
     while (this.#bytes > this.#maxBytes && this.forgetOldest());
@@ -132,4 +166,9 @@ export class Ring {
     this.#bytes += bytes;
     this.#budget.bytes += bytes;
   }
+}
+
+function endOf(starts: readonly number[], i: number, end: number): number {
+  const next = starts[i + 1];
+  return next === undefined ? end : (next < 0 ? ~next : next) - mediumHeadBytes;
 }

@@ -2,6 +2,7 @@ import type { Gap } from "../../protocol/event.ts";
 import { defined } from "../../protocol/objects.ts";
 import { type Frame, gapFrame } from "../frames/frame.ts";
 import { mergeDeltas } from "../frames/merge-deltas.ts";
+import { nextTurn } from "../lib/slices.ts";
 import { EventFilter, type Wanted } from "./event-filter.ts";
 import type { LogChunk } from "./event-log.ts";
 
@@ -178,8 +179,4 @@ export class Subscription {
       this.#onFault(error);
     }
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -121,12 +121,19 @@ export class Subscriptions {
   }
 
   publish(frame: Frame): void {
-    for (const [id, { subscription }] of this.#orders) this.#guard(id, () => subscription.publish(frame));
+    // Without `guard`, whose closure would cost memory for each frame and subscriber.
+    for (const [id, { subscription }] of this.#orders) {
+      try {
+        subscription.publish(frame);
+      } catch (error) {
+        this.#fault(id, error);
+      }
+    }
   }
 
   /** Reports a jump in the numbers. */
   publishGap(gap: Gap): void {
-    for (const [id, { subscription }] of this.#orders) this.#guard(id, () => subscription.publishGap(gap));
+    for (const [id, { subscription }] of this.#orders) this.guard(id, () => subscription.publishGap(gap));
   }
 
   /**
@@ -140,18 +147,13 @@ export class Subscriptions {
       if (provider === "off" || only?.has(id) === false) continue;
       const frame = frames.get(provider) ?? unnumberedFrame(frameOf(provider), this.#sessionId);
       frames.set(provider, frame);
-      if (this.#guard(id, () => subscription.tell(frame))) told.add(id);
+      if (this.guard(id, () => subscription.tell(frame))) told.add(id);
     }
     return told;
   }
 
-  #subscription(subscriber: Subscriber, reading: ReadOptions): Subscription {
-    const onFault = (error: unknown): void => this.#fault(subscriber.id, error);
-    return new Subscription({ subscriber, sessionId: this.#sessionId, log: this.#log, reading, onFault });
-  }
-
   /** Isolates a failing subscriber from the others and from the caller. */
-  #guard(subscriberId: string, send: () => void): boolean {
+  guard(subscriberId: string, send: () => void): boolean {
     try {
       send();
       return true;
@@ -159,6 +161,11 @@ export class Subscriptions {
       this.#fault(subscriberId, error);
       return false;
     }
+  }
+
+  #subscription(subscriber: Subscriber, reading: ReadOptions): Subscription {
+    const onFault = (error: unknown): void => this.#fault(subscriber.id, error);
+    return new Subscription({ subscriber, sessionId: this.#sessionId, log: this.#log, reading, onFault });
   }
 
   #fault(subscriberId: string, error: unknown): void {

@@ -55,8 +55,7 @@ async function take(
   if (parts !== undefined) await child.link.send({ kind: "configure", parts, isForNext: true });
   const switched = await ask(child, { type: "switch_session", sessionPath: sessionFile });
   if (isRecord(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension cancelled the switch.");
-  await child.verify();
-  let { file, state } = await stateOf(child);
+  let [{ file, state }] = await Promise.all([stateOf(child), child.verify()]);
   if (file !== sessionFile) throw new NotAdopted("pi has another session.");
   const wanted: PiCommand[] = [];
   if (model !== undefined && model !== nameOf(state)) {

@@ -9,12 +9,14 @@ interface Entry {
   readonly id: string;
   /** Absent if its daemon ended before it could record it. */
   readonly pid?: number;
+  /** Whether it can go on without its daemon. */
+  readonly survives?: boolean;
 }
 
 /** The file is rewritten after this many lines in addition to one for each living child. */
 const maxSpareLines = 1_000;
 
-/** A pi whose daemon was killed reads the end of its stdin and ends; this is the time for its regular shutdown. */
+/** A pi with pipes whose daemon was killed reads the end of its stdin; this is the time for its regular shutdown. */
 const endsByItselfMs = 3_000;
 const afterTermMs = 2_000;
 const pollMs = 20;
@@ -29,29 +31,50 @@ export class ChildRegistry {
   readonly #log: Logger;
   readonly #isHeld: () => boolean;
   readonly #living = new Map<string, Entry>();
-  /** Ids of children that the previous daemon left. */
-  readonly leftovers: readonly string[];
+  /** Children of former daemons that may go on. */
+  readonly #survivors: readonly Entry[];
+  readonly #leftovers: string[] = [];
   #lines = 0;
 
-  private constructor(file: string, log: Logger, isHeld: () => boolean, leftovers: readonly string[]) {
-    this.leftovers = leftovers;
+  private constructor(file: string, log: Logger, isHeld: () => boolean, survivors: readonly Entry[]) {
+    this.#survivors = survivors;
     this.#file = file;
     this.#log = log;
     this.#isHeld = isHeld;
   }
 
   /**
-   * Ends the children that a previous daemon left, and starts a new file. This daemon must hold the directory; when
-   * it no longer does, nothing is written there.
+   * Ends the children that a previous daemon left, except those that survive it: a failed start must end unusable
+   * processes, and no run that goes on. This daemon must hold the directory; when it no longer does, nothing is written
+   * there.
    */
   static async open(stateDir: string, log: Logger, isHeld: () => boolean = () => true): Promise<ChildRegistry> {
-    const file = join(stateDir, "children.jsonl");
+    const file = fileIn(stateDir);
     const entries = entriesIn(file);
-    const ended = await endLeftovers(entries);
-    if (ended > 0) log.warn({ ended }, "ended processes that a previous daemon's children left");
-    rmSync(file, { force: true });
-    const leftovers = entries.map(({ id }) => id);
-    return new ChildRegistry(file, log, isHeld, leftovers);
+    const survivors = entries.filter(({ survives }) => survives === true);
+    const registry = new ChildRegistry(file, log, isHeld, survivors);
+    await registry.#end(
+      entries.filter((entry) => !survivors.includes(entry)),
+      endsByItselfMs,
+    );
+    for (const entry of survivors) registry.#living.set(entry.id, entry);
+    registry.#restart();
+    return registry;
+  }
+
+  /** Ids of the children of a previous daemon that were ended. */
+  get leftovers(): readonly string[] {
+    return this.#leftovers;
+  }
+
+  /** Ends the children that survived a previous daemon, except those with these ids. Returns their number. */
+  async endSurvivors(except: ReadonlySet<string>): Promise<number> {
+    const left = this.#survivors.filter(({ id }) => this.#living.has(id) && !except.has(id));
+    if (left.length === 0) return 0;
+    await this.#end(left, 0);
+    for (const { id } of left) this.#living.delete(id);
+    this.#restart();
+    return left.length;
   }
 
   /**
@@ -62,9 +85,9 @@ export class ChildRegistry {
     this.#append({ id });
   }
 
-  /** The child runs. */
-  started(id: string, pid: number): void {
-    const entry = { id, pid };
+  /** The child runs. `survives`: it can go on without this daemon. */
+  started(id: string, pid: number, survives = false): void {
+    const entry = { id, pid, ...(survives && { survives }) };
     this.#living.set(id, entry);
     this.#attempt(() => this.#append(entry));
   }
@@ -78,9 +101,26 @@ export class ChildRegistry {
     });
   }
 
+  /** Whether all children have ended. */
+  get isEmpty(): boolean {
+    return this.#living.size === 0;
+  }
+
   /** At a regular shutdown: if no child has left a process, the next daemon has nothing to search for. */
   close(): void {
     if (this.#living.size === 0 && this.#isHeld()) rmSync(this.#file, { force: true });
+  }
+
+  async #end(entries: readonly Entry[], byItselfMs: number): Promise<void> {
+    const ended = await endLeftovers(entries, byItselfMs);
+    if (ended > 0) this.#log.warn({ ended }, "ended processes that a previous daemon's children left");
+    this.#leftovers.push(...entries.map(({ id }) => id));
+  }
+
+  /** Begins the file again. */
+  #restart(): void {
+    if (this.#living.size > 0) this.#rewrite();
+    else if (this.#isHeld()) rmSync(this.#file, { force: true });
   }
 
   #append(line: object): void {
@@ -107,6 +147,18 @@ export class ChildRegistry {
       this.#log.warn({ err: error }, "cannot write the list of children");
     }
   }
+}
+
+/**
+ * Ends the children that the daemon of a state directory left, and returns the number of processes that did not end
+ * by themselves. No daemon may hold the directory.
+ */
+export async function endLeftChildren(stateDir: string): Promise<number> {
+  return await endLeftovers(entriesIn(fileIn(stateDir)), endsByItselfMs);
+}
+
+function fileIn(stateDir: string): string {
+  return join(stateDir, "children.jsonl");
 }
 
 /** Invalid lines are skipped: the daemon was killed while writing. */
@@ -136,19 +188,27 @@ function entryOf(line: string): (Entry & { readonly ended?: boolean }) | undefin
   }
 }
 
-/** Waits for each pi to end, then kills the rest: processes with a marker, which other processes cannot have. */
-async function endLeftovers(entries: readonly Entry[]): Promise<number> {
+/**
+ * Waits `byItselfMs` for each pi to end, then kills the rest: processes with a marker, which other processes cannot have.
+ */
+async function endLeftovers(entries: readonly Entry[], byItselfMs: number): Promise<number> {
   const ids = entries.map(({ id }) => id);
   const left = ids.length === 0 ? [] : await marked(ids);
   if (left.length === 0) return 0;
   const below = (await Promise.all(left.map(({ pid }) => descendants(pid)))).flat();
   const pids = new Set(entries.map(({ pid }) => pid));
   const children = left.filter(({ pid }) => pids.has(pid));
-  if (!(await waitUntilEnded(children, endsByItselfMs))) {
-    for (const child of children) if (await isStill(child)) signal(child.pid, "SIGTERM");
+  const asked: ProcessIdentity[] = [];
+  if (!(await waitUntilEnded(children, byItselfMs))) {
+    for (const child of children) {
+      if (!(await isStill(child))) continue;
+      signal(child.pid, "SIGTERM");
+      asked.push(child);
+    }
     await waitUntilEnded(children, afterTermMs);
   }
-  return await endMarked(ids, { known: below });
+  const there = await Promise.all(asked.map(isStill));
+  return there.filter((isThere) => !isThere).length + (await endMarked(ids, { known: below }));
 }
 
 /** Waits until all have ended, for at most `timeoutMs`. Returns whether they have. */

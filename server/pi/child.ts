@@ -1,25 +1,27 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import type { KeeperLimits } from "../../protocol/keeper.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
 import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
-import { TextRing } from "../lib/text-ring.ts";
 import type { ChildRegistry } from "./child-registry.ts";
 import { advance, type ChildState } from "./child-state.ts";
-import { Commands, type SendOptions } from "./commands.ts";
-import { Link } from "./link.ts";
-import { descendants, endMarked, type ProcessIdentity } from "./processes.ts";
+import { Commands, isCommandId, type SendOptions } from "./commands.ts";
+import { Intake } from "./intake.ts";
+import { type KeptPlace, removeKept } from "./kept-stdio.ts";
+import type { LeaseHolder } from "./lease-holder.ts";
+import { type LeftLink, Link } from "./link.ts";
+import { descendants, endMarked, type ProcessIdentity, signal } from "./processes.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
 import type { PiCommand, PiEvent, PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
 import type { PiOptions, PiProgram } from "./spawn-options.ts";
 import { helperMissing, modelIsMadeUp, startFailure } from "./start-failure.ts";
 import { StartupDialogs } from "./startup-dialogs.ts";
-import type { ChildStdio, ProcessExit } from "./stdio.ts";
+import type { ChildStdio, KeeperLink, ProcessExit } from "./stdio.ts";
 import { type StopTimes, stopGracefully } from "./stop-ladder.ts";
 
 export interface ChildLimits extends StopTimes {
@@ -40,10 +42,43 @@ export interface ChildSinks {
   readonly onEvent: (record: Buffer, event: PiEvent | undefined, isDelta: boolean) => void;
   readonly onFrame: (frame: OutwardFrame) => void;
   readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
+  /** Prepares a large record that `onEvent` gets next; it waits for the promise. */
+  readonly stage?: (record: Buffer) => Promise<void> | undefined;
+  /**
+   * A promise while no more records can be taken, or no large record with `bytes`; the child's output then waits.
+   * Never rejects.
+   */
+  readonly room?: (bytes?: number) => Promise<void> | undefined;
+  /** {@link Child.left} may have changed. */
+  readonly onChanged?: () => void;
+  /** {@link Child.handled} has changed. */
+  readonly onHandled?: () => void;
+}
+
+/** Starts children so that they survive the daemon. */
+export interface KeptOptions {
+  /** The module that keeps pi's output. */
+  readonly keeper: string;
+  /** Its sockets; created with mode 0700. */
+  readonly socketDirectory: string;
+  readonly limits: KeeperLimits;
+  /** A pi whose keeper takes longer is started with pipes. */
+  readonly listenWithinMs: number;
+  readonly status: KeptStatus;
+}
+
+export interface KeptStatus {
+  /** Why the newest child, or the newest of those that live, ends with the daemon. */
+  readonly problem: string | undefined;
+  /** A child was started; `problem`: why it ends with the daemon. */
+  started(childId: string, problem: string | undefined): void;
+  ended(childId: string): void;
 }
 
 export interface ChildOptions extends ChildSinks {
   readonly program: PiProgram;
+  /** Default: the child has pipes, and ends with the daemon. */
+  readonly kept?: KeptOptions | undefined;
   readonly helper: string;
   /** For the helper's configuration and large frames; 0700. */
   readonly runDirectory: string;
@@ -59,6 +94,8 @@ export interface ChildOptions extends ChildSinks {
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;
   readonly limits: ChildLimits;
+  /** What a former daemon knew of it. Default: it is new, and {@link Child.becomeReady} follows. */
+  readonly left?: LeftState | undefined;
   /** Records it while it runs, for the next daemon. Default: not recorded. */
   readonly childRegistry?: ChildRegistry | undefined;
   /** Aborts the start when the child is no longer needed. */
@@ -66,19 +103,47 @@ export interface ChildOptions extends ChildSinks {
   readonly log: Logger;
 }
 
+/** The state of a usable child, for the next daemon. */
+export interface LeftState {
+  readonly link: LeftLink;
+  readonly extensionCommands: readonly string[];
+}
+
+/** The ids of commands that are prompts begin with it. */
+const promptIds = "p:";
+
 const notedRecentlyMs = 1_000;
+
+/** The process of a child. */
+export interface ChildProcess {
+  readonly id: string;
+  /** Marks the frames of its helper; a secret. */
+  readonly statusKey: string;
+  readonly stdio: ChildStdio;
+  /** Its files. */
+  readonly place: KeptPlace;
+  /** Present if it survives the daemon. */
+  readonly identity?: LeaseHolder | undefined;
+}
 
 /** One running `pi --mode rpc` with its helper. Created by `startPi`; ends once, with a reason. */
 export class Child {
   /** Marks all its descendants, in their environment. */
   readonly id: string;
   readonly link: Link;
+  readonly statusKey: string;
+  readonly place: KeptPlace;
+  readonly identity: LeaseHolder | undefined;
+  /** When it was taken over from a former daemon. Undefined: this daemon started it. */
+  restoredAt: number | undefined;
+  /** Why it takes no new work and ends after its run, as the end of a sentence. Undefined: it takes work. */
+  retires: string | undefined;
   readonly #options: ChildOptions;
   readonly #stdio: ChildStdio;
   readonly #commands: Commands;
-  readonly #stderr: TextRing;
   readonly #exited = deferred<ChildExit>();
   readonly #startup: StartupDialogs;
+  readonly #intake: Intake;
   readonly #cleaned: Promise<void>;
   #sinks: ChildSinks;
   #state: ChildState = { kind: "starting" };
@@ -87,26 +152,39 @@ export class Child {
   /** Its descendants, as seen during its shutdown. */
   readonly #below: ProcessIdentity[] = [];
   #notedAt = Number.NEGATIVE_INFINITY;
-  #heard = 0;
   #wanted = false;
   #wasReady = false;
+  #handled: number;
+  readonly #decided: string[] = [];
+  #isHandling = false;
 
-  constructor(options: ChildOptions, id: string, statusKey: string, stdio: ChildStdio) {
+  constructor(options: ChildOptions, { id, statusKey, stdio, place, identity }: ChildProcess) {
     this.id = id;
+    this.place = place;
+    this.identity = identity;
+    this.statusKey = statusKey;
     this.#options = options;
     this.#sinks = options;
     this.#stdio = stdio;
     this.#startup = new StartupDialogs(options.limits);
-    this.#stderr = new TextRing(options.limits.maxStderrBytes);
     this.#commands = new Commands((line) => this.#write(line));
     this.link = new Link({
       statusKey,
-      directory: options.runDirectory,
+      directory: place.directory,
       commands: this.#commands,
       onFrame: (frame) => this.#frame(frame),
       onDoubt: () => this.#recheck(),
+      left: options.left?.link,
     });
-    this.#listen();
+    this.#handled = stdio.keeper?.from ?? 0;
+    if (options.left !== undefined) {
+      this.#extensionCommands = new Set(options.left.extensionCommands);
+      this.#state = advance(this.#state, { kind: "ready" });
+      this.#wasReady = true;
+      // It was told to end, or has decided so without a daemon.
+      this.#wanted = stdio.keeper?.answer.ending === true;
+    }
+    this.#intake = this.#listen();
     this.#cleaned = stdio.exited.then((exit) => this.#ended(exit));
   }
 
@@ -129,12 +207,34 @@ export class Child {
   }
 
   get stderrTail(): string {
-    return this.#stderr.toString();
+    return this.#stdio.stderrTail;
   }
 
-  /** Number of output chunks: it changes with each sign of life. */
+  /** Holds what it writes until the daemon has dealt with it; undefined: it ends with this daemon. */
+  get keeper(): KeeperLink | undefined {
+    return this.#stdio.keeper;
+  }
+
+  /** Bytes of its output that were handled: all records before this place were passed on, and none after it. */
+  get handled(): number {
+    return this.#handled;
+  }
+
+  /** Whether a record is being passed on. */
+  get isHandling(): boolean {
+    return this.#isHandling;
+  }
+
+  /** For the next daemon. Undefined while it is not usable. */
+  get left(): LeftState | undefined {
+    const { left: link } = this.link;
+    if (this.#state.kind !== "ready" || link === undefined) return undefined;
+    return { link, extensionCommands: [...this.#extensionCommands] };
+  }
+
+  /** Changes with each sign of life, and while its output is held back. */
   get heard(): number {
-    return this.#heard;
+    return this.#intake.heard;
   }
 
   /** Number of commands without an answer. */
@@ -150,6 +250,32 @@ export class Child {
   /** pi's answer. Rejects with `child_exited` if the child ends before it, and with `overloaded` if stdin is full. */
   send(command: PiCommand, options?: SendOptions): Promise<PiResponse> {
     return this.#commands.send(command, options);
+  }
+
+  /** Like {@link send} for a prompt: the next daemon recognises pi's answer to it, and whether pi got it. */
+  prompt(promptId: string, command: PiCommand, onResponse: SendOptions["onResponse"]): Promise<PiResponse> {
+    try {
+      this.#requireRoom();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    this.keeper?.mark(promptId);
+    return this.#commands.send(command, { id: `${promptIds}${promptId}`, ...(onResponse && { onResponse }) });
+  }
+
+  /** pi's answer to a prompt that a former daemon has sent. */
+  expectPrompt(promptId: string, onResponse: SendOptions["onResponse"]): Promise<PiResponse> {
+    return this.#commands.expect(`${promptIds}${promptId}`, "prompt", onResponse);
+  }
+
+  /** It is known what became of a prompt. */
+  promptDecided(promptId: string): void {
+    if (this.keeper !== undefined) this.#decided.push(promptId);
+  }
+
+  /** The prompts that were decided since the last call. */
+  takeDecided(): readonly string[] {
+    return this.#decided.splice(0);
   }
 
   /** Writes a record that has no answer. A child that does not read the answer to its own question is ended. */
@@ -169,8 +295,8 @@ export class Child {
 
   /** Ends the child in order. Always returns the same promise. */
   stop(): Promise<ChildExit> {
-    // A child that has already ended was not stopped on request.
-    if (this.#state.kind !== "exited" && this.#stopped === undefined) this.#wanted = true;
+    // A child that has already ended was not stopped on request; its last records may still be waiting.
+    if (!this.#stdio.hasEnded && this.#state.kind !== "exited" && this.#stopped === undefined) this.#wanted = true;
     return this.#end();
   }
 
@@ -179,7 +305,7 @@ export class Child {
    * parents live. Called before each step of the shutdown, unless it was called a moment ago. Never rejects.
    */
   async noteDescendants(): Promise<void> {
-    if (performance.now() - this.#notedAt < notedRecentlyMs) return;
+    if (this.#stdio.hasEnded || performance.now() - this.#notedAt < notedRecentlyMs) return;
     try {
       const found = await descendants(this.#stdio.pid);
       // Otherwise its pid may already belong to another process.
@@ -188,6 +314,20 @@ export class Child {
     } catch (error) {
       this.#options.log.warn({ err: error }, "cannot list the descendants of pi");
     }
+  }
+
+  /** Leaves it to the next daemon: handles nothing more of what it writes. */
+  leave(): void {
+    this.#intake.stop();
+  }
+
+  /** After its end, when no daemon needs its files any more. */
+  removeFiles(): void {
+    removeKept(this.place);
+  }
+
+  get program(): PiProgram {
+    return this.#options.program;
   }
 
   /** The receivers of its reports. */
@@ -214,12 +354,16 @@ export class Child {
   }
 
   async #checks(): Promise<ReadyState> {
-    const first = await this.#commands.send({ type: "get_state" }, { onResponse: () => this.#startup.answered() });
+    const first = this.#commands.send({ type: "get_state" }, { onResponse: () => this.#startup.answered() });
+    // Sent together: pi reads both when it has started.
+    const listed = this.#listExtensionCommands();
+    listed.catch(() => {});
+    const { data } = await first;
     // The helper sends hello in session_start, before pi's first answer.
     if (this.link.command === undefined) await this.#requireHello();
-    await this.verify();
+    this.#requireCommand(await listed);
     if (this.#options.pi.model !== undefined) await this.#verifyModel(this.#options.pi.model);
-    return readyState(first.data);
+    return readyState(data);
   }
 
   async #requireHello(): Promise<void> {
@@ -233,16 +377,22 @@ export class Child {
    * the model as text. Throws `link_failed`.
    */
   async verify(): Promise<void> {
+    this.#requireCommand(await this.#listExtensionCommands());
+  }
+
+  async #listExtensionCommands(): Promise<ReadonlySet<string>> {
     const response = await this.#commands.send({ type: "get_commands" });
     const listed = isRecord(response.data) ? response.data["commands"] : undefined;
     const ofExtensions = (Array.isArray(listed) ? listed : [])
       .filter(isRecord)
       .filter(({ source }) => source === "extension")
       .map(({ name }) => String(name));
-    this.#extensionCommands = new Set(ofExtensions);
-    if (this.link.command === undefined || !this.#extensionCommands.has(this.link.command)) {
-      throw helperMissing(this.stderrTail);
-    }
+    return new Set(ofExtensions);
+  }
+
+  #requireCommand(ofExtensions: ReadonlySet<string>): void {
+    this.#extensionCommands = ofExtensions;
+    if (this.link.command === undefined || !ofExtensions.has(this.link.command)) throw helperMissing(this.stderrTail);
   }
 
   /** pi continues with a model that it made up from an unknown id; the first request of the session would fail. */
@@ -259,62 +409,86 @@ export class Child {
     });
   }
 
-  #listen(): void {
-    const { stdin, stdout, stderr } = this.#stdio;
+  #listen(): Intake {
+    const { stdin, stdout } = this.#stdio;
     const { limits, log } = this.#options;
+    const { maxRecordBytes } = limits;
     const onDiagnostic = (diagnostic: RecordDiagnostic): void => this.#sinks.onDiagnostic(diagnostic);
     const router = new Router({
-      response: (response) => this.#commands.settle(response),
+      response: (response) => this.#commands.settle(response) || this.#isForFormer(response),
       status: (key, text) => this.link.receive(key, text),
       event: (record, event, isDelta) => {
         if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#startup.look(event);
         this.#sinks.onEvent(record, event, isDelta);
       },
+      stage: (record) => this.#sinks.stage?.(record),
       unread: (head) => this.#commands.refuse(head, "is not valid JSON, is nested too deeply or has too many parts"),
       diagnostic: onDiagnostic,
     });
-    const splitter = new JsonlSplitter({
-      maxRecordBytes: limits.maxRecordBytes,
-      onRecord: (record) => {
+    // An unreadable record must not affect the daemon and its other sessions.
+    const onUnhandled = (error: unknown, bytes: number): void => {
+      log.error({ err: error }, "cannot handle a record of pi");
+      onDiagnostic({ kind: "unparsable", bytes, excerpt: "" });
+    };
+    const from = this.#handled;
+    const handledUpTo = (end: number): void => {
+      this.#isHandling = false;
+      this.#handled = from + end;
+      // Without a session nobody stores what becomes of it.
+      if (this.#sinks.onHandled === undefined) this.keeper?.ack(this.#handled);
+      else this.#sinks.onHandled();
+    };
+    const intake = new Intake({
+      stdout,
+      maxRecordBytes,
+      onRecord: (record, end) => {
+        this.#isHandling = true;
         try {
           router.route(record);
         } catch (error) {
-          // An unreadable record must not affect the daemon and its other sessions.
-          log.error({ err: error }, "cannot handle a record of pi");
-          onDiagnostic({ kind: "unparsable", bytes: record.length, excerpt: "" });
+          onUnhandled(error, record.length);
         }
+        handledUpTo(end);
       },
-      onOversize: (head, bytes) => {
+      onLarge: async (parts, bytes, end) => {
+        await router.routeLarge(parts, bytes).catch((error: unknown) => onUnhandled(error, bytes));
+        handledUpTo(end);
+      },
+      onOversize: (head, bytes, end) => {
         const excerpt = head.toString("utf8");
         onDiagnostic({ kind: "record_too_large", bytes, excerpt });
-        this.#commands.refuse(excerpt, `has ${bytes} bytes, over the limit of ${limits.maxRecordBytes}`);
+        this.#commands.refuse(excerpt, `has ${bytes} bytes, over the limit of ${maxRecordBytes}`);
+        handledUpTo(end);
+      },
+      room: (bytes) => this.#sinks.room?.(bytes),
+      onEnd: (rest) => {
+        if (rest !== undefined) onDiagnostic({ kind: "cut_off", bytes: rest.length, excerpt: rest.toString("utf8") });
+        // A pi that closed its stdout cannot report anything.
+        void this.#end();
       },
     });
-    stdout.on("data", (chunk: Buffer) => {
-      this.#heard += 1;
-      splitter.push(chunk);
-    });
-    stdout.on("end", () => {
-      const rest = splitter.rest();
-      if (rest !== undefined) onDiagnostic({ kind: "cut_off", bytes: rest.length, excerpt: rest.toString("utf8") });
-      // A pi that closed its stdout cannot report anything.
-      void this.#end();
-    });
     stdout.on("error", (error) => log.warn({ err: error }, "pi's stdout failed"));
-    stderr.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
-    stderr.on("error", (error) => log.warn({ err: error }, "pi's stderr failed"));
     // A pi that closed its stdin cannot receive anything.
     stdin.on("error", () => void this.#end());
+    return intake;
+  }
+
+  /** Whether it answers a command of a former daemon. */
+  #isForFormer({ id }: PiResponse): boolean {
+    return this.#options.left !== undefined && id !== undefined && (isCommandId(id) || id.startsWith(promptIds));
   }
 
   #write(line: string): void {
+    this.#requireRoom();
     const { stdin } = this.#stdio;
-    if (stdin.writableLength > this.#options.limits.maxStdinBacklogBytes) {
-      throw new WireError("overloaded", "pi does not read its stdin; the backlog has reached its limit.", {
-        retryAfterMs: 1_000,
-      });
-    }
     if (stdin.writable) stdin.write(line);
+  }
+
+  #requireRoom(): void {
+    if (this.#stdio.stdin.writableLength <= this.#options.limits.maxStdinBacklogBytes) return;
+    throw new WireError("overloaded", "pi does not read its stdin; the backlog has reached its limit.", {
+      retryAfterMs: 1_000,
+    });
   }
 
   #frame(frame: OutwardFrame): void {
@@ -328,7 +502,8 @@ export class Child {
   /** Ends a pi that has lost its helper: frames would go to the model as text. */
   #recheck(): void {
     if (this.#state.kind !== "ready") return;
-    this.verify().catch((error: unknown) => {
+    const verified = this.verify().then(() => this.#sinks.onChanged?.());
+    verified.catch((error: unknown) => {
       this.#options.log.error({ err: error }, "the helper extension is missing or of another version");
       void this.#end();
     });
@@ -343,9 +518,12 @@ export class Child {
     this.#state = advance(this.#state, { kind: "stopping" });
     await stopGracefully(
       {
-        pid: this.#stdio.pid,
         exited: this.#stdio.exited,
         endInput: () => this.#stdio.stdin.end(),
+        signal: (name) => {
+          // While its output is held back, it may have ended long ago.
+          if (!this.#stdio.hasEnded) signal(-this.#stdio.pid, name);
+        },
         beforeStep: () => this.noteDescendants(),
       },
       this.#options.limits,
@@ -354,7 +532,11 @@ export class Child {
   }
 
   async #ended({ code, signal }: ProcessExit): Promise<void> {
-    const exit: ChildExit = { at: Date.now(), code, signal, expected: this.#wanted, stderrTail: this.stderrTail };
+    // A stop from now on is not its reason.
+    const expected = this.#wanted;
+    // Everything that it wrote is reported before its end.
+    await this.#intake.idle();
+    const exit: ChildExit = { at: Date.now(), code, signal, expected, stderrTail: this.stderrTail };
     const error = this.#wasReady
       ? new WireError("child_exited", `pi ended (${signal ?? `code ${code}`}).`, { exit })
       : startFailure(exit, this.#options.pi, this.#options.helper);
@@ -371,6 +553,9 @@ export class Child {
       this.#options.log.error({ err: error }, "cannot search for processes that pi left");
     }
     this.#options.childRegistry?.ended(this.id);
+    this.#options.kept?.status.ended(this.id);
+    // The session of a child that survives its daemon removes them when everything is stored.
+    if (this.identity === undefined || this.#sinks.onHandled === undefined) this.removeFiles();
   }
 }
 

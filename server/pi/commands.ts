@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { WireError } from "../../protocol/errors.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { PiCommand, PiResponse } from "./records.ts";
@@ -11,7 +12,7 @@ interface Pending {
 
 export interface SendOptions {
   /**
-   * The command's id, which pi repeats in its events. Must differ from those of pending commands. Default: a number.
+   * The command's id, which pi repeats in its events. Must differ from those of pending commands. Default: unique.
    */
   readonly id?: string;
   /**
@@ -21,10 +22,17 @@ export interface SendOptions {
   readonly onResponse?: (response: PiResponse) => void;
 }
 
+/** Whether some daemon chose the id. */
+export function isCommandId(id: string): boolean {
+  return /^[0-9a-f]{6}\.\d+$/.test(id);
+}
+
 /** Writes commands and matches their answers by id. pi answers in any order. */
 export class Commands {
   readonly #write: (line: string) => void;
   readonly #pending = new Map<string, Pending>();
+  /** A child may answer commands of a former daemon: their ids begin otherwise. */
+  readonly #prefix = `${randomBytes(3).toString("hex")}.`;
   #count = 0;
   #ended: WireError | undefined;
 
@@ -37,16 +45,23 @@ export class Commands {
   send(command: PiCommand, options: SendOptions = {}): Promise<PiResponse> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     this.#count += 1;
-    const id = options.id ?? `d${this.#count}`;
+    const id = options.id ?? `${this.#prefix}${this.#count}`;
     const line = `${JSON.stringify({ ...command, id })}\n`;
-    const answer = deferred<PiResponse>();
-    this.#pending.set(id, { command: command.type, answer, onResponse: options.onResponse, since: performance.now() });
+    const answered = this.expect(id, command.type, options.onResponse);
     try {
       this.#write(line);
     } catch (error) {
       this.#pending.delete(id);
       return Promise.reject(error);
     }
+    return answered;
+  }
+
+  /** The answer to a command that a former daemon has sent. */
+  expect(id: string, command: string, onResponse: SendOptions["onResponse"]): Promise<PiResponse> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    const answer = deferred<PiResponse>();
+    this.#pending.set(id, { command, answer, onResponse, since: performance.now() });
     return answer.promise;
   }
 

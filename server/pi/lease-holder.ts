@@ -28,7 +28,7 @@ export function thisHolder(): Promise<LeaseHolder> {
 let known: Promise<LeaseHolder> | undefined;
 
 /** A process of this machine. */
-async function holderOf(pid: number): Promise<LeaseHolder> {
+export async function holderOf(pid: number): Promise<LeaseHolder> {
   const [bootId, pidSpace, startTime] = await Promise.all([bootOf(), pidSpaceOf(), startOf(pid)]);
   return { host: hostname(), bootId, pidSpace, pid, startTime };
 }

@@ -8,7 +8,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { limits } from "../configuration/limits.ts";
 import { exhaustion } from "./exhaustion.ts";
-import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
+import { type HolderLife, holderOf, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";
 
 /** The JSON content of a lease file. */
@@ -29,8 +29,18 @@ export interface LeaseFacts {
   readonly generation: number;
   /** Marks the child's descendants; absent without a child. */
   readonly childId?: string;
+  /** The child, if it survives its daemon. */
+  readonly survivor?: LeaseHolder;
   /** Unix milliseconds. */
   readonly at: number;
+}
+
+/** The child that writes the file. */
+export interface LeaseChild {
+  readonly childId: string;
+  readonly pid: number;
+  /** Whether it goes on without its daemon. */
+  readonly survives: boolean;
 }
 
 /** A daemon that takes leases. */
@@ -119,8 +129,9 @@ export class Lease {
   }
 
   /** Records the child that writes the file. The caller logs a failure: the lease is held anyway. */
-  async note(childId: string, generation: number): Promise<void> {
-    this.#facts = { ...this.#facts, childId, generation };
+  async note({ childId, pid, survives }: LeaseChild, generation: number): Promise<void> {
+    const { survivor: _former, ...facts } = this.#facts;
+    this.#facts = { ...facts, childId, generation, ...(survives && { survivor: await holderOf(pid) }) };
     const found = await read(this.#path);
     if (found.kind !== "lease" || found.facts.id !== this.#facts.id) return;
     await replace(this.#path, this.#facts);
@@ -193,7 +204,9 @@ async function takeOver(path: string, dead: Found, own: { facts: LeaseFacts; gua
   try {
     const now = await read(path);
     if (!isSame(now, dead)) return false;
-    if (now.kind === "lease" && now.facts.childId !== undefined) await endChildOf(now.facts.childId);
+    // The child of a former daemon with this state directory lives on, or that daemon's successor has ended it.
+    const isOurs = now.kind === "lease" && hadSameDirectory(now.facts, own.facts, await lifeOf(now.facts.holder));
+    if (now.kind === "lease" && now.facts.childId !== undefined && !isOurs) await endChildOf(now.facts.childId);
     await replace(path, own.facts);
     return true;
   } finally {
@@ -255,11 +268,12 @@ async function read(path: string): Promise<Found> {
 async function isDead(found: Found, own: LeaseFacts): Promise<boolean> {
   if (found.kind === "unreadable") return found.mtimeMs < Date.now() - uptime() * 1_000;
   if (found.kind === "none") return false;
-  const { holder, daemonId } = found.facts;
+  const { holder, daemonId, survivor } = found.facts;
   const life = await lifeOf(holder);
   // The lock of a state directory admits one daemon at a time: another daemon with that directory has ended, whatever
   // its pid is now.
-  return life === "dead" || (daemonId !== own.daemonId && hadSameDirectory(found.facts, own, life));
+  if (daemonId !== own.daemonId && hadSameDirectory(found.facts, own, life)) return true;
+  return life === "dead" && (survivor === undefined || (await lifeOf(survivor)) === "dead");
 }
 
 /** A daemon in another container cannot be checked, but on the same machine its state directory can be identified. */
@@ -272,7 +286,8 @@ function hadSameDirectory(found: LeaseFacts, own: LeaseFacts, life: HolderLife):
   return isSameMachine && found.stateDirId === own.stateDirId;
 }
 
-async function directoryId(path: string): Promise<string | undefined> {
+/** The same directory has the same id at every path, and another one at the same path has another. */
+export async function directoryId(path: string): Promise<string | undefined> {
   return await stat(path, { bigint: true }).then(
     ({ dev, ino }) => `${dev}:${ino}`,
     () => undefined,
@@ -347,11 +362,12 @@ function named(error: unknown, file: string): WireError {
 
 function isLeaseFacts(value: unknown): value is LeaseFacts {
   if (!isRecord(value)) return false;
-  const { lease, id, holder, daemonId, stateDir, generation, at, childId, stateDirId } = value;
+  const { lease, id, holder, daemonId, stateDir, generation, at, childId, stateDirId, survivor } = value;
   return (
     lease === 1 &&
     [id, daemonId, stateDir].every((text) => typeof text === "string") &&
     isLeaseHolder(holder) &&
+    (survivor === undefined || isLeaseHolder(survivor)) &&
     [generation, at].every((number) => Number.isInteger(number)) &&
     [childId, stateDirId].every((text) => text === undefined || typeof text === "string")
   );

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
-import { LINK_VERSION, MAX_INLINE_FRAME_BYTES } from "../../protocol/link.ts";
+import { LINK_VERSION, MAX_INLINE_FRAME_BYTES, NO_LINK } from "../../protocol/link.ts";
 import type { InwardFrame } from "../../protocol/link-inward.ts";
 import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
@@ -30,6 +30,23 @@ export interface LinkOptions {
   readonly onFrame: (frame: OutwardFrame) => void;
   /** The helper may be gone, or cannot continue. */
   readonly onDoubt: () => void;
+  /** Where a former daemon left the link of a child. Default: the helper sends its hello. */
+  readonly left?: LeftLink | undefined;
+}
+
+/** The link of a child, for the next daemon. */
+export interface LeftLink {
+  readonly command: string;
+  /** The session inside the child. */
+  readonly sessionId: string | undefined;
+  readonly bodyPrefix: string;
+  /** The version of its frames. */
+  readonly version: number;
+}
+
+/** Whether the daemon can go on with a link of this version. */
+export function isSpoken(version: number): boolean {
+  return version === LINK_VERSION || (version === LINK_VERSION - 1 && version !== NO_LINK);
 }
 
 export interface LinkSendOptions<T> {
@@ -52,10 +69,14 @@ export class Link {
   #command: string | undefined;
   /** The session inside the child. */
   #sessionId: string | undefined;
+  readonly #version: number;
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.bodyPrefix = join(options.directory, `body-${randomUUID()}-`);
+    this.bodyPrefix = options.left?.bodyPrefix ?? join(options.directory, `body-${randomUUID()}-`);
+    this.#command = options.left?.command;
+    this.#sessionId = options.left?.sessionId;
+    this.#version = options.left?.version ?? LINK_VERSION;
   }
 
   /** The helper's first `hello`. */
@@ -68,9 +89,17 @@ export class Link {
     return this.#command;
   }
 
+  /** For the next daemon. Undefined before a hello. */
+  get left(): LeftLink | undefined {
+    const [command, sessionId, version, { bodyPrefix }] = [this.#command, this.#sessionId, this.#version, this];
+    return command === undefined ? undefined : { command, sessionId, bodyPrefix, version };
+  }
+
   /** Handles the text of a status record. Returns whether it was a frame. */
   receive(statusKey: string, text: string): boolean {
     if (statusKey !== this.#options.statusKey) return false;
+    // The same words may mean something else.
+    if (!isSpoken(this.#version)) return true;
     // Other extensions in the same pi can write here: only a complete, valid frame is accepted.
     const frame = parseOutwardFrame(text);
     if (frame !== undefined) this.#dispatch(frame);
@@ -98,6 +127,7 @@ export class Link {
   async #post<T>(frame: (head: { readonly rid: string }) => Buffer, options: LinkSendOptions<T>): Promise<T> {
     const command = this.#command;
     if (command === undefined) throw new WireError("link_failed", "The helper extension has not sent its hello.");
+    if (!isSpoken(this.#version)) throw new WireError("link_failed", otherVersion(this.#version));
     const rid = randomUUID();
     const answer = deferred<unknown>();
     this.#waiting.set(rid, { answer, onReply: options.onReply as Waiting["onReply"] });
@@ -155,14 +185,10 @@ export class Link {
       return;
     }
     if (frame.kind === "hello") {
-      if (frame.link !== LINK_VERSION) {
+      if (frame.link !== this.#version) {
         this.#command = undefined;
-        this.#hello.reject(
-          new WireError(
-            "link_failed",
-            `The helper extension speaks version ${frame.link} of the link, the daemon version ${LINK_VERSION}. Is another pi-rpcd's helper among pi's extensions? Remove it from pi's settings.`,
-          ),
-        );
+        const advice = "Is another pi-rpcd's helper among pi's extensions? Remove it from pi's settings.";
+        this.#hello.reject(new WireError("link_failed", `${otherVersion(frame.link)} ${advice}`));
         this.#options.onDoubt();
         return;
       }
@@ -172,4 +198,8 @@ export class Link {
     }
     this.#options.onFrame(frame);
   }
+}
+
+function otherVersion(version: number): string {
+  return `The helper extension speaks version ${version} of the link, the daemon version ${LINK_VERSION}.`;
 }

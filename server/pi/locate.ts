@@ -157,16 +157,18 @@ async function askVersion(kind: PiProgram["kind"], path: string, named: string):
   const flags = ["--version"];
   let leader: number | undefined;
   try {
-    const { pid, stdin, stdout, stderr, exited } = await startChild({
+    const plan = {
       file: kind === "script" ? process.execPath : path,
       args: kind === "script" ? [...nodeFlags, path, ...flags] : flags,
       cwd: process.cwd(),
       env: { ...process.env, ...codeCaches(process.env).env, [CHILD_MARKER_ENV]: id },
-    });
+    };
+    const asked = await startChild(plan, maxOutputChars);
+    const { pid, stdin, stdout, exited } = asked;
     leader = pid;
     stdin.on("error", () => {});
     stdin.end();
-    const [said, complaint] = [stdout, stderr].map(beginningOf) as [() => string, () => string];
+    const said = beginningOf(stdout);
     const ended = await within(exited, versionTimeoutMs);
     if (ended.kind === "timeout") {
       signal(-pid, "SIGKILL");
@@ -174,7 +176,9 @@ async function askVersion(kind: PiProgram["kind"], path: string, named: string):
     }
     const { code, signal: endedBy } = ended.value;
     if (code !== 0)
-      throw new Error(`it ended ${endedBy === null ? `with code ${code}` : `by ${endedBy}`} ${complaint()}`.trim());
+      throw new Error(
+        `it ended ${endedBy === null ? `with code ${code}` : `by ${endedBy}`} ${asked.stderrTail}`.trim(),
+      );
     return said().trim();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);

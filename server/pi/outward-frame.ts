@@ -1,4 +1,3 @@
-import { Ajv } from "ajv";
 import type { Static, TSchema } from "typebox";
 import { MAX_HEADER_CHARS } from "../../protocol/link.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
@@ -6,7 +5,8 @@ import { type OutwardFrame, outwardFrames } from "../../protocol/link-outward.ts
 import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { notices } from "../../protocol/optimisation/notices.ts";
-import { createValidator, type Validator } from "../../protocol/validation.ts";
+import { compilerOf, createValidator, type Validator } from "../../protocol/validation.ts";
+import { once } from "../../protocol/validator.ts";
 import { isBounded } from "./structure.ts";
 
 type Frame<K extends OutwardFrame["kind"]> = Extract<OutwardFrame, { kind: K }>;
@@ -17,7 +17,7 @@ const maxErrorLength = 1_024;
 const maxLabelLength = 200;
 
 /** Compiles each schema at its first use. Unknown fields of a frame are removed. */
-const ajv = new Ajv({ strict: false, meta: false, validateSchema: false, removeAdditional: true });
+const validatorOf = once(compilerOf({ allErrors: false, ignoreUnknown: false, removeUnknown: true }));
 let noticeValidator: Validator | undefined;
 
 /**
@@ -32,10 +32,7 @@ export function parseOutwardFrame(text: string): OutwardFrame | undefined {
   const name = kind === "reply" && ok === false ? "refusal" : kind;
   if (typeof name !== "string" || !Object.hasOwn(outwardFrames, name)) return undefined;
   const schema = outwardFrames[name as keyof typeof outwardFrames];
-  if (ajv.validate<OutwardFrame>(schema, value)) return bounded(value);
-  // They hold parts of the refused frame, which may be large.
-  ajv.errors = null;
-  return undefined;
+  return fits<OutwardFrame>(schema, value) ? bounded(value) : undefined;
 }
 
 /** Undefined if it is not JSON, is nested too deeply, or has so many parts that the daemon would block for seconds. */
@@ -107,5 +104,13 @@ export const isEntriesReply: Guard<EntriesReply> = guard(EntriesReply);
 type Guard<T> = (data: unknown) => data is T;
 
 function guard<S extends TSchema>(schema: S): Guard<Static<S>> {
-  return (data): data is Static<S> => ajv.validate(schema, data);
+  return (data): data is Static<S> => fits(schema, data);
+}
+
+function fits<T>(schema: object, value: unknown): value is T {
+  const validate = validatorOf(schema);
+  if (validate(value)) return true;
+  // They hold parts of the refused frame, which may be large.
+  validate.errors = null;
+  return false;
 }

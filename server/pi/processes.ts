@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { closeSync, openSync, readSync } from "node:fs";
+import { open, readdir, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { CHILD_MARKER_ENV } from "../../protocol/link.ts";
+import { Slices } from "../lib/slices.ts";
 
 /** A process, distinguishable from a later one with the same pid. */
 export interface ProcessIdentity {
@@ -129,7 +131,7 @@ async function kill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
 
 /** When a process was started, in the system's own format. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
-  return process.platform === "linux" ? (await statOf(pid))?.startTime : await startTimeByPs(pid);
+  return process.platform === "linux" ? statOf(pid)?.startTime : await startTimeByPs(pid);
 }
 
 interface ProcessRow {
@@ -140,10 +142,18 @@ interface ProcessRow {
   readonly startTime: string;
 }
 
-/** Fields 4, 6 and 22 of a process's stat on Linux, counted after the name, which may contain spaces. */
-async function statOf(pid: number): Promise<ProcessRow | undefined> {
+/** Longer than a process's stat. */
+const statText = Buffer.alloc(4 * 1024);
+
+/**
+ * Fields 4, 6 and 22 of a process's stat on Linux, counted after the name, which may contain spaces. Read synchronously,
+ * because the system does not wait for the process: `readFile` takes five steps of the thread pool and 64 KiB of memory.
+ */
+function statOf(pid: number): ProcessRow | undefined {
+  let file: number | undefined;
   try {
-    const stat = await readFile(`/proc/${pid}/stat`, "latin1");
+    file = openSync(`/proc/${pid}/stat`, "r");
+    const stat = statText.toString("latin1", 0, readSync(file, statText));
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, parent, session, startTime] = [fields[0], fields[1], fields[3], fields[19]];
     // A zombie has ended.
@@ -151,12 +161,21 @@ async function statOf(pid: number): Promise<ProcessRow | undefined> {
     return { pid, parent: Number(parent), session: Number(session), startTime };
   } catch {
     return undefined;
+  } finally {
+    if (file !== undefined) closeSync(file);
   }
 }
 
 async function parentsOnLinux(): Promise<ProcessRow[]> {
   const pids = (await readdir("/proc")).map(Number).filter(Number.isInteger);
-  return (await Promise.all(pids.map(statOf))).filter((stat) => stat !== undefined);
+  const found: ProcessRow[] = [];
+  const slices = new Slices();
+  for (const pid of pids) {
+    const stat = statOf(pid);
+    if (stat !== undefined) found.push(stat);
+    await slices.next();
+  }
+  return found;
 }
 
 async function parentsByPs(): Promise<ProcessRow[]> {
@@ -177,11 +196,12 @@ async function startTimeByPs(pid: number): Promise<string | undefined> {
 
 async function markedOnLinux(entries: ReadonlySet<string>): Promise<ProcessIdentity[]> {
   const found: ProcessIdentity[] = [];
+  const memory = Buffer.allocUnsafeSlow(64 * 1024);
   for (const name of await readdir("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
     try {
-      const environment = await readFile(`/proc/${pid}/environ`, "latin1");
+      const environment = await environmentOf(pid, memory);
       if (!environment.includes(CHILD_MARKER_ENV)) continue;
       if (!environment.split("\0").some((entry) => entries.has(entry))) continue;
       const startTime = await startTimeOf(pid);
@@ -191,6 +211,21 @@ async function markedOnLinux(entries: ReadonlySet<string>): Promise<ProcessIdent
     }
   }
   return found;
+}
+
+/** `memory`: what `readFile` would allocate for each process. */
+async function environmentOf(pid: number, memory: Buffer): Promise<string> {
+  const file = await open(`/proc/${pid}/environ`);
+  try {
+    let text = "";
+    for (;;) {
+      const { bytesRead } = await file.read(memory, 0, memory.length, null);
+      text += memory.toString("latin1", 0, bytesRead);
+      if (bytesRead < memory.length) return text;
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 async function markedByPs(entries: ReadonlySet<string>): Promise<ProcessIdentity[]> {

@@ -48,6 +48,8 @@ export interface PromptFiles {
 
 export interface SpawnRequest {
   readonly program: PiProgram;
+  /** The module that keeps a script's output for the next daemon, and then runs the script. Default: none. */
+  readonly keeper?: string | undefined;
   /** The helper extension's entry file. */
   readonly helper: string;
   readonly helperConfig: string;
@@ -110,7 +112,7 @@ const flags: Readonly<
 
 /** The command line and environment of a child, from a table: no client's text can become an option. */
 export function planSpawn(request: SpawnRequest): SpawnPlan {
-  const { program, options, promptFiles = {} } = request;
+  const { program, keeper, options, promptFiles = {} } = request;
   const usual: NodeJS.ProcessEnv = { ...inherited(request.env), ...options.env };
   // An executable does not take Node's flags. The helper, which handles the signal, is loaded half a second later.
   const nodeOptions = [usual["NODE_OPTIONS"] ?? "", noInspector].join(" ").trim();
@@ -125,7 +127,10 @@ export function planSpawn(request: SpawnRequest): SpawnPlan {
   ];
   return {
     file: program.kind === "script" ? process.execPath : program.path,
-    args: program.kind === "script" ? [...nodeFlags, program.path, ...args] : args,
+    args:
+      program.kind === "script"
+        ? [...nodeFlags, ...(keeper === undefined ? [] : [keeper]), program.path, ...args]
+        : args,
     cwd: request.cwd,
     env: {
       ...usual,

@@ -1,14 +1,16 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HelperConfig, LINK_VERSION } from "../../protocol/link.ts";
 import { Child, type ChildOptions } from "./child.ts";
 import { codeCaches } from "./code-caches.ts";
+import { KeeperUnavailable, type KeptPlace, keptPlaceOf, removeKept, startKept } from "./kept-stdio.ts";
+import { holderOf } from "./lease-holder.ts";
 import type { ReadyState } from "./ready-state.ts";
-import { type PromptFiles, planSpawn } from "./spawn-options.ts";
+import { type PiOptions, type PromptFiles, planSpawn, type SpawnPlan } from "./spawn-options.ts";
 import { spawnFailure } from "./start-failure.ts";
-import { startChild } from "./stdio.ts";
+import { type ChildStdio, startChild } from "./stdio.ts";
 
 /** Starts a pi with its helper. Throws `start_failed`, `link_failed` or `model_not_found`; then nothing remains. */
 export async function startPi(options: ChildOptions): Promise<{ readonly child: Child; readonly ready: ReadyState }> {
@@ -22,19 +24,23 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   }
   // The path is in pi's environment, which must not name the state directory.
   const configFile = helperConfigFile(caches.directory ?? options.runDirectory, id);
-  const prompts = promptTexts(options);
-  const plan = planSpawn({
-    program: options.program,
-    helper: options.helper,
-    helperConfig: configFile,
-    childId: id,
-    sessionFile: options.sessionFile,
-    cwd: options.cwd,
-    options: options.pi,
-    promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
-    env: options.env,
-    startEnv: caches.env,
-  });
+  const place = placeOf(id, options);
+  const prompts = promptTexts(options.pi, place.directory);
+  const planWith = (keeper?: string) =>
+    planSpawn({
+      program: options.program,
+      keeper,
+      helper: options.helper,
+      helperConfig: configFile,
+      childId: id,
+      sessionFile: options.sessionFile,
+      cwd: options.cwd,
+      options: options.pi,
+      promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
+      env: options.env,
+      startEnv: caches.env,
+    });
+  const plan = planWith();
   const { contextWithinMs, isOnlyAsked, parts } = options;
   const { customUi } = options.pi;
   const config: HelperConfig = {
@@ -51,15 +57,17 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   options.childRegistry?.begin(id);
   try {
     await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
+    mkdirSync(place.directory, { mode: 0o700 });
     for (const { file, text } of prompts) await writeFile(file, text, { mode: 0o600, flag: "wx" });
-    const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
-      throw spawnFailure(cause, options.program.path);
-    });
-    options.childRegistry?.started(id, stdio.pid);
-    const child = new Child(options, id, statusKey, stdio);
+    const stdio = await startStdio(plan, () => planWith(options.kept?.keeper), place, id, options).catch(
+      (cause: NodeJS.ErrnoException) => {
+        throw spawnFailure(cause, options.program.path);
+      },
+    );
+    options.childRegistry?.started(id, stdio.pid, stdio.keeper !== undefined);
+    const identity = stdio.keeper === undefined ? undefined : await holderOf(stdio.pid);
+    const child = new Child(options, { id, statusKey, stdio, place, identity });
     isStarted = true;
-    // pi reads them again whenever its extensions are reloaded.
-    void child.cleaned.then(() => remove(prompts));
     const abandon = (): void => void child.stop();
     options.signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -68,6 +76,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     } catch (error) {
       await child.stop();
       await child.cleaned;
+      child.removeFiles();
       throw error;
     } finally {
       options.signal.removeEventListener("abort", abandon);
@@ -75,9 +84,40 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   } finally {
     await rm(configFile, { force: true });
     if (!isStarted) {
-      await remove(prompts);
+      removeKept(place);
       options.childRegistry?.ended(id);
     }
+  }
+}
+
+/** Where it and the daemon meet; pi reads the files again whenever its extensions are reloaded. */
+function placeOf(id: string, { runDirectory, kept }: ChildOptions): KeptPlace {
+  return keptPlaceOf(id, kept?.socketDirectory ?? runDirectory, runDirectory);
+}
+
+/** Starts it with a keeper if there is one, otherwise with pipes. */
+async function startStdio(
+  plan: SpawnPlan,
+  planWithKeeper: () => SpawnPlan,
+  place: KeptPlace,
+  childId: string,
+  { kept, program, limits, log }: ChildOptions,
+): Promise<ChildStdio> {
+  const { maxStderrBytes } = limits;
+  if (kept === undefined) return await startChild(plan, maxStderrBytes);
+  const { listenWithinMs, status } = kept;
+  const start = { childId, limits: kept.limits, maxStderrBytes, listenWithinMs };
+  try {
+    if (program.kind !== "script") throw new KeeperUnavailable(`${program.path} is not a script that Node runs.`);
+    const stdio = await startKept(planWithKeeper(), place, start);
+    status.started(childId, undefined);
+    return stdio;
+  } catch (error) {
+    if (!(error instanceof KeeperUnavailable)) throw error;
+    if (status.problem !== error.message) log.warn(`this pi will end with the daemon: ${error.message}`);
+    const stdio = await startChild(plan, maxStderrBytes);
+    status.started(childId, error.message);
+    return stdio;
   }
 }
 
@@ -101,13 +141,9 @@ interface PromptText {
 }
 
 /** Texts that pi takes from files. On its command line other users of the machine could read them. */
-function promptTexts({ pi, runDirectory }: ChildOptions): PromptText[] {
+function promptTexts(pi: PiOptions, directory: string): PromptText[] {
   return (["systemPrompt", "appendSystemPrompt"] as const).flatMap((option) => {
     const text = pi[option];
-    return text === undefined ? [] : [{ option, text, file: join(runDirectory, `prompt-${randomUUID()}.md`) }];
+    return text === undefined ? [] : [{ option, text, file: join(directory, `${option}.md`) }];
   });
-}
-
-async function remove(prompts: readonly PromptText[]): Promise<void> {
-  for (const { file } of prompts) await rm(file, { force: true }).catch(() => {});
 }

@@ -1,5 +1,4 @@
 import { within } from "../lib/deadline.ts";
-import { signal } from "./processes.ts";
 
 export interface StopTimes {
   /** From the end of stdin to SIGTERM. */
@@ -9,10 +8,10 @@ export interface StopTimes {
 }
 
 export interface Stoppable {
-  /** The child leads a process group. */
-  readonly pid: number;
   readonly exited: Promise<unknown>;
   endInput(): void;
+  /** Sends a signal to its process group. */
+  signal(name: NodeJS.Signals): void;
   /** Called before each step: a tool that cleared its environment can be found only while its parents live. */
   beforeStep(): Promise<void>;
 }
@@ -25,10 +24,10 @@ export async function stopGracefully(child: Stoppable, times: StopTimes): Promis
   await child.beforeStep();
   child.endInput();
   if ((await within(child.exited, times.afterEofMs)).kind === "done") return "eof";
-  signal(-child.pid, "SIGTERM");
+  child.signal("SIGTERM");
   if ((await within(child.exited, times.afterTermMs)).kind === "done") return "sigterm";
   await child.beforeStep();
-  signal(-child.pid, "SIGKILL");
+  child.signal("SIGKILL");
   await child.exited;
   return "sigkill";
 }

@@ -7,6 +7,7 @@ import type { LostPrompt } from "../../protocol/session.ts";
 import type { Receipts } from "../delivery/session-receipts.ts";
 import { entryIdOf, type UserEntry, type UserMessage, userEntries, userMessage } from "../log/user-entries.ts";
 import type { PiEvent } from "../pi/records.ts";
+import type { OwedNotification } from "../store/children.ts";
 import { isOver, maxExcerptLength, type PromptStore, type StoredPrompt } from "../store/prompts.ts";
 import { PromptWaiters, type Waited } from "./prompt-waiters.ts";
 import { emptyQueue, type QueuedTexts, type QueueKind, queueKinds } from "./queued-texts.ts";
@@ -18,8 +19,8 @@ export interface PromptLedgerOptions {
   readonly receipts: Receipts;
   /** pi's current session file. */
   readonly file: () => string;
-  /** Reports a change; `by` is the client whose call caused it. */
-  readonly say: (prompt: Prompt, by: By | undefined) => void;
+  /** What clients are told of a change; `by` is the client whose call caused it. */
+  readonly updated: (prompt: Prompt, by: By | undefined) => OwedNotification;
   /** Prompts turned out to be lost. */
   readonly onLost: (lost: readonly LostPrompt[]) => void;
   /** A condition of {@link PromptLedger.isQuiet} has changed. */
@@ -65,8 +66,6 @@ export class PromptLedger {
   readonly #recent = new Map<string, StoredPrompt>();
   readonly #waiters = new PromptWaiters();
   #queue = emptyQueue;
-  /** Of prompts that pi has queued. */
-  readonly #places = new Map<string, Place>();
   /** Of prompts that are not in the transcript yet: pi returns texts without their images. */
   readonly #images = new Map<string, readonly ImageBlock[]>();
   /**
@@ -117,6 +116,11 @@ export class PromptLedger {
     return this.#presumed === undefined ? undefined : this.#open.get(this.#presumed);
   }
 
+  /** Prompts that pi has not answered, or of which its answer did not say what became of them. */
+  get unanswered(): readonly StoredPrompt[] {
+    return [...this.#open.values()].filter(({ state }) => state === "stored");
+  }
+
   /** Whether pi has the prompt or is being sent it, and it has not ended. */
   isOpen(promptId: string): boolean {
     return this.#open.has(promptId);
@@ -155,6 +159,7 @@ export class PromptLedger {
       length: text.length,
       hash,
       ...(by === undefined ? {} : { by }),
+      ...(images.length === 0 ? {} : { hasImages: true }),
       createdAt: now,
       updatedAt: now,
     };
@@ -169,7 +174,7 @@ export class PromptLedger {
     }
     // Its pi may have ended in the meantime, so that it is lost.
     if (this.#open.get(promptId)?.state === "stored")
-      this.#options.receipts.tell(undefined, () => this.#say(prompt, by));
+      this.#options.receipts.tell(undefined, () => this.#updated(prompt, by));
   }
 
   /** The prompt is being written to pi, which must answer it. */
@@ -215,10 +220,16 @@ export class PromptLedger {
     this.#untrack(promptId);
     const stored = this.#options.store.forget(promptId);
     const refused: StoredPrompt = { ...prompt, state: "refused", updatedAt: Date.now() };
-    this.#options.receipts.tell(stored, () => {
-      this.#say(refused, prompt.by);
-      this.#waiters.notify(refused, undefined);
-    });
+    this.#options.receipts.tell(
+      stored,
+      () => this.#updated(refused, prompt.by),
+      () => this.#waiters.notify(refused, undefined),
+    );
+  }
+
+  /** Goes on with pi's queue as a former daemon knew it: its prompts are stored with their places. */
+  resume(queue: QueuedTexts): void {
+    this.#queue = queue;
   }
 
   /** pi's queue changed. An added text is the prompt that pi is being given. */
@@ -234,9 +245,9 @@ export class PromptLedger {
     this.#queue = queue;
   }
 
-  /** The images of a prompt that is not in the transcript yet. */
+  /** The images of a prompt that is not in the transcript yet. Undefined: a former daemon had them. */
   imagesOf(promptId: string): readonly ImageBlock[] | undefined {
-    return this.#images.get(promptId);
+    return this.#images.get(promptId) ?? (this.#open.get(promptId)?.hasImages === undefined ? [] : undefined);
   }
 
   /** A prompt that was removed from pi's queue is being returned. pi may rewrite its text differently this time. */
@@ -328,7 +339,7 @@ export class PromptLedger {
       (state === "started" || state === "queued") && !queued.has(promptId);
     // An older pi reports a prompt that an extension took as queued.
     for (const prompt of [...this.#open.values()].filter(isAsked)) {
-      if (prompt.state === "queued" && !this.#places.has(prompt.promptId))
+      if (prompt.state === "queued" && prompt.place === undefined)
         this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
     }
     const asked = new Set([...this.#open.values()].filter(isAsked).map(({ promptId }) => promptId));
@@ -372,7 +383,7 @@ export class PromptLedger {
     const end = this.#lastEnd;
     const lost: LostPrompt[] = [];
     for (const prompt of [...this.#open.values()].filter(isAsked)) {
-      const entry = takeEntry(written, prompt, this.#places.get(prompt.promptId)?.text);
+      const entry = takeEntry(written, prompt, placeOf(prompt)?.text);
       const taken = [...this.#takenOut].find((message) => message.prompt?.promptId === prompt.promptId);
       if (entry !== undefined) {
         this.#claim(entry.entryId);
@@ -426,14 +437,14 @@ export class PromptLedger {
     this.#forgetPresumed(prompt.promptId);
     const inserted = this.#set(prompt, { state: "inserted", runId: runId ?? prompt.runId });
     const { store, receipts, file } = this.#options;
+    const stored = store.put(inserted);
     const noted = (async () => {
       const entryId = await entryIdOf(file(), message);
       const current = this.#open.get(inserted.promptId) ?? this.#recent.get(inserted.promptId) ?? inserted;
       this.#claim(entryId);
-      const found = entryId === undefined ? current : this.#set(current, { entryId });
-      await store.put(found);
+      await (entryId === undefined ? stored : store.put(this.#set(current, { entryId })));
     })();
-    receipts.tell(noted, () => this.#say({ ...inserted, ...entryOf(this.find(inserted.promptId)) }, undefined));
+    receipts.tell(noted, () => this.#updated({ ...inserted, ...entryOf(this.find(inserted.promptId)) }, undefined));
   }
 
   /**
@@ -442,9 +453,8 @@ export class PromptLedger {
    */
   #matching(text: string): StoredPrompt | undefined {
     const undecided = [...this.#open.values()].filter(({ state }) => isUndecided(state));
-    const textOf = ({ promptId, text }: StoredPrompt): string => this.#places.get(promptId)?.text ?? text;
     return (
-      undecided.find((prompt) => textOf(prompt) === text) ??
+      undecided.find((prompt) => (placeOf(prompt)?.text ?? prompt.text) === text) ??
       undecided.find(({ promptId, state }) => state === "started" || promptId === this.#presumed)
     );
   }
@@ -454,11 +464,15 @@ export class PromptLedger {
     const { store, receipts } = this.#options;
     const stored = store.put(changed);
     const isSettled = isOver(changed);
-    receipts.tell(isSettled ? stored : undefined, () => {
-      const told = { ...changed, ...entryOf(this.find(changed.promptId)) };
-      if (changed.state !== prompt.state || changed.outcome !== prompt.outcome) this.#say(told, by);
-      if (isSettled) this.#waiters.notify(told, this.#endOf(told));
-    });
+    const told = (): StoredPrompt => ({ ...changed, ...entryOf(this.find(changed.promptId)) });
+    const isNews = changed.state !== prompt.state || changed.outcome !== prompt.outcome;
+    receipts.tell(
+      isSettled ? stored : undefined,
+      () => (isNews ? this.#updated(told(), by) : undefined),
+      () => {
+        if (isSettled) this.#waiters.notify(told(), this.#endOf(told()));
+      },
+    );
   }
 
   #set(prompt: StoredPrompt, change: Change): StoredPrompt {
@@ -484,13 +498,16 @@ export class PromptLedger {
     const isGivenBack = ({ promptId }: StoredPrompt): boolean => promptId === this.#givenBack;
     const given = [...this.#open.values()].filter(
       (prompt) =>
-        (prompt.state === "stored" || prompt.state === "queued") &&
-        (isGivenBack(prompt) || !this.#places.has(prompt.promptId)),
+        (prompt.state === "stored" || prompt.state === "queued") && (isGivenBack(prompt) || prompt.place === undefined),
     );
-    const isText = ({ promptId, text }: StoredPrompt): boolean =>
-      text === place.text || this.#places.get(promptId)?.text === place.text;
+    const isText = (prompt: StoredPrompt): boolean =>
+      prompt.text === place.text || placeOf(prompt)?.text === place.text;
     const prompt = given.find(isText) ?? given.find((one) => one.state === "stored" || isGivenBack(one));
-    if (prompt !== undefined) this.#places.set(prompt.promptId, place);
+    if (prompt === undefined) return;
+    const { kind, text } = place;
+    const placed = { ...prompt, place: text === prompt.text ? { kind } : place };
+    this.#open.set(prompt.promptId, placed);
+    void this.#options.store.put(placed);
   }
 
   #messagesOf(queue: QueuedTexts): readonly QueuedMessage[] {
@@ -499,7 +516,7 @@ export class PromptLedger {
     for (const kind of queueKinds) {
       for (const text of queue[kind]) {
         const at = queued.findIndex((prompt) => {
-          const place = this.#places.get(prompt.promptId) ?? { kind, text: prompt.text };
+          const place = placeOf(prompt) ?? { kind, text: prompt.text };
           return place.kind === kind && place.text === text;
         });
         const [prompt] = at === -1 ? [] : queued.splice(at, 1);
@@ -526,7 +543,6 @@ export class PromptLedger {
     if (prompt === undefined) return;
     this.#open.delete(promptId);
     this.#forgetImages(promptId);
-    this.#places.delete(promptId);
     this.#openChars -= prompt.text.length;
     this.#waiters.changed();
     this.#options.onChange();
@@ -545,8 +561,8 @@ export class PromptLedger {
     if (this.#presumed === promptId) this.#presumed = undefined;
   }
 
-  #say(prompt: StoredPrompt, by: By | undefined): void {
-    this.#options.say(shown(prompt), by);
+  #updated(prompt: StoredPrompt, by: By | undefined): OwedNotification {
+    return this.#options.updated(shown(prompt), by);
   }
 }
 
@@ -555,7 +571,10 @@ export function promptNotFound(promptId: string): WireError {
 }
 
 /** A prompt as clients see it: with the beginning of its text, or with all of the stored text. */
-export function shown({ hash: _hash, ...prompt }: StoredPrompt, whole = false): Prompt {
+export function shown(
+  { hash: _hash, place: _place, hasImages: _images, ...prompt }: StoredPrompt,
+  whole = false,
+): Prompt {
   return whole ? prompt : { ...prompt, text: prompt.text.slice(0, maxExcerptLength) };
 }
 
@@ -575,6 +594,10 @@ function takeEntry(
   const rewritten = state === "started" ? written.findIndex((entry) => entry.at >= createdAt) : -1;
   const found = index === -1 ? rewritten : index;
   return found === -1 ? undefined : written.splice(found, 1)[0];
+}
+
+function placeOf({ place, text }: StoredPrompt): Place | undefined {
+  return place === undefined ? undefined : { text, ...place };
 }
 
 function charsOf(images: readonly ImageBlock[]): number {

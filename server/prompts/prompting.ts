@@ -47,6 +47,8 @@ export interface PromptingParts {
 
 /** How long an abort in progress keeps the session's turn. */
 const abortTurnMs = 1_000;
+/** A store that does not answer delays an abort no longer than this. */
+const maxSilenceMs = 2_000;
 /** pi may compact between two requests of a run. */
 const maxBetweenMs = 1_000;
 /** A run whose tool ignores the abort continues; the caller then gets an error. */
@@ -106,6 +108,7 @@ export class Prompting {
    * tool ignores the abort.
    */
   async abort(signal?: AbortSignal, by?: By, expectedRunId?: string): Promise<boolean> {
+    await this.#core.leftOver();
     this.#requireRun(expectedRunId);
     // The abort continues after its caller went away.
     const aborted = this.#dialogs.whileAborting(() => this.#abort(by, expectedRunId));
@@ -115,11 +118,15 @@ export class Prompting {
   async #abort(by: By | undefined, expectedRunId: string | undefined): Promise<boolean> {
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const turn = this.#core.scope.overtake(async () => {
-      const { state } = this.#core;
       this.#requireRun(expectedRunId);
-      if (state.kind !== "running" && state.kind !== "idle") return undefined;
-      this.#core.abortSent(by);
+      const stored = this.#core.abortSent(by);
+      stored.catch(() => {});
       this.#abortedRun = this.#core.runId;
+      // The next daemon must know who aborted, if this one is killed when pi has it.
+      if (survives(this.#core.state)) await within(stored, maxSilenceMs).catch(() => {});
+      this.#requireRun(expectedRunId);
+      const { state } = this.#core;
+      if (state.kind !== "running" && state.kind !== "idle") return undefined;
       const response = state.child.send({ type: "abort" });
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
       // Calls that wait for their turn find the session idle, unless the abort takes long.
@@ -344,6 +351,7 @@ export class Prompting {
     const mayBeCommand = text.startsWith("/");
     if (!mayBeCommand) await this.#costs.admitPrompt();
     const child = await this.#core.awake("prompt");
+    if (child.retires !== undefined) throw busy(`${child.retires}, and it ends after its run`);
     this.#refuseControlText(child, text);
     const isCommand = child.isExtensionCommand(text);
     if (mayBeCommand && !isCommand) await this.#costs.admitPrompt();
@@ -377,6 +385,35 @@ export class Prompting {
   }
 
   async #write(child: Child, promptId: string, { text, images, ifRunning, by }: NewRequest): Promise<PromptResult> {
+    const command = {
+      type: "prompt",
+      message: text,
+      ...(images === undefined ? {} : { images }),
+      ...(ifRunning === "refuse" ? {} : { streamingBehavior: ifRunning }),
+    };
+    return await this.#answered({ child, promptId, text, by }, (onResponse) =>
+      child.prompt(promptId, command, onResponse),
+    );
+  }
+
+  /**
+   * Goes on with the prompts of a former daemon, whose child lives. A prompt that the child never got is lost: `given`
+   * has the ids of those that it got.
+   */
+  resume(child: Child, given: ReadonlySet<string>): void {
+    for (const { promptId, text, by } of this.#ledger.unanswered) {
+      if (!given.has(promptId)) this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
+      else
+        this.#answered({ child, promptId, text, by }, (onResponse) => child.expectPrompt(promptId, onResponse)).catch(
+          () => {},
+        );
+    }
+  }
+
+  async #answered(
+    { child, promptId, text, by }: Asked,
+    ask: (onResponse: (response: PiResponse) => void) => Promise<PiResponse>,
+  ): Promise<PromptResult> {
     // Set at the exact position of the response: a short run may start and end within the same chunk of records.
     let outcome: Promise<PromptResult> | undefined;
     const onResponse = (response: PiResponse): void => {
@@ -387,26 +424,21 @@ export class Prompting {
     let response: PiResponse;
     this.#ledger.asked(promptId, by);
     try {
-      response = await child.send(
-        {
-          type: "prompt",
-          message: text,
-          ...(images === undefined ? {} : { images }),
-          ...(ifRunning === "refuse" ? {} : { streamingBehavior: ifRunning }),
-        },
-        { onResponse },
-      );
+      response = await ask(onResponse);
     } catch (error) {
       // A prompt that could not be written never reached pi; one that was written may have.
       if (error instanceof WireError && error.kind === "overloaded") this.#ledger.refused(promptId);
       // The check after the child's end may have happened before this prompt.
       else await this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
+      child.promptDecided(promptId);
       throw error;
     } finally {
       this.#ledger.answered(promptId);
     }
-    if (outcome !== undefined) return await outcome;
+    // Until then the next daemon must know that pi has it.
+    if (outcome !== undefined) return await outcome.finally(() => child.promptDecided(promptId));
     this.#ledger.refused(promptId);
+    child.promptDecided(promptId);
     const words = response.error ?? "";
     throw /already processing|compact/i.test(words) ? busy(words) : refused("prompt", response);
   }
@@ -494,16 +526,24 @@ interface Outcome {
   readonly runId: string | undefined;
 }
 
-interface Accepted {
+interface Asked {
   readonly child: Child;
   readonly promptId: string;
   readonly text: string;
+  readonly by: By | undefined;
+}
+
+interface Accepted extends Omit<Asked, "by"> {
   readonly response: PiResponse;
 }
 
 /** Resolves when no removed message is on its way into the transcript. Throws `link_failed`. */
 async function drained(child: Child): Promise<void> {
   await child.link.send({ kind: "drained" });
+}
+
+function survives(state: SessionState): boolean {
+  return (state.kind === "running" || state.kind === "idle") && state.child.keeper !== undefined;
 }
 
 /** Whether waiting pushes must be handed over in another way after this failure of the prompt. */

@@ -4,6 +4,7 @@ import type { RunOutcome } from "../../protocol/prompt.ts";
 import type { Receipts } from "../delivery/session-receipts.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { textOf } from "../log/user-entries.ts";
+import type { OwedNotification } from "../store/children.ts";
 import type { OpenRun, RunStore } from "../store/runs.ts";
 
 /** How a run ended; `by` is the client that aborted it. */
@@ -30,16 +31,14 @@ export interface RunsOptions {
   readonly onStarted: (run: OpenRun) => void;
   /** Called before the end is reported. */
   readonly onEnded: (end: RunEnd) => void;
-  readonly sayEnded: (end: RunEnd) => void;
+  /** What clients are told of an end. */
+  readonly ended: (end: RunEnd) => OwedNotification;
 }
 
 interface Run {
-  readonly facts: OpenRun;
+  facts: OpenRun;
   readonly settled: Deferred<void>;
   last: AssistantEnd | undefined;
-  abortWasSent: boolean;
-  /** The client that aborted it. */
-  abortedBy: By | undefined;
   /** Whether pi's agent is active: between `agent_start` and `agent_end`. */
   isActive: boolean;
 }
@@ -94,27 +93,31 @@ export class Runs {
     const by = starter?.by;
     const facts: OpenRun = { runId, startedAt: Date.now(), promptIds, ...(by === undefined ? {} : { by }) };
     this.#started += 1;
-    this.#run = {
-      facts,
-      settled: deferred(),
-      last: undefined,
-      abortWasSent: false,
-      abortedBy: undefined,
-      isActive: false,
-    };
+    this.#run = { facts, settled: deferred(), last: undefined, isActive: false };
     void store.put(sessionId, facts);
     onStarted(facts);
     this.#next.resolve();
     this.#next = deferred();
   }
 
+  /** The run that a former daemon left. */
+  get left(): OpenRun | undefined {
+    return this.#options.store.of(this.#options.sessionId).at(-1);
+  }
+
+  /** Goes on with {@link left}, whose child lives. */
+  resume({ last, isActive }: RunProgress): void {
+    const facts = this.left;
+    if (facts === undefined) return;
+    this.#started += 1;
+    this.#run = { facts, settled: deferred(), last, isActive };
+  }
+
   /** Adds a prompt to the active run. */
   took(promptId: string): void {
     const run = this.#run;
     if (run === undefined || run.facts.promptIds.includes(promptId)) return;
-    const facts = { ...run.facts, promptIds: [...run.facts.promptIds, promptId].slice(-maxPromptIds) };
-    this.#run = { ...run, facts };
-    void this.#options.store.put(this.#options.sessionId, facts);
+    void this.#change(run, { promptIds: [...run.facts.promptIds, promptId].slice(-maxPromptIds) });
   }
 
   /** pi's agent starts or ends its work, possibly several times in a run. */
@@ -126,23 +129,29 @@ export class Runs {
     const run = this.#run;
     if (run === undefined) return;
     run.last = last;
-    // The agent finished anyway: the abort came too late.
-    if (last.stopReason === "stop" || last.stopReason === "length") run.abortWasSent = false;
+    const { abort } = run.facts;
+    if (abort !== undefined && abort.isLate !== true && isFinished(last))
+      void this.#change(run, { abort: { ...abort, isLate: true } });
   }
 
-  /** A client's abort is written to pi. */
-  abortSent(by?: By): void {
-    if (this.#run === undefined) return;
-    this.#run.abortWasSent = true;
-    this.#run.abortedBy = by;
+  /** A client's abort is about to be written to pi. Resolves when that is stored. */
+  async abortSent(by?: By): Promise<void> {
+    if (this.#run !== undefined) await this.#change(this.#run, { abort: by === undefined ? {} : { by } });
   }
 
   /** pi has settled; `aborted` is pi's own field. */
   settle(aborted: boolean | undefined): void {
     const run = this.#run;
     if (run === undefined) return;
-    const { last, abortWasSent } = run;
-    this.#end(run, outcomeOf({ settledAborted: aborted, abortWasSent, last }));
+    const { last, facts } = run;
+    this.#end(
+      run,
+      outcomeOf({
+        settledAborted: aborted,
+        abortWasSent: facts.abort !== undefined && facts.abort.isLate !== true,
+        last,
+      }),
+    );
   }
 
   /** pi has ended. Returns whether a run was active. */
@@ -154,18 +163,23 @@ export class Runs {
 
   /** Ends runs that were active in a former daemon. */
   recover(): void {
-    for (const { by: _starter, ...run } of this.#options.store.of(this.#options.sessionId)) {
+    for (const { by: _starter, abort: _abort, ...run } of this.#options.store.of(this.#options.sessionId)) {
       this.#tell({ ...run, outcome: "interrupted" });
     }
   }
 
-  #end({ facts, last, settled, abortedBy }: Run, outcome: RunOutcome): void {
+  #change(run: Run, change: Partial<Pick<OpenRun, "promptIds" | "abort">>): Promise<void> {
+    run.facts = { ...run.facts, ...change };
+    return this.#options.store.put(this.#options.sessionId, run.facts);
+  }
+
+  #end({ facts, last, settled }: Run, outcome: RunOutcome): void {
     this.#run = undefined;
-    const { by: _starter, ...run } = facts;
+    const { by: _starter, abort, ...run } = facts;
     this.#tell({
       ...run,
       outcome,
-      ...(outcome === "aborted" && abortedBy !== undefined ? { by: abortedBy } : {}),
+      ...(outcome === "aborted" && abort?.by !== undefined ? { by: abort.by } : {}),
       ...(last?.stopReason === undefined ? {} : { stopReason: last.stopReason }),
       ...(last?.error === undefined ? {} : { error: last.error }),
       ...(last === undefined ? {} : { text: last.text }),
@@ -175,10 +189,10 @@ export class Runs {
   }
 
   #tell(end: RunEnd): void {
-    const { sessionId, store, receipts, onEnded, sayEnded } = this.#options;
+    const { sessionId, store, receipts, onEnded, ended } = this.#options;
     const stored = store.end(sessionId, end.runId, end.outcome);
     onEnded(end);
-    receipts.tell(stored, () => sayEnded(end));
+    receipts.tell(stored, () => ended(end));
   }
 }
 
@@ -192,8 +206,19 @@ interface RunFacts {
   readonly last: AssistantEnd | undefined;
 }
 
+/** Whether the agent finished, so that an abort before it came too late. */
+function isFinished({ stopReason }: AssistantEnd): boolean {
+  return stopReason === "stop" || stopReason === "length";
+}
+
+/** What is known of a run only from its events. */
+export interface RunProgress {
+  readonly last: AssistantEnd | undefined;
+  readonly isActive: boolean;
+}
+
 /** The end of an assistant message. */
-interface AssistantEnd {
+export interface AssistantEnd {
   readonly stopReason: string | undefined;
   readonly error: string | undefined;
   readonly text: string;

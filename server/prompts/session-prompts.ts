@@ -6,10 +6,13 @@ import { attributionOf } from "../core/attribution.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import { Receipts } from "../delivery/session-receipts.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
+import type { LastEvents } from "../log/last-events.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
+import type { OwedNotification } from "../store/children.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
+import { queuedTexts } from "./queued-texts.ts";
 import { assistantEnd, type RunStarter, Runs } from "./runs.ts";
 
 export interface SessionPromptsOptions {
@@ -23,20 +26,21 @@ export class SessionPrompts {
   readonly runs: Runs;
   readonly #session: SessionContext;
   readonly #tracker: Pick<DeliveryTracker, "starter">;
-  readonly #receipts = new Receipts();
+  readonly #receipts: Receipts;
   #isCompacting = false;
 
   constructor(session: SessionContext, { store, tracker }: SessionPromptsOptions) {
     this.#session = session;
     this.#tracker = tracker;
     const { sessionId, record, journal, events } = session;
-    const receipts = this.#receipts;
+    const receipts = new Receipts(({ method, params }) => journal.say(method, params));
+    this.#receipts = receipts;
     const ledger = new PromptLedger({
       sessionId,
       store,
       receipts,
       file: () => record.stored.file,
-      say: (prompt, by) => journal.say("prompt/updated", { ...attributionOf(by), prompt }),
+      updated: (prompt, by) => ({ method: "prompt/updated", params: { ...attributionOf(by), prompt } }),
       onLost: (lostPrompts) => events.emit("changed", { lostPrompts }),
       onChange: () => events.emit("workChanged"),
       ...limits.prompts,
@@ -47,13 +51,16 @@ export class SessionPrompts {
       store: store.runs,
       receipts,
       onStarted: ({ runId, promptIds, by }) => {
-        receipts.tell(undefined, () => journal.say("run/started", { ...attributionOf(by), runId, promptIds }));
+        const params = { ...attributionOf(by), runId, promptIds };
+        receipts.tell(undefined, () => ({ method: "run/started", params }));
         const { presumed } = ledger;
         if (presumed !== undefined) ledger.accepted(presumed.promptId, "started", runId);
       },
       onEnded: (end) => ledger.runEnded(end),
-      sayEnded: ({ by, text: _text, textTruncated: _truncated, ...end }) =>
-        journal.say("run/ended", { ...attributionOf(by), ...end }),
+      ended: ({ by, text: _text, textTruncated: _truncated, ...end }) => ({
+        method: "run/ended",
+        params: { ...attributionOf(by), ...end },
+      }),
     });
   }
 
@@ -77,6 +84,18 @@ export class SessionPrompts {
   get owner(): By | undefined {
     const { asking } = this.ledger;
     return onlyOne(this.runs.runId === undefined ? asking : [this.runs.startedBy, ...asking]);
+  }
+
+  /** Receipts that are due and not said yet. */
+  get owed(): readonly OwedNotification[] {
+    return this.#receipts.owed;
+  }
+
+  /** Goes on where a former daemon left them, whose child lives. */
+  resume({ message, agent, compaction, queue }: LastEvents): void {
+    this.runs.resume({ last: assistantEnd(message?.["message"]), isActive: agent?.type === "agent_start" });
+    this.#isCompacting = compaction?.type === "compaction_start";
+    if (queue !== undefined) this.ledger.resume(queuedTexts(queue));
   }
 
   messageEnded(event: PiEvent): void {

@@ -30,6 +30,8 @@ export interface Effect {
   readonly id: string;
   /** Resolves when the key is on disk. The call may not take effect before. */
   readonly reserved: Promise<void>;
+  /** Whether an earlier attempt, of which no result is stored, may have had it. */
+  readonly isRepeated: boolean;
 }
 
 /** What a handler knows of its call in addition to the params. */

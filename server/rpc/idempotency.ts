@@ -27,7 +27,7 @@ export interface KeyStore {
 
 /** Whether an effect with an id took place, by its kind. */
 export type EffectLookups = Readonly<
-  Record<Exclude<MethodRow["effect"], "setting" | undefined>, (id: string) => boolean>
+  Record<Exclude<MethodRow["effect"], "setting" | "answer" | undefined>, (id: string) => boolean>
 >;
 
 export interface IdempotencyOptions {
@@ -62,8 +62,9 @@ function once<P extends object>(
   next: Bound<P>,
   { store, lookups, inProgress, done }: IdempotencyOptions & KnownCalls,
 ): Bound<P> {
-  /** Whether the effect took place. Undefined: it has no id, so this cannot be found out. */
-  const isKnown = kind === undefined ? undefined : kind === "setting" ? () => false : lookups[kind];
+  /** Whether the effect of a failed call took place. Undefined: the call itself says if that is unknown. */
+  const isKnown =
+    kind === undefined || kind === "answer" ? undefined : kind === "setting" ? () => false : lookups[kind];
 
   /** Lets later callers find the call while it is in progress, and after it has succeeded. */
   const note = (id: string, call: SharedCall): void => {
@@ -79,7 +80,7 @@ function once<P extends object>(
   /** Makes the call, for the first time or with the id of the earlier attempt. */
   const make = async (
     key: string,
-    begun: KeyedCall,
+    { isRepeated, ...begun }: KeyedCall & Pick<Effect, "isRepeated">,
     signal: AbortSignal,
     run: (effect: Effect) => unknown,
   ): Promise<unknown> => {
@@ -91,7 +92,7 @@ function once<P extends object>(
       if (kind !== "prompt") await reserved;
       reserved.catch(() => {});
       isMade = true;
-      const value = await run({ id: subject, reserved });
+      const value = await run({ id: subject, reserved, isRepeated });
       const finished = store.finish(method, key, { ...begun, result: JSON.stringify(value ?? null) }).catch(() => {});
       // The call succeeded even if its result cannot be stored. For an effect with an id, the key is enough.
       if (kind === undefined) await finished;
@@ -140,7 +141,7 @@ function once<P extends object>(
     }
     if (stored?.result !== undefined) return JSON.parse(stored.result);
     if (stored !== undefined && kind === undefined) throw outcomeUnknown(method, given);
-    const begun: KeyedCall = { paramsHash, subject: stored?.subject || uuidv7() };
+    const begun = { paramsHash, subject: stored?.subject || uuidv7(), isRepeated: stored !== undefined };
     const first = new SharedCall(paramsHash, call, (open) =>
       make(key, begun, open.signal, (effect) => next(params, { ...open, effect })),
     );

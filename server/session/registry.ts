@@ -194,6 +194,28 @@ export class Registry {
     return this.#shuttingDown;
   }
 
+  /**
+   * Leaves the children of sessions to the next daemon, and ends the others. Resolves when nothing of this daemon needs
+   * the store any more. A later {@link shutdown} returns the same promise.
+   */
+  leave(): Promise<void> {
+    this.#shuttingDown ??= this.#leave();
+    return this.#shuttingDown;
+  }
+
+  async #leave(): Promise<void> {
+    this.#directory.refuseStarts();
+    this.watch.close();
+    const leaving = this.#directory.withCreating().map((session) => session.leave(this.#options.limits.drainMs));
+    await Promise.allSettled([
+      ...leaving,
+      this.lifecycle.settled(),
+      this.children.close(),
+      this.#catalogue.close(),
+      this.contexts.close(),
+    ]);
+  }
+
   async #shutDown(): Promise<void> {
     this.#directory.refuseStarts();
     this.watch.close();

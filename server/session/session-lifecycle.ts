@@ -12,6 +12,7 @@ import type { ChildSource, ChildSourceOptions } from "../children/child-source.t
 import type { PiCallsOptions } from "../children/pi-calls.ts";
 import type { ResponsivenessLimits } from "../children/responsiveness.ts";
 import type { StartRateLimits } from "../children/start-rate-limit.ts";
+import type { Survival } from "../children/survival.ts";
 import type { Contexts } from "../context/contexts.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
 import type { Spill } from "../context/spill.ts";
@@ -47,6 +48,8 @@ export interface SessionLifecycleOptions {
   readonly configuration: SessionConfiguration;
   readonly roots?: Roots;
   readonly env: NodeJS.ProcessEnv;
+  /** Default: children end with the daemon. */
+  readonly survival?: Survival | undefined;
   readonly runDirectory: string;
   readonly spillDirectory: string;
   readonly spill?: Pick<Spill, "note" | "wanted">;
@@ -249,12 +252,13 @@ export class SessionLifecycle {
   #session(stored: StoredSession): Session {
     const { children, contexts, watch } = this.#shared;
     const { directory, sessions, prompts, tracker, dialogs, taker, logs, limits, env, runDirectory } = this.#options;
-    const { spillDirectory, roots, spill, configuration } = this.#options;
+    const { spillDirectory, roots, spill, configuration, survival } = this.#options;
     const session = new Session({
       ...limits,
       stored,
       sessions,
       source: children,
+      survival,
       contexts,
       prompts,
       tracker,

@@ -1,31 +1,36 @@
 import { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { Delivery } from "../../protocol/delivery.ts";
+import type { Dialog } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
 import { CachedAnswers, type CachedAnswersOptions } from "../children/cached-answers.ts";
 import { ChildLife } from "../children/child-life.ts";
 import { ChildReports } from "../children/child-reports.ts";
+import { ChildRestore } from "../children/child-restore.ts";
 import { ChildShutdown } from "../children/child-shutdown.ts";
 import type { ChildSource } from "../children/child-source.ts";
 import { ChildSupervisor } from "../children/child-supervisor.ts";
 import { PiCalls, type PiCallsOptions } from "../children/pi-calls.ts";
 import type { ResponsivenessLimits } from "../children/responsiveness.ts";
 import type { StartRateLimits } from "../children/start-rate-limit.ts";
+import type { LeftChild, Survival } from "../children/survival.ts";
 import { limits } from "../configuration/limits.ts";
 import { SessionCosts } from "../context/cost/session-costs.ts";
 import { type ContextTransport, InitialContext } from "../context/initial-context.ts";
 import { PartCalls } from "../context/part-calls.ts";
 import type { PartsConfiguringOptions } from "../context/parts-configuring.ts";
-import { Attribution, attributionOf, changedBy } from "../core/attribution.ts";
+import { Attribution, attributionOf } from "../core/attribution.ts";
 import { Control } from "../core/control.ts";
 import { Idleness } from "../core/idleness.ts";
 import type { SessionChange, SessionContext, SessionEmitter } from "../core/session-context.ts";
 import type { StartPurpose } from "../core/session-core.ts";
 import { SessionRecord } from "../core/session-record.ts";
 import type { SessionState } from "../core/session-state.ts";
-import { type Custody, custodyOf } from "../custody/custody.ts";
+import { custodyOf } from "../custody/custody.ts";
 import { Succession } from "../custody/succession.ts";
+import { deliveryUpdated } from "../delivery/delivery-notifier.ts";
 import { Pushing } from "../delivery/pushing.ts";
 import { Retry } from "../delivery/retry.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
@@ -40,13 +45,15 @@ import type { Logs } from "../log/logs.ts";
 import { ProviderWatch } from "../log/provider-watch.ts";
 import { type SessionSnapshot, takeSnapshot } from "../log/snapshot.ts";
 import type { Subscriber } from "../log/subscription.ts";
-import type { Child, ChildLimits } from "../pi/child.ts";
+import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
+import type { ChildStdio } from "../pi/stdio.ts";
 import { Prompting } from "../prompts/prompting.ts";
 import { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore } from "../store/sessions.ts";
 import type { StoredSession } from "../store/stored-session.ts";
+import { type RowSources, SessionRow } from "./session-row.ts";
 
 export interface SessionOptions {
   readonly stored: StoredSession;
@@ -57,7 +64,9 @@ export interface SessionOptions {
   readonly logs: Logs;
   readonly dialogs: DialogRegistry;
   /** Starts pi for the session. */
-  readonly source: Pick<ChildSource, "start" | "admit">;
+  readonly source: Pick<ChildSource, "start" | "admit" | "adopt">;
+  /** Default: children end with the daemon. */
+  readonly survival?: Survival | undefined;
   readonly contexts: ContextTransport;
   /** The owner recorded in leases of session files. */
   readonly taker: LeaseTaker;
@@ -109,10 +118,10 @@ export class Session {
   readonly succession: Succession;
   readonly #options: SessionOptions;
   readonly #record: SessionRecord;
-  readonly #custody: Custody;
   readonly #life: ChildLife;
-  readonly #reports: ChildReports;
   readonly #shutdown: ChildShutdown;
+  readonly #restore: ChildRestore;
+  #row: SessionRow | undefined;
 
   constructor(options: SessionOptions) {
     const { stored, sessions, tracker, source, child, log } = options;
@@ -122,11 +131,21 @@ export class Session {
     const record = new SessionRecord(stored, (current) => sessions.put(current));
     const { epoch } = record;
     const numbers = record.numbers((upTo) => sessions.flush(sessionId, upTo));
-    const eventLog = options.logs.open(sessionId, epoch, numbers);
+    const events: SessionEmitter = new EventEmitter();
+    const left = options.survival?.leftIn(sessionId);
+    const continuation = left && {
+      seq: left.at.kept.seq,
+      saidAfter: left.at.applied.seq,
+      onMismatch: (why: string) => {
+        log.error({ why }, "the log of a restored session goes on with a gap");
+        events.emit("renumbered");
+      },
+    };
+    const onUnwritten = (): void => void events.emit("unwritten");
+    const eventLog = options.logs.open(sessionId, epoch, numbers, { continuation, onUnwritten });
     const onFault = (err: unknown, subscriberId: string): void =>
       log.error({ err, subscriberId }, "a subscriber failed and was removed");
     const journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
-    const events: SessionEmitter = new EventEmitter();
     const scope = queueOf(options.maxWaitingCalls, events);
     const attribution = new Attribution();
     const context: SessionContext = { sessionId, record, journal, events, attribution, scope, log };
@@ -191,6 +210,7 @@ export class Session {
       supervisor,
       parts,
       costs,
+      survival: options.survival,
     });
 
     this.events = events;
@@ -206,7 +226,8 @@ export class Session {
     this.parts = parts;
     this.answers = answers;
     this.costs = costs;
-    this.prompting = new Prompting(life, { ledger: prompts.ledger, dialogs, pushing, costs });
+    const prompting = new Prompting(life, { ledger: prompts.ledger, dialogs, pushing, costs });
+    this.prompting = prompting;
     this.idleness = idleness;
     this.supervisor = supervisor;
     this.succession = new Succession(context, {
@@ -217,10 +238,27 @@ export class Session {
       startTimeoutMs: child.startTimeoutMs,
       maxHeldBytes: child.maxRecordBytes,
     });
+    const adopt = (child: LeftChild, stdio: ChildStdio, sinks: ChildSinks): Child => {
+      if (options.survival !== undefined) options.survival.facts.restored += 1;
+      return source.adopt(child, stdio, sinks, log);
+    };
+    const restored = {
+      journal,
+      eventLog,
+      life,
+      reports,
+      prompts,
+      prompting,
+      dialogs,
+      custody,
+      tracker,
+      pushing,
+      parts,
+      adopt,
+    };
+    this.#restore = new ChildRestore(context, restored);
     this.#record = record;
-    this.#custody = custody;
     this.#life = life;
-    this.#reports = reports;
     this.#shutdown = new ChildShutdown(context, {
       journal,
       life,
@@ -268,23 +306,40 @@ export class Session {
 
   /** The session as clients see it. */
   info(): SessionInfo {
-    const { state } = this;
+    return this.row().info;
+  }
+
+  /** {@link info} with its JSON. The same object while nothing in it changes. */
+  row(): SessionRow {
+    const sources = this.#rowSources();
+    if (this.#row?.isOf(sources) !== true) this.#row = new SessionRow(sources);
+    return this.#row;
+  }
+
+  #rowSources(): RowSources {
+    const { state, supervisor, journal, loss } = this;
+    const { stored, model, thinkingLevel } = this.#record;
+    const child = state.kind === "idle" || state.kind === "running" ? state.child : undefined;
     const control = this.control.state;
-    const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
     return {
-      ...this.#record.facts(),
-      ...(this.loss === undefined ? {} : { ephemeral: "lost" as const }),
+      stored,
+      model,
+      thinkingLevel,
+      isLost: loss !== undefined,
       state: state.kind,
-      ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
-      ...(state.kind === "running" ? { runId: state.runId } : {}),
-      ...this.supervisor.facts(),
-      cursor: this.journal.cursor,
-      epoch: this.journal.epoch,
+      pid: child?.pid,
+      restoredAt: child?.restoredAt,
+      runId: state.kind === "running" ? state.runId : undefined,
+      exit: state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined,
+      idleAfterMs: supervisor.hibernation.idleAfterMs,
+      restarts: supervisor.restarts,
+      silentSince: supervisor.silentSince,
+      cursor: journal.cursor,
+      epoch: journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
-      ...(control.policy === "shared" && control.controller === undefined ? {} : { control }),
+      control: control.policy === "shared" && control.controller === undefined ? undefined : control,
       pendingDialogs: this.dialogs.summaries(),
-      lostPrompts: [...this.prompts.ledger.lost],
-      ...(exit === undefined ? {} : { exit }),
+      lostPrompts: this.prompts.ledger.lost,
     };
   }
 
@@ -315,7 +370,8 @@ export class Session {
 
   /** Reports a delivery to the session's subscribers. */
   deliveryChanged(delivery: Delivery): void {
-    this.journal.say("delivery/updated", { ...attributionOf(changedBy(delivery)), delivery });
+    const { method, params } = deliveryUpdated(delivery);
+    this.journal.say(method, params);
     this.events.emit("workChanged");
   }
 
@@ -339,11 +395,14 @@ export class Session {
     return this.#life.cleaned();
   }
 
-  /** Recovers after another daemon: entries that its child had not written are lost. */
+  /**
+   * Recovers after another daemon: goes on with its child, if that survived. Otherwise entries that the child had not
+   * written are lost.
+   */
   async recover(): Promise<void> {
-    await this.#reports.recover();
-    const { generation, fileMark } = this.stored;
-    if (fileMark?.isOpen === true) await this.#custody.leave(generation, () => this.#custody.orphaned());
+    const left = this.#options.survival?.leftIn(this.sessionId);
+    if (left === undefined) await this.#restore.recover();
+    else await this.#restore.run(left);
   }
 
   /** Resolves when the session's record is on disk. */
@@ -362,6 +421,11 @@ export class Session {
    */
   shutDown(drainMs: number): Promise<void> {
     return this.#shutdown.shutDown(drainMs);
+  }
+
+  /** Leaves the child to the next daemon, if it survives this one; otherwise as {@link shutDown}. */
+  leave(drainMs: number): Promise<void> {
+    return this.#shutdown.leave(drainMs);
   }
 
   /**
@@ -441,6 +505,13 @@ function dialogsOf(
         () => {},
         (err: unknown) => log.warn({ err }, "cannot tell extensions that no client can answer a dialog"),
       );
+    },
+    toldId: (requestId) => {
+      const told = journal.findSaid(
+        "dialog/opened",
+        ({ dialog }) => isRecord(dialog) && dialog["requestId"] === requestId,
+      );
+      return (told?.["dialog"] as Dialog | undefined)?.dialogId;
     },
     runId: () => life.runId,
     generation: () => record.stored.generation,

@@ -4,9 +4,10 @@ const width = 20;
 const openFlags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW;
 
 /**
- * The number of the newest commit, in a file next to the database. SQLite ends a WAL at the first torn frame without
- * reporting later ones; a database with a lower number than this has lost commits. It is written after each commit
- * and not synced: a power failure can never make the database older than this file, and it costs a few microseconds.
+ * The number of the newest synced commit, in a file next to the database. SQLite ends a WAL at the first torn frame
+ * without reporting later ones; a database with a lower number than this has lost commits. It is written after each
+ * synced commit and not synced itself: a power failure can never make the database older than this file, and it costs
+ * a few microseconds.
  */
 export class CommitMark {
   /** The open file, which another thread of this process may also write. */
@@ -28,15 +29,26 @@ export class CommitMark {
 
   /** Undefined if it was never written, or cannot be read. */
   read(): number | undefined {
-    const bytes = Buffer.alloc(width);
-    const length = readSync(this.descriptor, bytes, 0, width, 0);
-    const text = bytes.toString("latin1", 0, length);
-    return /^\d{19}\n$/.test(text) ? Number(text) : undefined;
+    return this.#at(0);
+  }
+
+  /** Whether a version with a log of changes wrote it last: versions without one change only the first line. */
+  get isLogged(): boolean {
+    const newest = this.#at(0);
+    return newest !== undefined && newest === this.#at(width);
   }
 
   /** Throws errors of the system. */
   write(commits: number): void {
-    writeSync(this.descriptor, `${String(commits).padStart(width - 1, "0")}\n`, 0, "latin1");
+    const line = `${String(commits).padStart(width - 1, "0")}\n`;
+    writeSync(this.descriptor, `${line}${line}`, 0, "latin1");
+  }
+
+  #at(position: number): number | undefined {
+    const bytes = Buffer.alloc(width);
+    const length = readSync(this.descriptor, bytes, 0, width, position);
+    const text = bytes.toString("latin1", 0, length);
+    return /^\d{19}\n$/.test(text) ? Number(text) : undefined;
   }
 
   close(): void {

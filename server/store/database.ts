@@ -2,6 +2,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { limits } from "../configuration/limits.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { Histogram } from "../lib/histogram.ts";
+import { type ChangeLog, LogAppender } from "./change-log.ts";
 import type { CommitMark } from "./commit-mark.ts";
 import { type Connect, connect, type Parameters, Statement } from "./connection.ts";
 import { migrate } from "./migrations.ts";
@@ -14,6 +15,8 @@ import { WritingThread } from "./writing-thread.ts";
 export interface DatabaseOptions {
   /** The file with the number of the newest commit; without it a lost end of the WAL is not detected. */
   readonly mark?: CommitMark;
+  /** The log of changes from which a damaged database is rebuilt. */
+  readonly log?: ChangeLog;
   /** Called when the store works again. */
   readonly onRecovered?: () => void;
   /**
@@ -33,8 +36,11 @@ export interface DatabaseOptions {
   readonly startThread?: StartThread;
 }
 
-/** How long a kept change waits for another write's transaction. */
-const maxKeepDelayMs = 1;
+/** How long a change that no answer waits for waits for another write's transaction. */
+const maxKeepDelayMs = 5;
+
+/** How long a commit may be unsynced. */
+const maxUnsyncedMs = 1_000;
 
 const maxFlushMs = 1_000;
 const notifyRetryMs = 1_000;
@@ -44,10 +50,11 @@ export const maxCloseMs = 30_000;
 const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];
 
 /**
- * The embedded store: SQLite in WAL mode with `synchronous=FULL`. Writes of one turn of the event loop share one
- * transaction and one sync, and so do writes that arrive during another transaction. A write's promise resolves when
- * it is on disk, and rejects when it is not stored: with `store_failed` if the store failed, or with SQLite's error
- * if the statement is invalid. Other writes of that transaction are stored without the invalid one. The queue is
+ * The embedded store: SQLite in WAL mode. Writes of one turn of the event loop share one transaction and one sync,
+ * and so do writes that arrive during another transaction. A transaction is synced, unless all its writes are
+ * unsynced: these survive the end of the process, and a power failure may undo those of the last second. A write's
+ * promise resolves when it is on disk in this way, and rejects when it is not stored: with `store_failed` if the store
+ * failed, or with SQLite's error if the statement is invalid. Other writes of that transaction are stored without the invalid one. The queue is
  * bounded: beyond it writes are refused as `overloaded`. Promises settle in the order of the writes.
  * Reads return committed rows, not queued ones: see {@link written}.
  * After a system error the connection writes nothing more: a new one is opened, verified, and replaces it. Until then
@@ -58,6 +65,8 @@ export class Database {
   readonly #onRecovered: () => void;
   readonly #isHeld: () => boolean;
   #onCommitted: () => void = () => {};
+  #beforeCommit: () => void = () => {};
+  #wantsAlongside = false;
   readonly #writers: Writers;
   readonly #queued: WriteQueue;
   /** Durations of transactions, from sending to the sync. */
@@ -77,6 +86,9 @@ export class Database {
   #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
+  /** Set while a commit is unsynced. */
+  #syncing: NodeJS.Timeout | undefined;
+  #wantsSync = false;
   #notifyRetry: NodeJS.Timeout | undefined;
   readonly #unwritten: Unwritten;
   /** Set after a system error, or if a write that must be first failed: writes are refused until a retry. */
@@ -84,7 +96,14 @@ export class Database {
 
   /** `path` is a file or `:memory:`. `onFailure` receives the error of every failed transaction. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
-    const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000, isHeld = () => true } = options;
+    const {
+      mark,
+      log,
+      onRecovered = () => {},
+      maxLocalMs = 100,
+      maxIdleThreadMs = 60_000,
+      isHeld = () => true,
+    } = options;
     this.#isHeld = isHeld;
     const bounds = options.limits ?? limits.store;
     this.#queued = new WriteQueue(bounds);
@@ -98,8 +117,9 @@ export class Database {
     const connection = open(path);
     try {
       migrate(connection);
-      const local = new Writer({ path, connection, connect: open, mark });
-      const start: StartThread = (callbacks) => new WritingThread({ path, mark: mark?.descriptor, ...callbacks });
+      const local = new Writer({ path, connection, connect: open, mark, log: log && new LogAppender(log.state) });
+      const start: StartThread = (callbacks) =>
+        new WritingThread({ path, mark: mark?.descriptor, log: log?.state, ...callbacks });
       const isAlone = options.connect !== undefined || path === ":memory:";
       const startThread = options.startThread ?? (isAlone ? undefined : start);
       this.#writers = new Writers({ local, startThread, maxLocalMs, maxIdleThreadMs, onFailure });
@@ -131,6 +151,27 @@ export class Database {
   /** Calls the listener after each transaction with changes, when reads find them. There is one listener. */
   onCommitted(listener: () => void): void {
     this.#onCommitted = listener;
+  }
+
+  /**
+   * Calls the listener before each transaction with new writes is put together: what it writes with {@link alongside} is
+   * stored with them or not at all. There is one listener.
+   */
+  beforeCommit(listener: () => void): void {
+    this.#beforeCommit = listener;
+  }
+
+  /** Like {@link keepUnsynced}, for the listener of {@link beforeCommit}: it always has room, and causes no transaction. */
+  alongside(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
+    const write = { sql: statement.sql, parameters, bytes: sizeOf(parameters), done: deferred<void>() };
+    this.#queued.add({ ...write, key, isSynced: false });
+    return write.done.promise;
+  }
+
+  /** Has the listener of {@link beforeCommit} called soon, also if there is nothing else to store. */
+  commitAlongside(): void {
+    this.#wantsAlongside = true;
+    this.#commitLater();
   }
 
   prepare(sql: string): Statement {
@@ -165,8 +206,14 @@ export class Database {
    * for another transaction to join.
    */
   keep(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
+    this.#commitLater();
     return this.#queue(statement, parameters, { key });
+  }
+
+  /** Like {@link keep}, and unsynced: for changes that a later daemon finds out again. */
+  keepUnsynced(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
+    this.#commitLater();
+    return this.#queue(statement, parameters, { key, isSynced: false });
   }
 
   /**
@@ -174,14 +221,14 @@ export class Database {
    * until it is written, no newer write is, and older unwritten changes are written together with it.
    */
   clear(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
+    this.#commitLater();
     return this.#queue(statement, parameters, { key, isFirst: true });
   }
 
-  /** Like {@link keep} for rows that may be missing: not retried if it fails. */
+  /** Like {@link keepUnsynced} for rows that may be missing: not retried if it fails. */
   note(statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
-    return this.#queue(statement, parameters);
+    this.#commitLater();
+    return this.#queue(statement, parameters, { isSynced: false });
   }
 
   /** Commits queued writes at the end of this turn of the event loop. */
@@ -217,6 +264,7 @@ export class Database {
   }
 
   close(): void {
+    this.#wantsSync = this.#syncing !== undefined;
     this.#due();
     this.#finish(maxCloseMs);
     if (this.#unwritten.size > 0) {
@@ -226,19 +274,18 @@ export class Database {
     }
     this.#unwritten.stop();
     clearTimeout(this.#notifyRetry);
+    clearTimeout(this.#syncing);
     this.#writers.close();
   }
 
-  #queue({ sql }: Statement, parameters: Parameters, of: Pick<Write, "key" | "group" | "isFirst"> = {}): Promise<void> {
+  #commitLater(): void {
+    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
+  }
+
+  #queue({ sql }: Statement, parameters: Parameters, of: Partial<Write> = {}): Promise<void> {
     const bytes = sizeOf(parameters);
     // Handled from the beginning: an ignored outcome must not end the daemon.
-    const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
-    if (!this.#isHeld()) {
-      write.done.reject(
-        new WireError("store_failed", "The state directory was removed or replaced; the daemon is shutting down."),
-      );
-      return write.done.promise;
-    }
+    const write: Write = { sql, parameters, bytes, done: deferred<void>(), isSynced: true, ...of };
     if (!this.#queued.hasRoom(bytes)) this.#due();
     if (!this.#hasRoom(write)) this.#refuse(write);
     else if (this.#queued.hasRoom(bytes)) this.#queued.add(write);
@@ -286,6 +333,7 @@ export class Database {
       this.#wantsRewrite = false;
       this.#rewrite();
     } else if (this.#isDue || this.#queued.hasParts) this.#send();
+    else if (this.#wantsSync) this.#sync();
     else if (this.#shrinking !== undefined) this.#shrink(this.#shrinking);
   }
 
@@ -294,6 +342,18 @@ export class Database {
     this.#ask({ kind: "shrink", pages }, ({ failure }) => {
       if (failure !== undefined) this.#onFailure(failure.error);
       done.resolve();
+    });
+  }
+
+  /** Syncs earlier commits. */
+  #sync(): void {
+    this.#wantsSync = false;
+    if (this.#syncing === undefined || this.#refuses) {
+      this.#next();
+      return;
+    }
+    this.#ask({ kind: "commit", changes: [], isSynced: true }, ({ failure }) => {
+      if (failure !== undefined) this.#failed([], failure);
     });
   }
 
@@ -306,10 +366,23 @@ export class Database {
       this.#isOverloaded = false;
       if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
+      if (outcome.failure === undefined) this.#noteSync(request);
       take(outcome);
       if (request.kind === "commit" && outcome.failure === undefined) this.#notifyCommitted();
       this.#next();
     });
+  }
+
+  #noteSync(request: WriterRequest): void {
+    if (request.kind === "commit" && !request.isSynced) {
+      this.#syncing ??= setTimeout(() => {
+        this.#wantsSync = true;
+        this.#next();
+      }, maxUnsyncedMs).unref();
+    } else if (request.kind === "commit") {
+      clearTimeout(this.#syncing);
+      this.#syncing = undefined;
+    }
   }
 
   /** A listener that cannot read is called again, after a delay or after the next transaction. */
@@ -328,15 +401,23 @@ export class Database {
       this.#rewrite();
       return;
     }
-    if (!this.#queued.hasParts) this.#isDue = false;
+    if (!this.#queued.hasParts) {
+      this.#isDue = false;
+      if (this.#queued.newest !== undefined || this.#wantsAlongside) this.#beforeCommit();
+      this.#wantsAlongside = false;
+    }
     const batch = this.#queued.take();
-    if (this.#refuses) this.#unwritten.refuse(batch);
-    if (this.#refuses || batch.length === 0) {
+    const isHeld = batch.length === 0 || this.#isHeld();
+    if (!isHeld) for (const { done } of batch) done.reject(directoryLost());
+    else if (this.#refuses) this.#unwritten.refuse(batch);
+    if (!isHeld || this.#refuses || batch.length === 0) {
       this.#next();
       return;
     }
     this.#inFlight = batch;
-    this.#ask({ kind: "commit", changes: batch }, ({ failure }) => {
+    // While the store fails, an earlier change of the same row may be unwritten.
+    const isSynced = this.health.state !== "open" || batch.some((write) => write.isSynced);
+    this.#ask({ kind: "commit", changes: batch, isSynced }, ({ failure }) => {
       this.#inFlight = [];
       if (failure !== undefined) this.#failed(batch, failure);
       else this.#committed(batch);
@@ -389,7 +470,7 @@ export class Database {
       this.#next();
       return;
     }
-    this.#ask({ kind: "commit", changes: again }, ({ failure }) => this.#rewritten(again, failure));
+    this.#ask({ kind: "commit", changes: again, isSynced: true }, ({ failure }) => this.#rewritten(again, failure));
   }
 
   #rewritten(again: readonly Write[], failure: WriterFailure | undefined): void {
@@ -409,8 +490,13 @@ export class Database {
 
   #opened(): void {
     this.#unwritten.opened();
+    this.#wantsSync = true;
     this.#onRecovered();
   }
+}
+
+function directoryLost(): WireError {
+  return new WireError("store_failed", "The state directory was removed or replaced; the daemon is shutting down.");
 }
 
 /** Approximate memory of parameters. */

@@ -61,9 +61,8 @@ export class DeliveryStore {
     };
     this.#insert = database.prepare(
       `INSERT INTO deliveries
-         (delivery_id, session_id, settled, push, record, created_at, push_sum, record_sum, bytes, number)
-       VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, octet_length(?3) + octet_length(?4),
-         (SELECT ifnull(max(number), 0) + 1 FROM deliveries))`,
+         (delivery_id, session_id, settled, push, record, created_at, push_sum, record_sum, bytes)
+       VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, octet_length(?3) + octet_length(?4))`,
     );
     this.#update = database.prepare(
       `UPDATE deliveries SET settled = ?2, settled_at = ?3, record = ?4, record_sum = ?5,
@@ -75,11 +74,11 @@ export class DeliveryStore {
       "SELECT count(*) AS number, total(bytes) AS bytes FROM deliveries INDEXED BY deliveries_settled WHERE settled = 1",
     );
     this.#excess = database.prepare(
-      `DELETE FROM deliveries WHERE settled = 1 AND rowid IN (
-         SELECT id FROM (
-           SELECT rowid AS id, row_number() OVER newest AS nth, sum(bytes) OVER newest AS total
+      `DELETE FROM deliveries WHERE settled = 1 AND number IN (
+         SELECT number FROM (
+           SELECT number, row_number() OVER newest AS nth, sum(bytes) OVER newest AS total
            FROM deliveries INDEXED BY deliveries_settled WHERE settled = 1
-           WINDOW newest AS (ORDER BY settled_at DESC, rowid DESC)
+           WINDOW newest AS (ORDER BY settled_at DESC, number DESC)
          ) WHERE nth > ? OR total > ?)`,
     );
     this.#list = database.prepare(page(""));
@@ -132,19 +131,18 @@ export class DeliveryStore {
     );
   }
 
-  /** Resolves when it is on disk. When it rejects, it is retried as soon as the store works again. */
+  /**
+   * Resolves when it is on disk, unsynced before the first request: a later daemon finds out from the session file
+   * whether the push is inserted. When it rejects, it is retried as soon as the store works again.
+   */
   update(delivery: Delivery, settled: boolean): Promise<void> {
     const record = JSON.stringify(delivery);
     const { deliveryId } = delivery;
-    return this.#database.keep(
-      `delivery ${deliveryId}`,
-      this.#update,
-      deliveryId,
-      settled ? 1 : 0,
-      settled ? this.#now() : null,
-      record,
-      checksumOf(record),
-    );
+    const key = `delivery ${deliveryId}`;
+    const values = [deliveryId, settled ? 1 : 0, settled ? this.#now() : null, record, checksumOf(record)] as const;
+    return isOnTheWay(delivery)
+      ? this.#database.keepUnsynced(key, this.#update, ...values)
+      : this.#database.keep(key, this.#update, ...values);
   }
 
   /** Commits additions and updates at the end of this turn of the event loop. */
@@ -178,6 +176,12 @@ export class DeliveryStore {
   open(): readonly StoredDelivery[] {
     return this.#open.all().map(parse);
   }
+}
+
+/** A push that a client has resent is not: the transcript does not show that it is no longer parked. */
+function isOnTheWay({ state, attempts, history }: Delivery): boolean {
+  if (attempts.length > 0 || history.some((step) => step.state === "parked")) return false;
+  return state === "accepted" || state === "held" || state === "inserted";
 }
 
 const columns = "push, record, push_sum AS pushSum, record_sum AS recordSum";

@@ -2,6 +2,11 @@ import type { Dialog } from "../../protocol/dialog.ts";
 import type { Database } from "./database.ts";
 import { checksumOf, isSound } from "./sums.ts";
 
+export interface StoredDialog extends Dialog {
+  /** The call that answered it. */
+  readonly callId?: string | undefined;
+}
+
 /** Open dialogs, and the newest ended ones. */
 export class DialogStore {
   readonly #database: Database;
@@ -30,7 +35,7 @@ export class DialogStore {
   }
 
   /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
-  put(dialog: Dialog): Promise<void> {
+  put(dialog: StoredDialog): Promise<void> {
     const { dialogId, sessionId, state, openedAt } = dialog;
     const record = JSON.stringify(dialog);
     const isOpen = state === "open" ? 1 : 0;
@@ -38,7 +43,7 @@ export class DialogStore {
     return this.#database.keep(`dialog ${dialogId}`, this.#put, dialogId, sessionId, isOpen, record, sum, openedAt);
   }
 
-  get(dialogId: string): Dialog | undefined {
+  get(dialogId: string): StoredDialog | undefined {
     const row = this.#get.get(dialogId);
     return row === undefined ? undefined : parse(row);
   }
@@ -59,6 +64,6 @@ export class DialogStore {
 }
 
 /** A damaged record counts as deleted: no client waits for the dialog any more. */
-function parse({ record, sum }: Readonly<Record<string, unknown>>): Dialog | undefined {
-  return isSound(record, sum) ? (JSON.parse(record) as Dialog) : undefined;
+function parse({ record, sum }: Readonly<Record<string, unknown>>): StoredDialog | undefined {
+  return isSound(record, sum) ? (JSON.parse(record) as StoredDialog) : undefined;
 }

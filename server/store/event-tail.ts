@@ -1,4 +1,5 @@
 import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, writevSync } from "node:fs";
+import { unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** An event that was sent and may not be stored. It covers all numbers from `from` to its own. */
@@ -17,7 +18,16 @@ export interface SealedTail {
   remove(): void;
 }
 
+/** A large record that was written before its event. */
+export interface StagedBody {
+  readonly file: string;
+  readonly bytes: number;
+  readonly number: number;
+}
+
 const name = /^events-(\d+)\.tail$/;
+/** Large records, each in a file of its own. */
+const bodyName = /^events-(\d+)\.body$/;
 const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW;
 const lineFeed = Buffer.from("\n");
 
@@ -31,6 +41,8 @@ export class EventTail {
   #descriptor: number | undefined;
   #file = "";
   #number: number;
+  /** The large records of the newest file. */
+  #bodies: StagedBody[] = [];
   #hasFailed = false;
   readonly #maxBytes: number;
   /** Bytes in this daemon's files, and in the newest of them. */
@@ -45,7 +57,7 @@ export class EventTail {
     this.#directory = directory;
     this.#onFailure = onFailure;
     this.#maxBytes = maxBytes;
-    this.#number = Math.max(0, ...numbersIn(directory)) + 1;
+    this.#number = Math.max(0, ...numbersIn(directory), ...numbersIn(directory, bodyName)) + 1;
   }
 
   /** The events of an earlier daemon, in order. Other bytes, such as a torn end, are skipped. */
@@ -54,7 +66,7 @@ export class EventTail {
       const bytes = readFileSync(fileOf(directory, number));
       let start = 0;
       for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
-        const event = parsed(bytes.subarray(start, end));
+        const event = parsed(bytes.subarray(start, end), directory);
         if (event !== undefined) yield event;
         start = end + 1;
       }
@@ -64,33 +76,78 @@ export class EventTail {
   /** Deletes the files of an earlier daemon. */
   static clear(directory: string): void {
     for (const number of numbersIn(directory)) rmSync(fileOf(directory, number), { force: true });
+    for (const number of numbersIn(directory, bodyName)) rmSync(bodyFileOf(directory, number), { force: true });
+  }
+
+  /** Whether half of it is used. */
+  get isCrowded(): boolean {
+    return this.#bytes > this.#maxBytes / 2;
+  }
+
+  /**
+   * Writes a large record without blocking the event loop, before the event that contains it. Never rejects. Undefined:
+   * it was not written.
+   */
+  async stage(body: Buffer): Promise<StagedBody | undefined> {
+    if (this.#isFullFor(body.length)) return undefined;
+    const number = this.#number;
+    this.#number += 1;
+    const staged = { file: bodyFileOf(this.#directory, number), bytes: body.length, number };
+    this.#bytes += body.length;
+    try {
+      await writeFile(staged.file, body, { flag: "wx", mode: 0o600 });
+      return staged;
+    } catch (error) {
+      this.#onFailure(error);
+      this.discard(staged);
+      return undefined;
+    }
+  }
+
+  /** Removes a large record that is part of no event. */
+  discard({ file, bytes }: StagedBody): void {
+    this.#bytes -= bytes;
+    this.#isFull = false;
+    unlink(file).catch(this.#onFailure);
   }
 
   /**
    * Writes a frame of a log. Never throws: an unwritten frame is lost only if the daemon is killed before it is
-   * stored.
+   * stored. Returns whether it was written.
    */
-  append(epoch: string, from: number, frame: Buffer): void {
-    if (this.#bytes + frame.length > this.#maxBytes) {
-      const message = `The tail of the logs is full (${this.#bytes} bytes), because the store is failing.`;
-      if (!this.#isFull) this.#onFailure(new Error(message));
-      this.#isFull = true;
-      return;
+  append(epoch: string, from: number, frame: Buffer, staged?: StagedBody): boolean {
+    // The line of a staged record has everything before it and its file's number, and an end: a torn number is another.
+    const line = staged === undefined ? frame : Buffer.from(`${headOf(frame, staged)}${staged.number}.`, "latin1");
+    if (this.#isFullFor(line.length)) {
+      if (staged !== undefined) this.discard(staged);
+      return false;
     }
     try {
+      // Also if nothing can be opened: it is removed with the next file.
+      if (staged !== undefined) this.#bodies.push(staged);
       this.#descriptor ??= this.#open();
       // Ends a partial line of a failed write.
       const head = Buffer.from(`${this.#hasFailed ? "\n" : ""}${epoch} ${from} `, "latin1");
-      const length = head.length + frame.length + lineFeed.length;
-      const written = writevSync(this.#descriptor, [head, frame, lineFeed]);
+      const length = head.length + line.length + lineFeed.length;
+      const written = writevSync(this.#descriptor, [head, line, lineFeed]);
       this.#bytes += written;
       this.#fileBytes += written;
       if (written < length) throw new Error(`Of ${length} bytes ${written} were written.`);
       this.#hasFailed = false;
+      return true;
     } catch (error) {
       if (!this.#hasFailed) this.#onFailure(error);
       this.#hasFailed = true;
+      return false;
     }
+  }
+
+  #isFullFor(bytes: number): boolean {
+    if (this.#bytes + bytes <= this.#maxBytes) return false;
+    const message = `The tail of the logs is full (${this.#bytes} bytes): the store has not taken its events yet.`;
+    if (!this.#isFull) this.#onFailure(new Error(message));
+    this.#isFull = true;
+    return true;
   }
 
   /** Begins another file; undefined if nothing was written since the last call. */
@@ -98,8 +155,16 @@ export class EventTail {
     if (this.#descriptor === undefined) return undefined;
     const file = this.#file;
     const bytes = this.#fileBytes;
+    const bodies = this.#bodies;
+    this.#bodies = [];
     this.close();
-    return { remove: () => this.#attempt(() => this.#remove(file, bytes)) };
+    return {
+      remove: () => {
+        // The lines first: a line without its record is ignored, too.
+        this.#attempt(() => this.#remove(file, bytes));
+        for (const body of bodies) this.discard(body);
+      },
+    };
   }
 
   #remove(file: string, bytes: number): void {
@@ -136,24 +201,47 @@ function fileOf(directory: string, number: number): string {
   return join(directory, `events-${number}.tail`);
 }
 
-function numbersIn(directory: string): number[] {
+function bodyFileOf(directory: string, number: number): string {
+  return join(directory, `events-${number}.body`);
+}
+
+function numbersIn(directory: string, pattern = name): number[] {
   return readdirSync(directory)
-    .flatMap((file) => name.exec(file)?.[1] ?? [])
+    .flatMap((file) => pattern.exec(file)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b);
 }
 
 const head = /^([\w-]+) (\d+) \{"jsonrpc":"2\.0","method":"[\w/]+","params":\{"sessionId":"([\w.-]+)","seq":(\d+),/;
 
-function parsed(line: Buffer): TailedEvent | undefined {
+/** The number of a staged record's file at the end of a line. */
+const bodyNumber = /"event":(\d+)\.$/;
+/** The end of each event. */
+const frameEnd = Buffer.from("}}", "latin1");
+
+/** The part of an event before a staged record. */
+function headOf(frame: Buffer, { bytes }: StagedBody): string {
+  return frame.toString("latin1", 0, frame.length - bytes - frameEnd.length);
+}
+
+function parsed(line: Buffer, directory: string): TailedEvent | undefined {
   const found = head.exec(line.toString("latin1", 0, 512));
-  if (found === null || line[line.length - 1] !== 0x7d) return undefined;
+  if (found === null) return undefined;
   const [, epoch = "", from = "", sessionId = "", seq = ""] = found;
-  const frame = line.subarray(epoch.length + from.length + 2);
   try {
+    const frame = wholeFrame(line.subarray(epoch.length + from.length + 2), directory);
     JSON.parse(frame.toString("utf8"));
+    return { sessionId, epoch, from: Number(from), seq: Number(seq), frame };
   } catch {
     return undefined;
   }
-  return { sessionId, epoch, from: Number(from), seq: Number(seq), frame };
+}
+
+/** Adds the staged record. Throws if it is missing. */
+function wholeFrame(frame: Buffer, directory: string): Buffer {
+  if (frame[frame.length - 1] === 0x7d) return frame;
+  const { 1: number } = bodyNumber.exec(frame.toString("latin1", Math.max(0, frame.length - 64))) ?? [];
+  if (number === undefined) throw new Error("The line is torn.");
+  const body = readFileSync(bodyFileOf(directory, Number(number)));
+  return Buffer.concat([frame.subarray(0, frame.length - number.length - 1), body, frameEnd]);
 }

@@ -1,4 +1,5 @@
 import type { Gap } from "../../protocol/event.ts";
+import { followedBy, isLarge } from "../frames/large-record.ts";
 import type { Database } from "./database.ts";
 import { packed, unpacked } from "./packing.ts";
 import { steadyNow } from "./retention-clock.ts";
@@ -114,11 +115,20 @@ export class EventStore {
 
   /** Stores a span with the frames to keep. Rejects if it was not written. */
   async put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void> {
-    const joined = Buffer.concat(frames.flatMap((frame) => [frame, newline]));
+    const [first] = frames;
+    const joined =
+      first !== undefined && frames.length === 1 && isLarge(first)
+        ? followedBy(first, lineFeed)
+        : Buffer.concat(frames.flatMap((frame) => [frame, newline]));
     const head = [sessionId, lastSeq, firstSeq, this.#now()] as const;
     // Small rows do not justify the writing thread.
     if (joined.length < largeRowBytes) await this.#database.note(this.#putAsItIs, ...head, null, packed(joined));
-    else await this.#database.note(this.#put, ...head, joined);
+    else {
+      const written = this.#database.note(this.#put, ...head, joined);
+      // A large row need not wait for others to share its transaction, and a child's output may wait for it.
+      this.#database.commitSoon();
+      await written;
+    }
     await this.#added(sessionId, lastSeq);
   }
 

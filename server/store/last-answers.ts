@@ -19,10 +19,10 @@ export class LastAnswersStore {
     this.#delete = database.prepare("DELETE FROM last_answers WHERE session_id = ?");
   }
 
-  /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
+  /** Resolves when it is on disk, unsynced. When it rejects, the newest record is retried as soon as the store works again. */
   put(sessionId: string, record: string): Promise<void> {
     const key = keyOf(sessionId);
-    return this.#queued.until(this.#database.keep(key, this.#put, sessionId, record, checksumOf(record)), key);
+    return this.#queued.until(this.#database.keepUnsynced(key, this.#put, sessionId, record, checksumOf(record)), key);
   }
 
   /** A damaged record counts as missing. Throws `store_failed` if the disk does not respond. */

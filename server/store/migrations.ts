@@ -1,5 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 
+const now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+
 /**
  * Each step runs once, in order; the database's `user_version` counts the completed ones. Never change a step: add
  * one.
@@ -113,6 +115,34 @@ const steps: readonly string[] = [
      record TEXT NOT NULL,
      record_sum INTEGER NOT NULL
    ) STRICT;`,
+  // Each index is written with each push: the number is the rowid, and only a start reads all open deliveries.
+  `ALTER TABLE deliveries RENAME TO former_deliveries;
+   CREATE TABLE deliveries (
+     number INTEGER PRIMARY KEY,
+     delivery_id TEXT NOT NULL UNIQUE,
+     session_id TEXT NOT NULL,
+     settled INTEGER NOT NULL,
+     settled_at INTEGER,
+     bytes INTEGER NOT NULL,
+     created_at INTEGER NOT NULL,
+     push_sum INTEGER,
+     record_sum INTEGER,
+     push TEXT NOT NULL,
+     record TEXT NOT NULL
+   ) STRICT;
+   INSERT INTO deliveries
+     SELECT row_number() OVER (ORDER BY number, rowid), delivery_id, session_id, settled, settled_at, bytes, created_at,
+       push_sum, record_sum, push, record FROM former_deliveries;
+   DROP TABLE former_deliveries;
+   CREATE INDEX deliveries_settled ON deliveries (settled_at, bytes) WHERE settled = 1;
+   CREATE INDEX deliveries_by_session ON deliveries (session_id);
+   ${deliverySettled()}`,
+  // `place` changes with most transactions.
+  `CREATE TABLE children (
+     child_id TEXT PRIMARY KEY,
+     facts TEXT NOT NULL,
+     place TEXT NOT NULL
+   ) STRICT;`,
 ];
 
 /**
@@ -121,14 +151,9 @@ const steps: readonly string[] = [
  * numbers are not reused.
  */
 function feedStep(): string {
-  const now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
   const session = (row: "new" | "old", state: string): string =>
     `INSERT INTO feed (at, kind, state, session_id, cwd, labels)
      VALUES (${now}, 'session', ${state}, ${row}.session_id, ${row}.cwd, ${row}.record -> '$.labels');`;
-  const item = (kind: string, itemId: string, state: string): string =>
-    `INSERT INTO feed (at, kind, state, session_id, item_id, cwd, labels)
-     SELECT ${now}, '${kind}', ${state}, new.session_id, new.${itemId}, sessions.cwd, sessions.record -> '$.labels'
-     FROM (SELECT 1) LEFT JOIN sessions ON sessions.session_id = new.session_id;`;
   const shown = (row: "new" | "old"): string =>
     `json_remove(${row}.record, '$.reservedSeq', '$.fileMark', '$.updatedAt')`;
   const isKnown = (row: "new" | "old"): string => `${row}.record ->> '$.isBeginning' IS NULL`;
@@ -155,17 +180,27 @@ function feedStep(): string {
    ALTER TABLE runs ADD COLUMN outcome TEXT;
    CREATE TRIGGER feed_run_ended AFTER INSERT ON runs WHEN new.outcome IS NOT NULL
    BEGIN ${item("run", "run_id", "new.outcome")} DELETE FROM runs WHERE run_id = new.run_id; END;
-   CREATE TRIGGER feed_delivery_settled AFTER UPDATE OF record ON deliveries
-   WHEN new.record ->> '$.settledAt' IS NOT NULL AND new.record ->> '$.state' IS NOT old.record ->> '$.state'
-   BEGIN ${item("delivery", "delivery_id", "new.record ->> '$.state'")} END;
+   ${deliverySettled()}
    CREATE TRIGGER feed_dialog_opened AFTER INSERT ON dialogs
    BEGIN ${item("dialog", "dialog_id", dialogState)} END;
    CREATE TRIGGER feed_dialog_resolved AFTER UPDATE OF open ON dialogs WHEN new.open IS NOT old.open
    BEGIN ${item("dialog", "dialog_id", dialogState)} END;`;
 }
 
+function deliverySettled(): string {
+  return `CREATE TRIGGER feed_delivery_settled AFTER UPDATE OF record ON deliveries
+   WHEN new.record ->> '$.settledAt' IS NOT NULL AND new.record ->> '$.state' IS NOT old.record ->> '$.state'
+   BEGIN ${item("delivery", "delivery_id", "new.record ->> '$.state'")} END;`;
+}
+
+function item(kind: string, itemId: string, state: string): string {
+  return `INSERT INTO feed (at, kind, state, session_id, item_id, cwd, labels)
+     SELECT ${now}, '${kind}', ${state}, new.session_id, new.${itemId}, sessions.cwd, sessions.record -> '$.labels'
+     FROM (SELECT 1) LEFT JOIN sessions ON sessions.session_id = new.session_id;`;
+}
+
 /** Numbers the rows of a table in the given order. */
-export function numbered(table: "deliveries" | "prompts", order: string): string {
+function numbered(table: "deliveries" | "prompts", order: string): string {
   return `UPDATE ${table} SET number = ordered.number
     FROM (SELECT rowid AS id, row_number() OVER (ORDER BY ${order}) AS number FROM ${table}) AS ordered
     WHERE ${table}.rowid = ordered.id`;
@@ -195,12 +230,13 @@ export function requireKnownSchema(shape: number): number {
 }
 
 /**
- * Migrates a database to the newest schema version, or for tests to an older one. Throws a {@link NewerStoreError} if
- * a newer daemon has written it.
+ * Migrates a database to the newest schema version, or to the given one. Throws a {@link NewerStoreError} if a newer
+ * daemon has written it, or if the given version is newer.
  */
 export function migrate(database: DatabaseSync, shape = schemaVersion): void {
   const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
   const taken = requireKnownSchema(row.user_version);
+  requireKnownSchema(shape);
   for (const [index, step] of steps.entries()) {
     if (index < taken || index >= shape) continue;
     database.exec("BEGIN IMMEDIATE");

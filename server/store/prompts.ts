@@ -10,6 +10,9 @@ import { checksumOf, isSound } from "./sums.ts";
 export interface StoredPrompt extends Prompt {
   /** Identifies the prompt: its text, images, and behaviour during a run. */
   readonly hash: string;
+  /** Its place in pi's queue. Without `text`: pi has not rewritten it. */
+  readonly place?: { readonly kind: "steering" | "followUp"; readonly text?: string };
+  readonly hasImages?: boolean;
 }
 
 /** Characters of a text that are kept, and reported, once its outcome is known. */
@@ -157,9 +160,9 @@ export class PromptStore {
   }
 
   #values(prompt: StoredPrompt): (string | number | null)[] {
-    const { promptId, sessionId, text, state, createdAt, updatedAt, ...facts } = prompt;
+    const { promptId, sessionId, text, state, createdAt, updatedAt, place, ...facts } = prompt;
     const kept = state === "lost" || unsettled.has(state) ? text : text.slice(0, maxExcerptLength);
-    const record = JSON.stringify({ ...facts, updatedAt });
+    const record = JSON.stringify({ ...facts, ...(unsettled.has(state) ? { place } : {}), updatedAt });
     return [
       promptId,
       sessionId,

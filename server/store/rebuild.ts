@@ -1,12 +1,11 @@
-import { closeSync, existsSync, openSync, readSync } from "node:fs";
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { existsSync } from "node:fs";
+import type { DatabaseSync } from "node:sqlite";
 import type { StoreDamage } from "../../protocol/daemon.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
-import { connect, type Parameters } from "./connection.ts";
-import type { Damage } from "./damage.ts";
-import { migrate, numbered } from "./migrations.ts";
+import { connect } from "./connection.ts";
+import { migrate } from "./migrations.ts";
+import { type Replayed, replay } from "./replay.ts";
 import { parsed, type Row } from "./rows.ts";
-import { type Salvaged, salvage } from "./salvage.ts";
 import { isClosed, type ListedSessions } from "./session-list.ts";
 import type { StoredSession } from "./stored-session.ts";
 import { checksumOf } from "./sums.ts";
@@ -19,13 +18,14 @@ export interface FoundSession {
 }
 
 export interface RebuildOptions {
-  /** The damaged store. */
+  /** The damaged store, which is not read; its copy and its log are next to it. */
   readonly path: string;
   /** The path of the new store: an empty file. */
   readonly target: string;
-  readonly damage: Damage;
-  /** The number of the newest known commit. */
-  readonly commits: number;
+  /** The damage, as a sentence. */
+  readonly damage: string;
+  /** The number of the newest commit according to the mark. */
+  readonly noted: number;
   readonly listed: ListedSessions;
   /** Looks for a session in pi's directories. */
   readonly findSession: (sessionId: string) => FoundSession | undefined;
@@ -34,64 +34,86 @@ export interface RebuildOptions {
   readonly now: number;
 }
 
-type Counts = Pick<StoreDamage, "kept" | "lost">;
-
 const maxNamed = 1_000;
 
+export interface Rebuilt {
+  /** Whether neither the copy nor the log has some of the content. */
+  readonly isStale: boolean;
+  readonly report: Pick<StoreDamage, "why" | "kept" | "lost">;
+}
+
 /**
- * Builds a store from the readable rows of a damaged one, the list of sessions, and pi's session files. Throws if the
- * new one cannot be written; the damaged one is never changed.
+ * Builds a store from the copy and the log of a damaged one, the list of sessions, and pi's session files. Throws if
+ * the new one cannot be written, or the copy or the log cannot be read; none of them is changed.
  */
-export function rebuild(options: RebuildOptions): Counts {
-  const { target } = options;
-  const database = connect(target);
+export function rebuild(options: RebuildOptions): Rebuilt {
+  const database = connect(options.target);
   try {
+    const replayed = replay(database, options.path, options.noted);
     migrate(database);
-    // The page with the schema must be in the file, not in the WAL.
-    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    const salvaged = salvage(options.path, `${target}-source`, firstPage(target));
     database.exec("BEGIN IMMEDIATE");
-    const counts = fill(database, salvaged, options);
-    database.prepare("UPDATE commits SET newest = ?").run(options.commits + 1);
+    const isStale = replayed.missing > 0 || replayed.damagedLines > 0;
+    const counts = fill(database, replayed, isStale, options);
+    database.prepare("UPDATE commits SET newest = ?").run(replayed.newest + 1);
     database.exec("COMMIT; PRAGMA wal_checkpoint(TRUNCATE);");
-    return counts;
+    return { isStale, report: { why: whyOf(options.damage, replayed), ...counts } };
   } finally {
     database.close();
   }
 }
 
-function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOptions): Counts {
-  const { sessions, prompts, deliveries } = salvaged.rows;
+function whyOf(damage: string, { missing, damagedLines }: Replayed): string {
+  const lost = missing > 0 ? ` ${missing} transactions are lost: neither its copy nor its log has them.` : "";
+  const lines = damagedLines > 0 ? ` Its copy and its log have ${damagedLines} damaged or missing lines.` : "";
+  return `${damage}${lost}${lines}`;
+}
+
+function fill(
+  database: DatabaseSync,
+  replayed: Replayed,
+  isStale: boolean,
+  options: RebuildOptions,
+): Pick<StoreDamage, "kept" | "lost"> {
+  const { listed } = options;
   // Settled deliveries outlive their session, and only the list shows that a session was closed.
-  const naming = options.listed.isThere ? deliveries.filter((row) => row["settled"] === 0) : deliveries;
-  const known = new Set([...prompts, ...naming].map((row) => String(row["session_id"])));
-  for (const id of salvaged.lostIds.sessions) known.add(id);
-  const restored = restoreSessions(sessions, known, options);
-  for (const session of restored.all.values()) insertSession(database, session);
-  for (const row of prompts) insert(database, "prompts", row);
-  const inTranscript = options.damage.isStale ? openInTranscripts(deliveries, restored.all, options) : new Set();
-  for (const row of deliveries) {
-    insert(database, "deliveries", inTranscript.has(row["delivery_id"]) ? parked(row, options.now) : row);
+  const naming = `SELECT session_id FROM prompts UNION SELECT session_id FROM deliveries
+    ${listed.isThere ? "WHERE settled = 0" : ""}`;
+  const known = columnOf(database, naming);
+  const rows = columnOf(database, "SELECT record FROM sessions");
+  const restored = restoreSessions(rows, known, isStale, options);
+  // The feed of a new database has another name, and begins with the sessions.
+  // The children have ended: what they did after the last known entry is in their session files.
+  database.exec("DELETE FROM sessions; DELETE FROM feed; DELETE FROM children;");
+  const insert = database.prepare(
+    `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  );
+  for (const session of restored.all.values()) {
+    const { sessionId, cwd, file, createdAt, updatedAt } = session;
+    const record = JSON.stringify(session);
+    insert.run(sessionId, cwd, file, record, createdAt, updatedAt, checksumOf(record));
   }
-  // Older versions stored no numbers.
-  database.exec(`${numbered("deliveries", "number, created_at, rowid")};
-    ${numbered("prompts", "number, created_at, prompt_id")}`);
-  for (const row of salvaged.results) insert(database, "idempotency", row);
-  for (const row of salvaged.closed) insert(database, "closed_sessions", row);
+  if (isStale) park(database, restored.all, options);
   return {
     kept: {
       sessions: restored.fromRows,
       sessionsFromList: restored.fromList,
       sessionsFromFiles: restored.all.size - restored.fromRows - restored.fromList,
-      prompts: prompts.length,
-      deliveries: deliveries.length,
+      prompts: columnOf(database, "SELECT prompt_id FROM prompts").length,
+      deliveries: columnOf(database, "SELECT delivery_id FROM deliveries").length,
     },
     lost: {
-      sessionIds: [...known].filter((id) => !restored.all.has(id) && !options.listed.closed.has(id)).slice(0, maxNamed),
-      promptIds: salvaged.lostIds.prompts.slice(0, maxNamed),
-      deliveryIds: salvaged.lostIds.deliveries.slice(0, maxNamed),
+      transactions: replayed.missing,
+      sessionIds: known.filter((id) => !restored.all.has(id) && !listed.closed.has(id)).slice(0, maxNamed),
     },
   };
+}
+
+function columnOf(database: DatabaseSync, sql: string): readonly string[] {
+  return database
+    .prepare(sql)
+    .all()
+    .map((row) => String(Object.values(row)[0]));
 }
 
 interface Restored {
@@ -100,21 +122,29 @@ interface Restored {
   readonly fromList: number;
 }
 
-function restoreSessions(rows: readonly Row[], known: ReadonlySet<string>, options: RebuildOptions): Restored {
-  const { sessions: list, closed } = options.listed;
+function restoreSessions(
+  rows: readonly string[],
+  known: readonly string[],
+  isStale: boolean,
+  { listed, findSession, now }: RebuildOptions,
+): Restored {
+  const { sessions: list, closed } = listed;
   const all = new Map<string, StoredSession>();
-  for (const { record } of rows) {
-    const session = parsed(String(record)) as unknown as StoredSession;
-    if (!isClosed(closed, session)) all.set(session.sessionId, session);
+  const leftOver = new Set<string>();
+  for (const record of rows) {
+    const session = parsed(record) as unknown as StoredSession;
+    // The lost transactions may have closed it; the list has all others.
+    if (isStale && listed.isThere && !list.has(session.sessionId)) leftOver.add(session.sessionId);
+    else if (!isClosed(closed, session)) all.set(session.sessionId, session);
   }
   const fromRows = all.size;
   for (const [id, session] of list) if (!all.has(id)) all.set(id, session);
   const fromList = all.size - fromRows;
   for (const id of known) {
-    const found = all.has(id) || closed.has(id) ? undefined : options.findSession(id);
+    const found = all.has(id) || closed.has(id) || leftOver.has(id) ? undefined : findSession(id);
     if (found !== undefined) all.set(id, sessionOf(id, found));
   }
-  for (const [id, session] of all) all.set(id, aboveAll(session, options.now));
+  for (const [id, session] of all) all.set(id, aboveAll(session, now));
   return { all, fromRows, fromList };
 }
 
@@ -128,21 +158,24 @@ function sessionOf(sessionId: string, { file, cwd, createdAt }: FoundSession): S
   return { sessionId, cwd, file, generation: 1, reservedSeq: 0, options: {}, createdAt, updatedAt: createdAt };
 }
 
-/** Open deliveries that are already in pi's session file, regardless of their stored state. */
-function openInTranscripts(
-  deliveries: readonly Row[],
+/** Parks open deliveries that are already in pi's session file, because their state may be out of date. */
+function park(
+  database: DatabaseSync,
   sessions: ReadonlyMap<string, StoredSession>,
-  { textsIn }: RebuildOptions,
-): ReadonlySet<unknown> {
-  const open = deliveries.filter((row) => row["settled"] === 0 && isBeforeDelivered(row));
-  const bySession = Map.groupBy(open, (row) => String(row["session_id"]));
-  const found = new Set<unknown>();
-  for (const [id, rows] of bySession) {
+  { textsIn, now }: RebuildOptions,
+): void {
+  const open = database.prepare("SELECT delivery_id, session_id, record FROM deliveries WHERE settled = 0").all();
+  const update = database.prepare("UPDATE deliveries SET record = ?, record_sum = ? WHERE delivery_id = ?");
+  for (const [id, rows] of Map.groupBy(open.filter(isBeforeDelivered), (row) => String(row["session_id"]))) {
     const file = sessions.get(id)?.file;
     if (file === undefined) continue;
-    for (const text of textsIn(file, new Set(rows.map((row) => String(row["delivery_id"]))))) found.add(text);
+    const found = textsIn(file, new Set(rows.map((row) => String(row["delivery_id"]))));
+    for (const { delivery_id, record } of rows) {
+      if (!found.has(String(delivery_id))) continue;
+      const parked = parkedRecord(String(record), now);
+      update.run(parked, checksumOf(parked), String(delivery_id));
+    }
   }
-  return found;
 }
 
 function isBeforeInsertion({ state }: Delivery): boolean {
@@ -155,8 +188,8 @@ function isBeforeDelivered({ record }: Row): boolean {
 }
 
 /** It may have been answered already: no run is started for it automatically. */
-function parked(row: Row, at: number): Row {
-  const delivery = parsed(String(row["record"])) as unknown as Delivery;
+function parkedRecord(record: string, at: number): string {
+  const delivery = parsed(record) as unknown as Delivery;
   const reason = {
     code: "interrupted",
     message: "The store lost its newest entries. The push is in the transcript; its outcome is unknown.",
@@ -167,47 +200,7 @@ function parked(row: Row, at: number): Row {
   const insertedAt = delivery.insertedAt ?? at;
   const inserted = isBeforeInsertion(delivery) ? [{ state: "inserted" as const, at }] : [];
   const history = [...delivery.history, ...inserted, { state: "parked" as const, at, reason }].slice(-64);
-  const parked = { ...delivery, state: "parked", reason, attempts, history, insertedAt, updatedAt: at };
-  const record = JSON.stringify(parked);
-  return { ...row, record, record_sum: checksumOf(record) };
-}
-
-function insertSession(database: DatabaseSync, session: StoredSession): void {
-  const record = JSON.stringify(session);
-  const { sessionId, cwd, file, createdAt, updatedAt } = session;
-  insert(database, "sessions", {
-    session_id: sessionId,
-    cwd,
-    file,
-    record,
-    created_at: createdAt,
-    updated_at: updatedAt,
-    record_sum: checksumOf(record),
-  });
-}
-
-function insert(database: DatabaseSync, table: string, values: Readonly<Record<string, unknown>>): void {
-  const columns = Object.keys(values).filter((column) => column !== "row");
-  const sql = `INSERT OR IGNORE INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
-  const known = inserts.get(database) ?? new Map<string, StatementSync>();
-  inserts.set(database, known);
-  const statement = known.get(sql) ?? database.prepare(sql);
-  known.set(sql, statement);
-  statement.run(...(columns.map((column) => values[column]) as unknown as Parameters));
-}
-
-const inserts = new WeakMap<DatabaseSync, Map<string, StatementSync>>();
-
-function firstPage(file: string): Buffer {
-  const pageBytes = 4_096;
-  const page = Buffer.alloc(pageBytes);
-  const descriptor = openSync(file, "r");
-  try {
-    readSync(descriptor, page, 0, pageBytes, 0);
-    return page;
-  } finally {
-    closeSync(descriptor);
-  }
+  return JSON.stringify({ ...delivery, state: "parked", reason, attempts, history, insertedAt, updatedAt: at });
 }
 
 /** Whether a complete rebuilt store exists. */

@@ -9,6 +9,8 @@ export interface OpenRun {
   readonly startedAt: number;
   readonly promptIds: readonly string[];
   readonly by?: By;
+  /** A client's abort was sent to pi. `isLate`: a message was finished since then. */
+  readonly abort?: { readonly by?: By; readonly isLate?: true };
 }
 
 /** Running runs, so that the next daemon can report that they were interrupted. */
@@ -29,8 +31,10 @@ export class RunStore {
     this.#select = database.prepare("SELECT record FROM runs WHERE session_id = ? ORDER BY rowid");
   }
 
+  /** Unsynced: the prompts of a lost run end as interrupted anyway. */
   put(sessionId: string, run: OpenRun): Promise<void> {
-    const written = this.#database.keep(`run ${run.runId}`, this.#put, run.runId, sessionId, JSON.stringify(run));
+    const key = `run ${run.runId}`;
+    const written = this.#database.keepUnsynced(key, this.#put, run.runId, sessionId, JSON.stringify(run));
     return this.#queued.until(written, sessionId);
   }
 

@@ -19,6 +19,8 @@ export class SessionStore {
   readonly #get;
 
   readonly #list: SessionList | undefined;
+  /** The newest records. */
+  readonly #newest = new Map<string, StoredSession>();
   /** Ids of the sessions that existed at the start, without those whose rows were left over from a closed one. */
   readonly #known: ReadonlySet<string>;
 
@@ -66,22 +68,21 @@ export class SessionStore {
     return !this.#known.has(sessionId);
   }
 
-  /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
+  /**
+   * Resolves when it is on disk, unsynced if an older record does no harm. When it rejects, the newest record is retried
+   * as soon as the store works again.
+   */
   put(session: StoredSession): Promise<void> {
     this.#list?.put(session);
+    const former = this.#newest.get(session.sessionId);
+    this.#newest.set(session.sessionId, session);
     const record = JSON.stringify(session);
     const { sessionId, cwd, file, createdAt, updatedAt } = session;
-    const stored = this.#database.keep(
-      keyOf(sessionId),
-      this.#put,
-      sessionId,
-      cwd,
-      file,
-      record,
-      createdAt,
-      updatedAt,
-      checksumOf(record),
-    );
+    const values = [sessionId, cwd, file, record, createdAt, updatedAt, checksumOf(record)] as const;
+    const stored =
+      former !== undefined && mayBeOlder(former, session)
+        ? this.#database.keepUnsynced(keyOf(sessionId), this.#put, ...values)
+        : this.#database.keep(keyOf(sessionId), this.#put, ...values);
     void stored.then(
       () => this.#list?.stored(session),
       () => {},
@@ -98,6 +99,7 @@ export class SessionStore {
 
   /** Like {@link put}. */
   delete(sessionId: string): Promise<void> {
+    this.#newest.delete(sessionId);
     const onDeleted = this.#list?.delete(sessionId) ?? (() => {});
     const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
     deleted.then(onDeleted, () => {});
@@ -143,6 +145,22 @@ export class SessionStore {
       return JSON.parse(record) as StoredSession;
     });
   }
+}
+
+/**
+ * Whether a daemon that finds the former record is right too. A higher reservation is not found: its numbers may be
+ * used. An open mark stands for any write of the session's own children. All other fields are in the feed.
+ */
+function mayBeOlder(former: StoredSession, session: StoredSession): boolean {
+  if (session.reservedSeq > former.reservedSeq) return false;
+  if (former.fileMark?.isOpen !== true && session.fileMark !== former.fileMark) return false;
+  return shownIn(former) === shownIn(session);
+}
+
+/** What the feed reports a change of; see `migrations.ts`. */
+function shownIn(session: StoredSession): string {
+  const { reservedSeq: _seq, fileMark: _mark, updatedAt: _at, ...shown } = session;
+  return JSON.stringify(shown);
 }
 
 function keyOf(sessionId: string): string {

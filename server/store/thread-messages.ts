@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import type { LogState } from "./change-log.ts";
 import type { Change, WriterOutcome, WriterRequest } from "./writer.ts";
 
 // Messages between the main thread and the writing thread. Both load this file.
@@ -7,6 +8,7 @@ export interface ThreadData {
   readonly path: string;
   /** The file with the number of the newest commit. */
   readonly mark: number | undefined;
+  readonly log: LogState | undefined;
   readonly port: MessagePort;
   /** {@link repliesAt} and {@link endedAt}. */
   readonly shared: Int32Array;
@@ -19,19 +21,19 @@ export const repliesAt = 0;
 /** 1 when the thread has ended. */
 export const endedAt = 1;
 
-/** Changes with each statement's text once, and all their bytes in one buffer. */
+/** Changes with each statement's text once, and all their bytes in one buffer, except shared memory. */
 export interface PackedChanges {
   /** Texts of statements that were not sent before; a statement's number is its index among all sent texts. */
   readonly texts: readonly string[];
   /** For each change: the number of its statement, the number of its parameters, and the parameters. */
-  readonly items: readonly (string | number | null)[];
+  readonly items: readonly (string | number | null | Uint8Array)[];
   readonly bytes: Uint8Array<ArrayBuffer> | undefined;
   /** For each parameter of bytes: its index in `items`, and its start and end in `bytes`. */
   readonly blobs: readonly number[];
 }
 
 export type ThreadRequest =
-  | { readonly kind: "commit"; readonly packed: PackedChanges }
+  | { readonly kind: "commit"; readonly packed: PackedChanges; readonly isSynced: boolean }
   | Exclude<WriterRequest, { kind: "commit" }>
   | { readonly kind: "close" };
 
@@ -56,7 +58,7 @@ export class Packer {
 
   pack(changes: readonly Change[]): PackedChanges {
     const texts: string[] = [];
-    const items: (string | number | null)[] = [];
+    const items: (string | number | null | Uint8Array)[] = [];
     const blobs: number[] = [];
     const pieces: Uint8Array[] = [];
     let size = 0;
@@ -69,7 +71,7 @@ export class Packer {
       }
       items.push(number, parameters.length);
       for (const parameter of parameters) {
-        if (parameter instanceof Uint8Array) {
+        if (parameter instanceof Uint8Array && !(parameter.buffer instanceof SharedArrayBuffer)) {
           blobs.push(items.length, size, size + parameter.length);
           pieces.push(parameter);
           size += parameter.length;

@@ -6,6 +6,8 @@ export interface Write extends Change {
   /** Approximate memory. */
   readonly bytes: number;
   readonly done: Deferred<void>;
+  /** Whether a power failure must not undo it. */
+  readonly isSynced: boolean;
   /** Writes of one group are stored all or not at all. */
   readonly group?: string;
   /** Retried until a newer write has this key. */

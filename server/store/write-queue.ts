@@ -50,7 +50,7 @@ export class WriteQueue {
     if (write.key !== undefined) this.#keyed.set(write.key, write);
   }
 
-  /** Replaces a queued write with the same key; both settle together. */
+  /** Replaces a queued write with the same key; both settle together, and are synced if one of them must be. */
   supersede(write: Write): void {
     const former = write.key === undefined ? undefined : this.#keyed.get(write.key);
     if (former !== undefined) {
@@ -58,7 +58,7 @@ export class WriteQueue {
       this.#bytes -= former.bytes;
       write.done.promise.then(former.done.resolve, former.done.reject);
     }
-    this.add(write);
+    this.add(former?.isSynced === true ? { ...write, isSynced: true } : write);
   }
 
   /** The next transaction: a part of a split one, otherwise everything queued. */

@@ -1,4 +1,5 @@
 import { workerData } from "node:worker_threads";
+import { LogAppender } from "./change-log.ts";
 import { CommitMark } from "./commit-mark.ts";
 import { connect } from "./connection.ts";
 import {
@@ -13,7 +14,7 @@ import { Writer } from "./writer.ts";
 
 // The program of the writing thread: a writer, and the port for its requests.
 
-const { path, mark, port, shared } = workerData as ThreadData;
+const { path, mark, log, port, shared } = workerData as ThreadData;
 const unpacker = new Unpacker();
 let writer: Writer | undefined;
 
@@ -24,12 +25,13 @@ function opened(): Writer {
     connection: connect(path),
     connect,
     mark: mark === undefined ? undefined : CommitMark.of(mark),
+    log: log === undefined ? undefined : new LogAppender(log),
   });
   return writer;
 }
 
 function outcomeOf(request: ThreadRequest): ThreadReply {
-  if (request.kind === "commit") return opened().take({ kind: "commit", changes: unpacker.unpack(request.packed) });
+  if (request.kind === "commit") return opened().take({ ...request, changes: unpacker.unpack(request.packed) });
   if (request.kind !== "close") return opened().take(request);
   writer?.close();
   return {};

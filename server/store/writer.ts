@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { LogAppender } from "./change-log.ts";
 import type { CommitMark } from "./commit-mark.ts";
 import { type Connect, type FailureKind, failureKind, type Parameters } from "./connection.ts";
 
@@ -11,8 +12,8 @@ export interface Change {
 }
 
 export type WriterRequest =
-  /** All of it in one transaction, or nothing. */
-  | { readonly kind: "commit"; readonly changes: readonly Change[] }
+  /** All of it in one transaction, or nothing. A power failure may undo what is not synced. */
+  | { readonly kind: "commit"; readonly changes: readonly Change[]; readonly isSynced: boolean }
   /** Replaces a broken connection; on a full disk, truncates the WAL. */
   | { readonly kind: "recover" }
   /** Returns at most this many free pages to the file system. */
@@ -24,11 +25,11 @@ export interface WriterFailure {
 }
 
 export interface WriterOutcome {
-  /** Undefined: it is done and on disk. */
+  /** Undefined: it is done, and on disk in the requested way. */
   readonly failure?: WriterFailure;
   /** The number of the newest commit, if there was one. */
   readonly commits?: number;
-  /** The file with the number of the newest commit could not be written. The commit is valid. */
+  /** The log, or the file with the number of the newest commit, could not be written. The commit is valid. */
   readonly markError?: Error;
 }
 
@@ -42,6 +43,7 @@ export interface WriterOptions {
   readonly connection: DatabaseSync;
   readonly connect: Connect;
   readonly mark?: CommitMark | undefined;
+  readonly log?: LogAppender | undefined;
 }
 
 /** The writer of the database: a connection, and a new one after a system error. */
@@ -49,6 +51,8 @@ export class Writer {
   readonly #options: WriterOptions;
   readonly #compiled = new Map<string, StatementSync>();
   #connection: DatabaseSync;
+  /** Whether the connection syncs each commit, as a new one does. */
+  #syncs = true;
   /** Whether the connection met a system error: it writes nothing more. */
   #isBroken = false;
 
@@ -71,10 +75,15 @@ export class Writer {
     this.#isBroken = true;
   }
 
+  /** Whether its commits also make the checkpoints of the WAL, as SQLite does by default. */
+  set makesCheckpoints(makes: boolean) {
+    if (!this.#isBroken) this.#connection.exec(`PRAGMA wal_autocheckpoint = ${makes ? 1_000 : 0}`);
+  }
+
   /** Never throws. */
   take(request: WriterRequest): WriterOutcome {
     try {
-      if (request.kind === "commit") return this.#commit(request.changes);
+      if (request.kind === "commit") return this.#commit(request.changes, request.isSynced);
       if (request.kind === "recover") return this.#recover();
       if (!this.#isBroken) this.#connection.exec(`PRAGMA incremental_vacuum(${request.pages})`);
       return {};
@@ -87,10 +96,11 @@ export class Writer {
     this.#connection.close();
   }
 
-  #commit(changes: readonly Change[]): WriterOutcome {
+  #commit(changes: readonly Change[], isSynced: boolean): WriterOutcome {
     if (this.#isBroken) throw Object.assign(new Error("The connection is broken."), { errcode: 10 });
     let commits: number;
     try {
+      this.#sync(isSynced);
       this.#statement("BEGIN IMMEDIATE").run();
       for (const { sql, parameters } of changes) this.#statement(sql).run(...parameters);
       commits = Number(this.#statement("UPDATE commits SET newest = newest + 1 RETURNING newest").get()?.["newest"]);
@@ -100,16 +110,29 @@ export class Writer {
       if (failureKind(error) === "broken") this.#isBroken = true;
       throw error;
     }
-    return this.#marked(commits);
+    return this.marked(commits, changes, isSynced);
   }
 
-  #marked(commits: number): WriterOutcome {
-    try {
-      this.#options.mark?.write(commits);
-      return { commits };
-    } catch (error) {
-      return { commits, markError: asError(error) };
+  /** A commit in NORMAL mode is not synced; the next one in FULL mode also syncs all commits before it. */
+  #sync(isSynced: boolean): void {
+    if (this.#syncs === isSynced) return;
+    // Not a kept statement: SQLite runs this pragma when it compiles it.
+    this.#connection.exec(`PRAGMA synchronous = ${isSynced ? "FULL" : "NORMAL"}`);
+    this.#syncs = isSynced;
+  }
+
+  /** Logs a commit, and notes its number if it is synced. Never throws. */
+  marked(commits: number, changes: readonly Change[], isSynced: boolean): WriterOutcome {
+    const { log, mark } = this.#options;
+    let failure: unknown;
+    for (const write of [() => log?.append(commits, changes), () => isSynced && mark?.write(commits)]) {
+      try {
+        write();
+      } catch (error) {
+        failure ??= error;
+      }
     }
+    return failure === undefined ? { commits } : { commits, markError: asError(failure) };
   }
 
   #recover(): WriterOutcome {
@@ -118,7 +141,7 @@ export class Writer {
       return {};
     }
     this.#replaceConnection();
-    return { commits: this.commits };
+    return this.marked(this.commits, [], true);
   }
 
   /** On a full disk, truncating the WAL may free enough. */
@@ -131,14 +154,17 @@ export class Writer {
   }
 
   /**
-   * The old connection stays until the new one has written and synced. So the new one overwrites the failed
-   * transaction in the WAL, and no recovery reads it.
+   * The old connection stays until the new one has written and synced. A failed sync may have lost unsynced frames of
+   * earlier commits, after which a recovery reads no later frame: so their pages are moved to the database, and the
+   * WAL begins again, without the failed transaction.
    */
   #replaceConnection(): void {
     const next = this.#options.connect(this.#options.path);
     try {
       const found = next.prepare("PRAGMA quick_check(1)").get();
       if (found?.["quick_check"] !== "ok") throw new Error(`The database is damaged: ${found?.["quick_check"]}`);
+      const moved = next.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get();
+      if (moved?.["busy"] !== 0) throw Object.assign(new Error("The WAL is in use."), { errcode: 5 });
       next.exec("BEGIN IMMEDIATE; UPDATE commits SET newest = newest + 1; COMMIT;");
     } catch (error) {
       rollBack(next);
@@ -148,6 +174,7 @@ export class Writer {
     const former = this.#connection;
     this.#connection = next;
     this.#compiled.clear();
+    this.#syncs = true;
     this.#isBroken = false;
     try {
       former.close();

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { Parameters } from "./connection.ts";
 import type { Writer, WriterOutcome, WriterPort, WriterRequest } from "./writer.ts";
 
 /** Callbacks of a thread. */
@@ -25,6 +26,8 @@ export interface WritersOptions {
   readonly startThread: StartThread | undefined;
   /** The thread is started when writing has taken this much of {@link windowMs} in the main thread. */
   readonly maxLocalMs: number;
+  /** The main thread makes transactions that take less than this, also while there is a thread. Default: a fiftieth of `maxLocalMs`. */
+  readonly maxQuickMs?: number;
   /** It ends after this time without a write. */
   readonly maxIdleThreadMs: number;
   /** Receives the reason of an unexpected end of the thread. */
@@ -34,12 +37,22 @@ export interface WritersOptions {
 /** Long enough that a short burst, such as the start of some sessions, does not start a thread. */
 const windowMs = 5_000;
 
+/** A request above these limits is not expected to be quick. */
+const quick = { maxChanges: 16, maxBytes: 64 * 1024 };
+
+/** The weight of the newest request in the mean. While the thread writes, the mean falls, so that this is tried again. */
+const [meanWeight, forgetting] = [1 / 8, 1 / 64];
+
+/** The thread takes one request after so many in the main thread, because it makes the checkpoints of the WAL. */
+const maxLocalInRow = 64;
+
 /** After an unexpected end, no other thread is started for this time. */
 const threadPauseMs = 60_000;
 
 /**
  * Writes in the main thread while the load is low, which saves the memory of a second thread, and in a thread as soon
- * as writing would delay the event loop noticeably. There is one writer at a time.
+ * as writing would delay the event loop noticeably. A quick transaction then stays in the main thread, because the way to
+ * the thread and back takes longer. There is one writer at a time.
  */
 export class Writers implements WriterPort {
   readonly #options: WritersOptions;
@@ -55,6 +68,10 @@ export class Writers implements WriterPort {
   #commits: number;
   #windowFrom = 0;
   #localMs = 0;
+  readonly #maxQuickMs: number;
+  #localInRow = 0;
+  /** How long the newest requests took in the main thread, as a moving mean. */
+  #meanLocalMs = 0;
   #lastRequestAt = 0;
   #idle: NodeJS.Timeout | undefined;
 
@@ -62,6 +79,7 @@ export class Writers implements WriterPort {
     this.#options = options;
     this.#local = options.local;
     this.#commits = options.local.commits;
+    this.#maxQuickMs = options.maxQuickMs ?? options.maxLocalMs / 50;
   }
 
   /** The main thread's connection: it reads, also while the thread writes. */
@@ -82,12 +100,29 @@ export class Writers implements WriterPort {
   request(request: WriterRequest, onOutcome: (outcome: WriterOutcome) => void): void {
     this.#awaited = { request, onOutcome };
     this.#lastRequestAt = performance.now();
-    if (this.#isThreadReady) this.#thread?.request(request, (outcome) => this.#settle(outcome));
-    else {
+    const isQuick = this.#isQuick(request);
+    if (this.#isThreadReady && !(isQuick && this.#localInRow < maxLocalInRow)) {
+      this.#localInRow = 0;
+      this.#meanLocalMs *= 1 - forgetting;
+      this.#thread?.request(request, (outcome) => this.#settle(outcome));
+    } else {
+      this.#localInRow += 1;
       const outcome = this.#local.take(request);
-      this.#noteLoad(performance.now() - this.#lastRequestAt);
+      this.#noteLoad(performance.now() - this.#lastRequestAt, isQuick);
+      // The thread's connection is not trusted either, and would not recover a writer that is not its own.
+      if (outcome.failure?.kind === "broken" && this.#thread !== undefined) this.#endThread();
       this.#settle(outcome);
     }
+  }
+
+  #isQuick(request: WriterRequest): boolean {
+    if (request.kind !== "commit" || this.#hasThreadFailed) return false;
+    if (this.#meanLocalMs >= this.#maxQuickMs) return false;
+    const { changes } = request;
+    if (changes.length === 0 || changes.length > quick.maxChanges) return false;
+    let bytes = 0;
+    for (const { parameters } of changes) for (const parameter of parameters) bytes += lengthOf(parameter);
+    return bytes <= quick.maxBytes;
   }
 
   /** Blocks the event loop until the pending request settles; false on timeout. */
@@ -108,8 +143,10 @@ export class Writers implements WriterPort {
     awaited?.onOutcome(outcome);
   }
 
-  #noteLoad(ms: number): void {
+  #noteLoad(ms: number, isQuick: boolean): void {
     const now = performance.now();
+    this.#meanLocalMs += (ms - this.#meanLocalMs) * meanWeight;
+    if (isQuick && ms < this.#maxQuickMs) return;
     if (now - this.#windowFrom > windowMs) {
       this.#windowFrom = now;
       this.#localMs = 0;
@@ -125,6 +162,7 @@ export class Writers implements WriterPort {
       this.#thread = startThread({
         onReady: () => {
           this.#isThreadReady = true;
+          this.#local.makesCheckpoints = false;
         },
         onEnd: (why) => this.#threadEnded(why),
       });
@@ -149,6 +187,7 @@ export class Writers implements WriterPort {
     this.#thread?.close();
     this.#isEndWanted = false;
     this.#thread = undefined;
+    this.#local.makesCheckpoints = true;
   }
 
   /** From now on the main thread writes, including the thread's last request, unless the database has it. */
@@ -157,6 +196,7 @@ export class Writers implements WriterPort {
     this.#isThreadReady = false;
     this.#thread = undefined;
     this.#noThreadBefore = performance.now() + threadPauseMs;
+    this.#local.makesCheckpoints = true;
     if (this.#hasThreadFailed) this.#local.markBroken();
     // A requested end with no write left is not a failure.
     if (!this.#isEndWanted || this.#awaited !== undefined) this.#options.onFailure(why);
@@ -166,10 +206,15 @@ export class Writers implements WriterPort {
   #again(request: WriterRequest): WriterOutcome {
     try {
       const { commits } = this.#local;
-      if (request.kind === "commit" && commits > this.#commits) return { commits };
+      if (request.kind === "commit" && commits > this.#commits)
+        return this.#local.marked(commits, request.changes, request.isSynced);
     } catch {
       // It cannot be read: the retry reports the error.
     }
     return this.#local.take(request);
   }
+}
+
+function lengthOf(parameter: Parameters[number]): number {
+  return typeof parameter === "string" || parameter instanceof Uint8Array ? parameter.length : 8;
 }

@@ -1,5 +1,6 @@
 import { extname } from "node:path";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, SHARE_ENV, Worker } from "node:worker_threads";
+import type { LogState } from "./change-log.ts";
 import {
   endedAt,
   Packer,
@@ -15,6 +16,7 @@ export interface WritingThreadOptions extends ThreadCallbacks {
   readonly path: string;
   /** The file with the number of the newest commit. */
   readonly mark: number | undefined;
+  readonly log: LogState | undefined;
 }
 
 /** How long to wait for the thread's end if the disk does not respond. */
@@ -38,8 +40,9 @@ export class WritingThread implements WriterThread {
   constructor(options: WritingThreadOptions) {
     this.#options = options;
     const { port1, port2 } = new MessageChannel();
-    const { path, mark } = options;
-    const workerData: Omit<ThreadData, "port"> & { port: unknown } = { path, mark, port: port2, shared: this.#shared };
+    const { path, mark, log } = options;
+    const data: Omit<ThreadData, "port"> = { path, mark, log, shared: this.#shared };
+    const workerData = { ...data, port: port2 };
     const entry = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
     this.#worker = new Worker(entry, { name: "store", workerData, transferList: [port2], env: SHARE_ENV });
     this.#worker.unref();
@@ -56,7 +59,10 @@ export class WritingThread implements WriterThread {
     if (request.kind !== "commit") this.#post(request);
     else {
       const packed = this.#packer.pack(request.changes);
-      this.#post({ kind: "commit", packed }, packed.bytes === undefined ? [] : [packed.bytes.buffer]);
+      this.#post(
+        { kind: "commit", packed, isSynced: request.isSynced },
+        packed.bytes === undefined ? [] : [packed.bytes.buffer],
+      );
     }
   }
 

@@ -6,10 +6,10 @@ import { COMPAT_PATH, COMPAT_SUBPROTOCOL } from "../../protocol/wire.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, hold } from "../../provider/reply.ts";
 import { startStage } from "../helpers/stage.ts";
+import type { Unchecked } from "../helpers/unchecked.ts";
 
 interface Answer {
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  readonly result?: any;
+  readonly result?: Unchecked;
   readonly error?: { readonly code: number; readonly data: { readonly name: string } };
 }
 

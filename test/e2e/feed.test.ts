@@ -8,6 +8,7 @@ import { answer, delayed, hold } from "../../provider/reply.ts";
 import { TestEventSource } from "../helpers/event-source.ts";
 import { FeedFold, stateOf } from "../helpers/feed-fold.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
+import { endingWithDaemon } from "../helpers/stage.ts";
 
 const extension = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
@@ -39,7 +40,7 @@ async function follow(client: Client) {
 test("a client that follows the feed learns what happened in all sessions, also while the daemon was killed", async () => {
   const script = [answer("one"), delayed(hold(new Gate()), answer("late"))];
   const agent = { settings: { extensions: [extension] } };
-  await using stage = await startKillableStage({ provider: { script }, agent });
+  await using stage = await startKillableStage({ provider: { script }, agent, config: endingWithDaemon });
   await using client = await connect({ stateDir: stage.stateDir, validateResults: true });
   const { stream, start, events, fold, until } = await follow(client);
   const model = "scripted/model-1";

@@ -5,7 +5,7 @@ import { answer, call, delayed, hold } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
 import { EventVerifier } from "../helpers/event-verifier.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
-import { startStage } from "../helpers/stage.ts";
+import { endingWithDaemon, startStage } from "../helpers/stage.ts";
 import { processesWith } from "../setup/processes.ts";
 
 const state = async (session: SessionHandle): Promise<string> => (await session.get()).state;
@@ -81,10 +81,11 @@ test("a session whose pi works or has background work does not hibernate; forced
   expect(stage.provider.requests.at(-1)?.countText("think long")).toBe(1);
 });
 
-test("after a kill -9 of the daemon the next one ends every process of its children", async () => {
+test("without live restore the next daemon after a kill -9 ends every process of the children", async () => {
   const naps = `${1_000_000 + process.pid}`;
   const asleep = () => processesWith(`NAPS=${naps}`).filter(({ command }) => command === `sleep ${naps}`);
   await using stage = await startKillableStage({
+    config: endingWithDaemon,
     env: () => ({ NAPS: naps }),
     provider: {
       script: [answer(call("bash", { command: `setsid sleep ${naps} & nohup sleep ${naps} & sleep ${naps}` }))],

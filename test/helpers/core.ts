@@ -25,6 +25,7 @@ import { EventStore } from "../../server/store/events.ts";
 import { type FeedLimits, FeedStore } from "../../server/store/feed.ts";
 import { SessionStore } from "../../server/store/sessions.ts";
 import type { StoredSession } from "../../server/store/stored-session.ts";
+import type { Unchecked } from "./unchecked.ts";
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
@@ -61,8 +62,7 @@ export interface Recorder {
 
 export interface Heard {
   readonly method: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into notifications of every shape
-  readonly params: any;
+  readonly params: Unchecked;
 }
 
 export function recorder(id = "recorder"): Recorder {

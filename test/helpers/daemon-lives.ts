@@ -2,7 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
+import { exists, signal } from "../../server/pi/processes.ts";
 
 export interface LivesOptions {
   /** The checkout whose `cli/main.ts` is run. */
@@ -28,7 +30,7 @@ export class DaemonLives {
 
   constructor(options: LivesOptions) {
     this.#options = options;
-    this.logFile = join(options.stateDir, "..", "daemon.log");
+    this.logFile = process.env["DBGLOG"] ?? join(options.stateDir, "..", "daemon.log");
   }
 
   /** The number of lives so far. */
@@ -94,6 +96,17 @@ export class DaemonLives {
     return file;
   }
 
+  /** Asks the daemon to end for a restart, and resolves with the exit code of its process. */
+  async endForRestart(): Promise<number | null> {
+    const child = this.#process;
+    if (child === undefined) throw new Error("No daemon runs.");
+    const gone = once(child, "exit");
+    this.#isEnding = true;
+    this.#signal("SIGUSR2");
+    const [code] = await gone;
+    return code as number | null;
+  }
+
   /** Ends this life and waits for its end. Does nothing without one. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     const child = this.#process;
@@ -106,14 +119,24 @@ export class DaemonLives {
       this.#signal("SIGKILL");
       child.kill("SIGKILL");
     }, endTimeoutMs);
+    await this.#endPrefix(child);
     await gone;
     clearTimeout(late);
   }
 
-  /** To the daemon itself: its prefix command ends with it. */
-  #signal(signal: NodeJS.Signals): void {
-    if (this.#daemonPid === undefined) this.#process?.kill(signal);
-    else if (isThere(this.#daemonPid)) process.kill(this.#daemonPid, signal);
+  /** A tracer stays with a pi that survives the daemon, and blocks other signals. */
+  async #endPrefix(child: ChildProcess): Promise<void> {
+    const daemon = this.#daemonPid;
+    if (daemon === undefined || daemon === child.pid) return;
+    // The end of a process that another one started is no event.
+    while (this.isAlive && exists(daemon)) await sleep(20);
+    child.kill("SIGKILL");
+  }
+
+  /** To the daemon itself, not to its prefix command. */
+  #signal(name: NodeJS.Signals): void {
+    if (this.#daemonPid === undefined) this.#process?.kill(name);
+    else signal(this.#daemonPid, name);
   }
 
   /** The log's lines at the level error. */
@@ -124,13 +147,5 @@ export class DaemonLives {
       .filter((line) => line.startsWith("{") && line.endsWith("}"))
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level }) => level === "error" || level === "fatal" || (typeof level === "number" && level >= 50));
-  }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }

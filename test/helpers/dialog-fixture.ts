@@ -7,11 +7,11 @@ import { type DialogAnnouncement, Dialogs, type Reader } from "../../server/dial
 import type { ChildState } from "../../server/pi/child-state.ts";
 import type { PiCommand, PiEvent } from "../../server/pi/records.ts";
 import { type FakeClock, fakeClock } from "./fake-clock.ts";
+import type { Unchecked } from "./unchecked.ts";
 
 export interface Said {
   readonly method: "dialog/opened" | "dialog/updated" | "dialog/resolved";
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into notifications of every shape
-  readonly params: any;
+  readonly params: Unchecked;
 }
 
 /** The dialogs of one session, with fake surroundings. */
@@ -164,6 +164,7 @@ export class DialogFixture {
         this.announced.push(dialog);
         return this.announcing;
       },
+      toldId: () => undefined,
       runId: () => this.runId,
       generation: () => this.generation,
       child: () => (this.isReady ? this.child : undefined),

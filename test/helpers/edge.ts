@@ -17,6 +17,7 @@ import type { Call, Handlers } from "../../server/rpc/call.ts";
 import { createDispatcher, type Dispatcher, type DispatcherLimits } from "../../server/rpc/dispatcher.ts";
 import type { TokenSource } from "../../server/rpc/tokens.ts";
 import { soleToken } from "./tokens.ts";
+import type { Unchecked } from "./unchecked.ts";
 
 export const token = "2f8c1d-the-token-of-the-tests-91ab";
 const tlsFixtures = join(import.meta.dirname, "..", "fixtures", "tls");
@@ -141,8 +142,7 @@ export interface HttpAnswer {
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
   /** The text as JSON, if it is valid. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
-  readonly body: any;
+  readonly body: Unchecked;
 }
 
 export interface HttpQuestion {
@@ -235,8 +235,7 @@ export class TestWebSocket implements AsyncDisposable {
   }
 
   /** The next message, parsed, past or future. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  async next(): Promise<any> {
+  async next(): Promise<Unchecked> {
     const { promise, resolve } = Promise.withResolvers<string>();
     const heard = this.#heard.shift();
     if (heard === undefined) this.#awaited = resolve;
@@ -244,8 +243,7 @@ export class TestWebSocket implements AsyncDisposable {
     return JSON.parse(await promise);
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  async call(method: string, params: unknown = {}, id: number | string = 1): Promise<any> {
+  async call(method: string, params: unknown = {}, id: number | string = 1): Promise<Unchecked> {
     this.send({ jsonrpc: "2.0", id, method, params });
     return await this.next();
   }

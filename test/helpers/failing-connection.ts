@@ -19,15 +19,20 @@ export interface FailingConnection {
   readonly opened: number;
   /** Which connection, counted from 1, made each commit that succeeded. */
   readonly commits: readonly number[];
+  /** Whether each of these was synced. */
+  readonly synced: readonly boolean[];
   /** The next this many times. `errcode` is SQLite's; by default that of a failed sync. */
   fail(fault: Fault, times?: number, errcode?: number): void;
 }
 
 const failedSync = 1034;
+/** SQLite's number of `synchronous=FULL`. */
+const full = 2;
 
 export function failingConnection(): FailingConnection {
   const left = new Map<Fault, { times: number; errcode: number }>();
   const commits: number[] = [];
+  const synced: boolean[] = [];
   let opened = 0;
 
   function meet(sql: string): void {
@@ -40,6 +45,7 @@ export function failingConnection(): FailingConnection {
 
   return {
     commits,
+    synced,
     get opened() {
       return opened;
     },
@@ -48,15 +54,18 @@ export function failingConnection(): FailingConnection {
       meet("open");
       opened += 1;
       const nth = opened;
-      const real = connect(path);
+      const database = connect(path);
       const wrapped = (sql: string): StatementSync => {
-        const statement = real.prepare(sql);
+        const statement = database.prepare(sql);
         for (const method of ["run", "get", "all"] as const) {
           const real = statement[method].bind(statement) as (...parameters: never[]) => never;
           statement[method] = (...parameters: never[]) => {
             meet(sql);
             const result = real(...parameters);
-            if (sql === "COMMIT") commits.push(nth);
+            if (sql === "COMMIT") {
+              commits.push(nth);
+              synced.push(database.prepare("PRAGMA synchronous").get()?.["synchronous"] === full);
+            }
             return result;
           };
         }
@@ -64,8 +73,8 @@ export function failingConnection(): FailingConnection {
       };
       const handle: Pick<DatabaseSync, "prepare" | "exec" | "close"> = {
         prepare: wrapped,
-        exec: (sql) => real.exec(sql),
-        close: () => real.close(),
+        exec: (sql) => database.exec(sql),
+        close: () => database.close(),
       };
       return handle as DatabaseSync;
     },

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "../../client/index.ts";
@@ -6,14 +6,17 @@ import { createAgentDir } from "../../provider/agent-dir.ts";
 import { startProvider } from "../../provider/server.ts";
 import { DaemonLives } from "./daemon-lives.ts";
 import { piUnderTest } from "./pi-versions.ts";
-import type { Stage, StageOptions } from "./stage.ts";
+import { endLeft, type Stage, type StageOptions } from "./stage.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
 
 /** Like the stage, with a daemon in a separate process. */
 export interface KillableStage extends Omit<Stage, "daemon" | "restart"> {
-  /** `kill -9` of the daemon, then another on the same state; `client` then belongs to the new daemon. */
-  restart(): Promise<void>;
+  /**
+   * `kill -9` of the daemon, then another on the same state; `client` then belongs to the new daemon. `between` is
+   * called without a daemon.
+   */
+  restart(between?: () => void): Promise<void>;
 }
 
 export interface KillableStageOptions extends Omit<StageOptions, "helper"> {
@@ -28,6 +31,10 @@ export async function startKillableStage(options: KillableStageOptions = {}): Pr
   mkdirSync(cwd);
   const provider = await startProvider(options.provider);
   const agentDir = await createAgentDir({ provider, parentDir: root, ...options.agent });
+  if (options.config !== undefined) {
+    mkdirSync(join(root, "config", "pi-rpcd"), { recursive: true });
+    writeFileSync(join(root, "config", "pi-rpcd", "config.json"), options.config);
+  }
   const faults: string[] = [];
   const lives = new DaemonLives({
     onFault: (message) => faults.push(message),
@@ -40,10 +47,12 @@ export async function startKillableStage(options: KillableStageOptions = {}): Pr
       ...options.env?.(provider),
       PI_RPCD_PI: options.pi ?? piUnderTest().cli,
       PI_RPCD_VALIDATE: "1",
+      ...(options.config === undefined ? {} : { XDG_CONFIG_HOME: join(root, "config") }),
     },
   });
   const end = async (signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
     await lives.end(signal);
+    if (signal === "SIGKILL") endLeft(agentDir.env);
     await provider.close();
     rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   };
@@ -65,9 +74,10 @@ export async function startKillableStage(options: KillableStageOptions = {}): Pr
       return client;
     },
     session: (api = "scripted") => client.createSession({ cwd, model: `${api}/model-1` }),
-    restart: async () => {
+    restart: async (between) => {
       await lives.end("SIGKILL");
       await client.close();
+      between?.();
       client = await start();
     },
     [Symbol.asyncDispose]: async () => {

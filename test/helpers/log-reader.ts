@@ -99,6 +99,7 @@ export class LogReader {
         isOver = true;
         over.resolve();
       } else if (this.#random.chance(0.05)) {
+        // A reader that is slow at times: that it waits is what is tested.
         socket.pause();
         setTimeout(() => socket.resume(), this.#random.integer(0, 15));
       }

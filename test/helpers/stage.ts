@@ -6,6 +6,8 @@ import { type Client, connect, type SessionHandle } from "../../client/index.ts"
 import { type AgentDir, type AgentDirOptions, createAgentDir, type ScriptedName } from "../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
+import { signal } from "../../server/pi/processes.ts";
+import { processesWith } from "../setup/processes.ts";
 import { piUnderTest } from "./pi-versions.ts";
 
 /** The complete system with only the model faked: real pi, the scripted provider, a daemon, and a client. */
@@ -39,6 +41,14 @@ export interface StageOptions {
   readonly pi?: string;
   /** Default: none. */
   readonly log?: Logger;
+}
+
+/** A configuration in which children end with their daemon. */
+export const endingWithDaemon = JSON.stringify({ liveRestore: false });
+
+/** Ends what a killed daemon has left: pi processes that wait for the next one. They have this in their environments. */
+export function endLeft({ PI_CODING_AGENT_DIR: directory }: NodeJS.ProcessEnv): void {
+  for (const { pid } of processesWith(`PI_CODING_AGENT_DIR=${directory}`)) signal(pid, "SIGKILL");
 }
 
 export async function startStage(options: StageOptions = {}): Promise<Stage> {

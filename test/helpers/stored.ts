@@ -3,16 +3,28 @@ import { join } from "node:path";
 import { pino } from "pino";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
-import { type OpenStore, openStore } from "../../server/store/open-store.ts";
+import { IdempotencyStore } from "../../server/store/idempotency.ts";
+import { checkStore, type OpenStore, openStore } from "../../server/store/open-store.ts";
 import { PromptStore, type StoredPrompt } from "../../server/store/prompts.ts";
+import { RunStore } from "../../server/store/runs.ts";
 import type { StoredSession } from "../../server/store/stored-session.ts";
 
 /** The files of a store. */
-const storeFiles = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"] as const;
+const storeFiles = [
+  "store.db",
+  "store.db-wal",
+  "store.db.copy",
+  "store.changes",
+  "store.changes.former",
+  "store.mark",
+  "sessions.jsonl",
+] as const;
 
 export function open(directory: string, options: Partial<Parameters<typeof openStore>[0]> = {}): OpenStore {
+  const path = options.path ?? join(directory, "store.db");
   return openStore({
-    path: join(directory, "store.db"),
+    path,
+    found: checkStore(path),
     log: pino({ level: "silent" }),
     findSession: () => undefined,
     textsIn: () => new Set(),
@@ -69,19 +81,33 @@ export function pushOf(deliveryId: string, content: string) {
   } as const;
 }
 
-/** Three sessions, each with this many deliveries, of which every second is settled, and a prompt. */
+/** Three sessions, each with this many deliveries, of which every second is settled, a prompt, a call with a key, a run and an answer. */
 export async function fillStore({ database, sessions }: OpenStore, deliveriesEach: number): Promise<void> {
   const deliveries = new DeliveryStore(database);
   const prompts = new PromptStore(database);
+  const calls = new IdempotencyStore(database);
   for (const sessionId of ["s1", "s2", "s3"]) {
     await sessions.put(storedSession(sessionId));
     await prompts.add(storedPrompt(`p-${sessionId}`, sessionId, { text: `prompt of ${sessionId}` }));
+    await calls.begin("m", `key of ${sessionId}`, { paramsHash: "h", subject: sessionId });
+    await new RunStore(database).put(sessionId, { runId: `r-${sessionId}`, startedAt: 1, promptIds: [] });
+    await sessions.answers.put(sessionId, `{"answer":"${sessionId}"}`);
     for (let i = 0; i < deliveriesEach; i += 1) {
       const delivery = storedDelivery(`d-${sessionId}-${i}`, sessionId);
       await deliveries.add({ push: pushOf(delivery.deliveryId, `content ${i} `.repeat(40)), delivery });
       if (i % 2 === 1) await deliveries.update({ ...delivery, state: "cancelled", settledAt: 2 }, true);
     }
   }
+}
+
+/** All rows that a rebuilt store must have, for comparison. Sessions continue with higher numbers. */
+export function rowsIn(database: { prepare(sql: string): { all(): readonly object[] } }): readonly string[] {
+  const tables = ["prompts", "deliveries", "runs", "dialogs", "closed_sessions", "last_answers"];
+  const columns = "session_id, cwd, file, json_remove(record, '$.reservedSeq') AS record, created_at, updated_at";
+  const selects = tables.map((table) => `SELECT rowid, * FROM ${table}`);
+  selects.push("SELECT * FROM idempotency", `SELECT ${columns} FROM sessions`);
+  const rows = selects.flatMap((select) => database.prepare(select).all());
+  return rows.map((row) => JSON.stringify(row)).sort();
 }
 
 /** The files that a killed daemon leaves of an open store. */

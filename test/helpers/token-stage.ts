@@ -5,6 +5,7 @@ import { pino } from "pino";
 import type { Params } from "../../protocol/methods.ts";
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
 import { type HttpAnswer, http, openWebSocket, type TestWebSocket } from "./edge.ts";
+import type { Unchecked } from "./unchecked.ts";
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
@@ -22,8 +23,7 @@ export interface TokenStage extends AsyncDisposable {
   /** Creates a token, and returns its secret. */
   token(params: Params<"token/create">): Promise<string>;
   /** The result of a call over HTTP, or the error's data with its name, HTTP status of a refusal included. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into results of every shape
-  call(token: string, method: string, params?: object): Promise<any>;
+  call(token: string, method: string, params?: object): Promise<Unchecked>;
   http(token: string, method: string, path: string, body?: object): Promise<HttpAnswer>;
   webSocket(token: string, path?: string): Promise<TestWebSocket>;
 }

@@ -209,7 +209,7 @@ test("attach queues by Alt-Enter, names other clients, and repeats nothing when 
   expect(await terminal.exitCode()).toBe(0);
 });
 
-test("attach gives the terminal back to the shell with Ctrl-Z, and continues with fg; without Unicode it shows ASCII", async () => {
+test("attach stops with Ctrl-Z, and continues with fg; without Unicode it shows ASCII", async () => {
   await using scene = await Scene.open();
   const { sessionId } = await scene.json<SessionInfo>(["new"]);
   const env = { ...scene.env, LC_ALL: "C", NO_COLOR: "1", PS1: "shell$ " };

@@ -117,7 +117,7 @@ test("try shows a streamed answer, a tool, a push with its receipt and a questio
   expect(await terminal.exitCode()).toBe(0);
   expect(machine.present()).toEqual([]);
   expect(machine.homeFiles()).toEqual(before);
-  expect(await terminal.text()).toMatch(/No process was left[\s\S]*\/login[\s\S]*pi-rpcd new/);
+  expect(await terminal.text()).toMatch(/All processes have ended[\s\S]*\/login[\s\S]*pi-rpcd new/);
 });
 
 const endings: readonly (readonly [string, (terminal: Terminal, pid: number) => unknown])[] = [

@@ -60,6 +60,7 @@ async function remainingProcesses(marker: string): Promise<readonly RunningProce
   for (;;) {
     const remaining = processesWith(marker).filter((found) => found.pid !== process.pid && !isWorker(found));
     if (remaining.length === 0 || Date.now() > deadline) return remaining;
+    // The end of a process that another one started is no event.
     await sleep(50);
   }
 }

@@ -123,6 +123,7 @@ export class Actor {
         pushed.answer = "refused";
         return;
       }
+      // A daemon that is away is asked again, without a busy loop.
       await sleep(5);
     }
   }
@@ -146,9 +147,14 @@ export class Actor {
     return await this.world.call("session/prompt", params, this.random);
   }
 
+  /** Aborts, and repeats the call until the daemon answers: the run may have survived a daemon that has lost the call. */
   async abort(): Promise<void> {
-    const called = await this.world.call("session/abort", { sessionId: this.sessionId }, this.random);
-    if (called.kind === "result") this.world.ledger.claimed("session/abort", called.result.deliveries);
+    for (;;) {
+      const called = await this.world.call("session/abort", { sessionId: this.sessionId }, this.random);
+      if (called.kind === "result") this.world.ledger.claimed("session/abort", called.result.deliveries);
+      if (called.kind === "result" || (called.kind === "refused" && called.error.kind !== "shutting_down")) return;
+      await sleep(5);
+    }
   }
 
   command(command: Params<"session/command">["command"]): Promise<Called<unknown>> {

@@ -10,7 +10,9 @@ import type { Gap } from "../../protocol/event.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
 import { type ScriptedProvider, startProvider } from "../../provider/server.ts";
+import { signal } from "../../server/pi/processes.ts";
 import { DaemonLives } from "../helpers/daemon-lives.ts";
+import { processesWith } from "../setup/processes.ts";
 import type { Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { ConnectionLost, Peer } from "./peer.ts";
@@ -230,6 +232,7 @@ export class SoakEnvironment implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.lives.end("SIGKILL");
+    for (const { pid } of processesWith(this.processMarker)) signal(pid, "SIGKILL");
     for (const peer of this.#peers.splice(0)) peer.close();
     await this.provider.close();
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { ensurePi, piVersions } from "../../scripts/pi-versions.ts";
 import { reportText } from "./report.ts";
+import { restoreReportText, restoreSoak } from "./restore/program.ts";
 import { soak } from "./soak.ts";
 import { canTrace } from "./store-faults.ts";
 
@@ -12,8 +13,12 @@ Runs random deliveries with random faults, and fails when a receipt is wrong, a 
   --minutes M    how long at least (default: 5)
   --pushes N     how many pushes at least (default: 0)
   --pi VERSION   ${Object.keys(piVersions).join(" or ")} (default: 1.5.2)
-  --only REGEXP  only the operations whose name matches
+  --only REGEXP  only the operations, or the rounds, whose name matches
   --go-on        does not end at the first failure
+  --restore      kills daemons while their sessions work, and compares what clients got with what pi wrote
+  --kills N      with --restore: how many kills (default: 200)
+  --sessions N   with --restore: how many sessions at a time (default: 3)
+  --late         with --restore: changes are told late, so that kills come more often between a commit and its notification
 
 Where strace is installed, syncs of the store's file fail too.
 `;
@@ -26,6 +31,10 @@ const { values } = parseArgs({
     pi: { type: "string", default: "1.5.2" },
     only: { type: "string" },
     "go-on": { type: "boolean", default: false },
+    restore: { type: "boolean", default: false },
+    kills: { type: "string", default: "200" },
+    sessions: { type: "string", default: "3" },
+    late: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
@@ -43,16 +52,26 @@ else {
   ensurePi();
   const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : number("seed", values.seed);
   process.stdout.write(`seed ${seed}\n`);
-  const report = await soak({
+  const options = {
     seed,
     pi: { version, cli: piVersions[version] },
-    seconds: number("minutes", values.minutes) * 60,
-    pushes: number("pushes", values.pushes),
     endsAtFirst: !values["go-on"],
-    withFileSystemFaults: canTrace(),
     ...(values.only === undefined ? {} : { only: new RegExp(values.only) }),
-    say: (line) => process.stdout.write(`${line}\n`),
-  });
-  process.stdout.write(`${reportText(report)}\n`);
-  process.exitCode = report.violations.length === 0 ? 0 : 1;
+    say: (line: string) => process.stdout.write(`${line}\n`),
+  };
+  if (values.restore) {
+    const [kills, sessions] = [number("kills", values.kills), number("sessions", values.sessions)];
+    const report = await restoreSoak({ ...options, kills, sessions, tellsLate: values.late });
+    process.stdout.write(`${restoreReportText(report)}\n`);
+    process.exitCode = report.faults.length === 0 ? 0 : 1;
+  } else {
+    const report = await soak({
+      ...options,
+      seconds: number("minutes", values.minutes) * 60,
+      pushes: number("pushes", values.pushes),
+      withFileSystemFaults: canTrace(),
+    });
+    process.stdout.write(`${reportText(report)}\n`);
+    process.exitCode = report.violations.length === 0 ? 0 : 1;
+  }
 }

@@ -30,24 +30,53 @@ export const plantedBugs = {
     text: "    this.#last = store.reserved;\n",
     replacement: "    this.#last = Math.max(0, store.reserved - block);\n",
   },
+  "a notification of the daemon takes a number that pi's repeated output has": {
+    file: "server/log/journal.ts",
+    text: "    if (isReplaying) this.#unsaid.push({ method, params: structuredClone(params) });\n    else this.#say({ method, params });\n",
+    replacement: "    this.#say({ method, params });\n",
+  },
+  "records of a former daemon have their effects again": {
+    file: "server/children/child-keeping.ts",
+    text: "return left !== undefined && child.handled < left.applied.offset;",
+    replacement: "return left !== undefined && child.handled < left.kept.offset;",
+  },
+  "what a former daemon stored and did not tell is not told": {
+    file: "server/children/child-keeping.ts",
+    text: "owed: [...journal.unsaid, ...this.#notSaid(owed())]",
+    replacement: "owed: []",
+  },
 } as const satisfies Readonly<Record<string, PlantedBug>>;
 
-/** A runnable copy of the sources with one fault in it. */
+/** Not faults: the time between a commit and what is told of it is long, so that kills come between them. */
+export const lateNotifications: readonly PlantedBug[] = [
+  {
+    file: "server/delivery/delivery-notifier.ts",
+    text: "    written.then(stored, stored);\n",
+    replacement: "    const late = () => void setTimeout(stored, 150);\n    written.then(late, late);\n",
+  },
+  {
+    file: "server/delivery/session-receipts.ts",
+    text: "      await before;\n",
+    replacement: "      await before;\n      await new Promise((resolve) => setTimeout(resolve, 50));\n",
+  },
+];
+
+/** A runnable copy of the sources with faults in it, each in its own file. */
 export class PatchedSource implements Disposable {
   readonly path: string;
 
-  /** Throws if the text does not occur exactly once: then the fault must be planted in another way. */
-  constructor({ file, text, replacement }: PlantedBug) {
-    const source = readFileSync(join(checkout, file), "utf8");
-    const found = source.split(text).length - 1;
-    if (found !== 1) throw new Error(`${file} has the text of the planted bug ${found} times, not once: ${text}`);
+  /** Throws if a text does not occur exactly once: then the fault must be planted in another way. */
+  constructor(...bugs: readonly PlantedBug[]) {
+    const changed = bugs.map(({ file, text, replacement }) => {
+      const source = readFileSync(join(checkout, file), "utf8");
+      const found = source.split(text).length - 1;
+      if (found !== 1) throw new Error(`${file} has the text of the planted bug ${found} times, not once: ${text}`);
+      return { file, text: source.replace(text, () => replacement) };
+    });
     this.path = mkdtempSync(join(tmpdir(), "planted-"));
     for (const name of shipped) cpSync(join(checkout, name), join(this.path, name), { recursive: true });
     symlinkSync(join(checkout, "node_modules"), join(this.path, "node_modules"));
-    writeFileSync(
-      join(this.path, file),
-      source.replace(text, () => replacement),
-    );
+    for (const { file, text } of changed) writeFileSync(join(this.path, file), text);
   }
 
   [Symbol.dispose](): void {

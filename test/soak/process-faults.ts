@@ -9,8 +9,13 @@ import type { Operation } from "./operation.ts";
 type ChildCue = "at random" | "before inserted" | "after inserted" | "after prepared" | "after headers";
 type Cue = ChildCue | "after delivered" | "after answered" | "after cancelled";
 
-/** Pushes, and returns at the cue. False: the cue did not come. */
-async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
+const nothing = (): void => {};
+
+/**
+ * Pushes, and returns at the cue. The returned function lets a request continue that waits: one whose pi survives would
+ * wait forever. Undefined: the cue did not come.
+ */
+async function onCue(actor: Actor, cue: Cue): Promise<(() => void) | undefined> {
   switch (cue) {
     case "at random": {
       const leave = await actor.enterAny();
@@ -18,57 +23,60 @@ async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
       await actor.pause(60);
       // Calls that wait for an answer get it from the next life.
       void pushing.finally(leave);
-      return true;
+      return nothing;
     }
     case "before inserted": {
       const leave = await actor.enter(actor.random.pick(["idle", "streaming"]));
       await actor.pushSome();
       void sleep(500).then(leave);
-      return true;
+      return nothing;
     }
     case "after inserted": {
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: actor.random.chance(0.7) });
-      return await actor.reached(pushed, "inserted");
+      return (await actor.reached(pushed, "inserted")) ? nothing : undefined;
     }
     case "after prepared": {
       const gate = new Gate();
       actor.plan(delayed(hold(gate), answer("Too late.")));
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
-      return released(gate, await actor.reached(pushed, "prepared"));
+      return leaving(gate, await actor.reached(pushed, "prepared"));
     }
     case "after headers": {
       const gate = new Gate();
       const planned = actor.plan(answer("Half ", hold(gate), "an answer."));
       await actor.push({ deliverAs: "steer", triggerTurn: true });
       const taken = await actor.taken(planned);
-      return released(gate, taken !== undefined && (await actor.soon(taken.headersSent)));
+      return leaving(gate, taken !== undefined && (await actor.soon(taken.headersSent)));
     }
     case "after delivered":
     case "after answered": {
       const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
-      return await actor.reached(pushed, cue === "after delivered" ? "delivered" : "answered");
+      return (await actor.reached(pushed, cue === "after delivered" ? "delivered" : "answered")) ? nothing : undefined;
     }
     case "after cancelled": {
       const { id } = await actor.push({ deliverAs: "nextTurn" });
-      return await cancel(actor, id);
+      return (await cancel(actor, id)) ? nothing : undefined;
     }
   }
 }
 
 /** Opens the gate of a cue that did not come in time: a request that takes the reply later would hang forever. */
-function released(gate: Gate, isThere: boolean): boolean {
-  if (!isThere) gate.open();
-  return isThere;
+function leaving(gate: Gate, isThere: boolean): (() => void) | undefined {
+  if (isThere) return () => gate.open();
+  gate.open();
+  return undefined;
 }
 
 function childKilled(cue: ChildCue): Operation {
   return {
     kind: `child kill -9, ${cue}`,
     run: async (actor) => {
-      const isThere = await onCue(actor, cue);
+      const leave = await onCue(actor, cue);
       const pid = actor.childPid();
-      if (!isThere || !actor.signalChild("SIGKILL")) return false;
-      await actor.childGone(pid);
+      const isKilled = leave !== undefined && actor.signalChild("SIGKILL");
+      if (isKilled) await actor.childGone(pid);
+      leave?.();
+      if (!isKilled) return false;
       actor.world.plan.withdraw(actor.model);
       // Wakes the session: on its own it does so less and less often.
       await actor.pushSome();
@@ -82,8 +90,10 @@ function daemonEnded(signal: "SIGKILL" | "SIGTERM", cue: Cue): Operation {
     kind: `daemon ${signal}`,
     run: async (actor) => {
       const before = actor.world.ledger.pushes.size;
-      if (!(await onCue(actor, cue))) return false;
+      const leave = await onCue(actor, cue);
+      if (leave === undefined) return false;
       await actor.world.replaceDaemon(signal);
+      leave();
       actor.world.plan.withdraw(actor.model);
       const pushes = [...actor.world.ledger.pushes.values()].slice(before);
       const own = pushes.filter(({ session, answer: got }) => session === actor.name && got === "accepted");

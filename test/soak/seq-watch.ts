@@ -14,6 +14,8 @@ export class SeqWatch {
   readonly #feeds = new Map<string, Feed>();
   /** The meaning of each number of each session, over all connections and all lives of the daemon. */
   readonly #contents = new Map<string, Map<number, string>>();
+  /** When the store failed, in the numbers that a log has then: it continues from the time. */
+  readonly #failures: { readonly from: number; to: number }[] = [];
   #frames = 0;
 
   get frames(): number {
@@ -35,10 +37,24 @@ export class SeqWatch {
     feed.last ??= cursor;
   }
 
+  /**
+   * The store fails until the returned function is called: a log may use numbers that it could not reserve, and a later
+   * daemon does not know them.
+   */
+  storeFails(): () => void {
+    const failure = { from: Date.now() * 1_000, to: Number.POSITIVE_INFINITY };
+    this.#failures.push(failure);
+    return () => {
+      failure.to = Date.now() * 1_000;
+    };
+  }
+
   /** A gap reported by the daemon. */
   gap(connection: string, session: string, { from, to, reason }: Gap): void {
     const feed = this.#feeds.get(`${connection} ${session}`);
-    if (reason === "log_reset") {
+    if (reason === "log_reset" && feed?.after !== undefined && this.#mayBeUnreserved(feed.after)) {
+      feed.last = undefined;
+    } else if (reason === "log_reset") {
       this.#say(session, `${connection} subscribed after ${feed?.after}, which is not a number of the log`);
     } else this.#follow(connection, session, from, to);
   }
@@ -72,6 +88,10 @@ export class SeqWatch {
     }
     feed.first ??= from;
     feed.last = to;
+  }
+
+  #mayBeUnreserved(seq: number): boolean {
+    return this.#failures.some(({ from, to }) => seq >= from && seq <= to);
   }
 
   #say(session: string, message: string): void {

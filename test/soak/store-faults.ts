@@ -23,6 +23,14 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
   const file = join(world.stateDir, "store.db-wal");
   const asideAt = Date.now();
   let isDone = false;
+  // Otherwise the log restores everything, and nothing may have changed.
+  const isLogDamaged = random.chance(0.5);
+  const damageLog = (): void => {
+    const log = join(world.stateDir, "store.changes");
+    const bytes = readFileSync(log);
+    if (isLogDamaged)
+      writeFileSync(log, damage(bytes, bytes.length - random.integer(1, Math.min(bytes.length, 40_000))));
+  };
   await actor.pushSome(3);
   await actor.pause(50);
   const damageTail = (): void => {
@@ -31,6 +39,7 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
     if (bytes.length === 0) return;
     const tail = Math.min(bytes.length, random.integer(1, 40_000));
     writeFileSync(file, damage(bytes, bytes.length - tail));
+    damageLog();
     isDone = true;
   };
   let isReported = false;
@@ -82,12 +91,14 @@ export const fileSystemFaults: readonly Operation[] = ["ENOSPC", "EIO"].map((err
     const trace = join(world.stateDir, "..", `strace-${world.lives.life}`);
     const inject = `inject=fdatasync,fsync:error=${error}:when=${first}..${first + random.integer(0, 3)}`;
     const prefix = ["strace", "-f", "-qq", "-o", trace, "-P", file, "-e", "trace=fdatasync,fsync", "-e", inject];
+    const works = world.seq.storeFails();
     await world.replaceDaemon("SIGTERM", () => {}, prefix);
     actor.world.plan.withdraw(actor.model);
     for (let i = 0; i < 12; i += 1) await actor.pushSome(3);
     await untilWritable(actor);
     const isMet = readFileSync(trace, "utf8").includes("INJECTED");
     await world.replaceDaemon("SIGTERM");
+    works();
     return isMet;
   },
 }));

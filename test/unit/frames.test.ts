@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Frame, gapFrame } from "../../server/frames/frame.ts";
 import { mergeDeltas } from "../../server/frames/merge-deltas.ts";
+import type { Unchecked } from "../helpers/unchecked.ts";
 
 const sessionId = "s-1";
 
@@ -16,8 +17,7 @@ function delta(seq: number, text: string, contentIndex = 0, type = "text_delta")
   return frameOf(seq, { type: "message_update", usage, assistantMessageEvent: { type, contentIndex, delta: text } });
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: looks into notifications of every shape
-const paramsOf = ({ bytes }: Frame): any => JSON.parse(bytes.toString("utf8")).params;
+const paramsOf = ({ bytes }: Frame): Unchecked => JSON.parse(bytes.toString("utf8")).params;
 
 describe("mergeDeltas", () => {
   test("does not change frames that only look like JSON", () => {
@@ -63,6 +63,41 @@ describe("mergeDeltas", () => {
     const merged = mergeDeltas(frames);
     expect(merged).toHaveLength(frames.length);
     for (const [i, frame] of merged.entries()) expect(frame).toBe(frames[i]);
+  });
+
+  test("merges records whatever the order of their fields, and leaves an invalid newest one as it is", () => {
+    const reordered = (seq: number, text: string): Frame =>
+      frameOf(seq, {
+        assistantMessageEvent: { delta: text, contentIndex: 0, type: "text_delta" },
+        type: "message_update",
+      });
+    const frames = [delta(1, 'a"\\'), reordered(2, "b\\"), delta(3, '\\"\n'), reordered(4, "d"), delta(5, "e")];
+    const bytes = frames[4]?.bytes as Buffer;
+    const cut: Frame = { ...(frames[4] as Frame), bytes: bytes.subarray(0, -1) };
+    const [merged, newest, ...others] = mergeDeltas([...frames.slice(0, 4), cut]);
+    expect(others).toEqual([]);
+    expect(newest).toBe(cut);
+    expect(merged).toMatchObject({ seq: 4, firstSeq: 1 });
+    expect(paramsOf(merged as Frame).event.assistantMessageEvent.delta).toBe('a"\\b\\\\"\nd');
+  });
+
+  test("merges wherever a record has the text, and no text with an invalid character", () => {
+    const wide = (seq: number, text: string, digits: number): Frame =>
+      frameOf(seq, {
+        type: "message_update",
+        usage: { output: 10 ** digits },
+        assistantMessageEvent: { type: "text_delta", contentIndex: 0, delta: text },
+      });
+    const texts = ["é", "plain", "😀 ", "x".repeat(300), "", 'a "quote"', "\u0041", "end"];
+    const merged = mergeDeltas(texts.map((text, i) => wide(i + 98, text, (i * 5) % 7)));
+    expect(merged).toHaveLength(1);
+    expect(paramsOf(merged[0] as Frame).event.assistantMessageEvent.delta).toBe(texts.join(""));
+    const valid = delta(2, "b~");
+    const invalid: Frame = {
+      ...valid,
+      bytes: Buffer.from(valid.bytes.toString("latin1").replace("~", "\t"), "latin1"),
+    };
+    expect(mergeDeltas([delta(1, "a"), invalid, delta(3, "c")]).map(({ seq }) => seq)).toEqual([1, 2, 3]);
   });
 
   test("joins the two halves of a character that were sent separately", () => {

@@ -9,7 +9,7 @@ import { StartError } from "../../server/lib/start-error.ts";
 import { diskFull } from "../../server/pi/exhaustion.ts";
 import { unusable } from "../../server/pi/lease.ts";
 import { namedStartError } from "../../server/start-errors.ts";
-import { openStore } from "../../server/store/open-store.ts";
+import { checkStore, openStore } from "../../server/store/open-store.ts";
 
 const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC", path: "/a/file" });
 
@@ -38,7 +38,10 @@ test("a store with a negative number of migrations is refused by name, and left 
   try {
     const path = join(directory, "store.db");
     const open = () =>
-      openStore({ path, log: pino({ level: "silent" }), findSession: () => undefined, textsIn: () => new Set() });
+      openStore({
+        ...{ path, found: checkStore(path), log: pino({ level: "silent" }) },
+        ...{ findSession: () => undefined, textsIn: () => new Set() },
+      });
     open().close();
     const database = new DatabaseSync(path);
     database.exec("PRAGMA user_version = -5;");

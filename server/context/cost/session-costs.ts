@@ -20,7 +20,7 @@ import type { PartCalls } from "../part-calls.ts";
 import { FileFold } from "./file-fold.ts";
 
 export interface SessionCostsOptions {
-  readonly record: Pick<SessionRecord, "stored" | "hasPrices" | "facts">;
+  readonly record: Pick<SessionRecord, "stored" | "hasPrices" | "model">;
   readonly parts: Pick<PartCalls, "ask" | "configuring">;
   readonly log: Logger;
 }
@@ -92,7 +92,7 @@ export class SessionCosts {
   }
 
   #unpriced(): WireError {
-    const { model } = this.#options.record.facts();
+    const { model } = this.#options.record;
     return new WireError("price_unknown", unpricedReason(model && `${model.provider}/${model.id}`));
   }
 

@@ -6,6 +6,7 @@ import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { MAIN_TOKEN } from "../../../protocol/token-methods.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { limits } from "../../configuration/limits.ts";
+import type { LiveRestoreFacts } from "../../core/live-restore-facts.ts";
 import { keptFor } from "../../lib/kept-for.ts";
 import type { Feed } from "../../log/feed.ts";
 import type { Registry } from "../../session/registry.ts";
@@ -23,6 +24,7 @@ export interface DaemonFacts {
   readonly store: () => StoreInfo;
   readonly lostLogLines: () => number;
   readonly feed: Feed;
+  readonly liveRestore: LiveRestoreFacts;
 }
 
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
@@ -78,6 +80,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry, grant: Grant | undef
     store: covers === undefined ? store : { ...store, damaged: [] },
     // Clients with fewer permissions learn nothing of the user's environment.
     ...(grant?.name === MAIN_TOKEN && { keyVariables: [...facts.keyVariables] }),
+    liveRestore: { ...facts.liveRestore },
     feed: facts.feed.place,
   };
 }

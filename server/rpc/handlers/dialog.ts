@@ -18,9 +18,10 @@ export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): Han
         },
       });
     },
-    "dialog/respond": ({ dialogId, answer }, { by }) => ({
-      dialogId,
-      resolution: dialogs.respond(dialogId, answer, by),
-    }),
+    "dialog/respond": async ({ dialogId, answer }, { by, effect }) => {
+      const resolution = dialogs.respond(dialogId, answer, by, effect);
+      await dialogs.stored(dialogId);
+      return { dialogId, resolution };
+    },
   };
 }

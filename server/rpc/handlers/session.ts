@@ -6,7 +6,8 @@ import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { Gate } from "../../lib/gate.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
-import { sessionPage } from "../../session/session-page.ts";
+import { type RowPage, resultOf, rowPage, sessionPage } from "../../session/session-page.ts";
+import { keepText } from "../answer-text.ts";
 import type { HandlersOf } from "../call.ts";
 import { callerOf } from "./context.ts";
 
@@ -21,6 +22,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
     listings.set(token, gate);
     return gate;
   };
+  const listed = listAnswers();
   return {
     "session/create": async (params, call) => {
       const { effect, grant } = call;
@@ -36,7 +38,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
     },
     "session/list": (params, call) => {
       const { grant } = call;
-      if (params.cwd === undefined && params.stored !== true) return sessionPage(registry, params, grant?.limits);
+      if (params.cwd === undefined && params.stored !== true) return listed(rowPage(registry, params, grant?.limits));
       const list = () => listWithFiles(registry, params, grant?.limits, call.signal);
       return params.stored === true ? listingOf(grant ?? registry).pass(list, { signal: call.signal }) : list();
     },
@@ -52,6 +54,30 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
       return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
+}
+
+/** A longer list is serialised for each answer. */
+const maxKeptChars = 1024 * 1024;
+
+/**
+ * Returns a function that makes the answer of a page from the JSON of its rows. While the rows are the same, it returns
+ * the last answer again: clients that poll the list get it without more work. Rows that differ in anything are others.
+ */
+export function listAnswers(): (page: RowPage) => Result<"session/list"> {
+  let last: { readonly page: RowPage; readonly result: Result<"session/list"> } | undefined;
+  return (page) => {
+    if (last !== undefined && isSame(last.page, page)) return last.result;
+    const { rows, next } = page;
+    const end = next === undefined ? "" : `,"next":${JSON.stringify(next)}`;
+    const text = `{"sessions":[${rows.map((row) => row.text).join(",")}]${end}}`;
+    const result = keepText(resultOf(page), text);
+    last = text.length <= maxKeptChars ? { page, result } : undefined;
+    return result;
+  };
+}
+
+function isSame(a: RowPage, b: RowPage): boolean {
+  return a.next === b.next && a.rows.length === b.rows.length && a.rows.every((row, i) => row === b.rows[i]);
 }
 
 /** A page with sessions that are found on disk. */

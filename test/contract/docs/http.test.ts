@@ -5,6 +5,7 @@ import { fixedRoutes } from "../../../protocol/fixed-routes.ts";
 import { isReading, type MethodTable, routeOf } from "../../../protocol/method-row.ts";
 import { methods } from "../../../protocol/methods.ts";
 import { openApiDocument } from "../../../protocol/openapi.ts";
+import { Answers } from "../../../server/edge/answers.ts";
 import { BufferBudget } from "../../../server/edge/buffer-budget.ts";
 import { EventStreams } from "../../../server/edge/event-streams.ts";
 import { createHttp } from "../../../server/edge/http.ts";
@@ -12,16 +13,15 @@ import { defaultEdgeLimits } from "../../../server/edge/limits.ts";
 import { createQuotas } from "../../../server/edge/quotas.ts";
 import { referencePage } from "../../../server/edge/reference-page.ts";
 import { restPaths } from "../../../server/edge/rest.ts";
+import { RpcOverHttp } from "../../../server/edge/rpc-over-http.ts";
 import type { Conversation, Dispatcher } from "../../../server/rpc/dispatcher.ts";
 import { Turns } from "../../../server/rpc/turns.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: the document is looked at as whoever reads it does
-type Any = any;
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 const table: MethodTable = methods;
-const document = JSON.parse(JSON.stringify(openApiDocument("0.0.0"))) as Any;
-const operations = Object.entries<Any>(document.paths).flatMap(([path, verbs]) =>
-  Object.entries<Any>(verbs).map(([verb, operation]) => ({ path, verb, operation })),
+const document = JSON.parse(JSON.stringify(openApiDocument("0.0.0"))) as Unchecked;
+const operations = Object.entries<Unchecked>(document.paths).flatMap(([path, verbs]) =>
+  Object.entries<Unchecked>(verbs).map(([verb, operation]) => ({ path, verb, operation })),
 );
 
 /** A dispatcher that returns each call as its result. */
@@ -46,10 +46,12 @@ async function appOver(rows: MethodTable) {
   const limits = defaultEdgeLimits;
   const { eventStreams: quota, unreadBytes: unread } = createQuotas(limits);
   const streams = new EventStreams({ limits, quota, budget: new BufferBudget(1), lane: echo.lane, log });
-  const { app } = createHttp({ dispatcher: echo, streams, unread, version: "0", limits, log }, rows);
+  const answers = new Answers({ limits, unread, lane: echo.lane });
+  const rpc = new RpcOverHttp({ dispatcher: echo, answers, limits, log });
+  const app = createHttp({ dispatcher: echo, streams, answers, rpc, version: "0", limits, log }, rows);
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   return {
-    ask: async (path: string, { headers, ...asked }: Asked): Promise<Any> =>
+    ask: async (path: string, { headers, ...asked }: Asked): Promise<Unchecked> =>
       (await fetch(`${url}${path}`, { ...asked, headers: { connection: "close", ...headers } })).json(),
     [Symbol.asyncDispose]: async () => {
       await streams.stop();
@@ -75,7 +77,7 @@ describe("a row of the method table", () => {
       params: { sessionId: "s-1" },
     });
     expect(restPaths(rows).find(({ path }) => path.test("/v1/moons/s-1/phase"))?.verbs).toBe("GET, HEAD");
-    const { paths } = openApiDocument("0", rows) as Any;
+    const { paths } = openApiDocument("0", rows) as Unchecked;
     expect(paths["/v1/moons/{sessionId}/phase"].get).toMatchObject({ operationId: "moon/phase" });
     const page = referencePage("0", rows);
     expect(page).toContain('<h3 id="moonphase">');
@@ -104,7 +106,7 @@ describe("a row of the method table", () => {
     const fromPath = Object.fromEntries(names.map((one) => [one, `${one}-1`]));
     const fromQuery = route.ifQuery === undefined ? {} : { [route.ifQuery]: "x" };
     expect(answer).toEqual({ method: name, params: { ...fromPath, ...fromQuery } });
-    expect(Object.keys((row.params as Any).properties)).toEqual(expect.arrayContaining(names));
+    expect(Object.keys((row.params as Unchecked).properties)).toEqual(expect.arrayContaining(names));
     // A GET must not change anything, because following a link sends one.
     if (route.verb === "GET") expect(isReading(row)).toBe(true);
   });
@@ -140,10 +142,10 @@ describe("the OpenAPI document", () => {
     expect(new Set(ids).size).toBe(ids.length);
     for (const { path, operation } of operations) {
       const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name);
-      const declared = (operation.parameters ?? []).filter((one: Any) => one.in === "path");
-      expect(declared.map((one: Any) => one.name).sort()).toEqual(inPath.sort());
-      expect(declared.every((one: Any) => one.required)).toBe(true);
-      const places = (operation.parameters ?? []).map((one: Any) => `${one.in} ${one.name}`);
+      const declared = (operation.parameters ?? []).filter((one: Unchecked) => one.in === "path");
+      expect(declared.map((one: Unchecked) => one.name).sort()).toEqual(inPath.sort());
+      expect(declared.every((one: Unchecked) => one.required)).toBe(true);
+      const places = (operation.parameters ?? []).map((one: Unchecked) => `${one.in} ${one.name}`);
       expect(new Set(places).size).toBe(places.length);
     }
   });
@@ -157,15 +159,15 @@ describe("the OpenAPI document", () => {
       const at = ref
         .slice(2)
         .split("/")
-        .reduce((value: Any, key) => value?.[key], document);
+        .reduce((value: Unchecked, key) => value?.[key], document);
       expect(at, ref).toBeTypeOf("object");
     }
     const schemas = [
-      ...Object.values<Any>(document.components.schemas),
+      ...Object.values<Unchecked>(document.components.schemas),
       ...operations.flatMap(({ operation }) => [
-        ...(operation.parameters ?? []).map((one: Any) => one.schema),
-        ...Object.values<Any>(operation.requestBody?.content ?? {}).map((one) => one.schema),
-        ...Object.values<Any>(operation.responses["200"].content).map((one) => one.schema),
+        ...(operation.parameters ?? []).map((one: Unchecked) => one.schema),
+        ...Object.values<Unchecked>(operation.requestBody?.content ?? {}).map((one) => one.schema),
+        ...Object.values<Unchecked>(operation.responses["200"].content).map((one) => one.schema),
       ]),
     ];
     for (const schema of schemas) expect(ajv.validateSchema(schema), JSON.stringify(ajv.errors)).toBe(true);
@@ -174,10 +176,12 @@ describe("the OpenAPI document", () => {
   test("has an example of each body, path and result that matches its schema", () => {
     const ajv = new Ajv2020({ strict: false });
     ajv.addSchema({ $id: "pi-rpcd", ...document }, "document");
-    const examples = (operation: Any): Any[] => [
-      ...(operation.parameters ?? []).filter((one: Any) => one.required && one.schema.type !== "array"),
-      ...[operation.requestBody, ...Object.values(operation.responses)].flatMap((body: Any) =>
-        Object.entries<Any>(body?.content ?? {}).flatMap(([type, one]) => (type === "application/json" ? [one] : [])),
+    const examples = (operation: Unchecked): Unchecked[] => [
+      ...(operation.parameters ?? []).filter((one: Unchecked) => one.required && one.schema.type !== "array"),
+      ...[operation.requestBody, ...Object.values(operation.responses)].flatMap((body: Unchecked) =>
+        Object.entries<Unchecked>(body?.content ?? {}).flatMap(([type, one]) =>
+          type === "application/json" ? [one] : [],
+        ),
       ),
     ];
     for (const { path, operation } of operations) {

@@ -4,6 +4,7 @@ import { WebSocket } from "ws";
 import type { DaemonFile } from "../../../protocol/daemon-file.ts";
 import { WEBSOCKET_PATH } from "../../../protocol/wire.ts";
 import { DaemonProcess } from "../../helpers/daemon-process.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 const mib = 1024 * 1024;
 
@@ -20,8 +21,7 @@ class Reader implements Disposable {
   readonly #answers = new Map<number, (answer: { readonly result?: unknown }) => void>();
   #told: (() => void) | undefined;
   #calls = 0;
-  // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
-  #held: any[] | undefined;
+  #held: Unchecked[] | undefined;
 
   private constructor(daemon: DaemonFile) {
     this.socket = new WebSocket(`ws+unix:${daemon.socketPath}:${WEBSOCKET_PATH}`, {
@@ -39,8 +39,7 @@ class Reader implements Disposable {
     return reader;
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: results of every shape
-  async call(method: string, params: object): Promise<any> {
+  async call(method: string, params: object): Promise<Unchecked> {
     const { promise, resolve } = Promise.withResolvers<{ readonly result?: unknown }>();
     this.#calls += 1;
     this.#answers.set(this.#calls, resolve);
@@ -73,8 +72,7 @@ class Reader implements Disposable {
     this.socket.terminate();
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
-  #hear(message: any): void {
+  #hear(message: Unchecked): void {
     const { id, method, params, ...answer } = message;
     if (method === undefined) this.#answers.get(id)?.(answer);
     else if (this.#held !== undefined) this.#held.push(message);

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -6,7 +6,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { OutwardFrame } from "../../../protocol/link-outward.ts";
 import { limits } from "../../../server/configuration/limits.ts";
-import type { Child, ChildOptions } from "../../../server/pi/child.ts";
+import { KeptChildren, liveRestoreFacts } from "../../../server/core/live-restore-facts.ts";
+import { largeRecordBytes } from "../../../server/frames/large-record.ts";
+import type { Child, ChildOptions, KeptOptions, KeptStatus } from "../../../server/pi/child.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
 import { exists, marked, startTimeOf } from "../../../server/pi/processes.ts";
 import type { PiEvent } from "../../../server/pi/records.ts";
@@ -16,16 +18,32 @@ import { patience } from "../../helpers/patience.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
+const keeper = join(import.meta.dirname, "..", "..", "..", "extension", "keeper.ts");
+
 let root: string;
+/** Outside of the directory, which must be empty in the end. */
+let sockets: string;
+let kept: KeptOptions | undefined;
 const children: Child[] = [];
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "child-"));
+  sockets = mkdtempSync(join(tmpdir(), "child-k-"));
 });
 afterEach(async () => {
   await Promise.all(children.splice(0).map(async (child) => [await child.stop(), await child.cleaned]));
-  expect(readdirSync(root)).toEqual([]);
-  rmSync(root, { recursive: true });
+  for (const directory of [root, sockets]) {
+    expect(readdirSync(directory)).toEqual([]);
+    rmSync(directory, { recursive: true });
+  }
 });
+
+const keptStatus = (): KeptStatus => new KeptChildren(liveRestoreFacts(true));
+
+function keptWith(status: KeptStatus): KeptOptions {
+  const { listenWithinMs, ...keeping } = limits.keeper;
+  const timing = { orphanIdleMs: 60_000, orphanRunMs: 60_000 };
+  return { keeper, socketDirectory: sockets, limits: { ...keeping, ...timing }, listenWithinMs, status };
+}
 
 interface Heard {
   readonly events: { readonly text: string; readonly event: PiEvent | undefined }[];
@@ -39,6 +57,8 @@ async function start(
   behaviours: string,
   overrides: Partial<ChildOptions["limits"]> = {},
   abandon = new AbortController().signal,
+  stage?: ChildOptions["stage"],
+  pi = fakePi,
 ) {
   const waiting = new Map<string, (event: PiEvent) => void>();
   const heard: Heard = {
@@ -54,7 +74,8 @@ async function start(
     },
   };
   const { child, ready } = await startPi({
-    program: await locatePi({ option: fakePi, env: {} }),
+    program: await locatePi({ option: pi, env: {} }),
+    kept,
     helper: "unused",
     runDirectory: root,
     sessionFile: join(root, "unused.jsonl"),
@@ -69,6 +90,7 @@ async function start(
       if (event !== undefined) waiting.get(event.type)?.(event);
     },
     onFrame: (frame) => heard.frames.push(frame),
+    ...(stage === undefined ? {} : { stage }),
     onDiagnostic: (diagnostic) => heard.diagnostics.push(diagnostic),
   });
   children.push(child);
@@ -82,7 +104,12 @@ async function failure(attempt: Promise<unknown>): Promise<WireError> {
   );
 }
 
-describe("a child", () => {
+describe.each(["pipes", "a keeper"])("a child with %s", (how) => {
+  beforeEach(() => {
+    kept = how === "pipes" ? undefined : keptWith(keptStatus());
+  });
+  afterEach(() => expect(kept?.status.problem).toBeUndefined());
+
   test("is ready when its helper's hello has arrived and its model is known", async () => {
     const { child, ready, heard } = await start("");
     expect(child.state.kind).toBe("ready");
@@ -180,6 +207,40 @@ describe("a child", () => {
     expect((await child.send(big)).success).toBe(true);
   });
 
+  test.each([
+    ["ends by itself", "leave", { code: 7, expected: false }],
+    ["is killed", "write", { signal: "SIGKILL", expected: false }],
+    ["is stopped", "write", { code: 0, expected: true }],
+  ])("that %s while a large record is handled in slices has ended after its last record", async (how, order, exit) => {
+    const file = join(root, "lines");
+    const lines = [largeRecordBytes, 5].map((size) =>
+      JSON.stringify({ type: size > 5 ? "tool_execution_end" : "small", text: "x".repeat(size) }),
+    );
+    writeFileSync(file, `${lines.join("\n")}\n{"type":"half`);
+    const [staged, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { child, heard } = await start("", { afterEofMs: 60_000 }, undefined, () => {
+      staged.resolve();
+      return gate.promise;
+    });
+    await child.send({ type: "prompt", message: `${order} ${file}` });
+    await staged.promise;
+    if (how === "is killed") process.kill(child.pid, "SIGKILL");
+    const stopped = how === "is stopped" ? child.stop() : undefined;
+    await vi.waitFor(() => expect(exists(child.pid)).toBe(false), patience);
+    expect(heard.events.filter(({ text }) => lines.includes(text))).toEqual([]);
+    expect(child.state.kind).not.toBe("exited");
+    // It ended before, so this is not the reason.
+    const late = child.stop();
+    gate.resolve();
+    expect(await child.exited).toMatchObject(exit);
+    expect([await late, await stopped]).toEqual([await child.exited, stopped && (await child.exited)]);
+    const told = heard.events.map(({ text }) => text).filter((text) => lines.includes(text));
+    // A killed one may not have written the second.
+    expect(told).toEqual(lines.slice(0, how === "is killed" ? Math.max(1, told.length) : 2));
+    if (order === "leave") expect(heard.diagnostics).toMatchObject([{ kind: "cut_off", excerpt: '{"type":"half' }]);
+    rmSync(file);
+  });
+
   test("ends when its stdin ends", async () => {
     const { child } = await start("");
     expect(await child.stop()).toMatchObject({ code: 0, signal: null, expected: true });
@@ -196,7 +257,8 @@ describe("a child", () => {
     expect(await child.stop()).toMatchObject({ signal: "SIGKILL", expected: true });
   });
 
-  test.each(["close-stdin", "close-stdout"])(
+  // With a keeper these descriptors are not how it talks to the daemon.
+  test.each(how === "pipes" ? ["close-stdin", "close-stdout"] : [])(
     "that does %j is ended, and its end counts as unrequested",
     async (behaviour) => {
       const { child } = await start(`${behaviour},ignore-eof`, { afterEofMs: 100 });
@@ -255,5 +317,56 @@ describe("a child", () => {
   test("carries frames both ways, and large ones by a file that is then deleted", async () => {
     const { child } = await start("");
     expect(await child.link.send({ kind: "ping" })).toEqual({ running: false, held: [] });
+  });
+});
+
+describe("a child that cannot have a keeper", () => {
+  const hanging = "setInterval(() => {}, 1_000);";
+  test.each([
+    ["is missing", undefined, /Cannot find module/],
+    ["fails", 'throw new Error("no keeper today")', /failed: .*no keeper today/s],
+    ["ends", "", /failed: /],
+    ["does not listen", hanging, /did not listen within 200 ms/],
+    [
+      "does not answer",
+      `require("node:fs").writeSync(3, "listening\\n"); require("node:fs").closeSync(3); ${hanging}`,
+      /did not answer within 200 ms/,
+    ],
+  ])("because it %s has pipes, and the reason is known", async (_what, source, problem) => {
+    const status = keptStatus();
+    const broken = join(root, "keeper.cjs");
+    if (source !== undefined) writeFileSync(broken, source);
+    kept = { ...keptWith(status), keeper: broken, listenWithinMs: source?.includes(hanging) === true ? 200 : 60_000 };
+    const { child } = await start("");
+    expect(status.problem).toMatch(problem);
+    expect((await child.send({ type: "echo", n: 1 })).success).toBe(true);
+    rmSync(broken, { force: true });
+  });
+
+  test("because its socket's path is too long has pipes, and the next one may have a keeper", async () => {
+    const status = keptStatus();
+    const long = join(sockets, "x".repeat(100));
+    kept = { ...keptWith(status), socketDirectory: long };
+    const { child: piped } = await start("");
+    expect(status.problem).toMatch(/failed: .*EINVAL/s);
+    rmSync(long, { recursive: true });
+    kept = keptWith(status);
+    await start("");
+    // The first one still ends with the daemon.
+    expect(status.problem).toMatch(/EINVAL/);
+    await piped.stop();
+    await piped.cleaned;
+    expect(status.problem).toBeUndefined();
+  });
+
+  test("because it is not a script has pipes", async () => {
+    const status = keptStatus();
+    kept = keptWith(status);
+    const wrapper = join(root, "wrapper");
+    writeFileSync(wrapper, `#!/bin/sh\nexec "${process.execPath}" "${fakePi}" "$@"\n`, { mode: 0o755 });
+    const { child } = await start("", {}, undefined, undefined, wrapper);
+    rmSync(wrapper);
+    expect(status.problem).toMatch(/is not a script/);
+    expect((await child.send({ type: "echo", n: 1 })).success).toBe(true);
   });
 });

@@ -10,6 +10,12 @@ import { WireError } from "../../../protocol/errors.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 import { fencesOf, read } from "../docs/documents.ts";
 
+/** The files below a directory, except leases. */
+function filesIn(directory: string): string[] {
+  const found = readdirSync(directory, { recursive: true, withFileTypes: true });
+  return found.filter((entry) => entry.isFile() && !entry.name.includes(".lease")).map(({ name }) => name);
+}
+
 const caller = { mayReadAny: true, signal: new AbortController().signal };
 const nobody = () => {};
 
@@ -112,7 +118,7 @@ test("the helper of an ephemeral session has the context before the session exis
   expect(session.stored.context?.summary).toMatchObject({ mode: "ephemeral", messages: 2 });
   const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
   expect(statSync(kept).mode & 0o777).toBe(0o600);
-  expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
+  expect(filesIn(join(core.root, "run"))).toEqual([]);
   const heard = recorder();
   session.subscribe(heard, { after: 0 });
   await heard.until(({ params }) => params.event?.type === "context_came");
@@ -187,7 +193,7 @@ test("a large context reaches the helper in a file, which is deleted when the se
   const long = { ...document, items: [{ ...items[0], content: "x ".repeat(400_000) }, items[1]] };
   const session = await create(core, { document: long, maxTokens: null }, { ephemeral: true });
   expect(session.stored.context?.summary.messages).toBe(2);
-  expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
+  expect(filesIn(join(core.root, "run"))).toEqual([]);
 });
 
 test("with onError warn the session starts without the context, and reports the reason", async () => {

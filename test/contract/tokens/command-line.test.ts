@@ -24,7 +24,7 @@ test("token create, list, rotate and revoke work on a real daemon while the toke
   const made = await run(stage, ["create", "ci"], { capabilities: "observe,prompt", label: "team=ci", cwd });
   const secret = made.stdout.trim();
   expect(secret).toMatch(/^[\w-]{43}$/);
-  expect(made.stderr).toBe("ci: observe, prompt; the secret is only shown this once\n");
+  expect(made.stderr).toBe("ci: observe, prompt; the secret is not shown again\n");
   const { sessionId, labels } = await stage.call(secret, "session/create", { cwd });
   expect(labels).toEqual({ team: "ci" });
   mkdirSync(join(stage.root, "other"));

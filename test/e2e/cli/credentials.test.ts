@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Finding, Report } from "../../../cli/doctor/finding.ts";
 import { connect } from "../../../client/index.ts";
 import { keyVariablesIn } from "../../../protocol/key-variables.ts";
 import { Gate } from "../../../provider/gate.ts";
@@ -10,16 +11,6 @@ import { lines, Scene } from "./scene.ts";
 
 const secret = "sk-ant-this-must-not-be-sent";
 const key = { ANTHROPIC_API_KEY: secret };
-
-interface Findings {
-  readonly ok: boolean;
-  readonly findings: readonly {
-    readonly name: string;
-    readonly state: string;
-    readonly found: string;
-    readonly todo?: string;
-  }[];
-}
 
 /** A user's machine on which pi has no login and no key. */
 async function keyless(): Promise<Scene> {
@@ -43,8 +34,8 @@ await import(${JSON.stringify(piUnderTest().cli)});
   return { path, starts: () => readFileSync(record, "utf8").length };
 }
 
-function modelRow(stdout: string): Findings["findings"][number] | undefined {
-  return lines<Findings>(stdout)[0]?.findings.find(({ name }) => name === "model");
+function modelRow(stdout: string): Finding | undefined {
+  return lines<Report>(stdout)[0]?.findings.find(({ name }) => name === "model");
 }
 
 /** All texts in the files of the state directory. */
@@ -124,7 +115,7 @@ describe("a pi without login and key", () => {
     expect((await scene.run(["model", "show"])).stderr).toContain("SESSION is missing. `last` is the newest session.");
 
     const checked = await scene.run(["doctor", "--json"]);
-    expect([checked.code, lines<Findings>(checked.stdout)[0]?.ok]).toEqual([1, false]);
+    expect([checked.code, lines<Report>(checked.stdout)[0]?.ok]).toEqual([1, false]);
     expect(modelRow(checked.stdout)).toMatchObject({ state: "bad", found: "no model has credentials" });
     expect(modelRow(checked.stdout)?.todo).toContain(login);
     await scene.json(["stop"]);
@@ -163,10 +154,19 @@ describe("a pi without login and key", () => {
   });
 });
 
-test("start --restart says that runs are active, and loses no accepted push", async () => {
+interface Listed {
+  readonly sessions: readonly { readonly state: string }[];
+}
+
+test.each([
+  { liveRestore: true, says: "The next daemon continues it." },
+  { liveRestore: false, says: "then interrupts the remaining runs." },
+])("start --restart says that runs are active, and loses no accepted push: live restore $liveRestore", async (row) => {
   const gate = new Gate();
-  await using scene = await Scene.open({ script: [answer("I begin.", hold(gate)), answer("I have seen it.")] });
-  const env = { PI_RPCD_DRAIN_MS: "0" };
+  await using scene = await Scene.open({
+    script: [answer("I begin.", hold(gate)), answer("I see."), answer("Gone on.")],
+  });
+  const env = { PI_RPCD_DRAIN_MS: "0", PI_RPCD_LIVE_RESTORE: `${row.liveRestore}` };
   await scene.json(["start"], { env });
   await scene.json(["new"]);
   await scene.json(["prompt", "last", "--no-wait", "Begin."]);
@@ -174,10 +174,12 @@ test("start --restart says that runs are active, and loses no accepted push", as
   const { deliveryId } = await scene.json<{ readonly deliveryId: string }>(["push", "last", "The build is green."]);
   const { code, stderr } = await scene.run(["start", "--restart"], { env });
   expect([code, stderr]).toEqual([0, expect.stringContaining("1 run is active.")]);
+  expect(stderr).toContain(row.says);
   expect(stderr).toContain("Accepted pushes are kept.");
   gate.open();
   const kept = await scene.json<{ readonly deliveries: readonly object[] }>(["deliveries"]);
   expect(kept.deliveries).toEqual([expect.objectContaining({ deliveryId })]);
+  await expect.poll(async () => (await scene.json<Listed>(["ls"])).sessions[0]?.state).not.toBe("running");
   await scene.run(["prompt", "last", "Go on."]);
   expect(await scene.json(["delivery", "show", deliveryId])).toMatchObject({
     state: expect.stringMatching(/^(delivered|answered)$/),

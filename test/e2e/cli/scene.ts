@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,8 +7,12 @@ import type { DaemonFile } from "../../../protocol/daemon-file.ts";
 import { createAgentDir } from "../../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { endLeft } from "../../helpers/stage.ts";
 
-const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+const program = [
+  "--disable-warning=ExperimentalWarning",
+  join(import.meta.dirname, "..", "..", "..", "cli", "main.ts"),
+] as const;
 
 export interface Ended {
   readonly code: number | null;
@@ -34,7 +39,7 @@ export class Running {
   #stderr = "";
 
   constructor(args: readonly string[], { stdin = "", keepOpen = false, cwd, env }: RunOptions) {
-    this.#child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...args], {
+    this.#child = spawn(process.execPath, [...program, ...args], {
       cwd,
       env,
       stdio: ["pipe", "pipe", "pipe"],
@@ -144,6 +149,24 @@ export class Scene implements AsyncDisposable {
     return lines<T>(stdout).at(-1) as T;
   }
 
+  /** Runs shell lines that call `pi-rpcd` and must succeed, and returns their output. */
+  async shell(script: string, onOutput: (output: string) => void = () => {}): Promise<string> {
+    const command = [process.execPath, ...program].map((word) => `"${word}"`).join(" ");
+    const child = spawn("bash", ["-euo", "pipefail", "-c", `pi-rpcd() { ${command} "$@"; }\n${script}`], {
+      cwd: this.cwd,
+      env: this.env,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      onOutput(output);
+    });
+    const [code, signal] = await once(child, "close");
+    if (code !== 0) throw new Error(`The shell ended with ${code ?? signal}: ${script}\n${output}`);
+    return output;
+  }
+
   get daemonFile(): DaemonFile | undefined {
     const path = join(this.stateDir, "daemon.json");
     return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as DaemonFile) : undefined;
@@ -154,6 +177,7 @@ export class Scene implements AsyncDisposable {
     await Promise.all([...this.#running].map(({ ended }) => ended));
     // If no daemon ran there is nothing to stop.
     const stopped = existsSync(this.stateDir) ? await this.run(["stop"]) : undefined;
+    endLeft(this.env);
     await this.provider.close();
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
     if (stopped !== undefined && stopped.code !== 0)

@@ -1,17 +1,9 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
+import { runs } from "../../../cli/process-facts.ts";
 import { HostProcess } from "../../../cli/try/host-process.ts";
 import { connect } from "../../../client/index.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 test("the tour of try: a tool, a push that is delivered into the run, a question and what follows from its answer", async () => {
   const host = new HostProcess({ pi: piUnderTest().cli, env: process.env });
@@ -34,9 +26,9 @@ test("the tour of try: a tool, a push that is delivered into the run, a question
     expect(await session.promptAndWait("Once again, please")).toMatch(/You chose/);
     await client.close();
 
-    expect(stage.pids.filter(isAlive)).toHaveLength(2);
+    expect(stage.pids.filter(runs)).toHaveLength(2);
     await host.end();
-    expect(stage.pids.filter(isAlive)).toEqual([]);
+    expect(stage.pids.filter(runs)).toEqual([]);
     expect(existsSync(stage.root)).toBe(false);
   } finally {
     await host.end();

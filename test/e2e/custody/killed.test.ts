@@ -4,9 +4,10 @@ import { expect, test } from "vitest";
 import { leasePath } from "../../../server/pi/lease.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 
 test("the next daemon takes over the sessions of a killed one, and deletes files that never got a message", async () => {
-  await using stage = await startKillableStage();
+  await using stage = await startKillableStage({ config: endingWithDaemon });
   const [full, empty] = [await stage.session(), await stage.session()];
   await full.promptAndWait("one");
   const files = await Promise.all([full, empty].map(async (session) => (await session.get()).file));

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 import { type Death, deaths } from "./deaths.ts";
 import { type Api, attemptsOf, type Cell, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
@@ -74,9 +75,15 @@ describe("when pi is killed, a push", () => {
   });
 });
 
-describe("when the daemon is killed, a push", () => {
+// test/e2e/live-restore/matrix.test.ts has the same for a pi that lives on.
+describe("when the daemon is killed and pi ends with it, a push", () => {
   test.for(apis)("ends correctly at every point of its way (%s)", async (api, { task }) => {
-    await using world = await MatrixStage.open({ extensions, isKillable: true, sessions: cases.length });
+    await using world = await MatrixStage.open({
+      extensions,
+      isKillable: true,
+      config: endingWithDaemon,
+      sessions: cases.length,
+    });
     const placed = await Promise.all(
       casesOf(api).map(async (each) => {
         const cell = await world.cell(api);

@@ -21,6 +21,8 @@ export type Api = "scripted" | "scripted-anthropic" | "scripted-google" | "eager
 export interface MatrixStageOptions {
   /** Whether the daemon is a separate process, which `stage.restart()` kills. */
   readonly isKillable?: boolean;
+  /** The text of the daemon's configuration file. Default: no file. */
+  readonly config?: string;
   /** Names of fixture extensions that pi loads after the helper. */
   readonly extensions?: readonly string[];
   /** Additional environment variables for pi. */
@@ -98,11 +100,12 @@ export class MatrixStage implements AsyncDisposable {
       ...options.model,
       id: `model-${n}`,
     }));
-    const { env, isKillable } = options;
+    const { config, env, isKillable } = options;
     const start = isKillable === true ? startKillableStage : startStage;
     const stage = await start({
       provider: { otherwise: replies.respond },
       agent: { settings, models },
+      ...(config === undefined ? {} : { config }),
       ...(env === undefined ? {} : { env }),
     });
     const directory = join(stage.agentDir.path, "extensions");

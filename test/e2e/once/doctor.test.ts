@@ -2,18 +2,9 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "no
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Report } from "../../../cli/doctor/finding.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { type Ended, lines, Scene } from "../cli/scene.ts";
-
-interface Report {
-  readonly ok: boolean;
-  readonly findings: readonly {
-    readonly name: string;
-    readonly state: string;
-    readonly found: string;
-    readonly todo?: string;
-  }[];
-}
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
@@ -63,6 +54,7 @@ describe("doctor", () => {
     expect(beside.code).toBe(0);
     expect(beside.stdout).toMatch(/^✔ daemon +pi-rpcd \S+ runs \(process \d+\) with pi /m);
     expect(beside.stdout).toMatch(/^✔ socket +\/.*daemon\.sock, private$/m);
+    expect(beside.stdout).toMatch(/^✔ live restore +/m);
     expect(beside.stdout).toMatch(/^- round trip +--quick\nNo problems found\.\n$/m);
     expect(beside.stderr).toBe("");
   });

@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -7,25 +5,6 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import { fencesOf, read, root } from "../../contract/docs/documents.ts";
 import { Scene } from "../cli/scene.ts";
-
-const main = join(root, "cli", "main.ts");
-
-/** Runs shell lines that call `pi-rpcd`, and returns their output. */
-async function run(scene: Scene, lines: string, onOutput: (output: string) => void = () => {}): Promise<string> {
-  const program = `pi-rpcd() { "${process.execPath}" --disable-warning=ExperimentalWarning "${main}" "$@"; }`;
-  const child = spawn("bash", ["-euo", "pipefail", "-c", `${program}\n${lines}`], {
-    cwd: scene.cwd,
-    env: scene.env,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let output = "";
-  child.stdout.on("data", (chunk) => {
-    output += String(chunk);
-    onOutput(output);
-  });
-  expect(await once(child, "close")).toEqual([0, null]);
-  return output;
-}
 
 /**
  * A text without the values that differ between runs: ids, times, amounts, and the spaces that depend on their width.
@@ -58,10 +37,10 @@ test("the commands of README.md print the documented output, and attach shows th
   writeFileSync(join(scene.cwd, "run-tests"), tests, { mode: 0o755 });
 
   const [create = "", ...others] = shell?.text.split("\n") ?? [];
-  const created = await run(scene, create);
+  const created = await scene.shell(create);
   const view = scene.start(["attach", "last"]);
   await view.said(/ idle ──/);
-  const output = await run(scene, others.join("\n"), (text) => {
+  const output = await scene.shell(others.join("\n"), (text) => {
     if (text.includes("held")) writeFileSync(join(scene.cwd, "held"), "");
   });
   await view.said(/ delivered\n/);
@@ -81,12 +60,12 @@ test("the examples of docs/clients.md list sessions over a pipe, and adopt the s
   await scene.run(["prompt", sessionId, "Hello"]);
   const fences = fencesOf(read("docs/clients.md"));
   const piped = fences.find(({ text }) => text.includes("pi-rpcd connect"))?.text ?? "";
-  const listed = JSON.parse(await run(scene, piped)) as { readonly result: { readonly sessions: readonly object[] } };
+  const listed = JSON.parse(await scene.shell(piped)) as { readonly result: { readonly sessions: readonly object[] } };
   expect(listed.result.sessions).toEqual([expect.objectContaining({ sessionId })]);
 
   await scene.json(["close", sessionId]);
   const program = fences.find(({ info }) => info[0] === "ts")?.text ?? "";
   const file = join(scene.root, "adopt.ts");
   writeFileSync(file, program.replace('"pi-rpcd/client"', JSON.stringify(join(root, "client", "index.ts"))));
-  expect(await run(scene, `"${process.execPath}" "${file}"`)).toBe(`${sessionId}\n`);
+  expect(await scene.shell(`"${process.execPath}" "${file}"`)).toBe(`${sessionId}\n`);
 });

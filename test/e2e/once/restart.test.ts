@@ -20,6 +20,38 @@ test("start --restart ends the running daemon and starts another, which has the 
   expect(await scene.json(["ls"])).toMatchObject({ sessions: [{ sessionId }] });
 });
 
+test("with live restore start --restart makes the daemon end with 75, which its service manager takes as a failure", async () => {
+  await using scene = await Scene.open();
+  const env = { PI_RPCD_PI: fakePi };
+  const first = scene.start(["start", "--foreground", "--json"], { env });
+  await first.said(/"started"/);
+  expect(await scene.json(["status"], { env })).toMatchObject({ liveRestore: { available: true } });
+  const { url, token } = scene.daemonFile ?? {};
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+  expect(await metrics.text()).toMatch(/^pi_rpcd_child_restores_total 0\n[\s\S]*^pi_rpcd_child_losses_total 0$/m);
+  const second = await scene.json(["start", "--restart"], { env });
+  expect((await first.ended).code).toBe(75);
+  expect(second).toMatchObject({ started: true, stateDir: scene.stateDir });
+});
+
+test("without live restore SIGUSR2 is an ordinary end with 75, which keeps the sessions", async () => {
+  await using scene = await Scene.open();
+  const env = { PI_RPCD_PI: fakePi, PI_RPCD_LIVE_RESTORE: "false" };
+  const daemon = scene.start(["start", "--foreground", "--json"], { env });
+  await daemon.said(/"started"/);
+  const { sessionId } = await scene.json<{ readonly sessionId: string }>(["new"], { env });
+  expect((await scene.json(["status"], { env }))["liveRestore"]).toEqual({
+    available: false,
+    why: "The setting liveRestore is false.",
+    restored: 0,
+    lost: 0,
+  });
+  daemon.kill("SIGUSR2");
+  expect((await daemon.ended).code).toBe(75);
+  await scene.json(["start"], { env });
+  expect(await scene.json(["ls"])).toMatchObject({ sessions: [{ sessionId, state: "hibernated" }] });
+});
+
 test("a daemon that is older than the command line is named, with advice", async () => {
   await using scene = await Scene.open();
   mkdirSync(scene.stateDir, { mode: 0o700 });

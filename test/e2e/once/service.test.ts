@@ -4,7 +4,8 @@ import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, s
 import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
-import { Scene } from "../cli/scene.ts";
+import { marked, signal } from "../../../server/pi/processes.ts";
+import { type Running, Scene } from "../cli/scene.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
@@ -48,6 +49,45 @@ test("a service is installed with the named variables, shown, and removed withou
   expect(existsSync(unit) || existsSync(environment)).toBe(false);
   expect(systemctl.calls().at(-2)).toContain("disable --now");
   expect((await run("uninstall")).stdout).toBe("No service is installed.\n");
+});
+
+/** The processes with the markers of the daemon's children, as they would be in its control group. */
+async function childrenOf(scene: Scene): Promise<readonly number[]> {
+  const lines = readFileSync(join(scene.stateDir, "children.jsonl"), "utf8").trim().split("\n");
+  const ids = lines.map((line) => (JSON.parse(line) as { readonly id: string }).id);
+  return (await marked(ids)).map(({ pid }) => pid);
+}
+
+/** Ends what systemd ends when a service's main process has been killed. systemd itself is not needed. */
+async function crash(scene: Scene, unit: string, daemon: Running): Promise<void> {
+  const others = await childrenOf(scene);
+  daemon.kill("SIGKILL");
+  await daemon.ended;
+  if (!unit.includes("\nKillMode=process\n")) for (const pid of others) signal(pid, "SIGKILL");
+}
+
+test("a crash of the service leaves the daemon's children alive, an older unit does not, and uninstall ends them", async () => {
+  await using scene = await Scene.open();
+  const systemctl = recorder(scene, "systemctl");
+  const home = join(scene.root, "home");
+  const path = `${systemctl.folder}${delimiter}${process.env["PATH"]}`;
+  const env = { HOME: home, XDG_CONFIG_HOME: join(home, "config"), PATH: path };
+  const run = (...args: readonly string[]) => scene.run(["service", ...args, "--platform", "systemd"], { env });
+  expect((await run("install", "--keep", "PATH")).code).toBe(0);
+  const unit = readFileSync(join(home, "config", "systemd", "user", "pi-rpcd.service"), "utf8");
+  // A pi, and a process of it that does not end with it.
+  const child = { PI_RPCD_PI: fakePi, FAKE_PI: "leave-a-process", PI_RPCD_WARM_CHILDREN: "0" };
+  for (const text of [unit.replace("KillMode=process", "KillMode=mixed"), unit]) {
+    const daemon = scene.start(["start", "--foreground", "--json"], { env: child });
+    await daemon.said(/"started"/);
+    await scene.json(["new"], { env: child });
+    await crash(scene, text, daemon);
+    const left = text === unit ? 2 : 0;
+    await expect.poll(async () => (await childrenOf(scene)).length).toBe(left);
+  }
+  const { code, stderr } = await run("uninstall");
+  expect([code, stderr]).toEqual([0, expect.stringContaining("Ended 2 processes of pi.")]);
+  expect(await childrenOf(scene)).toEqual([]);
 });
 
 test("a daemon uses the socket that systemd holds, reports that it is ready and alive, and leaves the socket", async () => {

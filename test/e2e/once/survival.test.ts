@@ -4,16 +4,17 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 
 // The rows of "What survives what" in PROTOCOL.md, for one session in the middle of its work. Dialogs have their own
 // tests
 // (test/contract/session/dialogs.test.ts).
 
 /** A session with a completed prompt, a run, a queued prompt, a waiting push, and an exclusive controller. */
-async function begin() {
+async function begin(config?: string) {
   const gate = new Gate();
   const script = [answer("done"), answer("half ", "of it, ", hold(gate), "and the rest")];
-  const stage = await startKillableStage({ provider: { script } });
+  const stage = await startKillableStage({ provider: { script }, ...(config === undefined ? {} : { config }) });
   const client = await connect({ stateDir: stage.stateDir, reconnect: false });
   const { sessionId, epoch } = await client.call("session/create", { cwd: stage.cwd });
   const told = await Notifications.of(stage.stateDir, sessionId);
@@ -88,8 +89,8 @@ test("the death of pi interrupts the run and loses the prompts in its queue; eve
   expect(await work.hasDeltas()).toBe(false);
 });
 
-test("the death of the daemon interrupts the run and ends the control; the next daemon has everything else", async () => {
-  await using work = await begin();
+test("without live restore the death of the daemon interrupts the run and ends the control; the next daemon has everything else", async () => {
+  await using work = await begin(endingWithDaemon);
   const { sessionId } = work;
   const { cursor } = await work.get();
   const rejected = expect(work.client.call("prompt/wait", { promptId: work.running })).rejects.toThrow();

@@ -6,7 +6,8 @@ import { type Client, connect, readDaemonFile } from "../../../client/index.ts";
 import { startTimeOf } from "../../../server/pi/processes.ts";
 import { DaemonLives } from "../../helpers/daemon-lives.ts";
 import { EventVerifier } from "../../helpers/event-verifier.ts";
-import { fakePi } from "./fake-stage.ts";
+import { endLeft } from "../../helpers/stage.ts";
+import { fakePi, largeLines } from "./fake-stage.ts";
 
 const source = join(import.meta.dirname, "..", "..", "..");
 
@@ -63,6 +64,7 @@ async function stageOf(drainMs: number, pi = fakePi) {
       for (const witness of witnesses) await witness.leave();
       await client.close();
       await lives.end("SIGKILL");
+      endLeft(env);
       rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     },
   };
@@ -110,6 +112,31 @@ test("a run that outlasts a shutdown's time limit is interrupted, and its pi lea
   // A zombie keeps its process id, but has ended.
   expect(await startTimeOf(pid)).toBeUndefined();
 });
+
+test.each(["SIGKILL", "SIGTERM"] as const)(
+  "what was sent before the %s of a daemon that handles large records has the same bytes for its successor's readers",
+  async (signal) => {
+    await using stage = await stageOf(0);
+    const lines = join(stage.root, "lines");
+    writeFileSync(lines, largeLines(6).join(""));
+    const { handle, witness } = await stage.running(`write ${lines}`);
+    await witness.event("tool_execution_end");
+    await stage.lives.end(signal);
+    await witness.leave();
+    expect(stage.faults).toEqual([]);
+    const daemon = await stage.lives.start();
+    await using reader = new EventVerifier(handle.id);
+    await reader.follow(daemon);
+    const sent = new Map(
+      witness.told.flatMap(({ params }) => (params.event === undefined ? [] : [[params.seq, params]])),
+    );
+    await reader.until(({ params }) => params.seq >= Math.max(...sent.keys()));
+    expect(reader.told.filter(({ params }) => sent.has(params.seq)).map(({ params }) => params)).toEqual([
+      ...sent.values(),
+    ]);
+    expect([...witness.violations, ...reader.violations]).toEqual([]);
+  },
+);
 
 test("a daemon removes the start files of a killed one, and no others", async () => {
   const pi = join(mkdtempSync(join(tmpdir(), "pi-")), "pi");

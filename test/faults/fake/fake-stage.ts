@@ -31,6 +31,17 @@ export interface FakeStageOptions {
   readonly pi?: string;
   /** A command that runs the daemon, with its arguments. */
   readonly prefix?: readonly string[];
+  /** The text of the daemon's configuration file. Default: no file. */
+  readonly config?: string;
+}
+
+/** Lines of pi that are handled in slices, each followed by a short one; numbered. */
+export function largeLines(count: number): readonly string[] {
+  return Array.from({ length: 2 * count }, (_, n) => {
+    const record =
+      n % 2 === 0 ? { type: "tool_execution_end", n, text: "é".repeat(512 * 1024) } : { type: "marker", n };
+    return `${JSON.stringify(record)}\n`;
+  });
 }
 
 /** The open files of a process, by this directory of descriptors. */
@@ -50,8 +61,8 @@ function isOfStore(opened: string): boolean {
   return /^(anon_inode|pipe):/.test(opened) || /\/store\.(db(-wal|-shm)?|mark)$/.test(opened);
 }
 
-export async function startFakeStage({ pi = fakePi, prefix = [] }: FakeStageOptions = {}): Promise<FakeStage> {
-  const stage: KillableStage = await startKillableStage({ pi, prefix });
+export async function startFakeStage({ pi = fakePi, prefix = [], ...more }: FakeStageOptions = {}): Promise<FakeStage> {
+  const stage: KillableStage = await startKillableStage({ pi, prefix, ...more });
   const witnesses: EventVerifier[] = [];
   let sessions = 0;
   const pid = async (): Promise<number> => (await readDaemonFile(stage.stateDir)).pid;

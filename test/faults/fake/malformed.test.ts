@@ -118,12 +118,12 @@ test("an incomplete last line of an ending child is reported with its exit", asy
   writeFileSync(file, `${marker(1)}\n{"type":"half`);
   const { handle, witness } = await stage.session();
   for (let round = 1; round <= 3; round += 1) {
-    const { cursor } = await handle.get();
     await handle.prompt(`leave ${file}`);
-    const session = await witness.state("crashed", cursor);
+    const cutOff = () => witness.told.filter(({ params }) => params.event?.["kind"] === "cut_off");
+    await witness.until(() => cutOff().length === round);
+    const told = cutOff().at(-1)?.params;
+    expect(told?.event).toMatchObject({ bytes: 13, excerpt: '{"type":"half' });
+    const session = await witness.state("crashed", told?.seq);
     expect(session).toMatchObject({ exit: { code: 7, signal: null, expected: false } });
-    const cut = witness.told.filter(({ params }) => params.event?.["kind"] === "cut_off");
-    expect(cut).toHaveLength(round);
-    expect(cut.at(-1)?.params.event).toMatchObject({ bytes: 13, excerpt: '{"type":"half' });
   }
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 import { startFakeStage } from "./fake-stage.ts";
 
 for (const [what, behaviour] of [
@@ -6,7 +7,8 @@ for (const [what, behaviour] of [
   ["closes its stdout and stays alive", "close-stdout"],
 ] as const) {
   test(`a child that ${what} is ended, reported as an exit, and replaced`, async () => {
-    await using stage = await startFakeStage();
+    // Otherwise a child does not talk to the daemon by these descriptors.
+    await using stage = await startFakeStage({ config: endingWithDaemon });
     const neighbour = await stage.session();
     const before = await stage.descriptors();
     // Concurrently, because ending such a child may need every step of the stop ladder.

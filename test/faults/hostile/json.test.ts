@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Transport } from "../../../server/edge/admission.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 import { goodCall, Target } from "./target.ts";
 import { type HostileText, hostileTexts } from "./texts.ts";
 
@@ -17,8 +18,7 @@ const table = hostileTexts.map((hostile, at) => ({
   other: transportOf(at + 1),
 }));
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
-function check(answer: any, { name, whole = false }: HostileText): void {
+function check(answer: Unchecked, { name, whole = false }: HostileText): void {
   if (name === undefined) expect(answer).toHaveProperty("result");
   else expect(answer.error?.data?.name).toBe(name);
   if (whole) expect(answer.id).toBeNull();

@@ -7,6 +7,7 @@ import { createValidator } from "../../../protocol/validation.ts";
 import type { Handlers } from "../../../server/rpc/call.ts";
 import { createDispatcher } from "../../../server/rpc/dispatcher.ts";
 import type { TestWebSocket } from "../../helpers/edge.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 import { brokenParams, goodParams } from "./schemas.ts";
 import { Target } from "./target.ts";
 
@@ -14,8 +15,7 @@ const seed = 20_261_121;
 const names = Object.keys(methods) as MethodName[];
 const catalogue = Object.keys(errorCatalogue);
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
-function check(answer: any): void {
+function check(answer: Unchecked): void {
   expect(answer.id).toBe(1);
   if ("result" in answer) return;
   expect(catalogue).toContain(answer.error.data.name);

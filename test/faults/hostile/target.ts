@@ -45,6 +45,7 @@ export class Target implements AsyncDisposable {
     for (const transport of transports) {
       await target.post(transport, goodCall);
       await target.post(transport, "[");
+      await target.http({ transport, method: "GET", path: "/v1/sessions", headers: target.authorization });
       await using webSocket = await target.webSocket(transport);
       await webSocket.call("session/get", { sessionId: "nobody" });
     }

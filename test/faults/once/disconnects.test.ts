@@ -7,6 +7,7 @@ import { answer, call, delay } from "../../../provider/reply.ts";
 import type { Responder } from "../../../provider/script.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
 import { LogReader, messagesIn } from "../../helpers/log-reader.ts";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 import { Random } from "../../soak/random.ts";
 
 const wanted = Number(process.env["PI_RPCD_DISCONNECTS"] ?? 120);
@@ -45,7 +46,11 @@ test(`a transcript built over ${wanted} broken connections and killed daemons eq
   timeout: 60_000 + wanted * 600,
 }, async () => {
   const random = new Random(seed);
-  await using stage = await startKillableStage({ provider: { otherwise: streaming(random.fork()) } });
+  await using stage = await startKillableStage({
+    provider: { otherwise: streaming(random.fork()) },
+    // Otherwise the log has no gap.
+    config: endingWithDaemon,
+  });
   const { id } = await stage.session();
   const reader = new LogReader(id, random.fork());
   let deaths = 0;

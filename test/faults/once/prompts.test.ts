@@ -7,7 +7,7 @@ import { answer, call, delayed, hold } from "../../../provider/reply.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 import { type Move, race } from "../../helpers/prompt-races.ts";
-import { startStage } from "../../helpers/stage.ts";
+import { endingWithDaemon, startStage } from "../../helpers/stage.ts";
 
 /** How long pi has had the prompt when it dies: measured, it is on disk at the first in half of all cases. */
 const delaysMs = [0, 2, 40, 300];
@@ -57,8 +57,8 @@ describe("a prompt that pi had accepted", () => {
     expect(Math.max(0, ...counts)).toBeLessThanOrEqual(1);
   });
 
-  test("is so too when the daemon is killed, and repeating the call with its key returns the same outcome", async () => {
-    await using stage = await startKillableStage({ provider: { otherwise: never } });
+  test("is so too when the daemon is killed and pi ends with it, and repeating the call with its key returns the same outcome", async () => {
+    await using stage = await startKillableStage({ provider: { otherwise: never }, config: endingWithDaemon });
     const { id } = await stage.session();
     for (const delayMs of delaysMs) {
       const params = { sessionId: id, text: textOf(delayMs), idempotencyKey: `key-${delayMs}` };

@@ -94,7 +94,7 @@ test("in a pipe it lists the content of the window, the savings and masked outpu
     "  tools            4,000    7 %",
     "  user             1,234    2 %",
     "",
-    "Active parts, and the tokens that they saved in later requests, by estimate:",
+    "Active parts, and an estimate of the tokens that they saved in later requests:",
     "  cache        on        saved 0 tokens",
     "  masking      on        saved 41,000 tokens, $0.0123  spent 9,000 tokens, $0.0340",
     "  toolResults  degraded  saved 0 tokens                  The disk | is full.",
@@ -195,7 +195,7 @@ test("with pruning on its blocks are shown, and a topic cannot move the cursor",
   const none: Pruned = { ...pruned, blocks: [], mode: "manual", off: "The tool is\nnot active." };
   const text = showLines({ found: empty, blocks: none, stats }, output).join("\n");
   expect(text).toContain(
-    "Pruning is on; there are no blocks. The model waits for the user.\nPruning is inactive now: The tool is | not active.\nPruning removed about 34,000 tokens from the context: 30,000 tokens ($0.0100) after losses in the provider's cache. This is an estimate.\n",
+    "Pruning is on; there are no blocks. The model only compresses when the user asks or the limit is reached.\nPruning is inactive now: The tool is | not active.\nPruning removed about 34,000 tokens from the context: 30,000 tokens ($0.0100) after losses in the provider's cache. This is an estimate.\n",
   );
 });
 

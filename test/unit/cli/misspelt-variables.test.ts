@@ -16,7 +16,7 @@ test.each([
   ["PI_RPCD_STATEDIR", "PI_RPCD_STATE_DIR"],
   ["PI_RPCD_MAX_CHILD", "PI_RPCD_MAX_CHILDREN"],
 ])("the misspelt variable %s is noted with %s", (name, near) => {
-  expect(notes({ [name]: "3" })).toBe(`pi-rpcd: ${name} sets nothing. Did you mean ${near}?\n`);
+  expect(notes({ [name]: "3" })).toBe(`pi-rpcd: ${name} has no effect. Did you mean ${near}?\n`);
 });
 
 test("no variable that the program, its tests or its benchmarks use is noted", () => {

@@ -71,7 +71,7 @@ test("only the secret is on stdout, for the daemon's own token and a new one", a
     label: "team=a,draft",
     cwd: "/srv",
   });
-  expect(made).toEqual({ stdout: "secret-of-ci\n", stderr: "ci: observe; the secret is only shown this once\n" });
+  expect(made).toEqual({ stdout: "secret-of-ci\n", stderr: "ci: observe; the secret is not shown again\n" });
   expect((await scene.run(["rotate"])).stdout).toBe("another\n");
   expect(scene.calls).toEqual([
     [

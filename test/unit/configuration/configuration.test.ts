@@ -144,7 +144,14 @@ describe("layers", () => {
     expect(read({ env }).values.allowedOrigins).toEqual(["http://localhost:3000", "https://a.example"]);
   });
 
+  test("read true and false from variables", () => {
+    expect(read({ env: { PI_RPCD_LIVE_RESTORE: "true" } }).values.liveRestore).toBe(true);
+    expect(read({ env: { PI_RPCD_LIVE_RESTORE: "false" } }).values.liveRestore).toBe(false);
+  });
+
   test.each([
+    [{ PI_RPCD_LIVE_RESTORE: "yes" }, /^PI_RPCD_LIVE_RESTORE must be boolean, but is "yes"\.$/],
+    [{ PI_RPCD_ORPHAN_IDLE_MS: "10" }, /^PI_RPCD_ORPHAN_IDLE_MS must be/],
     [{ PI_RPCD_PORT: "web" }, /^PI_RPCD_PORT must be integer, but is "web"\.$/],
     [{ PI_RPCD_MAX_CHILDREN: "0" }, /^PI_RPCD_MAX_CHILDREN must be/],
     [{ PI_RPCD_LOG_LEVEL: "loud" }, /^PI_RPCD_LOG_LEVEL must be one of/],

@@ -40,6 +40,7 @@ export function fakeHost(ctx: ExtensionContext): FakeHost {
     deliver: () => undefined,
     reload: () => undefined,
     isUnanswered: () => false,
+    isWaitedFor: () => false,
     fault,
     emit: (event, given) => (handlers.get(event) ?? []).map((handler) => handler(given, ctx)),
   };

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { exportContext } from "../../../context/document/export.ts";
 import { prepareContext } from "../../../context/document/prepare.ts";
 import { defaultContextLimits } from "../../../protocol/context-limits.ts";
-import { perform } from "../../../server/context/work.ts";
+import { perform } from "../../../server/context/perform.ts";
 import { call, PiSession, sessionTarget, text } from "../../helpers/pi-session.ts";
 import { list, type Raw } from "./documents.ts";
 

@@ -105,6 +105,34 @@ describe("a dialog", () => {
     expect(room.refusal("no-such-dialog", { cancelled: true })).toBe("dialog_not_found");
   });
 
+  it("gives the call that answered it the same result again, also after a restart", () => {
+    const room = new DialogFixture();
+    room.ask();
+    const { dialogId } = room.only;
+    const answer = { confirmed: true } as const;
+    const call = { id: "call-1", isRepeated: false };
+    const result = room.registry.respond(dialogId, answer, { clientId: "c1" }, call);
+    room.kill();
+    const repeated = { ...call, isRepeated: true };
+    expect(room.registry.respond(dialogId, answer, { clientId: "c1" }, repeated)).toEqual(result);
+    const other = { id: "call-2", isRepeated: true };
+    expect(() => room.registry.respond(dialogId, answer, { clientId: "c1" }, other)).toThrow(
+      expect.objectContaining({ kind: "stale" }),
+    );
+    expect(JSON.stringify(room.said)).not.toContain("call-1");
+  });
+
+  it("is not stale for a repeated call if its pi may have got the answer before it died with the daemon", () => {
+    const room = new DialogFixture();
+    room.ask();
+    const { dialogId } = room.only;
+    room.kill();
+    const respond = (isRepeated: boolean) => () =>
+      room.registry.respond(dialogId, { confirmed: true }, { clientId: "c1" }, { id: "call-1", isRepeated });
+    expect(respond(true)).toThrow(expect.objectContaining({ kind: "outcome_unknown" }));
+    expect(respond(false)).toThrow(expect.objectContaining({ kind: "stale" }));
+  });
+
   it("is kept without its texts when it has ended", () => {
     const room = new DialogFixture();
     room.ask({ method: "editor", prefill: "a secret" });

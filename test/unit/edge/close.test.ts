@@ -19,6 +19,13 @@ describe.each<Transport>(["tcp", "unix"])("the end of the edge over %s", (transp
     expect(edge.edge.load.connections).toBe(0);
   });
 
+  it("closes them with 1012 if another daemon follows", async () => {
+    await using edge = await startEdge();
+    const { closed } = await openWebSocket(edge, transport);
+    await edge.edge.close({ isRestart: true });
+    expect(await closed).toEqual({ code: 1012, reason: "restarting" });
+  });
+
   it("cancels the calls in progress", async () => {
     await using edge = await startEdge();
     const webSocket = await openWebSocket(edge, transport);

@@ -9,6 +9,7 @@ import { type Frame, unnumberedFrame } from "../../../server/frames/frame.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
 import { Turns } from "../../../server/rpc/turns.ts";
 import { patience } from "../../helpers/patience.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 import { MessageReader } from "./message-reader.ts";
 
 const kib = 1024;
@@ -97,8 +98,7 @@ const durable = (sessionId: string, seq: number, bytes = 10): Frame =>
 interface Heard {
   readonly method?: string;
   readonly id?: number;
-  // biome-ignore lint/suspicious/noExplicitAny: looks into messages of every shape
-  readonly params?: any;
+  readonly params?: Unchecked;
 }
 
 const heardBy = (pipe: Pipe): Heard[] => pipe.messages.texts.map((text) => JSON.parse(text) as Heard);

@@ -48,7 +48,7 @@ describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) =>
     socket.socket.write(`${head(edge, `content-length: ${listing.length}`)}${listing}`);
     await vi.waitUntil(() => handler.mock.calls.length === 1, patience);
     // Closing waits for an answer in progress; far longer than this test may take.
-    await edge.edge.close(1_000_000);
+    await edge.edge.close({ drainMs: 1_000_000 });
   });
 
   it("get the complete answer that was written before the edge closes", async () => {

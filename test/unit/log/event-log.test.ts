@@ -1,11 +1,12 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Gap } from "../../../protocol/event.ts";
 import { MemoryBudget } from "../../../server/core/memory-budget.ts";
 import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
+import { largeRecord, largeRecordBytes } from "../../../server/frames/large-record.ts";
 import type { EventLog, LogChunk, LogStore } from "../../../server/log/event-log.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
 import { patience } from "../../helpers/patience.ts";
@@ -34,6 +35,24 @@ function nextLife(log: EventLog, store = memoryStore(), bound = 1 << 20): EventL
   const numbers = new SeqNumbers(reserveFrom(log.cursor + 100));
   return memoryLog({ store, numbers, maxRetainedBytes: bound });
 }
+
+test("numbers are reserved before a record, and not in the middle of it", async () => {
+  let isInRecord = false;
+  let inRecords = 0;
+  const reserve = reserveFrom(0);
+  const flush = (upTo: number): boolean => {
+    if (isInRecord) inRecords += 1;
+    return reserve.flush(upTo);
+  };
+  const log = memoryLog({ store: memoryStore(), numbers: new SeqNumbers({ ...reserve, flush }) });
+  for (let n = 0; n < 3 * 65_536; n += 1) {
+    void log.room();
+    isInRecord = true;
+    log.appendEvent(record({ type: "message_update" }), 1, true);
+    isInRecord = false;
+  }
+  expect(inRecords).toBe(0);
+});
 
 const step = fc.oneof(
   {
@@ -323,4 +342,183 @@ test("unreserved numbers that could not be truncated hide no loss, and the log i
     { firstSeq: 5, lastSeq: 100, gap: "daemon_restart" },
     { firstSeq: 101, lastSeq: 101, gap: undefined },
   ]);
+});
+
+describe("a log with large records", () => {
+  const inSpace = (bytes: Buffer): Buffer => {
+    const space = largeRecord(bytes.length);
+    bytes.copy(space);
+    return space;
+  };
+
+  test("has the same notifications as for copied records, in memory and in the store", async () => {
+    const sizes = fc.array(fc.record({ size: fc.nat(3_000), isLarge: fc.boolean(), isDelta: fc.boolean() }), {
+      maxLength: 20,
+    });
+    await fc.assert(
+      fc.asyncProperty(sizes, async (steps) => {
+        const store = memoryStore();
+        const log = memoryLog({ store });
+        const texts = steps.map(({ size, isLarge, isDelta }) => {
+          const bytes = record({ text: "é".repeat(size) });
+          return parse(log.appendEvent(isLarge ? inSpace(bytes) : bytes, 1, isDelta)).params["event"];
+        });
+        expect(texts).toEqual(steps.map(({ size }) => ({ text: "é".repeat(size) })));
+        expect(framesOf(log.read(0, everything)).map((frame) => parse(frame).params["event"])).toEqual(texts);
+        await log.persist();
+        const stored = store.spans.flatMap(({ frames }) => frames.map((bytes) => parse({ bytes }).params["event"]));
+        expect(stored).toEqual(texts.filter((_, i) => steps[i]?.isDelta === false));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("has room only after the store has taken what memory cannot keep, and forgets nothing before", async () => {
+    const store = memoryStore();
+    const slow: LogStore = {
+      ...store,
+      put: async (...span) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        await store.put(...span);
+      },
+    };
+    const log = memoryLog({ store: slow, maxRetainedBytes: 64 * 1024 });
+    let held = 0;
+    for (let i = 0; i < 40; i += 1) {
+      const room = log.room();
+      if (room !== undefined) held += 1;
+      await room;
+      log.appendEvent(inSpace(record({ text: "x".repeat(24_000) })), 1, i % 3 === 1);
+    }
+    await log.persist();
+    expect(held).toBeGreaterThan(0);
+    expect(store.spans.flatMap(({ frames }) => frames)).toHaveLength(27);
+  });
+
+  test("has room while the store takes events as fast as they come, and again before it has taken all", async () => {
+    const store = memoryStore();
+    let taken = Promise.withResolvers<void>();
+    const slow: LogStore = {
+      ...store,
+      put: async (...span) => {
+        await taken.promise;
+        await store.put(...span);
+      },
+    };
+    const takeOne = async (): Promise<void> => {
+      const before = store.spans.length;
+      taken.resolve();
+      taken = Promise.withResolvers();
+      await vi.waitFor(() => expect(store.spans.length).toBeGreaterThan(before));
+    };
+    const log = memoryLog({ store: slow, maxRetainedBytes: 8 << 20 });
+    const append = (): unknown => log.appendEvent(record({ text: "x".repeat(200_000) }), 1, false);
+    append();
+    const persisted = log.persist();
+    for (let i = 0; i < 100; i += 1) {
+      expect(log.room()).toBeUndefined();
+      append();
+      if (i % 5 === 4) await takeOne();
+    }
+    while (log.room() === undefined) append();
+    const room = log.room()?.then(() => "room");
+    await Promise.all([room, takeOne().then(takeOne).then(takeOne)]);
+    expect(await Promise.race([persisted.then(() => "all"), room])).toBe("room");
+    taken.resolve();
+    taken = { ...taken, promise: Promise.resolve() };
+    await persisted;
+    expect(store.spans.filter(({ gap }) => gap !== undefined)).toEqual([]);
+  });
+
+  test("has room again while the store fails, and waits for the store as soon as all logs have much to store", async () => {
+    const store = memoryStore();
+    let isCrowded = false;
+    const log = memoryLog({ store, maxRetainedBytes: 64 * 1024, isCrowded: () => isCrowded });
+    log.appendEvent(record({}), 1, false);
+    expect(log.room()).toBeUndefined();
+    isCrowded = true;
+    await log.room();
+    expect([store.spans.length, log.room()]).toEqual([1, undefined]);
+    store.fails = true;
+    log.appendEvent(record({ text: "x".repeat(60_000) }), 1, false);
+    await log.room();
+    expect(log.room()).toBeUndefined();
+    store.fails = false;
+    await log.persist();
+    log.appendEvent(record({}), 1, false);
+    expect(log.room()).toBeInstanceOf(Promise);
+    await log.persist();
+  });
+
+  test.each([
+    ["small ones between them", 300_000, [12, 300_000, 12, 300_000, 12, 300_000, 12, 300_000, 12, 300_000]],
+    ["one that memory cannot keep together with those before it", 7_000_000, [3_500_000]],
+  ])("forgets nothing before it is stored: large records with %s", async (_, last, before) => {
+    const store = memoryStore();
+    const log = memoryLog({ store, maxRetainedBytes: 8 << 20, maxStoredFrameBytes: 8 << 20 });
+    for (const size of [...before, ...before, ...before, last]) {
+      const isLarge = size > largeRecordBytes;
+      await log.room(isLarge ? size : undefined);
+      const bytes = record({ text: "x".repeat(size) });
+      log.appendEvent(isLarge ? inSpace(bytes) : bytes, 1, false);
+    }
+    await log.persist();
+    expect(store.spans.filter(({ gap }) => gap !== undefined)).toEqual([]);
+  });
+
+  test("keeps almost as many bytes in memory as it may, also with small ones between them", () => {
+    const log = memoryLog({ maxRetainedBytes: 8 << 20 });
+    for (let i = 0; i < 60; i += 1) {
+      log.appendEvent(inSpace(record({ text: "x".repeat(300_000) })), 1, true);
+      log.appendEvent(record({}), 1, true);
+    }
+    expect(framesOf(log.read(0, everything)).length).toBeGreaterThan(50);
+  });
+
+  test("has room after five seconds without a response of the store, and waits for it again when it responds", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = memoryStore();
+    const silent = Promise.withResolvers<void>();
+    const log = memoryLog({
+      store: { ...store, put: (...span) => silent.promise.then(() => store.put(...span)) },
+      maxRetainedBytes: 64 * 1024,
+    });
+    const half = record({ text: "x".repeat(40_000) });
+    log.appendEvent(half, 1, false);
+    let hasRoom = false;
+    const room = log.room()?.then(() => {
+      hasRoom = true;
+    });
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(hasRoom).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await room;
+    log.appendEvent(half, 1, false);
+    // Also not for the records after it: each would wait as long.
+    expect(log.room()).toBeUndefined();
+    silent.resolve();
+    await log.persist();
+    log.appendEvent(half, 1, false);
+    expect(log.room()).toBeInstanceOf(Promise);
+    await log.persist();
+  });
+
+  test("discards a staged record that is not appended", async () => {
+    const discarded: number[] = [];
+    let number = 0;
+    const log = memoryLog({
+      stage: async () => ({ file: "", bytes: 0, number: ++number }),
+      discard: (staged) => discarded.push(staged.number),
+    });
+    const [first, second] = [inSpace(record({})), inSpace(record({}))];
+    await log.stage(first);
+    await log.stage(second);
+    expect(discarded).toEqual([1]);
+    log.appendEvent(second, 1, false);
+    await log.stage(inSpace(record({})));
+    log.close();
+    await log.stage(inSpace(record({})));
+    expect(discarded).toEqual([1, 3]);
+  });
 });

@@ -8,13 +8,11 @@ import { Journal, type SubscribeOptions } from "../../../server/log/journal.ts";
 import type { Subscriber } from "../../../server/log/subscription.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
 import { patience } from "../../helpers/patience.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: looks into notifications of every shape
-type Params = any;
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 interface RecordingSubscriber extends Subscriber {
   readonly frames: Frame[];
-  readonly said: () => { readonly method: string; readonly params: Params }[];
+  readonly said: () => { readonly method: string; readonly params: Unchecked }[];
   readonly seqs: () => (number | string)[];
   readonly leave: () => void;
 }
@@ -23,7 +21,7 @@ function ear(id = "ear"): RecordingSubscriber {
   const frames: Frame[] = [];
   const gone = new AbortController();
   const said = () =>
-    frames.map(({ bytes }) => JSON.parse(bytes.toString("utf8")) as { method: string; params: Params });
+    frames.map(({ bytes }) => JSON.parse(bytes.toString("utf8")) as { method: string; params: Unchecked });
   return {
     id,
     gone: gone.signal,

@@ -61,6 +61,27 @@ test("lets a pi that outlives its daemon end by itself", async () => {
   expect(await exited).toEqual([0, null]);
 });
 
+test("leaves a child that survives its daemon until it is known whether it can go on", async () => {
+  const former = await ChildRegistry.open(stateDir, log);
+  for (const id of ["a", "b", "c"]) former.begin(id);
+  const [piped, surviving, lost] = [await sleeper("a"), await sleeper("b"), await sleeper("c")];
+  former.started("a", piped.pid);
+  former.started("b", surviving.pid, true);
+  former.started("c", lost.pid, true);
+  const gone = [once(piped, "exit"), once(lost, "exit")];
+  // A daemon that does not start, and its successor.
+  await ChildRegistry.open(stateDir, log);
+  await gone[0];
+  expect([exists(surviving.pid), exists(lost.pid)]).toEqual([true, true]);
+  const next = await ChildRegistry.open(stateDir, log);
+  await next.endSurvivors(new Set(["b"]));
+  await gone[1];
+  expect(exists(surviving.pid)).toBe(true);
+  expect(next.leftovers).toEqual(["c"]);
+  next.ended("b");
+  expect(next.isEmpty).toBe(true);
+});
+
 test("skips lines that were not written completely", async () => {
   const former = await ChildRegistry.open(stateDir, log);
   former.begin("a");

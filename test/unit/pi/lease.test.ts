@@ -85,7 +85,7 @@ describe("a lease", () => {
     expect(statSync(leasePath(file)).mode & 0o777).toBe(0o600);
     const facts = JSON.parse(readFileSync(leasePath(file), "utf8")) as LeaseFacts;
     expect(facts).toMatchObject({ lease: 1, stateDir: join(root, "one"), generation: 1, holder: { pid: process.pid } });
-    await lease.note("child", 2);
+    await lease.note({ childId: "child", pid: process.pid, survives: false }, 2);
     expect(JSON.parse(readFileSync(leasePath(file), "utf8"))).toMatchObject({ childId: "child", generation: 2 });
     expect(await lease.confirm()).toEqual({ kind: "held" });
     await lease.release();

@@ -1,17 +1,44 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { isLarge } from "../../../server/frames/large-record.ts";
 import type { PiEvent } from "../../../server/pi/records.ts";
 import { type RecordDiagnostic, Router } from "../../../server/pi/router.ts";
 
 interface Routed {
   readonly events: { readonly text: string; readonly parsed: boolean }[];
+  readonly values: (PiEvent | undefined)[];
   readonly diagnostics: RecordDiagnostic[];
   readonly responses: unknown[];
   readonly statuses: string[];
   readonly unread: string[];
+  readonly staged: string[];
 }
 
 function route(...records: (string | Buffer)[]): Routed {
-  const routed: Routed = { events: [], diagnostics: [], responses: [], statuses: [], unread: [] };
+  const { routed, router } = routing();
+  for (const record of records) router.route(Buffer.from(record as string));
+  return routed;
+}
+
+/** Routes a record in parts that end at these places. */
+async function routeLarge(record: Buffer, places: readonly number[] = []): Promise<Routed> {
+  const { routed, router } = routing();
+  const ends = [...places.map((place) => place % (record.length + 1)).sort((a, b) => a - b), record.length];
+  const parts = ends.map((end, i) => record.subarray(ends[i - 1] ?? 0, end));
+  await router.routeLarge(parts, record.length);
+  return routed;
+}
+
+function routing(): { readonly routed: Routed; readonly router: Router } {
+  const routed: Routed = {
+    events: [],
+    values: [],
+    diagnostics: [],
+    responses: [],
+    statuses: [],
+    unread: [],
+    staged: [],
+  };
   const router = new Router({
     response: (response) => {
       routed.responses.push(response);
@@ -22,13 +49,15 @@ function route(...records: (string | Buffer)[]): Routed {
       routed.statuses.push(text);
       return true;
     },
-    event: (record: Buffer, event: PiEvent | undefined) =>
-      routed.events.push({ text: record.toString("utf8"), parsed: event !== undefined }),
+    event: (record: Buffer, event: PiEvent | undefined) => {
+      routed.events.push({ text: record.toString("utf8"), parsed: event !== undefined });
+      routed.values.push(event);
+    },
     unread: (head) => routed.unread.push(head),
     diagnostic: (diagnostic) => routed.diagnostics.push(diagnostic),
+    stage: async (record) => void routed.staged.push(record.toString("utf8")),
   });
-  for (const record of records) router.route(Buffer.from(record as string));
-  return routed;
+  return { routed, router };
 }
 
 describe("Router", () => {
@@ -50,6 +79,7 @@ describe("Router", () => {
       event: (_, event, isDelta) => deltas.push(isDelta && event === undefined),
       unread: () => {},
       diagnostic: () => {},
+      stage: () => undefined,
     });
     for (const type of ["turn_end", "message_start", "tool_execution_start", "tool_execution_end", "message_update"])
       router.route(Buffer.from(`{"type":"${type}","message":{}}`));
@@ -57,6 +87,25 @@ describe("Router", () => {
     const routed = route('{"type":"turn_end","message":{}}', '{"type":"turn_end","a":1},"seq":1}');
     expect(routed.events.map(({ parsed }) => parsed)).toEqual([false]);
     expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unparsable"]);
+  });
+
+  test("reads of the end of a run only whether pi tries again, if pi wrote that last", async () => {
+    const ends = [
+      '{"type":"agent_end","messages":[{"a":[1]}],"willRetry":true}',
+      '{"type":"agent_end","messages":[],"willRetry":false}',
+      '{"type":"agent_end","messages":[],"willRetry":true,"more":1}',
+      '{"type":"agent_end","messages":[1]}',
+    ];
+    const expected = [
+      { type: "agent_end", willRetry: true },
+      { type: "agent_end", willRetry: false },
+      { type: "agent_end", messages: [], willRetry: true, more: 1 },
+      { type: "agent_end", messages: [1] },
+    ];
+    expect(route(...ends).values).toEqual(expected);
+    for (const [i, end] of ends.entries()) expect((await routeLarge(Buffer.from(end))).values).toEqual([expected[i]]);
+    const forged = route('{"type":"agent_end","messages":[]},"seq":[1],"willRetry":true}');
+    expect([forged.events, forged.diagnostics[0]?.kind]).toEqual([[], "unparsable"]);
   });
 
   test("recognises a high-rate type only as a whole word at the start of a complete object", () => {
@@ -113,5 +162,69 @@ describe("Router", () => {
     );
     expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["invalid_utf8"]);
     expect(routed.events[0]?.text).toBe('{"type":"message_update","delta":"\ufffd\ufffd"}');
+  });
+});
+
+describe("a large record", () => {
+  const head = fc.constantFrom(
+    '{"type":"message_update","text":"',
+    '{"type":"tool_execution_end","text":"',
+    '{"type":"message_end","text":"',
+    '{"id":"d1","type":"response","text":"',
+  );
+  const byte = fc.oneof(fc.constantFrom(0x22, 0x5c, 0x7b, 0x7d, 0xff, 0xc3, 0xe2, 0x80, 0xf0, 0x61), fc.nat(255));
+  const text = fc.oneof(
+    fc.string({ unit: "binary" }).map((value) => Buffer.from(JSON.stringify(value).slice(1, -1))),
+    fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+    fc.array(byte).map((bytes) => Buffer.from(bytes)),
+  );
+
+  test("is routed like a small one, wherever it is cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(head, text, fc.array(fc.nat(), { maxLength: 12 }), async (first, value, places) => {
+        const record = Buffer.concat([Buffer.from(first), value, Buffer.from('"}')]);
+        const { staged: _, ...routed } = await routeLarge(record, places);
+        const { staged: _none, ...expected } = route(record);
+        expect(routed).toEqual(expected);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("is staged before it is reported, unless it is a delta or invalid", async () => {
+    const record = (type: string, end = "}"): Buffer =>
+      Buffer.from(`{"type":"${type}","text":"${"é".repeat(100_000)}"${end}`);
+    expect((await routeLarge(record("turn_end"))).staged).toEqual([record("turn_end").toString("utf8")]);
+    expect((await routeLarge(record("message_update"))).staged).toEqual([]);
+    const forged = await routeLarge(record("turn_end", '},"seq":1}'));
+    expect([forged.staged, forged.events, forged.diagnostics[0]?.kind]).toEqual([[], [], "unparsable"]);
+  });
+
+  test.each([
+    ["in the middle of a step", 10],
+    ["at the end of a step", 65_536 - '{"type":"turn_end","text":"'.length - 1],
+  ])("with invalid UTF-8 %s is repaired like a small one", async (_, before) => {
+    const value = Buffer.concat([Buffer.from("x".repeat(before)), Buffer.from([0xe2, 0x82, 0xff, 0xf0, 0x9f])]);
+    const more = Buffer.from("é\u{1f600}".repeat(40_000));
+    const record = Buffer.concat([Buffer.from('{"type":"turn_end","text":"'), value, more, Buffer.from('"}')]);
+    const routed = await routeLarge(record);
+    expect(routed.events[0]?.text).toBe(record.toString("utf8"));
+    expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["invalid_utf8"]);
+  });
+
+  test("is in memory with space for its notification", async () => {
+    let isInSpace = false;
+    const router = new Router({
+      response: () => true,
+      status: () => false,
+      event: (record) => {
+        isInSpace = isLarge(record);
+      },
+      unread: () => {},
+      diagnostic: () => {},
+      stage: () => undefined,
+    });
+    await router.routeLarge([Buffer.from('{"type":"turn_'), Buffer.from('end"}')], 19);
+    expect(isInSpace).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isBounded, isOneObject, MAX_DEPTH, MAX_PARTS } from "../../../server/pi/structure.ts";
+import { isBounded, isOneObject, MAX_DEPTH, MAX_PARTS, scan, scanState } from "../../../server/pi/structure.ts";
 
 const isOne = (text: string): boolean => isOneObject(Buffer.from(text));
 
@@ -169,5 +169,57 @@ describe("isBounded", () => {
     expect(bounded(`[${"1,".repeat(MAX_PARTS)}1]`)).toBe(false);
     expect(bounded(`[${"{},".repeat(MAX_PARTS / 2)}1]`)).toBe(false);
     expect(bounded(`[${"1,".repeat(MAX_PARTS - 2)}1]`)).toBe(true);
+  });
+});
+
+/** {@link isOneObject} in steps that end at these places. */
+function inSteps(record: Buffer, places: readonly number[]): boolean {
+  const state = scanState();
+  for (const limit of [...places.map((place) => place % (record.length + 1)).sort((a, b) => a - b), record.length]) {
+    const isOne = scan(record, state, limit);
+    if (isOne !== undefined) return isOne;
+  }
+  return expect.unreachable("it must end at the last byte");
+}
+
+describe("a scan in steps", () => {
+  const piece = fc.constantFrom(
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "\\",
+    '\\"',
+    "\\u0022",
+    '"a":',
+    '"b"',
+    ",",
+    "x".repeat(130),
+    "é",
+  );
+  const forged = fc.array(piece, { maxLength: 20 }).map((pieces) => `{${pieces.join("")}}`);
+  const places = fc.array(fc.nat(), { maxLength: 30 });
+
+  test("has the same result wherever the record is cut", () => {
+    fc.assert(
+      fc.property(fc.oneof(object, forged), places, (text, cuts) => {
+        const record = Buffer.from(text);
+        expect(inSteps(record, cuts)).toBe(isOneObject(record));
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test.each([
+    ["a string of escapes only", `{"a":"${"\\\\".repeat(700)}"}`],
+    ["an escaped quote after many backslashes", `{"a":"${"\\\\".repeat(700)}\\""}`],
+    ["a string that never ends", `{"a":"${"x".repeat(1_500)}}`],
+    ["a string that ends in an escape", `{"a":"${"x".repeat(700)}\\"}`],
+    ["an object that closes early", `{"a":"${"\\".repeat(400)}"},"seq":1}`],
+  ])("is not misled by %s, cut at each byte", (_, text) => {
+    const record = Buffer.from(text);
+    for (let at = 0; at <= record.length; at += 1) expect(inSteps(record, [at])).toBe(isOneObject(record));
+    expect(inSteps(record, [...record.keys()])).toBe(isOneObject(record));
   });
 });

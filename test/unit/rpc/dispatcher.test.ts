@@ -9,6 +9,7 @@ import {
   defaultDispatcherLimits,
 } from "../../../server/rpc/dispatcher.ts";
 import { deliveryId, type EdgeTestOptions, fakeCore } from "../../helpers/edge.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 const sessionId = "01920000-0000-7000-8000-000000000002";
 
@@ -32,8 +33,7 @@ function start({ handlers, limits, onViolation }: Options = {}) {
   return { dispatcher, conversation: dispatcher.converse(undefined, undefined), logged, nextWait: core.nextWait };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-async function say(conversation: Conversation, value: unknown): Promise<any> {
+async function say(conversation: Conversation, value: unknown): Promise<Unchecked> {
   const text = typeof value === "string" || Buffer.isBuffer(value) ? value : JSON.stringify(value);
   return await conversation.receive(Buffer.from(text));
 }

@@ -36,6 +36,17 @@ test("named tokens are found only by their secret, with their permissions, also 
   }
 });
 
+test("a token that was found before is not found once it is revoked or rotated", () => {
+  const tokens = open();
+  const { token } = tokens.create({ name: "ci", capabilities: ["observe"] });
+  for (const each of [token, "the-main-token"]) expect(tokens.find(each)).toBe(tokens.find(each));
+  tokens.revoke("ci", setImmediate);
+  expect(tokens.find(token)).toBeUndefined();
+  const rotated = tokens.rotate(MAIN_TOKEN, setImmediate);
+  expect(tokens.find("the-main-token")).toBeUndefined();
+  expect(tokens.find(rotated.token)?.name).toBe(MAIN_TOKEN);
+});
+
 test("a name is unique, the number of tokens is limited, and one that allows admin has no limits", () => {
   const tokens = open();
   tokens.create({ name: "a", capabilities: ["observe"] });

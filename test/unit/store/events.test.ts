@@ -1,11 +1,23 @@
-import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
+import { largeRecord } from "../../../server/frames/large-record.ts";
 import { Logs } from "../../../server/log/logs.ts";
 import { EventTail } from "../../../server/store/event-tail.ts";
 import { EventStore } from "../../../server/store/events.ts";
 import type { OpenStore } from "../../../server/store/open-store.ts";
+import { reserveFrom } from "../../helpers/logs.ts";
 import { open } from "../../helpers/stored.ts";
 
 let directory: string;
@@ -188,6 +200,124 @@ describe("the tail of the logs", () => {
     tail.append("e", 1, frame("s", 1));
     expect(bytes()).toBe(one);
     tail.close();
+  });
+
+  const bodies = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".body"));
+  const body = Buffer.from(`{"type":"turn_end","text":"${"é".repeat(9_000)}"}`);
+  /** The notification of a record. */
+  const around = (seq: number): Buffer =>
+    Buffer.concat([
+      Buffer.from(`{"jsonrpc":"2.0","method":"session/event","params":{"sessionId":"s","seq":${seq},"event":`),
+      body,
+      Buffer.from("}}"),
+    ]);
+
+  test("stores the large records of a killed daemon that were written before their events", async () => {
+    const events = new EventStore(store.database, bounds);
+    const tail = tailOf();
+    const first = tail.stage(body);
+    tail.append("e", 1, frame("s", 1));
+    tail.append("e", 2, around(2), await first);
+    tail.append("e", 3, frame("s", 3));
+    // Killed before its event was numbered.
+    await tail.stage(body);
+    tail.close();
+    expect(bodies()).toHaveLength(2);
+    await Logs.recover(events, directory, recorded);
+    expect(events.read("s", 0, everything).spans).toEqual([
+      { firstSeq: 1, lastSeq: 3, frames: [frame("s", 1), around(2), frame("s", 3)] },
+    ]);
+    expect([tails(), bodies()]).toEqual([[], []]);
+  });
+
+  test("skips an event whose large record is missing or incomplete", async () => {
+    const events = new EventStore(store.database, bounds);
+    const tail = tailOf();
+    tail.append("e", 1, frame("s", 1));
+    const [missing, torn] = [await tail.stage(body), await tail.stage(body)];
+    tail.append("e", 2, around(2), missing);
+    tail.append("e", 3, around(3), torn);
+    tail.close();
+    rmSync(missing?.file ?? "");
+    truncateSync(torn?.file ?? "", 5_000);
+    await Logs.recover(events, directory, recorded);
+    expect(events.newest("s")).toBe(1);
+  });
+
+  test("takes no other large record for one whose number is torn", async () => {
+    const events = new EventStore(store.database, bounds);
+    const tail = tailOf();
+    tail.append("e", 1, around(1), await tail.stage(body));
+    let torn = await tail.stage(body);
+    while ((torn?.number ?? 0) < 10) torn = await tail.stage(body);
+    tail.append("e", 2, around(2), torn);
+    tail.close();
+    const file = join(directory, tails()[0] ?? "");
+    truncateSync(file, readFileSync(file, "latin1").lastIndexOf('"event":1') + '"event":1'.length);
+    appendFileSync(file, "\n");
+    await Logs.recover(events, directory, recorded);
+    expect(events.newest("s")).toBe(1);
+  });
+
+  test("removes a large record also if the file of its line cannot be opened", async () => {
+    const tail = new EventTail(directory, () => {}, 3 * body.length);
+    const first = await tail.stage(body);
+    symlinkSync("elsewhere", join(directory, `events-${(first?.number ?? 0) + 1}.tail`));
+    tail.append("e", 1, around(1), first);
+    expect(bodies()).toHaveLength(1);
+    tail.append("e", 2, frame("s", 2));
+    tail.seal()?.remove();
+    await vi.waitFor(() => expect(bodies()).toEqual([]));
+  });
+
+  test("removes a large record with its event, and counts it once", async () => {
+    const tail = new EventTail(directory, () => {}, 3 * body.length);
+    tail.append("e", 1, around(1), await tail.stage(body));
+    expect(tail.isCrowded).toBe(false);
+    tail.append("e", 2, around(2), await tail.stage(body));
+    expect(tail.isCrowded).toBe(true);
+    expect(await tail.stage(body)).toBeUndefined();
+    tail.seal()?.remove();
+    expect(tail.isCrowded).toBe(false);
+    await vi.waitFor(() => expect([tails(), bodies()]).toEqual([[], []]));
+  });
+
+  test("is removed after events that are stored immediately, because they are large", async () => {
+    const said: unknown[] = [];
+    const tail = new EventTail(directory, (error) => said.push(error), 20_000);
+    const limits = { maxRetainedBytes: 1 << 20, maxRetainedBytesInAll: 1 << 20, maxStoredEventBytes: 1 << 20 };
+    const logs = new Logs(
+      new EventStore(store.database, bounds),
+      { ...limits, storeAfterMs: 1, maxUnstoredBytes: 10 },
+      tail,
+    );
+    const log = logs.open("s", "e", new SeqNumbers(reserveFrom()));
+    for (let i = 0; i < 4; i += 1) {
+      log.appendEvent(Buffer.from(JSON.stringify({ text: "x".repeat(15_000) })), 1, false);
+      await vi.waitFor(() => expect(tails()).toEqual([]));
+    }
+    expect(said).toEqual([]);
+    await logs.close();
+  });
+
+  test("has the bytes of a large record that was completed in place, and so do its readers in memory", async () => {
+    const events = new EventStore(store.database, bounds);
+    const limits = { maxRetainedBytes: 1 << 20, maxRetainedBytesInAll: 1 << 20, maxStoredEventBytes: 1 << 20 };
+    const logs = new Logs(events, { ...limits, storeAfterMs: 1, maxUnstoredBytes: 1 << 20 }, tailOf());
+    const log = logs.open("s", "e", new SeqNumbers(reserveFrom()));
+    const space = largeRecord(body.length);
+    body.copy(space);
+    await log.stage(space);
+    const { bytes } = log.appendEvent(space, 7, false);
+    // Before anything else can change them.
+    const sent = Buffer.from(bytes);
+    expect(sent.subarray(-body.length - 2, -2)).toEqual(body);
+    expect(JSON.parse(sent.toString("utf8"))).toMatchObject({ params: { sessionId: "s", seq: 1, generation: 7 } });
+    await logs.close();
+    log.appendEvent(Buffer.from("{}"), 7, false);
+    expect(log.read(0, everything).items[0]).toMatchObject({ kind: "frame", frame: { bytes: sent } });
+    expect(events.read("s", 0, everything).spans).toEqual([{ firstSeq: 1, lastSeq: 1, frames: [sent] }]);
+    expect([bytes, space]).toEqual([sent, body]);
   });
 
   test("is gone when everything is stored", () => {

@@ -98,6 +98,42 @@ describe("a store of an older version", () => {
     opened.close();
   });
 
+  test("keeps its settled deliveries, lists them in order, and reports later ends in the feed", async () => {
+    writeOlder(10);
+    const database = new DatabaseSync(store());
+    const insert = database.prepare(
+      `INSERT INTO deliveries (delivery_id, session_id, settled, settled_at, push, record, created_at, bytes, number)
+       VALUES (?, 's1', ?, ?, ?, ?, 1, 9, ?)`,
+    );
+    for (const [id, settled, number] of [
+      ["c", 1, 7],
+      ["a", 0, 3],
+      ["b", 1, 5],
+    ] as const) {
+      const delivery = storedDelivery(id, "s1", settled === 1 ? { state: "cancelled", settledAt: 2 } : {});
+      insert.run(
+        id,
+        settled,
+        settled === 1 ? 2 : null,
+        JSON.stringify(pushOf(id, "text")),
+        JSON.stringify(delivery),
+        number,
+      );
+    }
+    database.close();
+    const opened = open(root);
+    const deliveries = new DeliveryStore(opened.database, { maxSettled: 1 });
+    const all = () => deliveries.list({ limit: 9 }).map(({ deliveryId, state }) => `${deliveryId} ${state}`);
+    expect(all()).toEqual(["c cancelled", "b cancelled", "a accepted"]);
+    await deliveries.update(storedDelivery("a", "s1", { state: "expired", settledAt: 3 }), true);
+    expect(opened.database.prepare("SELECT item_id, state FROM feed WHERE kind = 'delivery'").all()).toEqual([
+      { item_id: "a", state: "expired" },
+    ]);
+    await deliveries.limit();
+    expect(all()).toEqual(["a expired"]);
+    opened.close();
+  });
+
   test("can be restored from its copy, as ARCHITECTURE.md describes", () => {
     writeOlder(schemaVersion - 1);
     const opened = open(root);

@@ -10,7 +10,7 @@ import { connect } from "../../../server/store/connection.ts";
 import { Database, type DatabaseOptions } from "../../../server/store/database.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
 import { Writer } from "../../../server/store/writer.ts";
-import type { ThreadCallbacks, WriterThread } from "../../../server/store/writers.ts";
+import { type ThreadCallbacks, Writers, type WriterThread } from "../../../server/store/writers.ts";
 import { patience } from "../../helpers/patience.ts";
 
 let directory: string;
@@ -179,6 +179,72 @@ function stagedThread() {
   };
   return { stage, startThread, die };
 }
+
+/** Writers with a thread, of which a test knows who takes which request. */
+async function bothWriters(maxQuickMs: number) {
+  const { stage, startThread, die } = stagedThread();
+  const path = file();
+  new Database(path, () => {}).close();
+  const local = new Writer({ path, connection: connect(path), connect });
+  const limits = { maxLocalMs: 0, maxQuickMs, maxIdleThreadMs: 60_000 };
+  const writers = new Writers({ local, startThread, ...limits, onFailure: () => {} });
+  const commit = (changes: number) =>
+    new Promise<"local" | "thread">((resolve, reject) => {
+      const before = stage.asked.length;
+      const parameters = (i: number) => [`k${i}`, "{}"];
+      const all = Array.from({ length: changes }, (_, i) => ({ sql: insert, parameters: parameters(i) }));
+      let by: "local" | "thread" = "local";
+      writers.request({ kind: "commit", changes: all, isSynced: true }, ({ failure }) =>
+        failure === undefined ? resolve(by) : reject(failure.error),
+      );
+      if (stage.asked.length === before) return;
+      by = "thread";
+      stage.asked.shift()?.();
+    });
+  expect(await commit(100)).toBe("local");
+  expect(writers.isThreaded).toBe(true);
+  return { writers, local, commit, die, [Symbol.dispose]: () => writers.close() };
+}
+
+describe("while there is a thread", () => {
+  test("quick transactions stay in the main thread, large ones and one of 65 do not", async () => {
+    using both = await bothWriters(Number.POSITIVE_INFINITY);
+    expect(await both.commit(100)).toBe("thread");
+    const takers: string[] = [];
+    for (let i = 0; i < 130; i += 1) takers.push(await both.commit(1));
+    expect(takers.filter((by) => by === "thread")).toHaveLength(2);
+    expect(takers.indexOf("thread")).toBe(64);
+    expect(await both.commit(17)).toBe("thread");
+    expect(await both.commit(16)).toBe("local");
+  });
+
+  test("the thread takes all of them if the main thread is slow, and it is tried again later", async () => {
+    using both = await bothWriters(0.000_001);
+    const takers: string[] = [];
+    for (let i = 0; i < 5_000 && !takers.includes("local"); i += 1) takers.push(await both.commit(1));
+    expect(takers.slice(0, 64)).not.toContain("local");
+    expect(takers.at(-1)).toBe("local");
+  });
+
+  test("it makes the checkpoints, until it ends", async () => {
+    using both = await bothWriters(Number.POSITIVE_INFINITY);
+    const every = () => both.writers.connection.prepare("PRAGMA wal_autocheckpoint").get()?.["wal_autocheckpoint"];
+    expect(every()).toBe(0);
+    both.die();
+    expect(every()).toBe(1_000);
+  });
+
+  test("a main thread whose connection breaks recovers it itself, without the thread", async () => {
+    using both = await bothWriters(Number.POSITIVE_INFINITY);
+    both.local.markBroken();
+    const broken = both.writers.connection;
+    await expect(both.commit(1)).rejects.toThrow("The connection is broken.");
+    expect(both.writers.isThreaded).toBe(false);
+    both.writers.request({ kind: "recover" }, ({ failure }) => expect(failure).toBeUndefined());
+    expect(both.writers.connection === broken).toBe(false);
+    expect(await both.commit(1)).toBe("local");
+  });
+});
 
 const kindOf = (work: Promise<void>) =>
   work.then(

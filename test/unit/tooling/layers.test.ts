@@ -24,7 +24,7 @@ test.each([
   ["extension/index.ts", "../protocol/link.ts"],
   ["extension/index.ts", "./open.ts"],
   ["context/pruning/pruning.ts", "../../extension/engine-port.ts"],
-  ["server/context/work.ts", "../../context/document/prepare.ts"],
+  ["server/context/perform.ts", "../../context/document/prepare.ts"],
   ["cli/start.ts", "../server/daemon.ts"],
   ["cli/demo.ts", "../provider/provider.ts"],
   ["test/unit/x.test.ts", "../../server/pi/jsonl.ts"],

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
+import { runs } from "../../../../cli/process-facts.ts";
 import { lines, Scene } from "../scene.ts";
 
 interface Step {
@@ -9,15 +10,6 @@ interface Step {
 /** Directories left by demos; each scene has its own place for them. */
 function demoDirectories({ root }: Scene): readonly string[] {
   return readdirSync(root).filter((name) => name.startsWith("pi-rpcd-demo-"));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 test.each(["SIGINT", "SIGTERM"] as const)(
@@ -32,7 +24,7 @@ test.each(["SIGINT", "SIGTERM"] as const)(
     expect(
       lines<Step>(stdout)
         .flatMap(({ pid }) => pid ?? [])
-        .filter(isAlive),
+        .filter(runs),
     ).toEqual([]);
     expect(demoDirectories(scene)).toEqual([]);
   },

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
+import { runs } from "../../../../cli/process-facts.ts";
 import { piUnderTest } from "../../../helpers/pi-versions.ts";
 import { lines, Scene } from "../scene.ts";
 
@@ -15,15 +16,6 @@ interface Step {
 /** Directories left by demos; each scene has its own place for them. */
 function demoDirectories({ root }: Scene): readonly string[] {
   return readdirSync(root).filter((name) => name.startsWith("pi-rpcd-demo-"));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 test("the demo shows every state of the receipt and exits with 0", async () => {
@@ -56,5 +48,5 @@ test("the demo reports the same as JSON, and leaves neither process nor file", a
   expect(steps.at(-1)).toMatchObject({ kind: "end", ok: true });
   const pids = steps.flatMap(({ pid }) => pid ?? []);
   expect(pids).toHaveLength(2);
-  expect(pids.filter(isAlive)).toEqual([]);
+  expect(pids.filter(runs)).toEqual([]);
 });

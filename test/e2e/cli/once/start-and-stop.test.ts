@@ -263,7 +263,7 @@ describe("stop", () => {
     await using scene = await Scene.open();
     await scene.json(["start"]);
     await scene.json(["stop"]);
-    const left = ["daemon.log", "lock.db", "sessions.jsonl", "store.db", "store.mark", "token"];
+    const left = ["daemon.log", "lock.db", "sessions.jsonl", "store.changes", "store.db", "store.mark", "token"];
     expect(readdirSync(scene.stateDir).toSorted()).toEqual(left);
   });
 });

@@ -5,6 +5,7 @@ import { commonMessages, headOf, messagesOf, withoutCompressing } from "../../..
 import type { SessionHandle } from "../../../../client/index.ts";
 import type { LogEntry } from "../../../../provider/log.ts";
 import { type KillableStage, startKillableStage } from "../../../helpers/killable-stage.ts";
+import { endingWithDaemon } from "../../../helpers/stage.ts";
 import { LongRunModel, makePlan, type Plan } from "../long-run.ts";
 
 const noCompress = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "no-compress.ts");
@@ -18,6 +19,7 @@ test("after two hundred turns with nested blocks and deaths of pi and the daemon
       otherwise: (request) => models.get(request.model ?? "")?.reply(request) ?? "There is no such run.",
     },
     agent: { models: ["pruned", "twin"].map((id) => ({ id, contextWindow: 1_000_000 })) },
+    config: endingWithDaemon,
   });
   const plan = makePlan(stage.cwd);
   const lead = async (id: string, extensions: readonly string[]): Promise<Run> => {

@@ -21,11 +21,11 @@ interface Lives extends AsyncDisposable {
 
 const options = { validateResults: true, reconnect: { firstDelayMs: 5, maxDelayMs: 50 } };
 
-/** Daemons that are separate processes, ended by SIGKILL. */
+/** Daemons that are separate processes, ended by SIGKILL. Their children end with them. */
 async function killed(otherwise?: Responder): Promise<Lives> {
   const scene = await Scene.open(otherwise === undefined ? {} : { otherwise });
   const start = async (): Promise<Running> => {
-    const daemon = scene.start(["start", "--foreground", "--json"]);
+    const daemon = scene.start(["start", "--foreground", "--json"], { env: { PI_RPCD_LIVE_RESTORE: "false" } });
     await daemon.said(/"url"/);
     return daemon;
   };
@@ -223,7 +223,8 @@ test("waiting for a delivery that the next daemon does not know rejects by name"
   const { delivered } = handle;
   await handle.accepted;
   await world.replace(() => {
-    for (const name of ["store.db", "store.db-wal", "store.db-shm"]) rmSync(join(stateDir, name), { force: true });
+    for (const name of ["store.db", "store.db-wal", "store.db-shm", "store.changes"])
+      rmSync(join(stateDir, name), { force: true });
   });
   await expect(delivered).rejects.toMatchObject({ kind: "delivery_not_found" });
   await expect(handle.get()).rejects.toMatchObject({ kind: "delivery_not_found" });

@@ -29,7 +29,15 @@ describe("systemd", () => {
       "systemd/user/pi-rpcd.service",
       "systemd/user/pi-rpcd.socket",
     ]);
-    for (const line of ["Type=notify", "NotifyAccess=all", "WatchdogSec=60", "KillMode=mixed", "TimeoutStopSec=30"]) {
+    for (const line of [
+      "Type=notify",
+      "NotifyAccess=all",
+      "WatchdogSec=60",
+      "KillMode=process",
+      "OOMPolicy=continue",
+      "Restart=on-failure",
+      "TimeoutStopSec=30",
+    ]) {
       expect(service?.split("\n")).toContain(line);
     }
     expect(service).toContain(
@@ -126,6 +134,7 @@ describe("launchd", () => {
       EnvironmentVariables: facts.environment,
       RunAtLoad: true,
       KeepAlive: { SuccessfulExit: false },
+      AbandonProcessGroup: true,
       ExitTimeOut: 30,
       Umask: 0o077,
     });

@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { defaultContextLimits } from "../../../../protocol/context-limits.ts";
-import { type ExportWork, type PrepareWork, perform } from "../../../../server/context/work.ts";
+import { perform } from "../../../../server/context/perform.ts";
+import type { ExportWork, PrepareWork } from "../../../../server/context/work.ts";
 import { WorkerPool, type WorkerPoolLimits } from "../../../../server/context/worker-pool.ts";
 
 const { signal } = new AbortController();
