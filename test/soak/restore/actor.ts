@@ -9,6 +9,7 @@ import type {
   SessionHandle,
   SettledRun,
 } from "../../../client/index.ts";
+import { ConnectionClosedError } from "../../../client/local-errors.ts";
 import { isTerminal } from "../../../protocol/delivery-progress.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { LogEntry } from "../../../provider/log.ts";
@@ -188,7 +189,7 @@ export class Actor implements AsyncDisposable {
         await this.session.abort();
         return;
       } catch (error) {
-        if (error instanceof WireError) throw error;
+        if (!isAnswerLost(error)) throw error;
       }
     }
   }
@@ -200,8 +201,8 @@ export class Actor implements AsyncDisposable {
         await push.resend();
         return;
       } catch (error) {
-        if (!(error instanceof WireError)) continue;
-        if (isRepeated && error.kind === "wrong_state") return;
+        if (isAnswerLost(error)) continue;
+        if (isRepeated && error instanceof WireError && error.kind === "wrong_state") return;
         throw error;
       }
     }
@@ -320,6 +321,11 @@ export class Actor implements AsyncDisposable {
       }
     }
   }
+}
+
+/** Whether a daemon ended before it answered. A call of a closed client has no answer, and repeating it would not end. */
+function isAnswerLost(error: unknown): boolean {
+  return error instanceof ConnectionClosedError && error.method !== undefined;
 }
 
 interface Message {
