@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { isInserted } from "../../../protocol/delivery-machine.ts";
 import { fallAsleep } from "../../helpers/asleep.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 import { copyStore } from "../../helpers/stored.ts";
 
 // A power failure undoes what the store has not synced, at most back to the last sync, while pi's session file may
@@ -12,7 +13,8 @@ import { copyStore } from "../../helpers/stored.ts";
 const text = "exactly once";
 
 async function begin() {
-  const stage = await startKillableStage();
+  // A power failure ends pi too.
+  const stage = await startKillableStage({ config: endingWithDaemon });
   const session = await stage.session();
   await session.promptAndWait("Begin.");
   await fallAsleep(stage.client, session.id);
