@@ -67,6 +67,7 @@ if (task.kind === "clients") {
       if (task.checks === true || isMerged(frame)) counted((one) => one.event(paramsOf(frame)));
       else arrived(1);
     };
+    client.onRecord = () => arrived(1);
     client.onGap = (frame) => counted((one) => one.gap(paramsOf(frame)));
     for (const sessionId of task.sessions) await client.request("session/subscribe", { sessionId });
     if (task.reads === false) client.pause();

@@ -1,9 +1,17 @@
 import { join } from "node:path";
 import { connect } from "../../client/index.ts";
+import { startBareServer } from "../lib/bare-server.ts";
 import { type Corpus, deltas, largeRecord, mixed, writeCorpus } from "../lib/corpus.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { drain, type RecordSource } from "../lib/drain.ts";
-import { directSource, echoPi, librarySource, rawSource, startEchoDirectly } from "../lib/echo-sources.ts";
+import {
+  directSource,
+  echoPi,
+  librarySource,
+  rawSource,
+  relayedSource,
+  startEchoDirectly,
+} from "../lib/echo-sources.ts";
 import type { Figure, Measured, Resources, Setting } from "../lib/figure.ts";
 import { cpuMicroseconds } from "../lib/process-usage.ts";
 import { RawClient } from "../lib/raw-client.ts";
@@ -34,6 +42,7 @@ async function measureCorpus(
   const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
   const direct = directSource(startEchoDirectly(resources));
   const raw = await rawSession(daemon, setting, resources);
+  const relayed = relayedSource((await startBareServer("bare-relay", setting, resources, [echoPi])).client);
   const library = await connect({ socketPath: daemon.socketPath, token: daemon.token });
   resources.add(library, (open) => void open.close());
   const parsed = await librarySource(library, (await library.createSession({ cwd: setting.directory })).id);
@@ -53,6 +62,7 @@ async function measureCorpus(
       return value;
     },
     library: () => rate(parsed),
+    relay: () => rate(relayed),
   });
   return {
     rows: [
@@ -68,6 +78,8 @@ async function measureCorpus(
         values: ratios(rates.library, rates.direct),
         goals: [`P3 library ${name}`],
       },
+      { name: `${name}: a bare relay / direct`, unit: "x", values: ratios(rates.relay, rates.direct) },
+      { name: `${name}: parsed frames at a client / a bare relay`, unit: "x", values: ratios(rates.raw, rates.relay) },
       { name: `${name}: direct`, unit: "rec/s", values: rates.direct },
       { name: `${name}: parsed frames at a client`, unit: "rec/s", values: rates.raw },
       { name: `${name}: envelopes of the client library`, unit: "rec/s", values: rates.library },

@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import type { PiCommand } from "../../client/index.ts";
+import { type BareServer, startBareServer } from "../lib/bare-server.ts";
 import { type Corpus, deltas, writeCorpus } from "../lib/corpus.ts";
 import { type DaemonUnderTest, startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { within } from "../lib/deadline.ts";
@@ -29,6 +31,8 @@ interface Streamed {
   readonly merged: number;
   readonly lost: number;
 }
+
+type Relayed = Pick<Streamed, "cpu" | "requestP99">;
 
 const usual: Rate = { sessions: 50, perSecond: 200, seconds: 4 };
 /** At a rate at which nothing is merged: merging saves processor time. */
@@ -100,9 +104,14 @@ export const twoHundredSessions: Figure = {
   repetitions: 3,
   deadlineSeconds: 240,
   measure: async (setting, resources) => {
-    const { stream, idle } = await startStage(setting, resources, most.sessions);
+    const { stream, idle, program, corpus } = await startStage(setting, resources, most.sessions);
+    const relay = await startBareServer("bare-relays", setting, resources, [String(most.sessions), program]);
     const runs: Streamed[] = [];
-    for (let i = 0; i < setting.repetitions; i += 1) runs.push(await stream(most));
+    const relayed: Relayed[] = [];
+    for (let i = 0; i < setting.repetitions; i += 1) {
+      runs.push(await stream(most));
+      relayed.push(await throughRelay(relay, corpus, most, resources));
+    }
     const row = (name: string, of: (run: Streamed) => number) => ({ name, values: runs.map(of) });
     return {
       rows: [
@@ -122,6 +131,16 @@ export const twoHundredSessions: Figure = {
           ...row("streaming: CPU of the daemon for an event / of a direct reader", (run) => run.cpu / run.directCpu),
           unit: "x",
           goals: ["Q13 CPU"],
+        },
+        {
+          name: "streaming through a bare relay: p99 of a request",
+          unit: "ms",
+          values: relayed.map((run) => run.requestP99),
+        },
+        {
+          name: "streaming through a bare relay: CPU of the relay for an event / of a direct reader",
+          unit: "x",
+          values: relayed.map(({ cpu }, i) => cpu / (runs[i]?.directCpu ?? Number.NaN)),
         },
         { ...row("streaming: lost or misordered", ({ lost }) => lost), unit: "events" },
         { ...row("streaming: CPU of the daemon for an event", ({ cpu }) => cpu), unit: "us" },
@@ -152,7 +171,7 @@ async function startStage(setting: Setting, resources: Resources, count: number)
     const own = await throughDaemon(daemon, client, chosen, corpus, rate, resources);
     return { ...own, directCpu: await directly(program, corpus, rate, resources) };
   };
-  return { stream, idle: ratios(beside, alone) };
+  return { stream, idle: ratios(beside, alone), program, corpus };
 }
 
 async function throughDaemon(
@@ -167,25 +186,53 @@ async function throughDaemon(
   await daemon.loopHealth();
   const before = cpuMicroseconds(daemon.pid);
   const command = pace(corpus, rate);
-  const streams = sessions.map((sessionId) => client.request("session/command", { sessionId, command }));
-  const ask = async (i: number): Promise<void> => {
+  const send = async (i: number, own: PiCommand): Promise<void> => {
     const sessionId = sessions[i % sessions.length] ?? "";
-    await client.request("session/command", { sessionId, command: { type: "get_state" } });
+    await client.request("session/command", { sessionId, command: own });
   };
-  // Twice the time for children that the machine slows down.
-  const expected = sessions.length * rate.perSecond * rate.seconds;
-  const count = (rate.seconds * 1_000) / requestEveryMs;
-  const asked = within(60, `${count} answers`, openLoop(ask, { everyMs: requestEveryMs, count }));
-  const [{ merged, lost, misordered, records }, { latencies }] = await Promise.all([
-    readers.received(expected, 10 * rate.seconds),
-    asked,
-    Promise.all(streams),
-  ]);
+  const { merged, lost, misordered, records, requestP99 } = await paced(rate, readers, command, send);
   const cpu = (cpuMicroseconds(daemon.pid) - before) / records;
   const { delayP99Ms, utilization } = await daemon.loopHealth();
   await readers.stop();
-  const requestP99 = quantile(latencies, 0.99);
   return { cpu, delayP99Ms, utilization, requestP99, merged, lost: lost + misordered };
+}
+
+/** The same through a program that only passes lines on. */
+async function throughRelay(
+  { client, pid, address }: BareServer,
+  corpus: Corpus,
+  rate: Rate,
+  resources: Resources,
+): Promise<Relayed> {
+  const task = { kind: "clients", daemon: address, sessions: ["all"], clients: 1 } as const;
+  const readers = await Readers.start(task, resources);
+  const before = cpuMicroseconds(pid);
+  const send = (i: number, command: PiCommand): Promise<void> =>
+    client.passOn({ child: i % rate.sessions, ...command });
+  const { records, requestP99 } = await paced(rate, readers, pace(corpus, rate), send);
+  const cpu = (cpuMicroseconds(pid) - before) / records;
+  await readers.stop();
+  return { cpu, requestP99 };
+}
+
+/** All sessions stream, while one after the other is asked for its state. */
+async function paced(
+  { sessions, perSecond, seconds }: Rate,
+  readers: Readers,
+  command: PiCommand,
+  send: (session: number, command: PiCommand) => Promise<void>,
+) {
+  const streams = Array.from({ length: sessions }, (_, i) => send(i, command));
+  const count = (seconds * 1_000) / requestEveryMs;
+  const ask = (i: number): Promise<void> => send(i, { type: "get_state" });
+  const asked = within(60, `${count} answers`, openLoop(ask, { everyMs: requestEveryMs, count }));
+  const [received, { latencies }] = await Promise.all([
+    // Longer for children that the machine slows down.
+    readers.received(sessions * perSecond * seconds, 10 * seconds),
+    asked,
+    Promise.all(streams),
+  ]);
+  return { ...received, requestP99: quantile(latencies, 0.99) };
 }
 
 function pace({ file, bytes }: Corpus, { perSecond, seconds }: Rate) {

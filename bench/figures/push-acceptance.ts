@@ -24,7 +24,9 @@ export const pushAcceptance: Figure = {
     const pushers = await startPushers(setting, resources, { clients });
     const [first] = pushers;
     if (first === undefined) throw new Error("No client is connected.");
-    const bare = await startBareServer("bare-push", setting, resources, join(setting.directory, "pushes"));
+    const { client: bare } = await startBareServer("bare-push", setting, resources, [
+      join(setting.directory, "pushes"),
+    ]);
     const toBare = (): Promise<unknown> =>
       bare.request("delivery/push", { sessionId: "-", customType: "bench", content });
     const values = await interleave(setting.repetitions, {

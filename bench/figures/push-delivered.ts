@@ -6,17 +6,20 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, connect, type SessionHandle } from "../../client/index.ts";
 import { createAgentDir, type ProviderAddress } from "../../provider/agent-dir.ts";
+import { startBareServer } from "../lib/bare-server.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { within } from "../lib/deadline.ts";
 import { syncMicroseconds } from "../lib/disk.ts";
 import { echoPi } from "../lib/echo-sources.ts";
 import type { Figure, Resources, Row, Setting } from "../lib/figure.ts";
 import { type RealPi, realPis } from "../lib/real-pi.ts";
-import { median, quantile } from "../lib/statistics.ts";
+import { median, quantile, ratios } from "../lib/statistics.ts";
 
 const rounds = 200;
 const realRounds = 40;
 const providerProcess = join(import.meta.dirname, "..", "provider-process.ts");
+/** The key of the status by which the extension tells the bare program. */
+const receiptKey = "bench-receipt";
 const now = (): bigint => process.hrtime.bigint();
 const milliseconds = (from: bigint, to: bigint): number => Number(to - from) / 1e6;
 
@@ -90,21 +93,38 @@ async function withPi(pi: RealPi, setting: Setting, resources: Resources): Promi
     async (open) => void (await open.close()),
   );
   const session = await client.createSession({ cwd: setting.directory });
+  const bare = await startBareReceipts(pi, setting, resources, env);
+  const added = (at: () => Promise<bigint>) => async (): Promise<number> => {
+    const askedAt = now();
+    const toldAt = await at();
+    return milliseconds(await within(30, "the time of the observer in pi", timeIn(seen, askedAt)), toldAt);
+  };
+  const pushed = added(async () => {
+    const delivery = session.push({ customType: "bench", content: "Hello." });
+    const at = await within(30, "delivered of a push", delivery.delivered.then(now));
+    await within(30, "answered of a push", delivery.answered);
+    return at;
+  });
+  const reported = added(bare);
   const figures = { p50: [] as number[], p90: [] as number[], sync: [] as number[] };
+  const least = { p50: [] as number[], p90: [] as number[] };
   for (let repetition = 0; repetition <= setting.repetitions; repetition += 1) {
     const sync = syncMicroseconds(join(setting.directory, "sync"), realRounds) / 1_000;
-    const added: number[] = [];
+    const own: number[] = [];
+    const bares: number[] = [];
     for (let i = 0; i < realRounds; i += 1) {
-      const pushedAt = now();
-      const delivery = session.push({ customType: "bench", content: "Hello." });
-      const at = await within(30, "delivered of a push", delivery.delivered.then(now));
-      await within(30, "answered of a push", delivery.answered);
-      added.push(milliseconds(await within(30, "the time of the observer in pi", timeIn(seen, pushedAt)), at));
+      own.push(await pushed());
+      bares.push(await reported());
     }
     if (repetition === 0) continue;
     figures.sync.push(sync);
-    figures.p50.push(quantile(added, 0.5));
-    figures.p90.push(quantile(added, 0.9));
+    for (const [of, samples] of [
+      [figures, own],
+      [least, bares],
+    ] as const) {
+      of.p50.push(quantile(samples, 0.5));
+      of.p90.push(quantile(samples, 0.9));
+    }
   }
   const name = `pi ${pi.version}: the client's promise after the observer in pi`;
   const beyondSync = (values: readonly number[]): readonly number[] =>
@@ -114,8 +134,43 @@ async function withPi(pi: RealPi, setting: Setting, resources: Resources): Promi
     { name: `${name} and one sync, p90`, unit: "ms", values: beyondSync(figures.p90), goals: ["Q5 p90"] },
     { name: `${name}, p50`, unit: "ms", values: figures.p50 },
     { name: `${name}, p90`, unit: "ms", values: figures.p90 },
+    { name: `pi ${pi.version}: the least that reports it, p50`, unit: "ms", values: least.p50 },
+    { name: `pi ${pi.version}: the least that reports it, p90`, unit: "ms", values: least.p90 },
+    {
+      name: `pi ${pi.version}: the daemon / the least that reports it, p50`,
+      unit: "x",
+      values: ratios(figures.p50, least.p50),
+    },
+    {
+      name: `pi ${pi.version}: the daemon / the least that reports it, p90`,
+      unit: "x",
+      values: ratios(figures.p90, least.p90),
+    },
     { name: `pi ${pi.version}: one sync, p50`, unit: "ms", values: figures.sync },
   ];
+}
+
+/** A function that prompts pi, and resolves with when its client learnt of the headers. */
+async function startBareReceipts(
+  pi: RealPi,
+  setting: Setting,
+  resources: Resources,
+  env: Readonly<Record<string, string>>,
+): Promise<() => Promise<bigint>> {
+  const file = join(setting.directory, `receipts-${pi.version}`);
+  const { client } = await startBareServer("bare-receipt", setting, resources, [file, receiptKey, pi.path], env);
+  return async () => {
+    const receipt = Promise.withResolvers<bigint>();
+    const end = Promise.withResolvers<void>();
+    client.onEvent = (frame) => {
+      if (frame.includes('"receipt"')) receipt.resolve(now());
+      else end.resolve();
+    };
+    await client.passOn({ type: "prompt", message: "Hello." });
+    const at = await within(30, "a receipt of the bare program", receipt.promise);
+    await within(30, "the end of pi's run", end.promise);
+    return at;
+  };
 }
 
 /** In a process of its own, because its work after the headers must not delay the client. */
@@ -135,13 +190,14 @@ async function timeIn(file: string, after: bigint): Promise<bigint> {
   }
 }
 
-/** Writes the time to a file when the message has ended, so that writing delays nobody. */
+/** Writes the time to a file when the message has ended, so that writing delays nobody. It tells the bare program at once. */
 function bareObserver(file: string): string {
   return `import { appendFileSync } from "node:fs";
 let at = 0n;
 export default function (pi) {
-  pi.on("after_provider_response", () => {
+  pi.on("after_provider_response", (_event, { ui }) => {
     at = process.hrtime.bigint();
+    if (process.env.BENCH_RECEIPT !== undefined) ui.setStatus(process.env.BENCH_RECEIPT, "{}");
   });
   pi.on("message_end", ({ message }) => {
     if (message.role === "assistant") appendFileSync(${JSON.stringify(file)}, \`\${at}\\n\`);

@@ -38,7 +38,7 @@ async function measure(
   const daemon = await startDaemonUnderTest(setting, resources, { pi: echoPi });
   const unix = await RawClient.open(daemon, "unix", resources);
   const tcp = await RawClient.open(daemon, "tcp", resources);
-  const relayed = await startBareServer("bare-relay", setting, resources, echoPi);
+  const { client: relayed } = await startBareServer("bare-relay", setting, resources, [echoPi]);
   const { sessionId } = await unix.request("session/create", { cwd: setting.directory });
   const command = { type: "get_echo", text };
   const p99: Record<"direct" | "relay" | "unix" | "tcp", number[]> = { direct: [], relay: [], unix: [], tcp: [] };

@@ -44,6 +44,16 @@ export function rawSource(client: RawClient, sessionId: string): RecordSource {
   };
 }
 
+/** Each record is parsed. */
+export function relayedSource(client: RawClient): RecordSource {
+  return {
+    emit: (file, { start, end }) => client.passOn({ type: "emit", file, start, end }),
+    listen: (onRecords) => {
+      client.onRecord = () => onRecords(1);
+    },
+  };
+}
+
 /** Envelopes as the client library delivers them. */
 export async function librarySource(client: Client, sessionId: string): Promise<RecordSource> {
   const session = client.session(sessionId);

@@ -30,6 +30,8 @@ export class RawClient {
   onEvent: (frame: Buffer) => void = () => {};
   /** Called for each frame of `session/gap`. */
   onGap: (frame: Buffer) => void = () => {};
+  /** Called for each other message without an id: a record that a bare relay passes on. */
+  onRecord: () => void = () => {};
   readonly #socket: WebSocket;
   readonly #pending = new Map<number, Pending>();
   readonly #watch: NodeJS.Timeout;
@@ -108,6 +110,10 @@ export class RawClient {
       return;
     }
     const { id, result, error } = JSON.parse(frame.toString("utf8"));
+    if (id === undefined) {
+      this.onRecord();
+      return;
+    }
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
     if (error === undefined) pending?.resolve(result);
