@@ -24,6 +24,8 @@ import type { KeeperAnswer, KeeperConfig } from "../protocol/keeper.ts";
 // not a preloaded module: Node loads those again in each worker, and fails if an upgrade has removed them.
 
 const segmentBytes = 64 * 1024;
+/** Segments that are used again: new ones would cost page faults and garbage collections while pi streams. */
+const maxSpare = 16;
 const protocolByte = 0x01;
 const lineFeed = 0x0a;
 
@@ -42,6 +44,7 @@ interface Hook {
 /** Output in segments of one size, by its offset. */
 class Output {
   readonly #segments: Buffer[] = [];
+  readonly #spare: Buffer[] = [];
   /** Offset of the first segment. */
   #start = 0;
   base = 0;
@@ -51,7 +54,7 @@ class Output {
     for (let from = 0; from < bytes.length; ) {
       const place = (this.head - this.#start) % segmentBytes;
       if (this.head - this.#start === this.#segments.length * segmentBytes) {
-        this.#segments.push(Buffer.allocUnsafeSlow(segmentBytes));
+        this.#segments.push(this.#spare.pop() ?? Buffer.allocUnsafeSlow(segmentBytes));
       }
       const copied = bytes.copy(this.#segments.at(-1) as Buffer, place, from);
       from += copied;
@@ -69,7 +72,10 @@ class Output {
 
   release(offset: number): void {
     this.base = Math.max(this.base, Math.min(offset, this.head));
-    for (; this.#start + segmentBytes <= this.base; this.#start += segmentBytes) this.#segments.shift();
+    for (; this.#start + segmentBytes <= this.base; this.#start += segmentBytes) {
+      const released = this.#segments.shift() as Buffer;
+      if (this.#spare.length < maxSpare) this.#spare.push(released);
+    }
   }
 }
 

@@ -26,8 +26,8 @@ const keeping = { keepMs: 10_000, maxBytes: 4 * 1024 * 1024 };
 /** A store that takes longer, or fails, does not stop pi: its output is acknowledged without it. */
 const maxStoreMs = 5_000;
 
-/** The place is stored at the latest when this much of the output could be forgotten. */
-const storeAfterBytes = 256 * 1024;
+/** The place is stored at the latest when this much of the output could be forgotten, or half of it after the last time. */
+const storeAfterBytes = 1024 * 1024;
 
 /**
  * Stores for the next daemon how far this one is with a child's output, and lets the keeper forget what no daemon needs
@@ -97,7 +97,7 @@ export class ChildKeeping {
     this.#seq = journal.cursor;
     if (this.#isReplaying) this.#endReplay();
     if (child.handled < this.#dueAt) return;
-    this.#dueAt = child.handled + storeAfterBytes / 4;
+    this.#dueAt = child.handled + storeAfterBytes / 2;
     this.store();
     if (child.handled - this.#acked > keeping.maxBytes) this.#late ??= setTimeout(() => this.#go(), maxStoreMs).unref();
   }
