@@ -79,6 +79,26 @@ describe("output", () => {
     expect(new Set(said.text.split("\n"))).toEqual(new Set(["x".repeat(9_999), ""]));
   });
 
+  test("is whole in the memory of output that was acknowledged", async () => {
+    const source = `${write}
+      for (let i = 0; i < 200; i += 1) await write(String(i).repeat(7_999).slice(0, 7_999) + "\\n");
+      ${echo}`;
+    const whole = Array.from({ length: 200 }, (_, i) => `${String(i).repeat(7_999).slice(0, 7_999)}\n`).join("");
+    await using kept = await keep({ source, limits: { maxHeldBytes: 400_000 } });
+    const first = await raw(kept);
+    // What follows the first acknowledgements is written into what they have released.
+    for (const acked of [200_000, 400_000, 600_000, 800_000, 1_000_000, 1_200_000]) {
+      await first.output(acked + 200_000);
+      await first.write(`\u0001ack ${acked}\n`);
+    }
+    expect((await first.output(whole.length)) === whole).toBe(true);
+    await first.close();
+    // The rest is read again, from the keeper's memory.
+    const last = await raw(kept, 1_200_000);
+    expect((await last.output(whole.length - 1_200_000)) === whole.slice(1_200_000)).toBe(true);
+    await last.close();
+  });
+
   test("comes to the end of a record that is written in pieces beyond the bound, though none is acknowledged", async () => {
     const source = `${write}
       for (let i = 0; i < 64; i += 1) await write("x".repeat(9_999));
