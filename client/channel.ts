@@ -11,14 +11,16 @@ import type { OpenSocket, Socket, SocketEnd } from "./socket.ts";
 export type ConnectionEnd = SocketEnd & { readonly kind: "closed" | "ended" | "failed" };
 
 export interface ChannelOptions {
-  /** Called for each notification, in the order of arrival. `frameLength` is that of its frame, in UTF-16 units. */
-  readonly onNotification: (method: string, params: unknown, frameLength: number) => void;
+  /** Called for each notification, in the order of arrival, with the text of its frame. */
+  readonly onNotification: (method: string, params: unknown, frame: string) => void;
   /** Called once, with the first reason, before pending requests are rejected. */
   readonly onEnd: (end: ConnectionEnd, error: Error) => void;
   readonly onDiagnostic: OnDiagnostic;
 }
 
 const maxDiagnosticChars = 256;
+
+type OnAnswer = () => void;
 
 /**
  * An answer made by this client: the request was abandoned, or the connection ended. json-rpc-2.0 can reject requests only with
@@ -35,7 +37,7 @@ class LocalAnswer {
 export class Channel {
   readonly #options: ChannelOptions;
   readonly #rpc = new JSONRPCClient<void>((request) => this.#send(request));
-  readonly #pending = new Map<number, RpcRequest>();
+  readonly #pending = new Map<number, { readonly request: RpcRequest; readonly onAnswer: OnAnswer | undefined }>();
   readonly #gone = Promise.withResolvers<ConnectionEnd>();
   #socket: Socket | undefined;
   #lastId = 0;
@@ -63,9 +65,10 @@ export class Channel {
 
   /**
    * Sends a request. Rejects with the daemon's error, the reason of `signal` (the daemon is told to cancel the request, but
-   * the call may have taken effect), or a `ConnectionClosedError`.
+   * the call may have taken effect), or a `ConnectionClosedError`. `onAnswer`: called when the daemon's answer arrives,
+   * before anything that arrived after it; the promise settles later.
    */
-  async request(method: string, params: unknown, signal?: AbortSignal): Promise<unknown> {
+  async request(method: string, params: unknown, signal?: AbortSignal, onAnswer?: OnAnswer): Promise<unknown> {
     signal?.throwIfAborted();
     if (this.#ending !== undefined) throw this.#ending.error;
     this.#lastId += 1;
@@ -75,7 +78,7 @@ export class Channel {
       this.#send({ jsonrpc: "2.0", method: CANCEL_METHOD, params: { id } });
     };
     const request = { jsonrpc: "2.0", id, method, params } as const;
-    this.#pending.set(id, request);
+    this.#pending.set(id, { request, onAnswer });
     signal?.addEventListener("abort", abandon, { once: true });
     try {
       const response = await this.#rpc.requestAdvanced(request);
@@ -132,19 +135,20 @@ export class Channel {
       this.#options.onDiagnostic({ kind: "unparsable_frame", text: text.slice(0, maxDiagnosticChars), error });
       return;
     }
-    if (!Array.isArray(message)) this.#dispatch(message, text.length);
-    else for (const item of message) this.#dispatch(item, text.length);
+    if (!Array.isArray(message)) this.#dispatch(message, text);
+    else for (const item of message) this.#dispatch(item, text);
   }
 
-  #dispatch(message: unknown, frameLength: number): void {
+  #dispatch(message: unknown, frame: string): void {
     if (typeof message === "object" && message !== null) {
       const { id, method, params } = message as { id?: unknown; method?: unknown; params?: unknown };
       if (typeof method === "string" && id === undefined) {
-        this.#options.onNotification(method, params, frameLength);
+        this.#options.onNotification(method, params, frame);
         return;
       }
       // The answer to an abandoned request is expected: the library drops it.
       if (method === undefined && typeof id === "number" && id > 0 && id <= this.#lastId) {
+        this.#pending.get(id)?.onAnswer?.();
         if (isAnswer(message)) this.#rpc.receive(message);
         else
           this.#answer(id, new ProtocolViolationError("answer", [{ path: "", message: "has no result and no error" }]));
@@ -159,7 +163,7 @@ export class Channel {
   #refused(error: JSONRPCResponse["error"]): boolean {
     const data: unknown = error?.data;
     if (error === undefined || error === null || typeof data !== "object" || data === null) return false;
-    const refused = [...this.#pending].filter(([, request]) =>
+    const refused = [...this.#pending].filter(([, { request }]) =>
       isRefusedFor(JSON.stringify(request), data as ErrorData),
     );
     for (const [id] of refused) this.#rpc.receive({ jsonrpc: "2.0", id, error });

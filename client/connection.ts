@@ -55,6 +55,8 @@ export interface ConnectionOptions {
 export interface RequestOptions {
   readonly signal: AbortSignal | undefined;
   readonly repeat: Repeat;
+  /** Called when an answer arrives, before anything that arrived after it. */
+  readonly onAnswer?: (() => void) | undefined;
 }
 
 interface Contact {
@@ -109,7 +111,7 @@ export class Connection {
    * Sends a request, now or when a connection is open, and again if `repeat` allows it. Rejects with the daemon's error,
    * the signal's reason, `ConnectionClosedError`, `WaitingOverflowError`, or the error that ended the connection permanently.
    */
-  request(method: string, params: unknown, { signal, repeat }: RequestOptions): Promise<unknown> {
+  request(method: string, params: unknown, { signal, repeat, onAnswer }: RequestOptions): Promise<unknown> {
     const outcome = Promise.withResolvers<unknown>();
     this.#lastOrder += 1;
     const call: PendingCall = {
@@ -118,6 +120,7 @@ export class Connection {
       params,
       signal,
       repeat,
+      onAnswer,
       outcome,
       sends: 0,
     };
@@ -148,7 +151,7 @@ export class Connection {
     call.sends += 1;
     this.#inFlight.add(call);
     channel
-      .request(call.method, call.params, call.signal)
+      .request(call.method, call.params, call.signal, call.onAnswer)
       .finally(() => this.#inFlight.delete(call))
       .then(call.outcome.resolve, (error: unknown) => this.#failed(call, channel, error));
   }

@@ -44,6 +44,11 @@ export interface PeerOptions {
 export interface CallOptions {
   /** Ends the wait for the answer by rejecting with the signal's reason. The call may have taken effect. */
   readonly signal?: AbortSignal;
+  /**
+   * Called when the answer arrives, before any notification that arrived after it; the promise settles later. Again if the
+   * call is repeated.
+   */
+  readonly onAnswer?: () => void;
 }
 
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
@@ -115,8 +120,8 @@ export class DaemonPeer {
     const findings = this.#checks.params?.(method, params) ?? [];
     if (findings.length > 0) throw new InvalidParamsError(method, findings);
     const call = this.#repeats ? repeatable(method, params, uuidv7) : ({ params, repeat: "never" } as const);
-    const { signal } = options;
-    const result = await this.#connection.request(method, call.params, { signal, repeat: call.repeat });
+    const { signal, onAnswer } = options;
+    const result = await this.#connection.request(method, call.params, { signal, repeat: call.repeat, onAnswer });
     const violations = this.#checks.result?.(method, result) ?? [];
     if (violations.length > 0) throw new ProtocolViolationError(`result of ${method}`, violations);
     return result as Result<M>;
@@ -151,7 +156,7 @@ export class DaemonPeer {
         dial,
         connectTimeoutMs,
         reconnect,
-        onNotification: (method, params, frameLength) => this.#notify(method, params, frameLength),
+        onNotification: (method, params, frame) => this.#notify(method, params, frame),
         onDiagnostic: this.diagnose,
         onDown: () => {
           for (const feed of this.#feeds.values()) feed.suspend();
@@ -172,8 +177,9 @@ export class DaemonPeer {
 
   #createFeed(sessionId: string): SessionFeed {
     return new SessionFeed({
-      subscribe: (place, provider, dialogs) =>
+      subscribe: (place, provider, dialogs, more) =>
         this.call("session/subscribe", {
+          ...more,
           sessionId,
           ...(place === undefined ? {} : { after: place.after }),
           ...(place?.epoch === undefined ? {} : { epoch: place.epoch }),
@@ -185,7 +191,7 @@ export class DaemonPeer {
     });
   }
 
-  #notify(method: string, params: unknown, frameLength: number): void {
+  #notify(method: string, params: unknown, frame: string): void {
     if (!notificationNames.has(method)) {
       this.#skipUnknown(params);
       this.diagnose({ kind: "unknown_notification", method });
@@ -197,7 +203,7 @@ export class DaemonPeer {
       return;
     }
     if (method.startsWith("provider/")) {
-      this.#notifyRequest({ name: method, params } as RequestNotification, frameLength);
+      this.#notifyRequest({ name: method, params } as RequestNotification, frame.length);
       return;
     }
     if (method === "daemon/sessionChanged") {
@@ -218,7 +224,7 @@ export class DaemonPeer {
       return;
     }
     if (notification.name === "delivery/updated") this.deliveries.learn(notification.params.delivery);
-    this.#feeds.get(notification.params.sessionId)?.receive(notification, frameLength);
+    this.#feeds.get(notification.params.sessionId)?.receive(notification, frame);
   }
 
   #notifyFeed(method: "daemon/event" | "daemon/gap", params: unknown): void {

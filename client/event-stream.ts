@@ -69,8 +69,8 @@ export class EventStream extends FeedStream<SessionEnvelope, FeedStart> {
         if (onGap === undefined) this.end(new EventGapError(gap));
         else peer.shield(() => onGap(gap));
       },
-      receive: ({ name, params }, size) => {
-        if (name === "session/event" && this.push(params, size, newest)) newest = params.seq;
+      receive: ({ name, params }, frame) => {
+        if (name === "session/event" && this.push(params, frame.length, newest)) newest = params.seq;
       },
       end: (end) => this.feedEnded(end),
     };

@@ -32,7 +32,7 @@ export class NotificationStream extends FeedStream<LogNotification, FeedStart> {
     const listener: FeedListener = {
       begin: (start) => this.begin(start),
       gap: (gap) => push({ name: "session/gap", params: { sessionId, ...gap } }, gap.to, 1),
-      receive: (notification, size) => push(notification, notification.params.seq, size),
+      receive: (notification, frame) => push(notification, notification.params.seq, frame.length),
       end: (end) => this.feedEnded(end),
     };
     this.follow(

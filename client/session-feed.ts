@@ -1,4 +1,5 @@
 import type { Gap } from "../protocol/event.ts";
+import type { Params } from "../protocol/methods.ts";
 import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../protocol/provider.ts";
 import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-level.ts";
@@ -88,16 +89,21 @@ export interface FeedListener {
   resume?(start: FeedStart): void;
   /** Called in the order of `seq`: numbers that the reader does not get. */
   gap(gap: EventGap): void;
-  /** Each notification once, in the order of `seq`. `size`: the length of its frame. */
-  receive(notification: SessionNotification, size: number): void;
+  /** Each notification once, in the order of `seq`, with the text of its frame. */
+  receive(notification: SessionNotification, frame: string): void;
   /** How much of requests to the provider the reader wants. Default: nothing. */
   readonly provider?: ProviderLevel;
   /** Whether it can answer the dialogs of extensions. */
   readonly dialogs?: boolean;
+  /** Further params of the subscription, for a session that has no other reader. */
+  readonly more?: SubscribeMore;
   /** Requests to the provider, at the highest level that any reader of the session asked for. */
   request?(notification: RequestNotification, size: number): void;
   end(end: FeedEnd): void;
 }
+
+/** Params of `session/subscribe` that readers cannot share. */
+export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake">;
 
 export interface FeedOptions {
   /**
@@ -108,6 +114,7 @@ export interface FeedOptions {
     place: { readonly after: number; readonly epoch: string | undefined } | undefined,
     provider: ProviderLevel | undefined,
     dialogs: boolean | undefined,
+    more: SubscribeMore | undefined,
   ) => Promise<FeedStart>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
@@ -131,7 +138,7 @@ interface Reader {
 }
 
 type Held =
-  | { readonly kind: "notification"; readonly notification: SessionNotification; readonly size: number }
+  | { readonly kind: "notification"; readonly notification: SessionNotification; readonly frame: string }
   | { readonly kind: "gap"; readonly gap: Gap }
   /** A notification that this library does not know. */
   | { readonly kind: "unknown"; readonly firstSeq: number; readonly seq: number };
@@ -205,9 +212,9 @@ export class SessionFeed {
     }
   }
 
-  receive(notification: SessionNotification, size: number): void {
+  receive(notification: SessionNotification, frame: string): void {
     this.#highest = Math.max(this.#highest, notification.params.seq);
-    for (const reader of this.#readers.values()) this.#deliver(reader, { kind: "notification", notification, size });
+    for (const reader of this.#readers.values()) this.#deliver(reader, { kind: "notification", notification, frame });
     if (notification.name === "session/updated" && notification.params.session.state === "closed") this.closeSession();
   }
 
@@ -274,7 +281,7 @@ export class SessionFeed {
     const pending: Subscription = { kind: "pending", waiting };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
-    this.#options.subscribe(place, ...this.#changedOptions()).then(
+    this.#options.subscribe(place, ...this.#changedOptions(), waiting[0]?.listener.more).then(
       (start) => {
         if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "live", start };
@@ -320,7 +327,7 @@ export class SessionFeed {
     if (!this.#isSubscribed) return;
     const [provider, dialogs] = this.#changedOptions();
     if (provider === undefined && dialogs === undefined) return;
-    this.#options.subscribe(undefined, provider, dialogs).catch(() => {});
+    this.#options.subscribe(undefined, provider, dialogs, undefined).catch(() => {});
   }
 
   #begin(reader: Reader, { cursor: answered, epoch }: FeedStart): void {
@@ -377,7 +384,7 @@ export class SessionFeed {
     // The reader already has a part of the merged deltas, and the rest cannot be separated.
     else if (first <= position)
       reader.listener.gap({ from: position + 1, to: last, reason: "slow_reader", onlyDeltas: true });
-    else reader.listener.receive(item.notification, item.size);
+    else reader.listener.receive(item.notification, item.frame);
   }
 
   #finish(reader: Reader, end: FeedEnd): void {

@@ -14,6 +14,7 @@ import type { SettledRun } from "./local-errors.ts";
 import { RunFailedError, RunInterruptedError } from "./local-errors.ts";
 import { NotificationStream, type NotificationsOptions } from "./notification-stream.ts";
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
+import type { FeedListener } from "./session-feed.ts";
 import { type PromptCall, promptCall } from "./settled-run.ts";
 
 /** `expectedRunId`: rejects with `run_mismatch` if another run, or no run, is active. */
@@ -32,6 +33,8 @@ export interface PiCommand {
 export type BashOptions = Omit<Params<"session/bash">, "sessionId" | "command"> & CallOptions;
 export type CompactOptions = Omit<Params<"session/compact">, "sessionId"> & CallOptions;
 export type NavigateOptions = Omit<Params<"session/navigate">, "sessionId" | "entryId"> & CallOptions;
+/** `after`: the last seq that the listener has; `epoch`: the log to which it belongs. */
+export type ListenOptions = Pick<EventsOptions, "after" | "epoch">;
 export type CommandOptions = Omit<Params<"session/command">, "sessionId" | "command"> & CallOptions;
 
 /**
@@ -242,6 +245,15 @@ export class SessionHandle {
   /** Like {@link events}, with the daemon's own notifications about the session in addition to pi's events. */
   notifications(options: NotificationsOptions = {}): NotificationStream {
     return new NotificationStream(this.#peer, this.id, options);
+  }
+
+  /**
+   * Calls `listener` with each notification in the moment of its arrival, from now on or after a cursor, until the returned
+   * function is called. The listener must not throw.
+   */
+  listen(listener: FeedListener, { after, epoch }: ListenOptions = {}): () => void {
+    this.#peer.joinFeed(this.id, listener, after, epoch);
+    return () => this.#peer.leaveFeed(this.id, listener);
   }
 
   /** Streams the session's requests to its model's provider, from now on: when each was sent and how it ended. */

@@ -6,6 +6,8 @@ export interface JsonlOptions {
   readonly maxRecordBytes: number;
   /** One record without its LF (and without one CR before it). May be a view of the chunk: copy it to keep it. */
   readonly onRecord: (record: Buffer) => void;
+  /** Called for a line without a record. Default: it is ignored. */
+  readonly onEmpty?: () => void;
   /** Called instead of `onRecord` for a record in several chunks with at least `largeBytes`. Owns the array. */
   readonly onLarge?: (parts: Buffer[], bytes: number) => void;
   readonly largeBytes?: number;
@@ -17,7 +19,7 @@ const headBytes = 256;
 
 /**
  * Strict LF JSONL on bytes, in time linear in their number. Only 0x0A ends a record, so U+2028, U+2029 and characters
- * split between chunks are safe. Empty lines are ignored.
+ * split between chunks are safe.
  */
 export class JsonlSplitter {
   readonly #options: JsonlOptions;
@@ -69,7 +71,10 @@ export class JsonlSplitter {
   #finish(last: Buffer | undefined): void {
     this.#consumed += this.#bytes + (last?.length ?? 0) + 1;
     if (this.#bytes === 0) {
-      if (last === undefined) return;
+      if (last === undefined) {
+        this.#options.onEmpty?.();
+        return;
+      }
       if (last.length <= this.#options.maxRecordBytes) {
         this.#emit(last);
         return;
@@ -91,6 +96,7 @@ export class JsonlSplitter {
   #emit(line: Buffer): void {
     const record = line[line.length - 1] === CR ? line.subarray(0, -1) : line;
     if (record.length > 0) this.#options.onRecord(record);
+    else this.#options.onEmpty?.();
   }
 }
 

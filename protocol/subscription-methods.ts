@@ -51,6 +51,13 @@ export const subscriptionMethods = {
           description: "For how long consecutive deltas of a content block are merged into one envelope.",
         }),
       ),
+      inOrder: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            "Gives answers to this connection's calls to the session their places among its notifications: where pi answered. A notification waits for the answer before it, for a second or 1 MiB of notifications. Stays on until the subscription ends.",
+        }),
+      ),
       provider: Type.Optional(ProviderLevel),
       awake: Type.Optional(
         Type.Boolean({

@@ -3,7 +3,7 @@ import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
-import { isRecord } from "../../protocol/objects.ts";
+import { defined, isRecord } from "../../protocol/objects.ts";
 import type { SessionCore } from "../core/session-core.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
@@ -37,12 +37,20 @@ export interface BashRequest {
   readonly bashId?: string | undefined;
 }
 
+/** Called at the place of pi's response in the order of its records. */
+export type AtResponse = () => void;
+
 /** Interval at which an abandoned shell command is aborted, until it has ended. */
 const abortAgainMs = 1_000;
 
 export type { PiCommand } from "../pi/records.ts";
 
 type Data = Readonly<Record<string, unknown>>;
+
+interface Sending {
+  readonly id?: string | undefined;
+  readonly onResponse?: AtResponse | undefined;
+}
 
 /**
  * Commands of clients to a session's pi that start no run. pi accepts them in every state and answers in any order,
@@ -64,15 +72,15 @@ export class PiCalls {
   }
 
   /** pi's data. Throws errors of starting, `refused_by_pi`, `unsupported_by_pi`, `child_exited`, `overloaded`. */
-  async send(command: PiCommand, signal: AbortSignal): Promise<unknown> {
-    if (command.type === "compact") return await this.compact(instructionsOf(command), signal);
+  async send(command: PiCommand, signal: AbortSignal, atResponse?: AtResponse): Promise<unknown> {
+    if (command.type === "compact") return await this.compact(instructionsOf(command), signal, atResponse);
     // A query executes nothing from a file that another program may have written. Checking for that costs more than
     // the query.
     const purpose = command.type.startsWith("get_") ? "reading" : "work";
     const answer = async (): Promise<unknown> => {
       const child = await this.#core.awake(purpose);
       signal.throwIfAborted();
-      const { data } = await this.#ask(child, command);
+      const { data } = await this.#ask(child, command, { onResponse: atResponse });
       if (changesState.has(command.type)) await this.#core.refresh(child);
       return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;
     };
@@ -80,13 +88,18 @@ export class PiCalls {
   }
 
   /** Changes a setting in all pi processes of the user. */
-  async setShared(command: PiCommand, { setting, value }: Omit<SharedSetting, "file">, signal: AbortSignal) {
-    await this.send(command, signal);
+  async setShared(
+    command: PiCommand,
+    { setting, value }: Omit<SharedSetting, "file">,
+    signal: AbortSignal,
+    atResponse?: AtResponse,
+  ) {
+    await this.send(command, signal, atResponse);
     return { setting, value, file: this.#options.settingsFile };
   }
 
   /** Compacts the context. Throws `session_busy` during a run or a compaction, because pi would abort it. */
-  async compact(customInstructions: string | undefined, signal: AbortSignal): Promise<Data> {
+  async compact(customInstructions: string | undefined, signal: AbortSignal, atResponse?: AtResponse): Promise<Data> {
     const command = { type: "compact", ...(customInstructions === undefined ? {} : { customInstructions }) };
     const { response } = await this.#core.scope.run(async () => {
       const child = await this.#core.awake();
@@ -103,7 +116,7 @@ export class PiCalls {
           "A compaction is active, and pi would abort it. Wait until it has ended, or abort it.",
         );
       }
-      const response = this.#ask(child, command);
+      const response = this.#ask(child, command, { onResponse: atResponse });
       response.catch(() => {});
       // pi starts the compaction a moment after the command. A prompt in between would run at the same time.
       await child.send({ type: "get_state" }).catch(() => {});
@@ -116,11 +129,15 @@ export class PiCalls {
    * Runs a shell command. One at a time: pi can only abort all at once, and a caller that goes away must not abort
    * another's. An aborted signal ends it.
    */
-  async bash({ command, excludeFromContext, bashId = uuidv7() }: BashRequest, signal: AbortSignal): Promise<Data> {
+  async bash(
+    { command, excludeFromContext, bashId = uuidv7() }: BashRequest,
+    signal: AbortSignal,
+    atResponse?: AtResponse,
+  ): Promise<Data> {
     return await this.#bash.run(async () => {
       const child = await unlessAborted(this.#core.awake(), signal);
       const record = { type: "bash", command, ...(excludeFromContext === true ? { excludeFromContext } : {}) };
-      const response = this.#ask(child, record, `bash:${bashId}`);
+      const response = this.#ask(child, record, { id: `bash:${bashId}`, onResponse: atResponse });
       const abandon = (): void => {
         const abort = (): void => void child.send({ type: "abort_bash" }).catch(() => {});
         abort();
@@ -167,21 +184,26 @@ export class PiCalls {
     return await unlessAborted(write(), signal);
   }
 
-  async #ask(child: Child, command: PiCommand, id?: string): Promise<PiResponse> {
+  async #ask(child: Child, command: PiCommand, { id, onResponse }: Sending = {}): Promise<PiResponse> {
     const { maxUnansweredCommands } = this.#options;
     if (this.#unanswered >= maxUnansweredCommands) {
       throw overloaded(`pi has not answered ${maxUnansweredCommands} commands of this session yet.`);
     }
     this.#unanswered += 1;
     try {
-      const response = await child.send(command, id === undefined ? {} : { id });
+      const response = await child.send(command, defined({ id, onResponse }));
       if (response.success) return response;
       const { type } = command;
       if (response.error?.startsWith("Unknown command") === true) {
-        throw new WireError("unsupported_by_pi", `This pi has no command "${type}".`, { command: type });
+        throw new WireError("unsupported_by_pi", `This pi has no command "${type}".`, {
+          command: type,
+          piError: response.error,
+        });
       }
       if (type === "set_model" && response.error?.startsWith("Model not found") === true) {
-        throw new WireError("model_not_found", `pi has no such model, or no login for it: ${response.error}.`);
+        throw new WireError("model_not_found", `pi has no such model, or no login for it: ${response.error}.`, {
+          piError: response.error,
+        });
       }
       throw refused(type, response);
     } finally {

@@ -3,13 +3,14 @@ import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import type { RawData, WebSocket } from "ws";
 import type { Frame } from "../frames/frame.ts";
-import { answerText } from "../rpc/answer-text.ts";
+import { answerText, wholeText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
 import type { Quota } from "../rpc/quota.ts";
 import type { Lane } from "../rpc/turns.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
+import { messageOf } from "./frame-writer.ts";
 import { Inbound } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { Outbox, type SlowReader } from "./outbox.ts";
@@ -239,9 +240,11 @@ export class Connection implements Peer {
   }
 
   #receive(text: Buffer): void {
-    void this.#conversation.receive(text, (answer) => {
+    void this.#conversation.receive(text, (answer, place) => {
       this.#inbound.answered(text.length);
-      if (answer !== undefined) this.#outbox.answer(answerText(answer, this.#options.log));
+      const written = answer === undefined ? undefined : answerText(answer, this.#options.log);
+      if (place !== undefined) place.fill(written === undefined ? undefined : messageOf(wholeText(written)));
+      else if (written !== undefined) this.#outbox.answer(written);
     });
   }
 

@@ -3,6 +3,7 @@ import { defined } from "../../protocol/objects.ts";
 import { type Frame, gapFrame } from "../frames/frame.ts";
 import { mergeDeltas } from "../frames/merge-deltas.ts";
 import { nextTurn } from "../lib/slices.ts";
+import { AnswerOrder, type AnswerPlace } from "./answer-order.ts";
 import { EventFilter, type Wanted } from "./event-filter.ts";
 import type { LogChunk } from "./event-log.ts";
 
@@ -42,6 +43,8 @@ export interface SubscriptionOptions {
 const chunkBytes = 128 * 1024;
 /** Deltas waiting to be merged are sent when they exceed this. */
 const maxHeldBytes = 256 * 1024;
+/** For answers in the order of notifications. */
+const orderLimits = { maxWaitMs: 1_000, maxBytes: 1024 * 1024 };
 
 /**
  * One subscriber's position in a session's log. While it lags, it reads the log at the subscriber's speed; when it is
@@ -62,6 +65,8 @@ export class Subscription {
   #held: Frame[] = [];
   #heldBytes = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Only where answers come in the order of the notifications. */
+  #order: AnswerOrder | undefined;
   readonly #onFault: (error: unknown) => void;
 
   constructor({ subscriber, sessionId, log, reading, onFault }: SubscriptionOptions) {
@@ -72,6 +77,23 @@ export class Subscription {
     this.#wishes = reading;
     this.#filter = new EventFilter(reading);
     this.#onFault = onFault;
+  }
+
+  /** Whether {@link place} gives places. */
+  get ordersAnswers(): boolean {
+    return this.#order !== undefined;
+  }
+
+  /** From here on, answers for which {@link place} is called come at their places. */
+  orderAnswers(): void {
+    this.#order ??= new AnswerOrder((frame) => this.subscriber.send(frame), orderLimits, this.#onFault);
+  }
+
+  /** The place of an answer: after what was sent before. Undefined: answers have no order. */
+  place(): AnswerPlace | undefined {
+    if (this.#order === undefined) return undefined;
+    this.flush();
+    return this.#order.place();
   }
 
   /** Changes the filter from here on. An absent field stays unchanged. */
@@ -112,7 +134,7 @@ export class Subscription {
   /** Sends a frame without a position in the log, after everything sent before. */
   tell(frame: Frame): void {
     this.flush();
-    this.subscriber.send(frame);
+    this.#give(frame);
   }
 
   /** Sends deltas that wait to be merged. */
@@ -123,11 +145,12 @@ export class Subscription {
     const held = mergeDeltas(this.#held);
     this.#held = [];
     this.#heldBytes = 0;
-    for (const frame of held) this.subscriber.send(frame);
+    for (const frame of held) this.#give(frame);
   }
 
   end(): void {
     this.#ended = true;
+    this.#order?.end();
     clearTimeout(this.#timer);
     this.#held = [];
   }
@@ -146,7 +169,12 @@ export class Subscription {
       return;
     }
     if (this.#held.length > 0) this.flush();
-    this.subscriber.send(frame);
+    this.#give(frame);
+  }
+
+  #give(frame: Frame): void {
+    if (this.#order === undefined) this.subscriber.send(frame);
+    else this.#order.send(frame);
   }
 
   #readInTurn(begun: number): void | Promise<void> {

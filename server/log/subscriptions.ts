@@ -1,6 +1,7 @@
 import type { Gap } from "../../protocol/event.ts";
 import { highestLevel, type ProviderLevel } from "../../protocol/provider-level.ts";
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
+import type { AnswerPlace } from "./answer-order.ts";
 import { type ReadableLog, type ReadOptions, type Subscriber, Subscription } from "./subscription.ts";
 
 /** What a subscriber requests. An absent field stays unchanged, or is off for a new subscription. */
@@ -9,6 +10,8 @@ export interface Orders extends ReadOptions {
   readonly provider?: ProviderLevel | undefined;
   /** Whether it can answer dialogs. */
   readonly dialogs?: boolean | undefined;
+  /** Whether answers to its calls come in the order of the notifications. Cannot be turned off again. */
+  readonly inOrder?: boolean | undefined;
   /** The client of the subscriber. */
   readonly clientId?: string | undefined;
   /** Called once when a new subscription has ended, or its session is closed. */
@@ -76,6 +79,16 @@ export class Subscriptions {
     return false;
   }
 
+  /** Whether answers to this subscriber come in the order of the notifications. */
+  ordersAnswers(subscriberId: string): boolean {
+    return this.#orders.get(subscriberId)?.subscription.ordersAnswers === true;
+  }
+
+  /** The place of an answer to this subscriber. Undefined: its answers have no order. */
+  place(subscriberId: string): AnswerPlace | undefined {
+    return this.#orders.get(subscriberId)?.subscription.place();
+  }
+
   /** Assigns a subscriber to its client. Returns whether the subscriber exists. */
   named(subscriberId: string, clientId: string): boolean {
     const order = this.#orders.get(subscriberId);
@@ -96,6 +109,7 @@ export class Subscriptions {
     this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, clientId, onEnd });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
     else subscription.changeReading({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
+    if (orders.inOrder === true) subscription.orderAnswers();
     this.#note();
     return subscription;
   }

@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { By } from "../../protocol/client-identity.ts";
 import type { ImageBlock } from "../../protocol/content.ts";
 import { WireError } from "../../protocol/errors.ts";
-import { isRecord } from "../../protocol/objects.ts";
+import { defined, isRecord } from "../../protocol/objects.ts";
 import type { Disposition, IfRunning, PromptResult } from "../../protocol/prompt.ts";
 import type { SessionCosts } from "../context/cost/session-costs.ts";
 import { isChildOf, type SessionCore } from "../core/session-core.ts";
@@ -33,6 +33,16 @@ export interface PromptRequest {
   readonly ifIdle?: "prompt" | "refuse" | undefined;
   /** If it aborts before the prompt's turn, the prompt is not written. */
   readonly signal?: AbortSignal | undefined;
+  /** Called at the place of pi's response in the order of its records. */
+  readonly atResponse?: (() => void) | undefined;
+}
+
+export interface AbortRequest {
+  readonly by?: By | undefined;
+  readonly expectedRunId?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called at the place of pi's response in the order of its records. */
+  readonly atResponse?: (() => void) | undefined;
 }
 
 export interface PromptingParts {
@@ -107,15 +117,16 @@ export class Prompting {
    * Resolves when the session is idle; returns whether there was a run to abort. Throws `deadline_exceeded` when a
    * tool ignores the abort.
    */
-  async abort(signal?: AbortSignal, by?: By, expectedRunId?: string): Promise<boolean> {
+  async abort(request: AbortRequest = {}): Promise<boolean> {
+    const { signal } = request;
     await this.#core.leftOver();
-    this.#requireRun(expectedRunId);
+    this.#requireRun(request.expectedRunId);
     // The abort continues after its caller went away.
-    const aborted = this.#dialogs.whileAborting(() => this.#abort(by, expectedRunId));
+    const aborted = this.#dialogs.whileAborting(() => this.#abort(request));
     return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
   }
 
-  async #abort(by: By | undefined, expectedRunId: string | undefined): Promise<boolean> {
+  async #abort({ by, expectedRunId, atResponse }: AbortRequest): Promise<boolean> {
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const turn = this.#core.scope.overtake(async () => {
       this.#requireRun(expectedRunId);
@@ -127,7 +138,7 @@ export class Prompting {
       this.#requireRun(expectedRunId);
       const { state } = this.#core;
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
-      const response = state.child.send({ type: "abort" });
+      const response = state.child.send({ type: "abort" }, defined({ onResponse: atResponse }));
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
       // Calls that wait for their turn find the session idle, unless the abort takes long.
       await within(done, abortTurnMs).catch(() => {});
@@ -149,14 +160,14 @@ export class Prompting {
    * Empties pi's queue of user messages, and returns their texts. Without a child the queue is empty. Throws
    * `child_exited`, `refused_by_pi`.
    */
-  async clearQueue(by?: By): Promise<{ readonly [K in QueueKind]: string[] }> {
+  async clearQueue(by?: By, atResponse?: () => void): Promise<{ readonly [K in QueueKind]: string[] }> {
     // A prompt may wait for an extension that asks before pi takes it; later calls would wait as well.
     if (this.#gated > 0) this.#dialogs.cancelAll("clear_queue");
     const taken = await this.#core.scope.run(async () => {
       const { state } = this.#core;
       if (state.kind !== "idle" && state.kind !== "running") return undefined;
       const { child } = state;
-      const messages = await this.#takeOut(child);
+      const messages = await this.#takeOut(child, atResponse);
       return { child, messages };
     });
     if (taken === undefined) return { steering: [], followUp: [] };
@@ -289,9 +300,10 @@ export class Prompting {
   }
 
   /** Empties pi's queue and returns its messages. Throws `child_exited`, `refused_by_pi`. */
-  async #takeOut(child: Child): Promise<readonly QueuedMessage[]> {
+  async #takeOut(child: Child, atResponse?: () => void): Promise<readonly QueuedMessage[]> {
     let taken: readonly QueuedMessage[] = [];
     const onResponse = ({ success, data }: PiResponse): void => {
+      atResponse?.();
       if (success) taken = this.#ledger.takenOut(queuedTexts(data));
     };
     const response = await child.send({ type: "clear_queue" }, { onResponse });
@@ -384,14 +396,15 @@ export class Prompting {
     return { outcome };
   }
 
-  async #write(child: Child, promptId: string, { text, images, ifRunning, by }: NewRequest): Promise<PromptResult> {
+  async #write(child: Child, promptId: string, request: NewRequest): Promise<PromptResult> {
+    const { text, images, ifRunning, by, atResponse } = request;
     const command = {
       type: "prompt",
       message: text,
       ...(images === undefined ? {} : { images }),
       ...(ifRunning === "refuse" ? {} : { streamingBehavior: ifRunning }),
     };
-    return await this.#answered({ child, promptId, text, by }, (onResponse) =>
+    return await this.#answered({ child, promptId, text, by, atResponse }, (onResponse) =>
       child.prompt(promptId, command, onResponse),
     );
   }
@@ -411,12 +424,13 @@ export class Prompting {
   }
 
   async #answered(
-    { child, promptId, text, by }: Asked,
+    { child, promptId, text, by, atResponse }: Asked,
     ask: (onResponse: (response: PiResponse) => void) => Promise<PiResponse>,
   ): Promise<PromptResult> {
     // Set at the exact position of the response: a short run may start and end within the same chunk of records.
     let outcome: Promise<PromptResult> | undefined;
     const onResponse = (response: PiResponse): void => {
+      atResponse?.();
       if (!response.success) return;
       outcome = this.#accepted({ child, promptId, text, response });
       outcome.catch(() => {});
@@ -440,7 +454,7 @@ export class Prompting {
     this.#ledger.refused(promptId);
     child.promptDecided(promptId);
     const words = response.error ?? "";
-    throw /already processing|compact/i.test(words) ? busy(words) : refused("prompt", response);
+    throw /already processing|compact/i.test(words) ? busy(words, words) : refused("prompt", response);
   }
 
   /** Uses pi's response, or else its state. Runs up to its first await at the position of the response. */
@@ -531,9 +545,10 @@ interface Asked {
   readonly promptId: string;
   readonly text: string;
   readonly by: By | undefined;
+  readonly atResponse?: (() => void) | undefined;
 }
 
-interface Accepted extends Omit<Asked, "by"> {
+interface Accepted extends Omit<Asked, "by" | "atResponse"> {
   readonly response: PiResponse;
 }
 
@@ -553,10 +568,11 @@ function leavesRest(error: unknown, { kind }: SessionState): boolean {
   return error.kind !== "budget_exceeded" || kind === "idle" || kind === "running";
 }
 
-function busy(why: string): WireError {
+function busy(why: string, piError?: string): WireError {
   return new WireError(
     "session_busy",
     `The session is busy (${why}). Wait for agent_settled, or set ifRunning: "steer" or "followUp".`,
+    piError === undefined ? undefined : { piError },
   );
 }
 

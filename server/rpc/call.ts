@@ -3,6 +3,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { Frame } from "../frames/frame.ts";
+import type { AnswerPlace } from "../log/answer-order.ts";
 import type { Grant } from "./grant.ts";
 
 /** The connection of a call, as handlers need it: the receiver of notifications until it ends. */
@@ -50,6 +51,8 @@ export interface Call {
   readonly signal: AbortSignal;
   /** Calls this when the answer has been given to the peer, so that what is sent then comes after the answer. */
   readonly whenAnswered?: ((then: () => void) => void) | undefined;
+  /** The answer belongs there, among the notifications to the peer. Absent: it is given when it is known. */
+  readonly answerAt?: ((place: AnswerPlace) => void) | undefined;
 }
 
 /** The peer that later notifications go to. Throws `invalid_request` if there is none. */
@@ -94,6 +97,8 @@ export class OpenCall implements Call {
   #controller: AbortController | undefined;
   #cancelled: WireError | undefined;
   #answered: (() => void)[] | undefined;
+  #place: AnswerPlace | undefined;
+  #isOver = false;
 
   constructor(peer: Peer | undefined, grant: Grant | undefined, isLocal: boolean) {
     this.grant = grant;
@@ -112,6 +117,18 @@ export class OpenCall implements Call {
   whenAnswered(then: () => void): void {
     this.#answered ??= [];
     this.#answered.push(then);
+  }
+
+  answerAt(place: AnswerPlace): void {
+    // A call that was cancelled is answered before pi answers.
+    if (this.#isOver) place.fill(undefined);
+    else this.#place = place;
+  }
+
+  /** The answer is known: takes where it belongs. */
+  takePlace(): AnswerPlace | undefined {
+    this.#isOver = true;
+    return this.#place;
   }
 
   /** Takes the functions to call when the answer has been given. */

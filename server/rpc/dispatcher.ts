@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { methods } from "../../protocol/methods.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
+import type { AnswerPlace } from "../log/answer-order.ts";
 import { BatchAnswers, type BatchLimits } from "./batch-answers.ts";
 import { type Call, OpenCall, type Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
@@ -48,13 +49,17 @@ export interface DispatcherOptions extends InvocationOptions {
 /** Undefined: a notification has no answer. */
 export type Answer = RpcResponse | readonly RpcResponse[] | undefined;
 
+/** Writes an answer. */
+export type Give = (answer: Answer, place?: AnswerPlace) => void;
+
 /** The texts of one peer. */
 export interface Conversation {
   /**
    * Answers one text: a request, a notification or a batch. Resolves with the answer, or with undefined if the
-   * specification requires none. Never rejects. `give` writes the answer before that, in the token's turn, and must not throw.
+   * specification requires none. Never rejects. `give` writes the answer before that, in the token's turn, and must not throw:
+   * at its place among the notifications, if it has one.
    */
-  receive(text: Buffer, give?: (answer: Answer) => void): Promise<Answer>;
+  receive(text: Buffer, give?: Give): Promise<Answer>;
   /**
    * Answers one call that was not a JSON-RPC text, synchronously if its handler does. Never throws, and never rejects.
    */
@@ -148,13 +153,24 @@ interface Given {
   readonly given: Answer;
 }
 
-function givenTo(give: (answer: Answer) => void, answer: Answer): Given {
-  give(answer);
+function givenTo(give: Give, answer: Answer, { places }: Aftermath): Given {
+  const [place, ...others] = places;
+  // The answers to a batch are given together.
+  if (others.length === 0 && !Array.isArray(answer)) give(answer, place);
+  else {
+    give(answer);
+    for (const each of places) each.fill(undefined);
+  }
   return { given: answer };
 }
 
-/** Functions to call when the answer to a text has been given. */
-type Afterwards = (() => void)[];
+/** What follows when the calls of a text have ended. */
+interface Aftermath {
+  /** Where their answers belong. */
+  readonly places: AnswerPlace[];
+  /** Functions to call when the answer to the text has been given. */
+  readonly answered: (() => void)[];
+}
 
 class DispatcherConversation implements Conversation {
   readonly #options: ConversationOptions;
@@ -166,7 +182,7 @@ class DispatcherConversation implements Conversation {
     this.#options = options;
   }
 
-  receive(text: Buffer, give: (answer: Answer) => void = () => {}): Promise<Answer> {
+  receive(text: Buffer, give: Give = () => {}): Promise<Answer> {
     const { lane, calls, grant } = this.#options;
     const { length } = text;
     const full = this.#refusal(length);
@@ -174,13 +190,13 @@ class DispatcherConversation implements Conversation {
       this.#bytesInFlight += length;
       calls.add(grant, length + callBytes);
     }
-    const afterwards: Afterwards = [];
+    const aftermath: Aftermath = { places: [], answered: [] };
     const begun = lane.pass(() => {
-      const answer = this.#begin(text, full, afterwards);
-      return answer instanceof Promise ? answer : givenTo(give, answer);
+      const answer = this.#begin(text, full, aftermath);
+      return answer instanceof Promise ? answer : givenTo(give, answer, aftermath);
     });
     // Only the parsed value is kept until the answer: the text may be much longer.
-    return this.#answer(begun, give, full === undefined ? length : undefined, afterwards);
+    return this.#answer(begun, give, full === undefined ? length : undefined, aftermath);
   }
 
   call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
@@ -200,7 +216,7 @@ class DispatcherConversation implements Conversation {
     return calls.refusal(grant, length + callBytes);
   }
 
-  #begin(text: Buffer, full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
+  #begin(text: Buffer, full: WireError | undefined, aftermath: Aftermath): Promise<Answer> | Answer {
     const { log, limits } = this.#options;
     // The peer has gone, so its answer is not needed.
     if (full !== undefined && this.#hasEnded) return undefined;
@@ -210,26 +226,26 @@ class DispatcherConversation implements Conversation {
     } catch (error) {
       return failure(null, toWireError(error, log));
     }
-    return Array.isArray(value) ? this.#batch(value, full, afterwards) : this.#one(value, full, afterwards);
+    return Array.isArray(value) ? this.#batch(value, full, aftermath) : this.#one(value, full, aftermath);
   }
 
   /** `length`: that of the text, if it was counted. */
   async #answer(
     begun: Given | Promise<Answer | Given>,
-    give: (answer: Answer) => void,
+    give: Give,
     length: number | undefined,
-    afterwards: Afterwards,
+    aftermath: Aftermath,
   ): Promise<Answer> {
     try {
       const answer = await begun;
       if (answer !== undefined && "given" in answer) return answer.given;
-      return await this.#options.lane.pass(() => givenTo(give, answer).given, { isFirst: true });
+      return await this.#options.lane.pass(() => givenTo(give, answer, aftermath).given, { isFirst: true });
     } finally {
       if (length !== undefined) {
         this.#bytesInFlight -= length;
         this.#options.calls.add(this.#options.grant, -length - callBytes);
       }
-      this.#afterwards(afterwards);
+      this.#afterwards(aftermath.answered);
     }
   }
 
@@ -279,7 +295,7 @@ class DispatcherConversation implements Conversation {
   }
 
   /** Starts the calls of a batch in the token's turns, and writes each answer when it arrives. */
-  #batch(requests: unknown[], full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
+  #batch(requests: unknown[], full: WireError | undefined, aftermath: Aftermath): Promise<Answer> | Answer {
     const { limits, batches, calls, grant, lane, log } = this.#options;
     const { maxBatchLength } = limits;
     const { length } = requests;
@@ -296,7 +312,7 @@ class DispatcherConversation implements Conversation {
         counted += callBytes;
         calls.add(grant, callBytes);
       }
-      return this.#one(value, noRoom, afterwards, { answers, place });
+      return this.#one(value, noRoom, aftermath, { answers, place });
     };
     const write = async (place: number, answering: ReturnType<typeof begin>): Promise<void> => {
       const answer = await answering;
@@ -325,7 +341,7 @@ class DispatcherConversation implements Conversation {
   #one(
     value: unknown,
     full: WireError | undefined,
-    afterwards: Afterwards,
+    aftermath: Aftermath,
     batch?: BatchPlace,
   ): Promise<RpcResponse | undefined> | RpcResponse | undefined {
     const request = checkedRequest(value);
@@ -343,10 +359,10 @@ class DispatcherConversation implements Conversation {
     if (unwanted !== undefined) return refused(unwanted);
     const call = this.#opened();
     batch?.answers.began(batch.place, method, call);
-    return this.#answered(request, call, afterwards);
+    return this.#answered(request, call, aftermath);
   }
 
-  async #answered(request: JSONRPCRequest, call: OpenCall, afterwards: Afterwards): Promise<RpcResponse | undefined> {
+  async #answered(request: JSONRPCRequest, call: OpenCall, aftermath: Aftermath): Promise<RpcResponse | undefined> {
     const { id } = request;
     // Two open calls may have the same id; only the first can be cancelled.
     const key = id === undefined || this.#open.has(id) ? call : id;
@@ -358,7 +374,9 @@ class DispatcherConversation implements Conversation {
       return ((await answering) as RpcResponse | null) ?? undefined;
     } finally {
       this.#open.delete(key);
-      afterwards.push(...call.takeAnswered());
+      aftermath.answered.push(...call.takeAnswered());
+      const place = call.takePlace();
+      if (place !== undefined) aftermath.places.push(place);
     }
   }
 

@@ -71,4 +71,8 @@ class AttributedCall implements Call {
   get whenAnswered(): Call["whenAnswered"] {
     return this.#call.whenAnswered?.bind(this.#call);
   }
+
+  get answerAt(): Call["answerAt"] {
+    return this.#call.answerAt?.bind(this.#call);
+  }
 }

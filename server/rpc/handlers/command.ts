@@ -7,6 +7,7 @@ import { entryTree } from "../../custody/entry-tree.ts";
 import { labelsIn } from "../../custody/stored-branch.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
+import { atResponse } from "../answer-place.ts";
 import { keepText } from "../answer-text.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
@@ -15,13 +16,11 @@ export function commandHandlers(
   tracker: DeliveryTracker,
   validator: Validator,
 ): HandlersOf<typeof commandMethods> {
-  const callsOf = (sessionId: string) => registry.get(sessionId).calls;
-
   /** pi's data. Changes of the session are attributed to the caller. */
-  const sent = (sessionId: string, command: PiCommand, { signal, by }: Call): Promise<unknown> => {
+  const sent = (sessionId: string, command: PiCommand, call: Call): Promise<unknown> => {
     const session = registry.get(sessionId);
-    const send = () => session.calls.send(command, signal);
-    return changesSession(command.type) ? session.attribution.acting(by, send) : send();
+    const send = () => session.calls.send(command, call.signal, atResponse(session, call));
+    return changesSession(command.type) ? session.attribution.acting(call.by, send) : send();
   };
 
   /** Sends the params as a pi command of this type. The result is pi's object, as its documents define it. */
@@ -75,9 +74,10 @@ export function commandHandlers(
     },
     "session/cycleThinkingLevel": cycled("cycle_thinking_level"),
     "session/rename": told("set_session_name"),
-    "session/compact": async ({ sessionId, customInstructions }, { signal }) => {
+    "session/compact": async ({ sessionId, customInstructions }, call) => {
+      const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
-      const compaction = await callsOf(sessionId).compact(customInstructions, signal);
+      const compaction = await session.calls.compact(customInstructions, call.signal, atResponse(session, call));
       return {
         compaction: compaction as Result<"session/compact">["compaction"],
         deliveries: await tracker.effects(underWay),
@@ -96,10 +96,15 @@ export function commandHandlers(
       return { labels: labelsIn(entries) };
     },
     "session/abortRetry": told("abort_retry"),
-    "session/bash": async ({ sessionId, command, excludeFromContext, bashId }, { signal }) =>
-      (await callsOf(sessionId).bash({ command, excludeFromContext, bashId }, signal)) as Result<"session/bash">,
+    "session/bash": async ({ sessionId, command, excludeFromContext, bashId }, call) => {
+      const session = registry.get(sessionId);
+      const request = { command, excludeFromContext, bashId };
+      return (await session.calls.bash(request, call.signal, atResponse(session, call))) as Result<"session/bash">;
+    },
     "session/abortBash": told("abort_bash"),
-    "session/export": async ({ sessionId }, { signal }) => ({ html: await callsOf(sessionId).exportHtml(signal) }),
+    "session/export": async ({ sessionId }, { signal }) => ({
+      html: await registry.get(sessionId).calls.exportHtml(signal),
+    }),
     "session/command": async ({ sessionId, command, confirmShared }, call) => {
       checkCommand(command, confirmShared === true);
       checkFields(command, validator);

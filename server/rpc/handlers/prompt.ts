@@ -7,6 +7,7 @@ import { type PromptLedger, promptNotFound, shown } from "../../prompts/prompt-l
 import { resultOf } from "../../prompts/prompting.ts";
 import type { QueueKind } from "../../prompts/queued-texts.ts";
 import type { Registry } from "../../session/registry.ts";
+import { atResponse } from "../answer-place.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
 const defaultWaitMs = 600_000;
@@ -28,6 +29,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       expectedRunId: params.expectedRunId,
       ifIdle: params.ifIdle,
       signal,
+      // With `wait`, the answer comes after the run.
+      ...(wait === undefined && { atResponse: atResponse(session, call) }),
       by,
       reserved: effect?.reserved,
       group: effect?.id,
@@ -43,21 +46,26 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
     "session/steer": (params, call) => prompt(params, "steer", call),
     "session/followUp": (params, call) => prompt(params, "followUp", call),
-    "session/abort": async ({ sessionId, expectedRunId }, { signal, by }) => {
+    "session/abort": async ({ sessionId, expectedRunId }, call) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
       // An abort of a specific run does not end the summary of a branch.
       if (expectedRunId === undefined) session.parts.abortNavigation();
       return {
-        aborted: await session.prompting.abort(signal, by, expectedRunId),
+        aborted: await session.prompting.abort({
+          by: call.by,
+          expectedRunId,
+          signal: call.signal,
+          atResponse: atResponse(session, call),
+        }),
         deliveries: await tracker.effects(underWay),
       };
     },
-    "session/clearQueue": async ({ sessionId }, { by }) => {
+    "session/clearQueue": async ({ sessionId }, call) => {
       const underWay = tracker.underWay(sessionId);
-      const { prompting, pushing } = registry.get(sessionId);
-      const cleared = await prompting.clearQueue(by);
-      await pushing.clear();
+      const session = registry.get(sessionId);
+      const cleared = await session.prompting.clearQueue(call.by, atResponse(session, call));
+      await session.pushing.clear();
       return { ...cleared, deliveries: await tracker.effects(underWay) };
     },
     "session/getQueue": ({ sessionId }) => {

@@ -2,6 +2,7 @@ import { methods } from "../../../protocol/methods.ts";
 import type { settingsMethods } from "../../../protocol/settings-methods.ts";
 import { requireConfirmation } from "../../children/client-command.ts";
 import type { Registry } from "../../session/registry.ts";
+import { atResponse } from "../answer-place.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
 interface Given {
@@ -13,11 +14,13 @@ export function settingsHandlers(registry: Registry): HandlersOf<typeof settings
   const set = (
     method: keyof typeof settingsMethods,
     { given, fields, value }: { given: Given; fields: object; value: string | boolean },
-    { signal }: Call,
+    call: Call,
   ) => {
     const { command: type, setting } = methods[method].pi;
     requireConfirmation(type, setting, given.confirmShared === true);
-    return registry.get(given.sessionId).calls.setShared({ type, ...fields }, { setting, value }, signal);
+    const session = registry.get(given.sessionId);
+    const place = atResponse(session, call);
+    return session.calls.setShared({ type, ...fields }, { setting, value }, call.signal, place);
   };
   const mode = (method: keyof typeof settingsMethods) => (given: Given & { readonly mode: string }, call: Call) =>
     set(method, { given, fields: { mode: given.mode }, value: given.mode }, call);

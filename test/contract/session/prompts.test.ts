@@ -312,7 +312,7 @@ describe("a pi that does not answer", () => {
     const leaving = new AbortController();
     const signal = leaving.signal;
     const stuck = created.prompting.prompt({ text: "x", ifRunning: "refuse", promptId: "mine", signal });
-    const aborting = created.prompting.abort(signal);
+    const aborting = created.prompting.abort({ signal });
     const behind = created.prompting.prompt({ text: "y", ifRunning: "steer", signal });
     await expect.poll(() => created.prompts.ledger.find("mine")?.state).toBe("stored");
     leaving.abort(new Error("gone"));

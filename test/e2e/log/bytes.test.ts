@@ -1,48 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { DaemonFile } from "../../../protocol/daemon-file.ts";
 import { WEBSOCKET_PATH } from "../../../protocol/wire.ts";
 import { answer, call, thinking } from "../../../provider/reply.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { startStage } from "../../helpers/stage.ts";
-
-/** pi itself, with a copy of its stdout in a file. */
-function teed(): { readonly pi: string; readonly records: () => string[] } {
-  const directory = mkdtempSync(join(tmpdir(), "tee-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
-  const pi = join(directory, "pi.mjs");
-  const file = join(directory, "stdout");
-  writeFileSync(file, "");
-  writeFileSync(
-    pi,
-    `import { appendFileSync } from "node:fs";
-     const write = process.stdout.write.bind(process.stdout);
-     if (!process.argv.includes("--version")) {
-       process.stdout.write = (chunk, ...rest) => {
-         appendFileSync(${JSON.stringify(file)}, chunk);
-         return write(chunk, ...rest);
-       };
-     }
-     process.argv[1] = ${JSON.stringify(piUnderTest().cli)};
-     await import(process.argv[1]);`,
-  );
-  return {
-    pi,
-    records: () =>
-      readFileSync(file, "utf8")
-        .split("\n")
-        .filter((line) => line !== ""),
-  };
-}
-
-/** Whether a record of pi's is an event for clients: not a response, and not a frame of the helper. */
-function isEvent(record: string): boolean {
-  const { type, method, statusKey } = JSON.parse(record) as Record<string, unknown>;
-  return type !== "response" && !(method === "setStatus" && String(statusKey).startsWith("pi-rpcd"));
-}
+import { isEvent, teedPi } from "../../helpers/teed-pi.ts";
 
 /** The events of a session as the exact text that was received, until `isLast`. */
 async function eventsOf(daemon: DaemonFile, sessionId: string, isLast: (event: string) => boolean): Promise<string[]> {
@@ -69,7 +31,7 @@ async function eventsOf(daemon: DaemonFile, sessionId: string, isLast: (event: s
 }
 
 test("pi's events reach every client with the bytes and in the order that pi wrote: live, replayed, and from the store", async () => {
-  const { pi, records } = teed();
+  const { pi, records } = teedPi();
   const odd = 'tabs\t, quotes ", \u2028 and \u2029, nulls \0, ÿ€😀, halves \\ud83d';
   const script = [
     answer(thinking("hm"), odd, call("bash", { command: "printf 'a\\tb\\n\\001'; printf '€' >&2" })),

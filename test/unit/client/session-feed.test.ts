@@ -72,7 +72,7 @@ class Wire {
     if (frame === undefined) return;
     if ("answer" in frame) frame.answer();
     else if ("gap" in frame) this.feed.receiveGap(frame.gap);
-    else this.feed.receive({ name: "session/event", params: { ...envelope(frame.seq), ...frame } }, 1);
+    else this.feed.receive({ name: "session/event", params: { ...envelope(frame.seq), ...frame } }, "");
   }
 }
 
