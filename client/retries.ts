@@ -19,6 +19,7 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "session/open": "safe",
   "session/fork": "never",
   "session/clone": "never",
+  "session/startNew": "never",
   "session/reload": "never",
   "session/delete": "never",
   "session/subscribe": "never",

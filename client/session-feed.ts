@@ -103,7 +103,7 @@ export interface FeedListener {
 }
 
 /** Params of `session/subscribe` that readers cannot share. */
-export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake">;
+export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake" | "holdEdits">;
 
 export interface FeedOptions {
   /**

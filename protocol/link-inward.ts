@@ -115,6 +115,8 @@ export const inwardFrames = {
      */
     bodyPrefix: absolutePath,
     maxBodyBytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    /** Whether the tools `edit` and `write` wait a moment before their work. */
+    holdEdits: Type.Optional(Type.Boolean()),
   }),
   /**
    * Put this context before the conversation in each request from now on, while the conversation is in this process. A

@@ -32,6 +32,8 @@ export interface ParamNeed {
   /** Default: any. */
   readonly value?: string;
   readonly capability: Capability;
+  /** Only over the daemon's Unix socket, because the value is secret or concerns the user's own machine. */
+  readonly isLocal?: true;
 }
 
 /**
@@ -120,6 +122,13 @@ export interface MethodRow {
    * Default: it cannot, so a repeated call throws `outcome_unknown`.
    */
   readonly effect?: "prompt" | "session" | "setting" | "answer";
+  /** The param with the id that the effect will have. Default: the daemon chooses the id. */
+  readonly effectId?: string;
+  /**
+   * Params that the daemon keeps in memory alone, because they are secret: they are not part of the stored hash by which a
+   * repeated call is compared with the first one.
+   */
+  readonly unstored?: readonly string[];
   /** The part that must be on in the session's configuration. Default: none. */
   readonly part?: "pruning" | "cacheAudit";
   /** pi's command for it. Default: pi has none. */

@@ -12,6 +12,7 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^[^\\u0000]{1,256}$": "be 1 to 256 characters, none of them NUL",
   "^[^\\u0000]{1,512}$": "be 1 to 512 characters, none of them NUL",
   "^/[^\\u0000]{0,4095}$": "be an absolute path of at most 4096 characters",
+  "^/[^\\u0000]{0,4089}\\.jsonl$": "be an absolute path of at most 4096 characters that ends in .jsonl",
 
   "^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$":
     "be 1 to 128 letters, digits or . _ -, the first and the last a letter or digit",
@@ -42,6 +43,7 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^(?:100|[0-9]{1,2})(?:\\.[0-9]{1,3})?%$": "be a percentage, such as 80%",
   "^image/[a-z0-9.+-]{1,64}$": "be the type of an image, such as image/png",
   "^[A-Za-z_][A-Za-z0-9_]{0,127}$": "be a variable's name: 1 to 128 letters, digits or _, the first not a digit",
+  "^[^=\\u0000]+$": "be a variable's name, without = and without NUL",
   "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$": "be a variable's name, or its beginning and a *",
   "^https?://[^/?#\\s]{1,255}$": "be an origin, such as http://localhost:5173",
   "^[^/?#@\\s,]{1,255}$": "be a host's name, with a port or without",

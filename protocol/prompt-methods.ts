@@ -75,6 +75,7 @@ export const promptMethods = {
     summary: "Sends a user's prompt to pi. Returns when pi has accepted it; with `wait`, when the run has ended.",
     params: params({
       ...userMessage,
+      text: { ...userMessage.text, minLength: 0 },
       ifRunning: Type.Optional({ ...IfRunning, default: "refuse", description: "What to do when a run is on." }),
     }),
     result: PromptResult,

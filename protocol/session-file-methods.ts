@@ -6,6 +6,15 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo } from "./session.ts";
+import { Environment } from "./session-options.ts";
+
+const abortRun = Type.Optional(
+  Type.Boolean({
+    default: false,
+    description:
+      "Aborts a run first, instead of `session_busy`, unless other connections follow the session: the run may be theirs.",
+  }),
+);
 
 /** Rows of the method table about sessions as pi's session files. */
 export const sessionFileMethods = {
@@ -17,7 +26,8 @@ export const sessionFileMethods = {
         Type.String({
           minLength: 1,
           maxLength: 4096,
-          description: "Absolute path of a session file in one of pi's session directories. One of the two is given.",
+          description:
+            "Absolute path of a session file. Outside pi's session directories it needs `admin` and the Unix socket. One of the two is given.",
         }),
       ),
       approve: Type.Optional(
@@ -32,12 +42,20 @@ export const sessionFileMethods = {
           "What happens when another program has written to the session's file. Default: as before it was closed, at first `reload`.",
       }),
       dialogPolicy: Type.Optional(DialogPolicy),
+      environment: Type.Optional({
+        ...Environment,
+        description:
+          "The environment of the session's pi and its tools, as `environment` of `session/create`. For an open session with another one: if the session is idle and no other connection follows it, its pi is started again. Otherwise nothing changes, and the result has the environment in use.",
+      }),
     }),
     result: SessionInfo,
     http: { verb: "POST", path: "/v1/sessions/open" },
     scope: "none",
     capability: "prompt",
-    needs: [{ param: "approve", capability: "admin" }],
+    needs: [
+      { param: "approve", capability: "admin" },
+      { param: "environment", capability: "admin", isLocal: true },
+    ],
     since: "0.1.0",
     errors: [...childErrors],
     rate: "starts",
@@ -55,6 +73,7 @@ export const sessionFileMethods = {
         pattern: "^[!-~]{1,128}$",
         description: "The entry of a user's message on the active branch; `session/getForkMessages` lists them.",
       }),
+      abortRun,
     }),
     result: Type.Object(
       {
@@ -74,7 +93,7 @@ export const sessionFileMethods = {
   },
   "session/clone": {
     summary: "Makes a new session of the whole active branch. It takes over the pi.",
-    params: sessionIdOnly,
+    params: params({ sessionId: SessionId, abortRun }),
     result: Type.Object(
       { session: { ...SessionInfo, description: "The new session." } },
       { additionalProperties: false },
@@ -87,6 +106,33 @@ export const sessionFileMethods = {
     rate: "starts",
     retry: "never",
     pi: { command: "clone", asItIs: false },
+  },
+  "session/startNew": {
+    summary:
+      "Makes a new session without messages, with the same options. It takes over the pi, unless other connections follow this session: then it is `session_busy`, and `session/create` makes one with a pi of its own.",
+    params: params({
+      sessionId: SessionId,
+      parentSession: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 4096,
+          pattern: "^[^\\u0000]*$",
+          description: "What the new file's header names as its parent; usually a session's file.",
+        }),
+      ),
+      abortRun,
+    }),
+    result: Type.Object(
+      { session: { ...SessionInfo, description: "The new session." } },
+      { additionalProperties: false },
+    ),
+    http: { verb: "POST", path: "/v1/sessions/{sessionId}/new" },
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "session_busy", "refused_by_pi"],
+    rate: "starts",
+    retry: "never",
   },
   "session/reload": {
     summary:

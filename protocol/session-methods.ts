@@ -10,7 +10,7 @@ import { optimisationNeeds } from "./optimisation/options.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
 import { pruningNeeds } from "./pruning/options.ts";
 import { ChildExit, SessionInfo, SessionState } from "./session.ts";
-import { sessionOptions } from "./session-options.ts";
+import { Environment, sessionOptions } from "./session-options.ts";
 import { StoredSessionInfo } from "./stored-session.ts";
 
 /** A session that was just created. */
@@ -40,6 +40,19 @@ export const sessionMethods = {
         }),
       ),
       ...sessionOptions,
+      sessionId: Type.Optional({
+        ...SessionId,
+        description:
+          "The id of the new session. It is a `conflict` if a session with this id exists, also a closed or a stored one. Default: a UUIDv7.",
+      }),
+      file: Type.Optional(
+        Type.String({
+          pattern: "^/[^\\u0000]{0,4089}\\.jsonl$",
+          description:
+            "Absolute path of the session's file. It is a `conflict` if the file exists. A missing directory is created, with mode 0700. Default: a file in `sessionDir`.",
+        }),
+      ),
+      environment: Type.Optional(Environment),
       onForeignWrite: Type.Optional({ ...OnForeignWrite, default: "reload" }),
       dialogPolicy: Type.Optional(DialogPolicy),
       idleAfterMs: Type.Optional(
@@ -63,12 +76,15 @@ export const sessionMethods = {
     scope: "none",
     capability: "prompt",
     needs: [
-      ...(["extensions", "noExtensions", "skills", "approve", "env", "sessionDir"] as const).map(
+      ...(["extensions", "noExtensions", "skills", "approve", "env", "sessionDir", "file"] as const).map(
         (param) => ({ param, capability: "admin" }) as const,
       ),
+      { param: "environment", capability: "admin", isLocal: true },
       ...optimisationNeeds,
       ...pruningNeeds,
     ],
+    // `sessionId` names a new session, which the method itself compares with the existing ones.
+    subjects: [],
     since: "0.1.0",
     errors: [
       "cwd_invalid",
@@ -94,6 +110,8 @@ export const sessionMethods = {
     rate: "starts",
     retry: "keyed",
     effect: "session",
+    effectId: "sessionId",
+    unstored: ["environment"],
     pi: { command: "new_session", asItIs: false },
   },
   "session/list": {

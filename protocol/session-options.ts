@@ -11,6 +11,14 @@ const text = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: 262_144, pattern: "^[^\\u0000]*$", description }));
 const off = (description: string) => Type.Optional(Type.Boolean({ description }));
 
+/** The environment of a client, for the session's children. */
+export const Environment = Type.Record(Type.String(), Type.String({ pattern: "^[^\\u0000]*$" }), {
+  maxProperties: 4096,
+  propertyNames: { pattern: "^[^=\\u0000]+$" },
+  description:
+    "The whole environment of the session's pi and its tools, instead of the daemon's; at most 4,096 names and 1 MiB. Variables that pi never inherits are left out (`NODE_OPTIONS`, `INIT_CWD`, `npm_*`, `PI_RPCD_*`), and `PI_CODING_AGENT_SESSION_DIR` stays the daemon's. An environment that leads to another directory of pi's configuration than the daemon's is `forbidden`. The daemon keeps it in memory alone: after a restart of the daemon, the next pi has the daemon's environment until `session/open` gives one again.",
+});
+
 /** Labels by name, for lists of sessions. */
 export const Labels = Type.Record(Type.String(), Type.String({ maxLength: 256 }), {
   maxProperties: 32,
@@ -58,7 +66,10 @@ export const sessionOptions = {
   noContextFiles: off("Ignores AGENTS.md and similar context files."),
   systemPrompt: text("Replaces pi's system prompt."),
   appendSystemPrompt: text("Appended to the system prompt, instead of pi's APPEND_SYSTEM.md."),
-  sessionDir: Type.Optional({ ...path, description: "Directory of the session's file. Default: pi's own." }),
+  sessionDir: Type.Optional({
+    ...path,
+    description: "Directory of the session's file. A missing one is created, with mode 0700. Default: pi's own.",
+  }),
   approve: Type.Optional(
     Type.Boolean({
       description:

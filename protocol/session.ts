@@ -69,6 +69,22 @@ export const SessionInfo = Type.Object(
     }),
     model: Type.Optional(ModelRef),
     thinkingLevel: Type.Optional(Type.String()),
+    environment: Type.Optional(
+      Type.Object(
+        {
+          from: Type.Enum(["client", "daemon"]),
+          fingerprint: Type.String({
+            description:
+              "Equal for equal environments, apart from variables of a terminal or a login session, while the same daemon runs. It does not reveal the values.",
+          }),
+        },
+        {
+          additionalProperties: false,
+          description:
+            "The environment of the session's pi, or of the next one. Absent: the pi was started by a former daemon, so its environment is unknown.",
+        },
+      ),
+    ),
     projectTrust: Type.Enum(["approved", "not_approved"], {
       description: "Whether pi may load the project's own settings and extensions. RPC mode never asks.",
     }),

@@ -55,7 +55,14 @@ export const subscriptionMethods = {
         Type.Boolean({
           default: false,
           description:
-            "Gives answers to this connection's calls to the session their places among its notifications: where pi answered. A notification waits for the answer before it, for a second or 1 MiB of notifications. Stays on until the subscription ends.",
+            "Gives answers to this connection's calls to the session their places among its notifications: where pi answered. A notification waits for the answer before it, for a second or 4 MiB of notifications. Stays on until the subscription ends.",
+        }),
+      ),
+      holdEdits: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            "While this subscription lasts, pi waits 25 ms between the `tool_execution_start` of an `edit` or `write` and its work, so that a client of the same machine can read the file as it was before.",
         }),
       ),
       provider: Type.Optional(ProviderLevel),
@@ -94,6 +101,7 @@ export const subscriptionMethods = {
       { param: "provider", value: "payload", capability: "payload" },
       { param: "awake", capability: "prompt" },
       { param: "dialogs", capability: "prompt" },
+      { param: "holdEdits", capability: "prompt" },
     ],
     since: "0.1.0",
     errors: ["session_not_found", "session_file_unusable", "invalid_request", "child_exited"],

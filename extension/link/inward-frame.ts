@@ -70,7 +70,8 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
     deliveryId === undefined || isDeliveryId(deliveryId) ? undefined : "The carry frame has an invalid deliveryId.",
   drained: () => undefined,
   context: ({ context }) => contextError(context),
-  watch: ({ provider, bodyPrefix, maxBodyBytes }) => {
+  watch: ({ provider, bodyPrefix, maxBodyBytes, holdEdits }) => {
+    if (holdEdits !== undefined && typeof holdEdits !== "boolean") return "The watch frame has an invalid holdEdits.";
     if (!providerLevels.some((level) => level === provider)) return "A watch frame needs a level.";
     if (typeof bodyPrefix !== "string" || !isAbsolute(bodyPrefix) || bodyPrefix.includes("\0"))
       return "A watch frame needs an absolute bodyPrefix.";

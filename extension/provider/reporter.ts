@@ -13,9 +13,11 @@ import { type ShownHeaders, shownHeaders } from "./headers.ts";
 export interface ProviderWatch {
   readonly level: ProviderLevel;
   readonly bodies: BodyTarget;
+  /** Whether the tools `edit` and `write` wait a moment before their work. */
+  readonly holdEdits: boolean;
 }
 
-export const unwatched: ProviderWatch = { level: "off", bodies: { prefix: "", maxBytes: 0 } };
+export const unwatched: ProviderWatch = { level: "off", bodies: { prefix: "", maxBytes: 0 }, holdEdits: false };
 
 /** The current request. Part of the memory that outlives the module. */
 export interface ReportedRequest extends ProviderRequest {
@@ -58,8 +60,9 @@ export class RequestReporter {
   }
 
   /** Sets the level of reports, starting with the next request. */
-  watch({ provider, bodyPrefix, maxBodyBytes }: Watch): void {
-    this.#options.memory.watch = { level: provider, bodies: { prefix: bodyPrefix, maxBytes: maxBodyBytes } };
+  watch({ provider, bodyPrefix, maxBodyBytes, holdEdits = false }: Watch): void {
+    const bodies = { prefix: bodyPrefix, maxBytes: maxBodyBytes };
+    this.#options.memory.watch = { level: provider, bodies, holdEdits };
   }
 
   /** A message list is complete, and a request is about to be made. */

@@ -88,7 +88,8 @@ function methodLine(name: string, row: MethodRow, text: TypeText, ofEvery: reado
     capability,
     ...needs
       .map(
-        ({ param, value, capability: needed }) => `${param}${value === undefined ? "" : `=${value}`} needs ${needed}`,
+        ({ param, value, capability: needed, isLocal }) =>
+          `${param}${value === undefined ? "" : `=${value}`} needs ${needed}${isLocal === true ? " on the Unix socket" : ""}`,
       )
       .toSorted(),
     ...(reads === true ? ["reads"] : []),

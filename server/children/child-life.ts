@@ -12,6 +12,7 @@ import { lossOf } from "../custody/ephemeral.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import { type ReadyState, readyState } from "../pi/ready-state.ts";
 import type { RunStarter } from "../prompts/runs.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
@@ -33,6 +34,8 @@ export interface StartSinks extends ChildSinks {
   readonly signal: AbortSignal;
   /** Called for each pi that is started, or taken from the warm pool. */
   readonly onPi: () => void;
+  /** The variables of the child. Default: the daemon's own. */
+  readonly environment?: ChildEnvironment | undefined;
 }
 
 export interface Started {
@@ -355,7 +358,9 @@ export class ChildLife implements SessionCore {
     const generation = record.nextGeneration();
     events.emit("childStarting");
     try {
-      const sinks = { ...childSinks(this.#session, generation), signal, onPi: () => this.#startRate.count() };
+      const { environment } = record;
+      const own = childSinks(this.#session, generation);
+      const sinks = { ...own, signal, environment, onPi: () => this.#startRate.count() };
       const { child, ready } = await source.start(record.stored, sinks, log);
       await initialContext.give(child, generation, signal);
       custody.started(child, generation);

@@ -14,6 +14,7 @@ import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import { Child, type ChildLimits, type ChildOptions, type ChildSinks, type KeptOptions } from "../pi/child.ts";
+import { ChildEnvironments } from "../pi/child-environment.ts";
 import type { ChildRegistry } from "../pi/child-registry.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
@@ -85,11 +86,13 @@ export class ChildSource implements ChildStarter {
   /** The limits on children. */
   readonly occupancy: Occupancy;
   readonly compaction: CompactionSettings;
+  readonly environments: ChildEnvironments;
 
   constructor(options: ChildSourceOptions) {
     this.#options = options;
     const { limits, env, log, directory } = options;
     const sessions = () => directory.all();
+    this.environments = new ChildEnvironments(env);
     this.#starts = new Gate(limits.maxParallelStarts, limits.startPlaceMs);
     this.#pool = new WarmPool({
       limits: limits.warm,
@@ -211,7 +214,8 @@ export class ChildSource implements ChildStarter {
       ...spawnOptions(stored.options, parts),
       ...(name === undefined ? {} : { name }),
     };
-    const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
+    const { environment = this.environments.own } = sinks;
+    const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options, environment };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
     // A warm pi has read pi's settings already.
     const isBySettings = settingsOf(stored.options.optimisation) !== undefined;
@@ -291,9 +295,15 @@ export class ChildSource implements ChildStarter {
     return child;
   }
 
-  #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
+  #of({
+    program,
+    cwd,
+    options,
+    environment,
+  }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
     const { helper, runDirectory, env, childRegistry, kept, limits } = this.#options;
-    return { program, cwd, pi: options, helper, runDirectory, env, childRegistry, kept, limits: limits.child };
+    const own = { program, cwd, pi: options, environment, limits: limits.child };
+    return { ...own, helper, runDirectory, env, childRegistry, kept };
   }
 
   #refuse(): void {

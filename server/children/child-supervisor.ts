@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
 import type { SessionContext } from "../core/session-context.ts";
@@ -5,6 +6,7 @@ import type { Pushing } from "../delivery/pushing.ts";
 import type { Retry } from "../delivery/retry.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { Journal } from "../log/journal.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { ChildLife } from "./child-life.ts";
 import { type AwakeReason, Hibernation, type Holder } from "./hibernation.ts";
@@ -21,6 +23,10 @@ export interface ChildSupervisorOptions {
   readonly idleAfterMs: number;
   readonly responsiveness: ResponsivenessLimits;
 }
+
+/** How long a child may take after a run until its last answers, which the daemon itself asks for, have arrived. */
+const settlesWithinMs = 1_000;
+const settlesEveryMs = 20;
 
 /** Automatic actions on a session's child: ends it when idle, checks it when silent, restarts it after a crash. */
 export class ChildSupervisor {
@@ -90,6 +96,35 @@ export class ChildSupervisor {
       sessionId: this.#session.sessionId,
       reason: outcome,
     });
+  }
+
+  /**
+   * Gives the session's children another environment, and starts an idle child again with it. Nothing changes if the
+   * environments are equal, if `isAllowed` returns false, or if the child is needed: by a run, a call, an open question, or
+   * because the session is ephemeral. Throws errors of starting.
+   */
+  async useEnvironment(environment: ChildEnvironment, isAllowed: () => boolean): Promise<void> {
+    const { record, events } = this.#session;
+    const { life } = this.#options;
+    const until = performance.now() + settlesWithinMs;
+    const atEnd = (): void => {
+      record.environment = environment;
+      events.emit("changed");
+    };
+    while (isAllowed()) {
+      const { child } = life;
+      const isKnown = child?.restoredAt === undefined;
+      if (isKnown && record.environment?.fingerprint === environment.fingerprint) return;
+      const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd });
+      if (typeof outcome === "object") {
+        await outcome.ended;
+        if (child !== undefined) await life.awake();
+        return;
+      }
+      const isSettling = life.runId === undefined && (outcome === "calls" || outcome === "running");
+      if (!isSettling || performance.now() >= until) return;
+      await pause(settlesEveryMs);
+    }
   }
 
   /**

@@ -33,6 +33,14 @@ export interface HibernationOptions {
   readonly beforeEnd: (child: Child) => Promise<void>;
 }
 
+/** A way in which a child is ended. */
+export interface FallAsleep {
+  /** Also if a holder keeps it running. Default: then it is not ended. */
+  readonly evenIfHeld?: boolean;
+  /** Called when the child is about to be ended. Nothing can start another one meanwhile. */
+  readonly atEnd?: () => void;
+}
+
 /** How long an idle pi may take to confirm that it is idle. */
 const answerTimeoutMs = 5_000;
 
@@ -85,17 +93,18 @@ export class Hibernation {
   }
 
   /** Why the child is needed, as far as the daemon can tell. */
-  keepsAwake(): AwakeReason | undefined {
-    return (this.#options.life.child?.pending ?? 0) > 0 ? (this.#needed() ?? "calls") : this.#needed();
+  keepsAwake(evenIfHeld = false): AwakeReason | undefined {
+    const needed = this.#needed(evenIfHeld);
+    return (this.#options.life.child?.pending ?? 0) > 0 ? (needed ?? "calls") : needed;
   }
 
   /** `keepsAwake`, apart from commands that pi has not answered. */
-  #needed(): AwakeReason | undefined {
+  #needed(evenIfHeld = false): AwakeReason | undefined {
     const { scope, life, reason } = this.#options;
     if (life.state.kind === "starting") return "starting";
     if (life.runId !== undefined) return "running";
     if (scope.length > 0) return "calls";
-    return reason() ?? (this.isHeld && life.child?.retires === undefined ? "subscription" : undefined);
+    return reason() ?? (!evenIfHeld && this.isHeld && life.child?.retires === undefined ? "subscription" : undefined);
   }
 
   /**
@@ -103,15 +112,22 @@ export class Hibernation {
    * asked last: an extension may have begun work without an event so far. Resolves with the reason why it is kept;
    * else, as soon as the child is being ended, with the promise of that end.
    */
-  async fallAsleep(): Promise<AwakeReason | { readonly ended: Promise<unknown> }> {
+  async fallAsleep({
+    evenIfHeld = false,
+    atEnd = () => {},
+  }: FallAsleep = {}): Promise<AwakeReason | { readonly ended: Promise<unknown> }> {
     const { scope, life } = this.#options;
-    if (scope.isBusy) return this.keepsAwake() ?? "calls";
+    if (scope.isBusy) return this.keepsAwake(evenIfHeld) ?? "calls";
+    const end = (): { readonly ended: Promise<unknown> } => {
+      atEnd();
+      return { ended: life.endChild() };
+    };
     return await scope.run(async () => {
       const { child, uses } = life;
       // What the daemon itself reads after a run is answered before the question below.
-      const reason = this.#needed();
+      const reason = this.#needed(evenIfHeld);
       if (reason !== undefined) return reason;
-      if (child === undefined) return { ended: life.endChild() };
+      if (child === undefined) return end();
       // Slow work, which must not happen between pi's answer and the end of its stdin.
       await child.noteDescendants();
       await this.#options.beforeEnd(child);
@@ -119,7 +135,7 @@ export class Hibernation {
       if (answer.kind === "timeout") return "unresponsive";
       if (isAtWork(answer.value.data, child.retires !== undefined)) return "running";
       if (life.child !== child || life.uses !== uses) return "calls";
-      return this.keepsAwake() ?? { ended: life.endChild() };
+      return this.keepsAwake(evenIfHeld) ?? end();
     });
   }
 }

@@ -76,7 +76,8 @@ export class PiCalls {
     if (command.type === "compact") return await this.compact(instructionsOf(command), signal, atResponse);
     // A query executes nothing from a file that another program may have written. Checking for that costs more than
     // the query.
-    const purpose = command.type.startsWith("get_") ? "reading" : "work";
+    // Not where answers have an order: then commands have one too.
+    const purpose = atResponse === undefined && command.type.startsWith("get_") ? "reading" : "work";
     const answer = async (): Promise<unknown> => {
       const child = await this.#core.awake(purpose);
       signal.throwIfAborted();

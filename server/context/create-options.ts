@@ -1,4 +1,5 @@
-import { access, constants, realpath, stat } from "node:fs/promises";
+import { access, constants, lstat, realpath, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
 import { wildcardOf } from "../../protocol/glob.ts";
 import type { Params } from "../../protocol/methods.ts";
@@ -8,6 +9,7 @@ import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import { liesUnder, type Roots, requireRoot } from "../core/roots.ts";
+import { withoutLinks } from "../lib/real-path.ts";
 import type { StoredOptions } from "../store/stored-session.ts";
 import { layered, projectOf, type SessionConfiguration, shippedProfiles } from "./part-layers.ts";
 
@@ -51,7 +53,8 @@ export async function createOptions(
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...further } = more;
-  const { context: _context, delegatedBy: _by, ...given } = further;
+  const { context: _context, delegatedBy: _by, ...chosen } = further;
+  const { sessionId: _id, file: _file, environment: _environment, ...given } = chosen;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName, file);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
@@ -62,14 +65,12 @@ export async function createOptions(
   await requireRoot(await realpath(cwd).catch(() => cwd), roots);
   const paths = (option: PathOption): Promise<string[] | undefined> =>
     existing(option, options[option], given[option] === undefined ? undefined : roots);
-  const [extensions, skills, promptTemplates, sessionDirs] = await Promise.all([
+  const [extensions, skills, promptTemplates, sessionDir] = await Promise.all([
     paths("extensions"),
     paths("skills"),
     paths("promptTemplates"),
-    paths("sessionDir"),
+    sessionDirectory(options.sessionDir, given.sessionDir === undefined ? undefined : roots),
   ]);
-  const sessionDir = sessionDirs?.[0];
-  if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
   const project = await projectOf(cwd, options.approve === true);
   const { optimisation, pruning, projectProblem } = await layered(
     { configured, project, profile, given },
@@ -150,10 +151,7 @@ async function existing(
     [paths].flat().map(async (path) => {
       try {
         const real = await realpath(path);
-        if (!(await liesUnder(real, roots))) {
-          const why = "is outside the roots of the daemon's configuration";
-          throw pathInvalid({ option, path, why, reason: "outside" });
-        }
+        if (!(await liesUnder(real, roots))) throw outsideRoots(option, path);
         await access(real, constants.R_OK);
         return real;
       } catch (cause) {
@@ -166,8 +164,22 @@ async function existing(
   );
 }
 
-async function requireWritableDirectory(path: string): Promise<void> {
+/** The real path of the directory. It may be missing: then it is created with the session, as pi does. */
+async function sessionDirectory(path: string | undefined, roots: Roots): Promise<string | undefined> {
+  if (path === undefined) return undefined;
   const option = "sessionDir";
+  const isMissing = await lstat(path).then(
+    () => false,
+    ({ code }: NodeJS.ErrnoException) => code === "ENOENT",
+  );
+  const real = isMissing ? await withoutLinks(resolve(path)) : (await existing(option, path, roots))?.[0];
+  if (real === undefined) return undefined;
+  if (!isMissing) await requireWritableDirectory(option, real);
+  else if (!(await liesUnder(real, roots))) throw outsideRoots(option, path);
+  return real;
+}
+
+async function requireWritableDirectory(option: PathOption, path: string): Promise<void> {
   if (!(await stat(path)).isDirectory())
     throw pathInvalid({ option, path, why: "is not a directory", reason: "not_a_directory" });
   await access(path, constants.W_OK | constants.X_OK).catch((cause: unknown) => {
@@ -184,7 +196,11 @@ interface PathProblem {
   readonly reason: string;
 }
 
-function pathInvalid({ option, path, why, reason }: PathProblem, cause?: unknown): WireError {
+function outsideRoots(option: string, path: string): WireError {
+  return pathInvalid({ option, path, why: "is outside the roots of the daemon's configuration", reason: "outside" });
+}
+
+export function pathInvalid({ option, path, why, reason }: PathProblem, cause?: unknown): WireError {
   const message = `${JSON.stringify(path)}, of ${option}, ${why}.`;
   return new WireError("path_invalid", message, { option, path, reason }, { cause });
 }

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { MergedParts } from "../../protocol/configuration/part-options.ts";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import { isSpawnValue, shownName } from "../pi/safe-values.ts";
 import type { StoredSession } from "../store/stored-session.ts";
@@ -57,6 +58,8 @@ type SaveSession = (stored: StoredSession) => Promise<void>;
 export class SessionRecord {
   /** Identifies the session's log: numbers of another epoch cannot be compared. */
   readonly epoch: string;
+  /** The environment of its child, or of the next one. Never stored. Default: the daemon's own. */
+  environment: ChildEnvironment | undefined;
   readonly #save: SaveSession;
   #stored: StoredSession;
   #model: ModelRef | undefined;
@@ -64,8 +67,9 @@ export class SessionRecord {
   #hasPrices = true;
   #isClosed = false;
 
-  constructor(stored: StoredSession, save: SaveSession) {
+  constructor(stored: StoredSession, save: SaveSession, environment?: ChildEnvironment) {
     const { logEpoch = randomBytes(6).toString("hex") } = stored;
+    this.environment = environment;
     this.#stored = { ...stored, logEpoch };
     this.epoch = logEpoch;
     this.#save = save;

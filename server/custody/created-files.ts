@@ -99,15 +99,20 @@ export function sumOf(content: Uint8Array): ContentSum {
 }
 
 /**
- * As `createSessionFile`; `content`: the complete file. Throws `overloaded`, `start_failed`, and the errors of a full
- * disk.
+ * As `createSessionFile`; `content`: the complete file. Throws `overloaded`, `start_failed`, `conflict`, and the errors of
+ * a full disk.
  */
 export async function createFile(request: SessionFileRequest, content?: Uint8Array): Promise<string> {
   const created = content === undefined ? createSessionFile(request) : createWhole(sessionFilePath(request), content);
   return await created.catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === "EEXIST" && request.file !== undefined) throw fileExists(request.file);
     const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
     throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
   });
+}
+
+export function fileExists(file: string): WireError {
+  return new WireError("conflict", `The file ${file} exists already. session/open opens a session file.`, { file });
 }
 
 /** Writes all or nothing: a killed daemon leaves no file that pi would take for a session. */

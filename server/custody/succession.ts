@@ -1,10 +1,13 @@
+import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { PartCalls } from "../context/part-calls.ts";
+import { attributionOf } from "../core/attribution.ts";
 import { childSinks, type SessionContext } from "../core/session-context.ts";
 import type { Pushing } from "../delivery/pushing.ts";
 import { within } from "../lib/deadline.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import { isSameFile } from "../pi/session-paths.ts";
 import type { Custody } from "./custody.ts";
 import { HeldReports } from "./held-reports.ts";
@@ -70,13 +73,13 @@ export class Succession {
     if (pushing.wantsChild) void pushing.handOver();
   }
 
-  /** Reports the session that took over this one's child, once known. If it rejects, there is none. */
-  replacedBy(successor: Promise<string>): void {
+  /** Reports the session that took over this one's child, once known. If it rejects, there is none. `by`: who asked for it. */
+  replacedBy(successor: Promise<string>, by: By | undefined): void {
     this.#successor = successor;
     const { journal, sessionId } = this.#session;
     successor.then(
       (to) => {
-        if (!journal.isClosed) journal.say("session/replaced", { from: sessionId, to });
+        if (!journal.isClosed) journal.say("session/replaced", { from: sessionId, to, ...attributionOf(by) });
       },
       () => {},
     );
@@ -89,12 +92,13 @@ export class Succession {
 
   /**
    * Takes over a child that contains this session by now. Its reports are held until pi has confirmed the session.
-   * Resolves then, or when the child has been cleaned up.
+   * Resolves then, or when the child has been cleaned up. `environment`: the child's variables.
    */
-  takeOver(child: Child): Promise<void> {
+  takeOver(child: Child, environment: ChildEnvironment | undefined): Promise<void> {
     const { record, scope } = this.#session;
     const { life, custody, pushing, parts, maxHeldBytes } = this.#parts;
     const generation = record.nextGeneration();
+    record.environment = environment;
     this.#given.delete(child);
     const own = childSinks(this.#session, generation);
     const held = new HeldReports({ sinks: own, maxBytes: maxHeldBytes, onFull: () => void child.stop() });

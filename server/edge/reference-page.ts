@@ -191,8 +191,8 @@ function methodSection(method: string, row: MethodRow): string {
     routeHtml(row),
     capability === "any" ? "every token may call it" : `needs ${code(capability)}`,
     ...needs.map(
-      ({ param, value, capability: needed }) =>
-        `${code(value === undefined ? param : `${param}: ${value}`)} needs ${code(needed)}`,
+      ({ param, value, capability: needed, isLocal }) =>
+        `${code(value === undefined ? param : `${param}: ${value}`)} needs ${code(needed)}${isLocal === true ? " on the Unix socket" : ""}`,
     ),
     ...(scope === "session" ? ["calls for one session wait for each other"] : []),
     ...(asleep === undefined ? [] : [inline(withoutPi[asleep])]),

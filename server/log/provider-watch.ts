@@ -38,7 +38,7 @@ export class ProviderWatch {
   readonly #options: ProviderWatchOptions;
   #child: Child | undefined;
   /** The level that the child's helper was asked for. Undefined: unknown. */
-  #asked: ProviderLevel | undefined;
+  #asked: string | undefined;
   /** Frames that the helper has not acknowledged. */
   #asking = 0;
   #open: Open | undefined;
@@ -205,13 +205,21 @@ export class ProviderWatch {
    */
   #ask(): void {
     const child = this.#child;
-    const provider = this.#options.journal.providerLevel;
-    if (child === undefined || this.#asking >= maxAsking || this.#asked === provider) return;
+    const { providerLevel: provider, subscriptions } = this.#options.journal;
+    const { holdsEdits: holdEdits } = subscriptions;
+    const asked = holdEdits ? `${provider} and holdEdits` : provider;
+    if (child === undefined || this.#asking >= maxAsking || this.#asked === asked) return;
     this.#asking += 1;
-    this.#asked = provider;
+    this.#asked = asked;
     const { bodyPrefix } = child.link;
     child.link
-      .send({ kind: "watch", provider, bodyPrefix, maxBodyBytes: this.#options.maxBodyBytes })
+      .send({
+        kind: "watch",
+        provider,
+        bodyPrefix,
+        maxBodyBytes: this.#options.maxBodyBytes,
+        ...(holdEdits && { holdEdits }),
+      })
       .catch((error: unknown) => {
         if (child.state.kind === "ready") {
           this.#options.log.error({ err: error }, "cannot set the helper's level for provider requests");

@@ -10,6 +10,8 @@ export interface Orders extends ReadOptions {
   readonly provider?: ProviderLevel | undefined;
   /** Whether it can answer dialogs. */
   readonly dialogs?: boolean | undefined;
+  /** Whether pi is to wait before the work of its editing tools. */
+  readonly holdEdits?: boolean | undefined;
   /** Whether answers to its calls come in the order of the notifications. Cannot be turned off again. */
   readonly inOrder?: boolean | undefined;
   /** The client of the subscriber. */
@@ -23,6 +25,7 @@ interface Order {
   readonly onGone: () => void;
   readonly provider: ProviderLevel;
   readonly dialogs: boolean;
+  readonly holdEdits: boolean;
   readonly clientId: string | undefined;
   readonly onEnd: (() => void) | undefined;
 }
@@ -33,6 +36,7 @@ export class Subscriptions {
   readonly #log: ReadableLog;
   readonly #orders = new Map<string, Order>();
   #level: ProviderLevel = "off";
+  #holdsEdits = false;
   #onLevel: () => void = () => {};
   #answerers = 0;
   #onAnswerers: () => void = () => {};
@@ -49,12 +53,23 @@ export class Subscriptions {
     return this.#orders.has(subscriberId);
   }
 
+  /** Whether anyone else follows the session. */
+  hasOthers(subscriberId: string | undefined): boolean {
+    const isOwn = subscriberId !== undefined && this.#orders.has(subscriberId);
+    return this.#orders.size > (isOwn ? 1 : 0);
+  }
+
   /** The highest level that any subscriber requests. */
   get providerLevel(): ProviderLevel {
     return this.#level;
   }
 
-  /** Calls `onLevel` after each change of {@link providerLevel}. */
+  /** Whether any subscriber wants pi to wait before the work of its editing tools. */
+  get holdsEdits(): boolean {
+    return this.#holdsEdits;
+  }
+
+  /** Calls `onLevel` after each change of {@link providerLevel} and {@link holdsEdits}. */
   onProviderLevel(onLevel: () => void): void {
     this.#onLevel = onLevel;
   }
@@ -104,9 +119,9 @@ export class Subscriptions {
     const onGone = known?.onGone ?? ((): void => void this.remove(subscriber.id));
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
-    const { clientId = known?.clientId } = orders;
+    const { clientId = known?.clientId, holdEdits = known?.holdEdits ?? false } = orders;
     const { onEnd } = known ?? orders;
-    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, clientId, onEnd });
+    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, holdEdits, clientId, onEnd });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
     else subscription.changeReading({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
     if (orders.inOrder === true) subscription.orderAnswers();
@@ -191,8 +206,13 @@ export class Subscriptions {
     const orders = [...this.#orders.values()];
     const level = highestLevel(orders.map(({ provider }) => provider));
     const answerers = orders.filter(({ dialogs }) => dialogs).length;
-    const isOther = { level: level !== this.#level, answerers: answerers !== this.#answerers };
+    const holdsEdits = orders.some(({ holdEdits }) => holdEdits);
+    const isOther = {
+      level: level !== this.#level || holdsEdits !== this.#holdsEdits,
+      answerers: answerers !== this.#answerers,
+    };
     this.#level = level;
+    this.#holdsEdits = holdsEdits;
     this.#answerers = answerers;
     if (isOther.level) this.#onLevel();
     if (isOther.answerers) this.#onAnswerers();

@@ -7,6 +7,7 @@ import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
+import type { ChildEnvironment } from "./child-environment.ts";
 import type { ChildRegistry } from "./child-registry.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, isCommandId, type SendOptions } from "./commands.ts";
@@ -92,7 +93,10 @@ export interface ChildOptions extends ChildSinks {
   readonly parts?: PartsConfig | undefined;
   readonly cwd: string;
   readonly pi: PiOptions;
+  /** The daemon's own environment. */
   readonly env: NodeJS.ProcessEnv;
+  /** The variables of pi and its tools. Default: `env`. */
+  readonly environment?: ChildEnvironment | undefined;
   readonly limits: ChildLimits;
   /** What a former daemon knew of it. Default: it is new, and {@link Child.becomeReady} follows. */
   readonly left?: LeftState | undefined;
@@ -346,6 +350,7 @@ export class Child {
     if (ready.kind === "timeout") {
       throw new WireError("start_failed", `pi did not answer within ${ready.afterMs} ms after its start.`, {
         stderrTail: this.stderrTail,
+        piStderr: this.stderrTail,
       });
     }
     this.#state = advance(this.#state, { kind: "ready" });
@@ -406,6 +411,7 @@ export class Child {
     throw new WireError("model_not_found", `pi does not know the model "${model}".${suggest(model, names)}`, {
       model,
       available: names.slice(0, 32),
+      piStderr: this.stderrTail,
     });
   }
 

@@ -221,6 +221,15 @@ async function endChildOf(childId: string): Promise<void> {
   await endMarked([childId]);
 }
 
+/** Who writes a session file: a living daemon, or a pi that outlived its daemon. Undefined: nobody, as far as is known. */
+export async function writerOf(file: string): Promise<LeaseFacts | undefined> {
+  const found = await read(leasePath(file));
+  if (found.kind !== "lease") return undefined;
+  const { holder, survivor } = found.facts;
+  const lives = await Promise.all([holder, ...(survivor === undefined ? [] : [survivor])].map(lifeOf));
+  return lives.every((life) => life === "dead") ? undefined : found.facts;
+}
+
 /** Identifies a file among others of the same name; the inode of a deleted one is soon reused. */
 async function stampOf(path: string): Promise<string> {
   return await stat(path).then(

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, extname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { PiInfo } from "../../protocol/daemon.ts";
 import { WireError } from "../../protocol/errors.ts";
@@ -14,6 +14,8 @@ import { nodeFlags, type PiProgram } from "./spawn-options.ts";
 import { startChild } from "./stdio.ts";
 import { isAtLeast, parseVersion } from "./version.ts";
 
+/** The program that front ends start instead of pi: it would find itself. */
+const dropIn = join(import.meta.dirname, "..", "..", "cli", "rpc", `main${extname(import.meta.filename)}`);
 const packageName = "@earendil-works/pi-coding-agent";
 const versionTimeoutMs = 30_000;
 const maxOutputChars = 64 * 1024;
@@ -33,6 +35,12 @@ export interface LocateOptions {
 export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const { path, source } = candidate(options);
   const named = namedBy[source](path);
+  if (existsSync(path) && realpathSync(path) === dropIn) {
+    throw new WireError("pi_not_found", `${named} is pi-rpcd-pi, which is not pi itself. Name the real pi.`, {
+      path,
+      source,
+    });
+  }
   if (!existsSync(path) || !statSync(path).isFile()) {
     throw new WireError("pi_not_found", `${named} does not exist. Set the path of pi's cli.js or executable.`, {
       path,
@@ -79,7 +87,9 @@ function candidate({ option, configured, env }: LocateOptions): { path: string; 
   for (const directory of (env["PATH"] ?? "").split(delimiter)) {
     const path = join(directory, "pi");
     // npm puts the bundled one first on PATH for its scripts; the user did not choose that pi.
-    if (directory !== "" && existsSync(path) && realpathSync(path) !== bundled) return { path, source: "path" };
+    if (directory === "" || !existsSync(path)) continue;
+    const real = realpathSync(path);
+    if (real !== bundled && real !== dropIn) return { path, source: "path" };
   }
   if (bundled !== undefined) return { path: bundled, source: "bundled" };
   throw new WireError(

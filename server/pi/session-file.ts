@@ -16,11 +16,16 @@ export interface SessionFileRequest {
   readonly now: Date;
   /** Its directory. Default: pi's directory for the working directory. */
   readonly directory?: string | undefined;
+  /** Its path. Default: a name of the time and the id, in the directory. */
+  readonly file?: string | undefined;
+  /** For its header. Default: none. */
+  readonly parentSession?: string | undefined;
 }
 
 /** The path of a new session's file. */
 export function sessionFilePath(request: SessionFileRequest): string {
   const { sessionId, cwd, env, now, directory = sessionDirectory(cwd, env) } = request;
+  if (request.file !== undefined) return request.file;
   return join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
@@ -29,10 +34,9 @@ export function sessionFilePath(request: SessionFileRequest): string {
  * itself, it keeps the first messages in memory only (measured on both versions).
  */
 export async function createSessionFile(request: SessionFileRequest): Promise<string> {
-  const { sessionId, cwd, now } = request;
   const file = sessionFilePath(request);
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, header(sessionId, cwd, now), { flag: "wx", mode: 0o600 });
+  await writeFile(file, header(request), { flag: "wx", mode: 0o600 });
   return file;
 }
 
@@ -40,22 +44,19 @@ export async function createSessionFile(request: SessionFileRequest): Promise<st
  * Writes the header again if the file is missing or empty: otherwise pi would begin a session with another id there.
  * Resolves with whether that was necessary.
  */
-export async function ensureSessionFile(
-  file: string,
-  { sessionId, cwd, now }: Omit<SessionFileRequest, "env">,
-): Promise<boolean> {
+export async function ensureSessionFile(file: string, request: Omit<SessionFileRequest, "env">): Promise<boolean> {
   const size = await stat(file).then(
     (found) => found.size,
     () => 0,
   );
   if (size > 0) return false;
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, header(sessionId, cwd, now), { mode: 0o600 });
+  await writeFile(file, header(request), { mode: 0o600 });
   return true;
 }
 
-function header(id: string, cwd: string, now: Date): string {
-  return `${JSON.stringify({ type: "session", version: 3, id, timestamp: now.toISOString(), cwd })}\n`;
+function header({ sessionId: id, cwd, now, parentSession }: Omit<SessionFileRequest, "env">): string {
+  return `${JSON.stringify({ type: "session", version: 3, id, timestamp: now.toISOString(), cwd, parentSession })}\n`;
 }
 
 /** Deletes a file without messages: pi would list it as "(no messages)". */

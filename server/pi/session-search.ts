@@ -15,11 +15,15 @@ export interface FoundSessionFile {
 const maxHeaderBytes = 64 * 1024;
 const chunkBytes = 1024 * 1024;
 
-/** Finds a session's file in pi's directories by its name and the id in its header. */
-export function findSessionFile(sessionId: string, env: NodeJS.ProcessEnv): FoundSessionFile | undefined {
+/** Finds a session's file in pi's directories, and in `further` ones, by its name and the id in its header. */
+export function findSessionFile(
+  sessionId: string,
+  env: NodeJS.ProcessEnv,
+  further: readonly string[] = [],
+): FoundSessionFile | undefined {
   const root = sessionRoot(env);
   const ending = `_${sessionId}.jsonl`;
-  for (const directory of [root, ...directoriesIn(root)]) {
+  for (const directory of [root, ...directoriesIn(root), ...further]) {
     for (const name of namesIn(directory)) {
       const found = name.endsWith(ending) ? readHeader(join(directory, name), sessionId) : undefined;
       if (found !== undefined) return found;

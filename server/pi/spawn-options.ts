@@ -164,10 +164,10 @@ function flag(name: string, value: string | undefined): string[] {
 }
 
 /**
- * The daemon's environment (keys, proxies, tool chains: it is the user's pi) without variables of the daemon's own
- * process or of the npm that started it.
+ * An environment (keys, proxies, tool chains: it is the user's pi) without variables of the daemon's own process or of
+ * the npm that started it.
  */
-function inherited(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+export function inherited(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(
       ([name]) =>

@@ -8,7 +8,7 @@ const madeUpModel = "Using custom model id";
 /** Why pi ended during its start, from its exit and its output. */
 export function startFailure(exit: ChildExit, options: PiOptions, helper: string): WireError {
   const words = lastLines(exit.stderrTail);
-  const details = { exit };
+  const details = { exit, piStderr: exit.stderrTail };
   // pi names the extension that it could not load, and ends.
   if (exit.code === 1 && exit.stderrTail.includes(helper)) return helperMissing(exit.stderrTail);
   if (
@@ -57,7 +57,7 @@ export function helperMissing(stderrTail: string): WireError {
   return new WireError(
     "link_failed",
     `pi started, but the helper extension did not load.${words === "" ? "" : ` Output of pi: ${words}`}`,
-    { stderrTail },
+    { stderrTail, piStderr: stderrTail },
   );
 }
 

@@ -37,7 +37,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
       cwd: options.cwd,
       options: options.pi,
       promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
-      env: options.env,
+      env: options.environment?.variables ?? options.env,
       startEnv: caches.env,
     });
   const plan = planWith();

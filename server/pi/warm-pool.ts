@@ -2,6 +2,7 @@ import { freemem } from "node:os";
 import type { Logger } from "pino";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import type { Child } from "./child.ts";
+import type { ChildEnvironment } from "./child-environment.ts";
 import { inputsOf } from "./pi-inputs.ts";
 import type { PiOptions, PiProgram } from "./spawn-options.ts";
 
@@ -10,6 +11,8 @@ export interface WarmKind {
   readonly program: PiProgram;
   readonly cwd: string;
   readonly options: PiOptions;
+  /** Default: the daemon's own. */
+  readonly environment?: ChildEnvironment | undefined;
 }
 
 export interface WarmPoolLimits {
@@ -194,9 +197,9 @@ export class WarmPool {
 }
 
 /** Options that can be set in a running child are not part of its kind. */
-function keyOf({ program, cwd, options }: WarmKind): string {
+function keyOf({ program, cwd, options, environment }: WarmKind): string {
   const { model: _model, thinking: _thinking, name: _name, ...rest } = options;
-  return canonicalJson([program.path, program.version, cwd, rest]);
+  return canonicalJson([program.path, program.version, cwd, rest, environment?.fingerprint ?? null]);
 }
 
 /** Files named in options: a child that has read them is stale when they change. */

@@ -7,7 +7,7 @@ import type { SessionScope } from "../core/session-scope.ts";
 import type { Policy } from "./call.ts";
 import type { SessionOf } from "./governance.ts";
 import type { Grant } from "./grant.ts";
-import { commandType, paramNeeds, paramOf } from "./params.ts";
+import { commandType, localParam, paramNeeds, paramOf } from "./params.ts";
 
 export interface AuthorityOptions {
   readonly sessionOf: SessionOf;
@@ -25,7 +25,7 @@ const absent = {
 
 /**
  * Refuses what the caller's token does not allow: `unauthorized` if the token has ended, `forbidden` (`data.needs`) if it
- * lacks a capability. To a token with limits, everything outside of them does not exist. Nothing in a call can change
+ * lacks a capability or the call does not come over the Unix socket although a param needs that. To a token with limits, everything outside of them does not exist. Nothing in a call can change
  * the decision. This is the only place that decides it, for every method and every transport.
  */
 export function authority(options: AuthorityOptions): Policy {
@@ -36,6 +36,8 @@ export function authority(options: AuthorityOptions): Policy {
       if (grant === undefined || grant.isEnded) throw ended();
       const needs = missing(row, params, grant);
       if (needs !== undefined) throw lacking(name, needs, grant);
+      const local = call.isLocal === true ? undefined : localParam(row, params);
+      if (local !== undefined) throw notLocal(name, local);
       const answer = grant.isLimited
         ? insideOnly(subjects, params, { ...options, grant, make: () => next(params, call) })
         : next(params, call);
@@ -125,6 +127,10 @@ function lacking(method: MethodName, needs: Capability, { name }: Grant): WireEr
   return new WireError("forbidden", `The token "${name}" does not allow this ${method}: it lacks "${needs}".`, {
     needs,
   });
+}
+
+function notLocal(method: MethodName, param: string): WireError {
+  return new WireError("forbidden", `${method} accepts "${param}" only over the daemon's Unix socket.`, { param });
 }
 
 function ended(): WireError {

@@ -1,9 +1,9 @@
-import { realpath } from "node:fs/promises";
-import { basename, dirname, join, resolve, sep } from "node:path";
+import { resolve, sep } from "node:path";
 import type { Capability } from "../../protocol/capability.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Labels } from "../../protocol/session-options.ts";
 import type { Covers, SessionScope } from "../core/session-scope.ts";
+import { withoutLinks } from "../lib/real-path.ts";
 
 export interface GrantOptions {
   readonly name: string;
@@ -102,14 +102,4 @@ export class Grant {
 /** Whether a path is a directory or is inside it. Both have no symbolic links. */
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
-}
-
-/** The real path of a file. The part that does not exist stays as it is. */
-async function withoutLinks(file: string): Promise<string> {
-  try {
-    return await realpath(file);
-  } catch {
-    const directory = dirname(file);
-    return directory === file ? file : join(await withoutLinks(directory), basename(file));
-  }
 }

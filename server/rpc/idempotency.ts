@@ -6,7 +6,7 @@ import type { MethodName } from "../../protocol/methods.ts";
 import { canonicalHash } from "../lib/canonical-json.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { Bound, Call, Effect, Policy } from "./call.ts";
-import { paramOf } from "./params.ts";
+import { paramOf, storable } from "./params.ts";
 
 /** A call with a key, as it is stored. Without a result the call is in progress, or its daemon has ended. */
 export interface KeyedCall {
@@ -47,7 +47,7 @@ const maxInMemory = 1_000;
 export function idempotency(options: IdempotencyOptions): Policy {
   const calls: KnownCalls = { inProgress: new Map(), done: new LRUCache({ max: maxInMemory }) };
   return ({ name, row }, next) =>
-    row.retry === "keyed" && row.key === undefined ? once(name, row.effect, next, { ...options, ...calls }) : next;
+    row.retry === "keyed" && row.key === undefined ? once(name, row, next, { ...options, ...calls }) : next;
 }
 
 /** The newest calls in memory, by method and key. */
@@ -58,7 +58,7 @@ interface KnownCalls {
 
 function once<P extends object>(
   method: MethodName,
-  kind: MethodRow["effect"],
+  { effect: kind, effectId, unstored = [] }: MethodRow,
   next: Bound<P>,
   { store, lookups, inProgress, done }: IdempotencyOptions & KnownCalls,
 ): Bound<P> {
@@ -104,7 +104,9 @@ function once<P extends object>(
       );
       // A cancelled call may have taken effect.
       const isUnknown = isOutcomeUnknown(error) || (signal.aborted && isAbort(error, signal));
-      const mayBeDone = isKnown === undefined ? isMade && isUnknown : isKnown(subject);
+      // What has an id that the client chose may be the effect of another call.
+      const isOthers = error instanceof WireError && error.kind === "conflict";
+      const mayBeDone = isKnown === undefined ? isMade && isUnknown : isKnown(subject) && !isOthers;
       if (wasReserved && !mayBeDone) await store.forget(method, key).catch(() => {});
       throw error;
     }
@@ -130,7 +132,7 @@ function once<P extends object>(
     const given = paramOf(params, "idempotencyKey");
     if (typeof given !== "string") return next(params, call);
     const key = ownKey(given, call);
-    const paramsHash = canonicalHash(params);
+    const paramsHash = canonicalHash(storable(params, unstored));
     const id = `${method} ${key}`;
     const shared = inProgress.get(id) ?? done.get(id);
     const stored = shared === undefined ? store.get(method, key) : undefined;
@@ -141,7 +143,9 @@ function once<P extends object>(
     }
     if (stored?.result !== undefined) return JSON.parse(stored.result);
     if (stored !== undefined && kind === undefined) throw outcomeUnknown(method, given);
-    const begun = { paramsHash, subject: stored?.subject || uuidv7(), isRepeated: stored !== undefined };
+    const chosen = effectId === undefined ? undefined : paramOf(params, effectId);
+    const subject = stored?.subject || (typeof chosen === "string" ? chosen : uuidv7());
+    const begun = { paramsHash, subject, isRepeated: stored !== undefined };
     const first = new SharedCall(paramsHash, call, (open) =>
       make(key, begun, open.signal, (effect) => next(params, { ...open, effect })),
     );
@@ -158,7 +162,8 @@ class SharedCall {
   readonly #controller = new AbortController();
   #callers = 0;
 
-  constructor(paramsHash: string, { peer, by, grant, isLocal }: Call, make: (call: Call) => Promise<unknown>) {
+  constructor(paramsHash: string, first: Call, make: (call: Call) => Promise<unknown>) {
+    const { peer, by, grant, isLocal } = first;
     this.paramsHash = paramsHash;
     const { signal } = this.#controller;
     this.result = make({
@@ -166,6 +171,7 @@ class SharedCall {
       ...(by === undefined ? {} : { by }),
       ...(grant === undefined ? {} : { grant }),
       ...(isLocal === undefined ? {} : { isLocal }),
+      ...(first.answerAt === undefined ? {} : { answerAt: first.answerAt.bind(first) }),
       signal,
     });
     this.result.catch(() => {});

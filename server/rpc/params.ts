@@ -1,5 +1,5 @@
 import type { Capability } from "../../protocol/capability.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
+import type { MethodRow, ParamNeed } from "../../protocol/method-row.ts";
 
 // How policies read the params of a call, by the facts of its method's row.
 
@@ -14,12 +14,24 @@ export function isGiven(value: unknown): boolean {
 }
 
 /** The capabilities that a call's params need in addition to that of its method. */
-export function paramNeeds({ needs = [] }: Pick<MethodRow, "needs">, params: object): readonly Capability[] {
-  return needs
-    .filter(({ param, value }) =>
-      valuesAt(params, param.split(".")).some((given) => isGiven(given) && (value === undefined || given === value)),
-    )
-    .map((need) => need.capability);
+export function paramNeeds(row: Pick<MethodRow, "needs">, params: object): readonly Capability[] {
+  return needsOf(row, params).map((need) => need.capability);
+}
+
+/** The first param of a call that is accepted only over the Unix socket. */
+export function localParam(row: Pick<MethodRow, "needs">, params: object): string | undefined {
+  return needsOf(row, params).find(({ isLocal }) => isLocal === true)?.param;
+}
+
+/** A copy of a call's params without those that are never stored. */
+export function storable(params: object, unstored: readonly string[]): object {
+  return Object.fromEntries(Object.entries(params).filter(([name]) => !unstored.includes(name)));
+}
+
+function needsOf({ needs = [] }: Pick<MethodRow, "needs">, params: object): readonly ParamNeed[] {
+  return needs.filter(({ param, value }) =>
+    valuesAt(params, param.split(".")).some((given) => isGiven(given) && (value === undefined || given === value)),
+  );
 }
 
 /** The type of the pi command that a call sends. Undefined: its method sends none. */

@@ -1,4 +1,6 @@
+import { dirname } from "node:path";
 import { v7 as uuidv7 } from "uuid";
+import { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { ChildSource, type ChildSourceOptions } from "../children/child-source.ts";
@@ -29,8 +31,14 @@ export interface RegistryOptions extends SessionLifecycleOptions, ChildSourceOpt
   };
 }
 
+/** The caller of {@link Registry.create}. */
+interface Creator extends ContextCaller {
+  /** Whether an earlier attempt of the same call may have made the session. */
+  readonly isRepeated?: boolean;
+}
+
 /** Cannot name files, and waits without limit. */
-const nobody: ContextCaller = { mayReadAny: false, signal: new AbortController().signal };
+const nobody: Creator = { mayReadAny: false, signal: new AbortController().signal };
 
 /** All sessions of the daemon. */
 export class Registry {
@@ -82,12 +90,13 @@ export class Registry {
     this.children = children;
     this.watch = watch;
     this.contexts = contexts;
-    this.files = new SessionFiles({ ...options, lifecycle });
+    this.files = new SessionFiles({ ...options, created, lifecycle });
     this.#options = options;
     this.#directory = directory;
     this.lifecycle = lifecycle;
     this.#created = created;
-    this.#factory = new SessionFactory({ ...options, created, contexts, lifecycle });
+    const { environments } = children;
+    this.#factory = new SessionFactory({ ...options, created, contexts, lifecycle, environments });
     this.#catalogue = catalogue;
     lifecycle.load();
   }
@@ -121,22 +130,37 @@ export class Registry {
 
   /**
    * `admit` throws where no session may be created. Throws errors of starting pi, `cwd_invalid`, `overloaded`,
-   * `shutting_down`; then nothing remains. An existing session with the id is returned unchanged.
+   * `shutting_down`; then nothing remains. An existing session with the id is returned unchanged, unless the call itself
+   * chose the id: then it is a `conflict`.
    */
   async create(
     params: Params<"session/create">,
     sessionId: string = uuidv7(),
     admit: (scope: SessionScope) => void = () => {},
-    caller: ContextCaller = nobody,
+    caller: Creator = nobody,
   ): Promise<Session> {
     const isEnding = this.#directory.isEnding(sessionId);
     if (isEnding) await this.#directory.ended(sessionId);
+    if (params.sessionId !== undefined && caller.isRepeated !== true) this.#requireNewId(sessionId, params);
     const existing = this.find(sessionId);
     if (existing !== undefined) return existing;
     // A second file with the same id would be a copy.
     if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
-      return await this.files.open({ sessionId });
+      return await this.files.open({ sessionId }, { environment: this.#factory.environmentOf(params) });
     return await this.lifecycle.make(sessionId, () => this.#factory.create({ params, sessionId, admit, caller }));
+  }
+
+  /** Synchronous, so that of two calls with one id only the first makes a session. Throws `conflict`. */
+  #requireNewId(sessionId: string, { sessionDir, file }: Params<"session/create">): void {
+    const { env, sessions } = this.#options;
+    const further = [sessionDir, file === undefined ? undefined : dirname(file)].filter((path) => path !== undefined);
+    const isKnown =
+      this.find(sessionId) !== undefined ||
+      this.#directory.making(sessionId) !== undefined ||
+      sessions.closed.get(sessionId) !== undefined ||
+      findSessionFile(sessionId, env, further) !== undefined;
+    if (!isKnown) return;
+    throw new WireError("conflict", `There is a session "${sessionId}" already.`, { sessionId });
   }
 
   /** Throws `session_not_found`. */

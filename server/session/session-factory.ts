@@ -1,18 +1,26 @@
-import { join } from "node:path";
+import { lstatSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { createWithContext, type WithContext } from "../context/context-creation.ts";
 import type { Contexts } from "../context/contexts.ts";
-import { createOptions } from "../context/create-options.ts";
+import { createOptions, pathInvalid } from "../context/create-options.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
 import { tellProjectProblem } from "../context/part-layers.ts";
 import type { ContextCaller } from "../context/read-path.ts";
+import { liesUnder } from "../core/roots.ts";
 import type { SessionScope } from "../core/session-scope.ts";
 import { admittedDirectory } from "../core/working-directory.ts";
-import { type CreatedFiles, createFile } from "../custody/created-files.ts";
-import { diskFull } from "../pi/exhaustion.ts";
+import { type CreatedFiles, createFile, fileExists } from "../custody/created-files.ts";
+import { makeDirectory, removeDirectory } from "../lib/make-directory.ts";
+import { withoutLinks } from "../lib/real-path.ts";
+import type { ChildEnvironment, ChildEnvironments } from "../pi/child-environment.ts";
+import { diskFull, exhaustion } from "../pi/exhaustion.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
+import { requireOwnFile } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 import type { Session } from "./session.ts";
+import type { SessionDirectory } from "./session-directory.ts";
 import type { SessionLifecycle } from "./session-lifecycle.ts";
 
 /** One call of `session/create`. */
@@ -29,6 +37,8 @@ export interface SessionFactoryOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly runDirectory: string;
   readonly created: CreatedFiles;
+  readonly directory: Pick<SessionDirectory, "withCreating">;
+  readonly environments: Pick<ChildEnvironments, "ofClient">;
   readonly contexts: Contexts;
   readonly lifecycle: Pick<SessionLifecycle, "begin">;
 }
@@ -41,6 +51,11 @@ export class SessionFactory {
     this.#options = options;
   }
 
+  /** The environment that the call gives. Throws `invalid_params` and `forbidden`. */
+  environmentOf({ environment }: Params<"session/create">): ChildEnvironment | undefined {
+    return environment === undefined ? undefined : this.#options.environments.ofClient(environment);
+  }
+
   /** Leaves nothing if it throws. A full disk is `store_failed`. */
   async create(creation: Creation): Promise<Session> {
     return await this.#create(creation).catch((error: unknown) => {
@@ -50,6 +65,7 @@ export class SessionFactory {
 
   async #create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
     const { configuration, contexts, env, runDirectory } = this.#options;
+    const environment = this.environmentOf(params);
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
     const wanted = await createOptions(params, configuration);
@@ -77,18 +93,25 @@ export class SessionFactory {
       updatedAt: now.getTime(),
     });
     const { lifecycle, created } = this.#options;
-    const request = { sessionId, cwd, env, now, directory };
+    const chosen = params.file === undefined ? undefined : await this.#newFile(params.file, sessionId, ephemeral);
+    const request = { sessionId, cwd, env, now, directory, file: chosen };
     const order = { sessionId, cwd, ephemeral, options, now };
     const session = await createWithContext({
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
-        const how = { signal, ownOptimisation };
+        const how = { signal, ownOptimisation, environment };
         if (ephemeral) return await lifecycle.begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
         const { content } = given ?? {};
-        await created.begin(sessionId, sessionFilePath(request), content);
+        const path = sessionFilePath(request);
+        const option = chosen !== undefined ? "file" : directory !== undefined ? "sessionDir" : undefined;
+        const topmost = option && madeDirectory(dirname(path), option);
+        await created.begin(sessionId, path, content);
         try {
           return await lifecycle.begin(stored(await createFile(request, content), given), { ...how, content });
+        } catch (error) {
+          removeDirectory(dirname(path), topmost);
+          throw error;
         } finally {
           await created.end(sessionId);
         }
@@ -97,4 +120,45 @@ export class SessionFactory {
     tellProjectProblem(session, projectProblem);
     return session;
   }
+
+  /** The real path of a file that does not exist yet. Throws `invalid_params`, `path_invalid` and `conflict`. */
+  async #newFile(path: string, sessionId: string, ephemeral: boolean): Promise<string> {
+    const option = "file";
+    if (ephemeral) {
+      const message = "an ephemeral session has no file";
+      throw new WireError("invalid_params", `${message}.`, { findings: [{ path: "/file", message }] });
+    }
+    const file = await withoutLinks(resolve(path));
+    if (!(await liesUnder(file, this.#options.configuration.roots))) {
+      const why = "is outside the roots of the daemon's configuration";
+      throw pathInvalid({ option, path, why, reason: "outside" });
+    }
+    if (exists(file)) throw fileExists(file);
+    // Another session may have a file there that was removed.
+    requireOwnFile({ sessionId, file }, this.#options.directory.withCreating());
+    return file;
+  }
+}
+
+/** Whether there is anything at a path that a client chose, also a link to nothing. Throws `path_invalid`. */
+function exists(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (cause) {
+    throw uncreatable("file", path, cause);
+  }
+}
+
+/** Creates the directory of a session's file. Returns the topmost created one. Throws `path_invalid`. */
+function madeDirectory(path: string, option: "file" | "sessionDir"): string | undefined {
+  try {
+    return makeDirectory(path, 0o700);
+  } catch (cause) {
+    throw exhaustion(cause) ?? uncreatable(option, path, cause);
+  }
+}
+
+function uncreatable(option: "file" | "sessionDir", path: string, cause: unknown): WireError {
+  const why = `cannot be created (${(cause as NodeJS.ErrnoException).code})`;
+  return pathInvalid({ option, path, why, reason: "unwritable" }, cause);
 }

@@ -3,19 +3,23 @@ import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
+import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
 import { openedParts, tellProjectProblem } from "../context/part-layers.ts";
+import { liesUnder } from "../core/roots.ts";
 import type { Covers } from "../core/session-scope.ts";
 import { workingDirectory } from "../core/working-directory.ts";
+import type { CreatedFiles } from "../custody/created-files.ts";
 import type { Child } from "../pi/child.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import type { PiCommand } from "../pi/records.ts";
-import { sessionRoot } from "../pi/session-file.ts";
+import { createSessionFile, removeIfEmpty, sessionFilePath, sessionRoot } from "../pi/session-file.ts";
 import { isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
@@ -31,11 +35,12 @@ import { type Beginning, inheritedFields, type SessionLifecycle } from "./sessio
 export interface SessionFilesOptions {
   readonly directory: SessionDirectory;
   readonly sessions: Pick<SessionStore, "closed">;
+  readonly created: Pick<CreatedFiles, "begin" | "end">;
   readonly lifecycle: Pick<SessionLifecycle, "events" | "make" | "begin" | "end" | "requireRoom">;
   /** pi's environment, which determines its session directories. */
   readonly env: NodeJS.ProcessEnv;
   /** The session settings of the daemon's configuration. */
-  readonly configuration: Pick<SessionConfiguration, "optimisation" | "pruning">;
+  readonly configuration: Pick<SessionConfiguration, "optimisation" | "pruning" | "roots">;
   readonly log: Logger;
 }
 
@@ -50,6 +55,19 @@ export interface StoredParams {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The caller of {@link SessionFiles.open}. */
+export interface Opener {
+  /** The sessions that are visible to it. Default: all. */
+  readonly covers?: Covers | undefined;
+  /** Whether it may open files outside pi's session directories. Default: no. */
+  readonly mayOpenAny?: boolean;
+  /** The environment of the session's children. Default: it stays as it is, at first the daemon's own. */
+  readonly environment?: ChildEnvironment | undefined;
+  /** Its connection, which may follow the session already. */
+  readonly subscriberId?: string | undefined;
+  readonly clientId?: string | undefined;
+}
+
 /** A new session that took over the pi of another. */
 export interface Branched {
   readonly session: Session;
@@ -59,6 +77,8 @@ export interface Branched {
 /** Sessions by pi's session files: adopted and derived ones. */
 export class SessionFiles {
   readonly #options: SessionFilesOptions;
+  /** Files of new sessions that a pi is switching to. */
+  readonly #made = new Set<string>();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
@@ -69,15 +89,16 @@ export class SessionFiles {
    * Sessions outside `covers` count as missing. A session that is being closed is awaited, and opened again with its
    * former options. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and errors of starting pi.
    */
-  async open(params: Params<"session/open">, covers?: Covers): Promise<Session> {
+  async open(params: OpenParams, opener: Opener = {}): Promise<Session> {
     const { directory } = this.#options;
+    const { covers, environment } = opener;
     if (params.sessionId !== undefined) await directory.ended(params.sessionId);
     const known = params.sessionId === undefined ? undefined : directory.find(params.sessionId);
     if (known !== undefined && params.file === undefined) {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
-      return known;
+      return await inEnvironment(known, opener);
     }
-    const { file, id, cwd, createdAt } = await this.#look(params, covers);
+    const { file, id, cwd, createdAt } = await this.#look(params, opener);
     if (params.sessionId !== undefined && params.sessionId !== id) {
       throw unusable(file, "other_session", `belongs to the session ${id}`);
     }
@@ -85,7 +106,7 @@ export class SessionFiles {
     await directory.making(id)?.catch(() => {});
     await directory.ended(id);
     const same = directory.find(id);
-    if (same !== undefined) return await requireSameFile(same, file);
+    if (same !== undefined) return await inEnvironment(await requireSameFile(same, file), opener);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
     const closed = this.#options.sessions.closed.get(id);
@@ -109,7 +130,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const session = await this.#begin(stored);
+    const session = await this.#begin(stored, { environment });
     tellProjectProblem(session, projectProblem);
     return await requireSameFile(session, file);
   }
@@ -130,6 +151,34 @@ export class SessionFiles {
   /** As {@link fork}. */
   async clone(sessionId: string): Promise<Branched> {
     return await this.#branched(this.#options.directory.get(sessionId), { type: "clone" });
+  }
+
+  /**
+   * As {@link fork}, without messages. pi switches to a file with a header alone: it would not write the first messages of a
+   * session that it makes itself.
+   */
+  async startNew(sessionId: string, parentSession: string | undefined): Promise<Branched> {
+    const { directory, created, env } = this.#options;
+    const from = directory.get(sessionId);
+    const own = { sessionId: uuidv7(), cwd: from.stored.cwd, env, now: new Date() };
+    const request = { ...own, directory: from.stored.options.sessionDir, parentSession };
+    const path = sessionFilePath(request);
+    await created.begin(own.sessionId, path);
+    try {
+      const file = await createSessionFile(request);
+      this.#made.add(file);
+      try {
+        return await this.#branched(from, { type: "switch_session", sessionPath: file });
+      } catch (error) {
+        // pi may have it in spite of the error.
+        if (directory.find(own.sessionId) === undefined) await removeIfEmpty(file);
+        throw error;
+      } finally {
+        this.#made.delete(file);
+      }
+    } finally {
+      await created.end(own.sessionId);
+    }
   }
 
   /** Throws `session_in_use` and `session_file_unusable`; then the session is unchanged. */
@@ -161,7 +210,7 @@ export class SessionFiles {
         throw otherRights(to.sessionId);
       }
       taker = to;
-      left.resolve(to.succession.takeOver(child));
+      left.resolve(to.succession.takeOver(child, from.environment));
       await to.succession.taken;
     };
     const replaced = this.#replaced(from, { sessionId: hello.sessionId, file }, take).catch(async (error: unknown) => {
@@ -175,7 +224,7 @@ export class SessionFiles {
       void child.stop();
       left.resolve(child.cleaned);
     }
-    from.succession.replacedBy(replaced);
+    from.succession.replacedBy(replaced, from.attribution.by);
   }
 
   /** Has a session of that id, possibly a new one, `take` the child of another one. Returns the id. */
@@ -198,7 +247,10 @@ export class SessionFiles {
     if (found !== undefined && !isSameFile(found.cwd, from.stored.cwd)) throw otherRights(sessionId);
     const { labels, ...inherited } = inheritedFields(from.stored, new Date());
     // Tokens for this session's labels do not cover a file that was not made from it.
-    const isOfThis = found === undefined || (found.parent !== undefined && isSameFile(found.parent, from.stored.file));
+    const isOfThis =
+      found === undefined ||
+      this.#made.has(file) ||
+      (found.parent !== undefined && isSameFile(found.parent, from.stored.file));
     const stored = {
       ...inherited,
       ...(isOfThis && labels !== undefined ? { labels } : {}),
@@ -206,16 +258,17 @@ export class SessionFiles {
       ...{ sessionId, file, generation: 0 },
       ...(found === undefined ? {} : { isOpened: true }),
     };
-    await this.#begin(stored, async (to) => {
+    const how = async (to: Session): Promise<void> => {
       await take(to);
       if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has switched to yet another session.");
-    });
+    };
+    await this.#begin(stored, { how, environment: from.environment });
     return sessionId;
   }
 
-  #begin(stored: StoredSession, how?: Beginning["how"]): Promise<Session> {
+  #begin(stored: StoredSession, beginning: Beginning): Promise<Session> {
     const { lifecycle } = this.#options;
-    return lifecycle.make(stored.sessionId, () => lifecycle.begin(stored, { how }));
+    return lifecycle.make(stored.sessionId, () => lifecycle.begin(stored, beginning));
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
@@ -243,8 +296,8 @@ export class SessionFiles {
   }
 
   /**
-   * pi creates the file of a session only with its first messages, and keeps entries in memory until then. With a
-   * header in the file, it writes each entry immediately, as for every other session.
+   * pi creates the file of a session only with its first answer, and keeps entries in memory until then. With the file,
+   * it writes each entry immediately, as for every other session.
    */
   async #settleIn(session: Session, from: Session): Promise<void> {
     const { sessionId, cwd, file } = session;
@@ -253,9 +306,12 @@ export class SessionFiles {
         if (existsSync(file) || session.state.kind !== "idle") return;
         const now = new Date().toISOString();
         const header = { type: "session", version: 3, id: sessionId, timestamp: now, cwd, parentSession: from.file };
-        await mkdir(dirname(file), { recursive: true });
-        await writeFile(file, `${JSON.stringify(header)}\n`, { flag: "wx", mode: 0o600 });
         const { child } = session.state;
+        const { data } = await child.send({ type: "get_entries" });
+        const entries = isRecord(data) && Array.isArray(data["entries"]) ? (data["entries"] as unknown[]) : [];
+        const lines = [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`);
+        await mkdir(dirname(file), { recursive: true });
+        await writeFile(file, lines.join(""), { flag: "wx", mode: 0o600 });
         const response = await child.send({ type: "switch_session", sessionPath: file });
         if (response.success && !(isRecord(response.data) && response.data["cancelled"] === true)) return;
         // pi would fail on a file that it did not create.
@@ -268,11 +324,11 @@ export class SessionFiles {
 
   /** The requested file and its header. */
   async #look(
-    params: Params<"session/open">,
-    covers: Covers | undefined,
+    params: OpenParams,
+    { covers, mayOpenAny = false }: Opener,
   ): Promise<StoredHeader & { readonly file: string }> {
     try {
-      const file = await this.#fileOf(params);
+      const file = await this.#fileOf(params, mayOpenAny);
       checkFile(file);
       const header = readStoredHeader(file);
       if (covers === undefined) return { ...header, file };
@@ -288,7 +344,7 @@ export class SessionFiles {
       : unusable(params.file, "missing", "does not exist");
   }
 
-  async #fileOf({ sessionId, file }: Params<"session/open">): Promise<string> {
+  async #fileOf({ sessionId, file }: OpenParams, mayOpenAny: boolean): Promise<string> {
     if (file === undefined) {
       const found = sessionId === undefined ? undefined : findSessionFile(sessionId, this.#options.env);
       if (found !== undefined) return await realpath(found.file);
@@ -302,12 +358,14 @@ export class SessionFiles {
     const resolved = await realpath(file).catch((error: NodeJS.ErrnoException) => {
       throw unusable(file, "missing", "does not exist", error);
     });
-    await this.#requireInside(resolved);
+    await this.#requireInside(resolved).catch(async (error: unknown) => {
+      if (!mayOpenAny || !(await liesUnder(resolved, this.#options.configuration.roots))) throw error;
+    });
     if (!resolved.endsWith(".jsonl")) throw unusable(file, "not_a_session", "does not end in .jsonl");
     return resolved;
   }
 
-  /** Clients may only open and delete files in pi's session directories. */
+  /** Clients may delete only files in pi's session directories, and most may open no other ones. */
   async #requireInside(file: string, chosen?: string): Promise<void> {
     const directories = [sessionRoot(this.#options.env), ...(chosen === undefined ? [] : [chosen])];
     const roots = await Promise.all(directories.map((directory) => realpath(directory).catch(() => undefined)));
@@ -315,6 +373,16 @@ export class SessionFiles {
       throw unusable(file, "outside", "is outside pi's session directories");
     }
   }
+}
+
+/** The environment is given as part of the {@link Opener}. */
+type OpenParams = Omit<Params<"session/open">, "environment">;
+
+/** Returns the session, whose children have the opener's environment where that is possible now. */
+async function inEnvironment(session: Session, { environment, subscriberId, clientId }: Opener): Promise<Session> {
+  if (environment !== undefined && session.control.allows(clientId ?? ""))
+    await session.useEnvironment(environment, subscriberId);
+  return session;
 }
 
 /** Returns the session. Throws `session_file_unusable` where the file is a copy of its own. */

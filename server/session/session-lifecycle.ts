@@ -24,6 +24,7 @@ import { unlessAborted } from "../lib/deadline.ts";
 import type { Logs } from "../log/logs.ts";
 import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
@@ -88,6 +89,8 @@ export interface LifecycleEvents {
 export interface Beginning {
   /** With a child that it starts (the default), without one, or with the child that this function provides. */
   readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>) | undefined;
+  /** The environment of its children. Default: the daemon's own. */
+  readonly environment?: ChildEnvironment | undefined;
   /** The messages with which its file was created. */
   readonly content?: Uint8Array | undefined;
   /** Aborted when the caller goes away. */
@@ -146,12 +149,12 @@ export class SessionLifecycle {
    * and `session_file_unusable` if the file belongs to another session; then only a file with messages remains.
    */
   async begin(stored: StoredSession, beginning: Beginning = {}): Promise<Session> {
-    const { how = "awake", content, signal, ownOptimisation } = beginning;
+    const { how = "awake", content, signal, ownOptimisation, environment } = beginning;
     const { sessionId, file } = stored;
     const { directory } = this.#options;
     const { compaction } = this.#shared.children;
     if (stored.ephemeral !== true) requireOwnFile(stored, directory.withCreating());
-    const session = this.#session({ ...stored, isBeginning: true });
+    const session = this.#session({ ...stored, isBeginning: true }, environment);
     directory.creating.add(session);
     try {
       const reserved = compaction.reserve(sessionId, stored.options.optimisation);
@@ -188,8 +191,9 @@ export class SessionLifecycle {
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
     const stored = { ...inheritedFields(from, now), sessionId, file, generation: 1 };
+    const { environment } = this.#options.directory.find(from.sessionId) ?? {};
     try {
-      await this.make(sessionId, () => this.begin(stored, { how: "asleep" }));
+      await this.make(sessionId, () => this.begin(stored, { how: "asleep", environment }));
     } catch (error) {
       await unlink(file).catch(() => {});
       throw error;
@@ -249,13 +253,14 @@ export class SessionLifecycle {
     ]);
   }
 
-  #session(stored: StoredSession): Session {
+  #session(stored: StoredSession, environment?: ChildEnvironment): Session {
     const { children, contexts, watch } = this.#shared;
     const { directory, sessions, prompts, tracker, dialogs, taker, logs, limits, env, runDirectory } = this.#options;
     const { spillDirectory, roots, spill, configuration, survival } = this.#options;
     const session = new Session({
       ...limits,
       stored,
+      environment: environment ?? children.environments.own,
       sessions,
       source: children,
       survival,

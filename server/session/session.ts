@@ -46,6 +46,7 @@ import { ProviderWatch } from "../log/provider-watch.ts";
 import { type SessionSnapshot, takeSnapshot } from "../log/snapshot.ts";
 import type { Subscriber } from "../log/subscription.ts";
 import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
+import type { ChildEnvironment } from "../pi/child-environment.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { ChildStdio } from "../pi/stdio.ts";
 import { Prompting } from "../prompts/prompting.ts";
@@ -57,6 +58,8 @@ import { type RowSources, SessionRow } from "./session-row.ts";
 
 export interface SessionOptions {
   readonly stored: StoredSession;
+  /** The environment of its children, which is not stored. */
+  readonly environment: ChildEnvironment;
   /** Stores changes of the session's record. */
   readonly sessions: Pick<SessionStore, "put" | "flush">;
   readonly prompts: PromptStore;
@@ -128,7 +131,7 @@ export class Session {
     const { sessionId } = stored;
     this.#options = options;
 
-    const record = new SessionRecord(stored, (current) => sessions.put(current));
+    const record = new SessionRecord(stored, (current) => sessions.put(current), options.environment);
     const { epoch } = record;
     const numbers = record.numbers((upTo) => sessions.flush(sessionId, upTo));
     const events: SessionEmitter = new EventEmitter();
@@ -295,6 +298,20 @@ export class Session {
     return this.#life.state;
   }
 
+  /** The environment of its child, or of the next one. */
+  get environment(): ChildEnvironment | undefined {
+    return this.#record.environment;
+  }
+
+  /**
+   * Gives its children another environment, unless others than `subscriberId` follow the session, or its child is in
+   * use. Throws errors of starting.
+   */
+  async useEnvironment(environment: ChildEnvironment, subscriberId: string | undefined): Promise<void> {
+    const isAlone = (): boolean => !this.journal.subscriptions.hasOthers(subscriberId);
+    await this.supervisor.useEnvironment(environment, isAlone);
+  }
+
   /** `session_lost`, once its pi is lost and cannot be replaced. */
   get loss(): WireError | undefined {
     return this.#life.loss;
@@ -325,6 +342,8 @@ export class Session {
       stored,
       model,
       thinkingLevel,
+      // A former daemon started it.
+      environment: child?.restoredAt === undefined ? this.#record.environment : undefined,
       isLost: loss !== undefined,
       state: state.kind,
       pid: child?.pid,

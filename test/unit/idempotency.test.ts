@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { WireError } from "../../protocol/errors.ts";
 import { errorsOf } from "../../protocol/method-errors.ts";
 import { methods } from "../../protocol/methods.ts";
+import { canonicalHash } from "../../server/lib/canonical-json.ts";
 import type { Call } from "../../server/rpc/call.ts";
 import { type EffectLookups, idempotency } from "../../server/rpc/idempotency.ts";
 import { Database } from "../../server/store/database.ts";
@@ -62,6 +63,49 @@ test("a failed call may be repeated, and one without a key always runs", async (
   await flaky({ sessionId: "s" });
   expect(calls).toBe(4);
   expect(await kindOf(flaky({ sessionId: "t", idempotencyKey: "k" }))).toBe("conflict");
+});
+
+test("a secret param is not part of the stored hash, so that it can neither be found out nor make a conflict", async () => {
+  const store = newStore();
+  const hashes: string[] = [];
+  const begin = store.begin.bind(store);
+  store.begin = async (method, key, begun) => {
+    hashes.push(begun.paramsHash);
+    await begin(method, key, begun);
+  };
+  const create = wrapped(
+    store,
+    async () => ({ aborted: false }),
+    () => true,
+  );
+  const given = (value: string, key: string) => ({ cwd: "/", idempotencyKey: key, environment: { KEY: value } });
+  await create(given("one", "k"));
+  expect(await create(given("other", "k"))).toEqual({ aborted: false });
+  expect(hashes).toEqual([canonicalHash({ cwd: "/", idempotencyKey: "k" })]);
+});
+
+test("an effect has the id that its call chose, and the key of a call that found it taken is free again", async () => {
+  const store = newStore();
+  const ids: unknown[] = [];
+  let isTaken = true;
+  const create = wrapped(
+    store,
+    async (_params, { effect }) => {
+      ids.push([effect?.id, effect?.isRepeated]);
+      if (isTaken) throw new WireError("conflict", "There is a session with this id.");
+      return { aborted: false };
+    },
+    () => true,
+  );
+  const given = { cwd: "/", sessionId: "mine", idempotencyKey: "k" };
+  expect(await kindOf(create(given))).toBe("conflict");
+  expect(store.get("session/create", "k")).toBeUndefined();
+  isTaken = false;
+  await create(given);
+  expect(ids).toEqual([
+    ["mine", false],
+    ["mine", false],
+  ]);
 });
 
 test("a call that does not know whether it had its effect keeps its key, so that it is not repeated", async () => {

@@ -1,25 +1,41 @@
+import { WireError } from "../../../protocol/errors.ts";
 import type { sessionFileMethods } from "../../../protocol/session-file-methods.ts";
 import { requireFile } from "../../custody/ephemeral.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { HandlersOf } from "../call.ts";
+import type { Session } from "../../session/session.ts";
+import type { Call, HandlersOf } from "../call.ts";
+import { callerOf } from "./context.ts";
 
 export function sessionFileHandlers(
   registry: Registry,
   tracker: DeliveryTracker,
 ): HandlersOf<typeof sessionFileMethods> {
   return {
-    "session/open": async (params, { grant }) => (await registry.files.open(params, grant?.limits)).info(),
-    "session/fork": async ({ sessionId, entryId }, { by }) => {
-      const { session, text } = await requireFile(registry.get(sessionId)).attribution.acting(by, () =>
-        registry.files.fork(sessionId, entryId),
-      );
+    "session/open": async ({ environment, ...params }, call) => {
+      const { covers, mayReadAny: mayOpenAny } = callerOf(call);
+      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, clientId: call.by?.clientId };
+      const given = environment && registry.children.environments.ofClient(environment);
+      return (await registry.files.open(params, { ...opener, environment: given })).info();
+    },
+    "session/fork": async ({ sessionId, entryId, abortRun }, call) => {
+      const from = requireFile(registry.get(sessionId));
+      if (abortRun === true) await abortOwnRun(from, call);
+      const { session, text } = await from.attribution.acting(call.by, () => registry.files.fork(sessionId, entryId));
       return { session: session.info(), ...(text === undefined ? {} : { text }) };
     },
-    "session/clone": async ({ sessionId }, { by }) => {
-      const { session } = await requireFile(registry.get(sessionId)).attribution.acting(by, () =>
-        registry.files.clone(sessionId),
-      );
+    "session/clone": async ({ sessionId, abortRun }, call) => {
+      const from = requireFile(registry.get(sessionId));
+      if (abortRun === true) await abortOwnRun(from, call);
+      const { session } = await from.attribution.acting(call.by, () => registry.files.clone(sessionId));
+      return { session: session.info() };
+    },
+    "session/startNew": async ({ sessionId, parentSession, abortRun }, call) => {
+      const from = requireFile(registry.get(sessionId));
+      requireAlone(from, call);
+      if (abortRun === true) await abortOwnRun(from, call);
+      const start = () => registry.files.startNew(sessionId, parentSession);
+      const { session } = await from.attribution.acting(call.by, start);
       return { session: session.info() };
     },
     "session/reload": async ({ sessionId }, { by }) => {
@@ -33,4 +49,17 @@ export function sessionFileHandlers(
       return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
+}
+
+/** Throws `session_busy` if other connections follow the session. */
+function requireAlone({ journal }: Session, { peer }: Call): void {
+  if (!journal.subscriptions.hasOthers(peer?.id)) return;
+  throw new WireError("session_busy", "Other connections follow the session.");
+}
+
+/** Aborts a run that is nobody else's. */
+async function abortOwnRun(session: Session, call: Call): Promise<void> {
+  if (session.runId === undefined && session.state.kind !== "running") return;
+  requireAlone(session, call);
+  await session.prompting.abort({ by: call.by, signal: call.signal });
 }

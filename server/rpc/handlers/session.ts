@@ -26,15 +26,17 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
   return {
     "session/create": async (params, call) => {
       const { effect, grant } = call;
-      const caller = callerOf(call);
-      if (grant?.isLimited !== true) return created(await registry.create(params, effect?.id, () => {}, caller));
-      const { labels, promptTemplates } = params;
+      const caller = { ...callerOf(call), isRepeated: effect?.isRepeated === true };
+      const id = effect?.id ?? params.sessionId;
+      if (grant?.isLimited !== true) return created(await registry.create(params, id, () => {}, caller));
+      const { labels, promptTemplates, file } = params;
       const limited = {
         ...params,
         ...grant.labelled(labels),
         ...(promptTemplates !== undefined && { promptTemplates: await grant.inside(promptTemplates) }),
+        ...(file !== undefined && { file: (await grant.inside([file]))[0] ?? file }),
       };
-      return created(await registry.create(limited, effect?.id, (scope) => grant.requireInside(scope), caller));
+      return created(await registry.create(limited, id, (scope) => grant.requireInside(scope), caller));
     },
     "session/list": (params, call) => {
       const { grant } = call;

@@ -76,10 +76,11 @@ test("opening a session whose file disappears or is replaced is refused, and cre
   ] as const) {
     writeFileSync(file, header("one"));
     // pi is asked after the file was checked.
-    const opening = core.registry.files.open({ file }, () => {
+    const covers = (): boolean => {
       meanwhile();
       return true;
-    });
+    };
+    const opening = core.registry.files.open({ file }, { covers });
     await expect(opening).rejects.toMatchObject({ kind: "session_file_unusable", data: { reason } });
     expect(core.registry.all()).toEqual([]);
     expect(readdirSync(directory)).toEqual(left === undefined ? [] : ["1_one.jsonl"]);
@@ -129,7 +130,7 @@ test("a closed session reopens with all its creation options, also by a later da
   );
   writeFileSync(session.file, message, { flag: "a" });
   const opened = async (covers?: Covers): Promise<object> =>
-    closedSession((await core.registry.files.open({ sessionId: "one" }, covers)).stored);
+    closedSession((await core.registry.files.open({ sessionId: "one" }, { covers })).stored);
   const rights = closedSession(session.stored);
   expect(Object.keys(rights.options).length).toBeGreaterThan(14);
   await core.registry.close("one");

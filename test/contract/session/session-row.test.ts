@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { ChildEnvironment } from "../../../server/pi/child-environment.ts";
 import { resultText, wholeText } from "../../../server/rpc/answer-text.ts";
 import { listAnswers } from "../../../server/rpc/handlers/session.ts";
 import type { Session } from "../../../server/session/session.ts";
@@ -21,6 +22,7 @@ const sources: RowSources = {
   stored,
   model: undefined,
   thinkingLevel: undefined,
+  environment: undefined,
   isLost: false,
   state: "hibernated",
   pid: undefined,
@@ -41,6 +43,7 @@ const other: RowSources = {
   stored: { ...stored, labels: { a: "b" } },
   model: { provider: "p", id: "m" },
   thinkingLevel: "high",
+  environment: new ChildEnvironment("client", "f", {}),
   isLost: true,
   state: "running",
   pid: 7,

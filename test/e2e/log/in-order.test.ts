@@ -104,7 +104,7 @@ test("answers have the places among the events that pi gave them, with inOrder",
 
   let settled = client.event("agent_settled");
   let started = client.event("tool_execution_end");
-  await client.call("session/prompt", { sessionId, text: "Look." }, "prompt");
+  await client.call("session/prompt", { sessionId, text: "Look.", idempotencyKey: "in-order-1" }, "prompt");
   await started;
   await Promise.all([
     command("set_thinking_level", { level: "off" }),

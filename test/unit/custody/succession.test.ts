@@ -5,11 +5,14 @@ import type { SessionContext } from "../../../server/core/session-context.ts";
 import { Succession } from "../../../server/custody/succession.ts";
 import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 import type { Child } from "../../../server/pi/child.ts";
+import { ChildEnvironment } from "../../../server/pi/child-environment.ts";
 
 const stored = { sessionId: "forked", file: "/nowhere/1_forked.jsonl" };
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
+
+const environment = new ChildEnvironment("client", "f", {});
 
 /** A session that takes over a child which has said hello, and answers on request. */
 function takeOver() {
@@ -39,9 +42,15 @@ function takeOver() {
     startTimeoutMs: 120_000,
     maxHeldBytes: 1_000,
   });
-  const verified = succession.takeOver(child);
-  return { answer, verified, taken: succession.taken, stops: () => stops };
+  const verified = succession.takeOver(child, environment);
+  return { record: session.record, answer, verified, taken: succession.taken, stops: () => stops };
 }
+
+test("a session has the environment of the child that it took over", () => {
+  const { record, verified } = takeOver();
+  void verified.catch(() => {});
+  expect(record.environment).toBe(environment);
+});
 
 test("a pi with slow extensions after a fork has the time of a start to report its session", async () => {
   const { answer, verified, taken, stops } = takeOver();

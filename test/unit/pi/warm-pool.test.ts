@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { capabilitiesOf } from "../../../server/pi/capabilities.ts";
 import type { Child } from "../../../server/pi/child.ts";
+import { ChildEnvironment } from "../../../server/pi/child-environment.ts";
 import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../../../server/pi/warm-pool.ts";
 import { patience } from "../../helpers/patience.ts";
@@ -99,6 +100,20 @@ test("a kind is kept warm when it is requested for the second time, and not befo
   expect(await at.pool.take(at.kind())).toBe(at.started[0]);
   expect(at.pool.size).toBe(0);
   expect(at.started[0]?.stopped).toBe(0);
+  await at.started[0]?.die();
+});
+
+test("a child is given only to sessions with an equal environment", async () => {
+  await using at = setting();
+  const of = (fingerprint: string): WarmKind => ({
+    ...at.kind(),
+    environment: new ChildEnvironment("client", fingerprint, {}),
+  });
+  await at.want(2, of("one"));
+  await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
+  expect(await at.pool.take(at.kind())).toBeUndefined();
+  expect(await at.pool.take(of("other"))).toBeUndefined();
+  expect(await at.pool.take(of("one"))).toBe(at.started[0]);
   await at.started[0]?.die();
 });
 

@@ -57,6 +57,7 @@ describe("a capability", () => {
     ["session/create", { approve: true }],
     ["session/create", { env: { A: "b" } }],
     ["session/create", { sessionDir: "/x" }],
+    ["session/create", { file: "/x.jsonl" }],
     ["session/open", { approve: true }],
     // A path is read, or its existence is revealed.
     ["session/create", { optimisation: { compaction: { prompt: "/x" } } }],
@@ -71,6 +72,27 @@ describe("a capability", () => {
   ] as const)("admin is needed for %s with %j", (method, params) => {
     expect(outcome(method, params, grantOf("observe", "prompt", "bash", "payload"))).toBe("forbidden admin");
     expect(outcome(method, params, grantOf("admin"))).toBe(method);
+  });
+
+  test("an environment needs admin and the Unix socket, on every method that takes one", () => {
+    const taking = rows.filter(([, row]) => paramNames(row).includes("environment")).map(([name]) => name);
+    expect(taking).toEqual(["session/create", "session/open"]);
+    for (const name of taking) {
+      const made = (grant: Grant, isLocal: boolean): unknown => {
+        try {
+          return under(policy, name, () => name)({ environment: { A: "b" } }, { grant, signal, isLocal });
+        } catch (error) {
+          const { kind, data } = error as WireError;
+          return { kind, ...data };
+        }
+      };
+      expect(made(grantOf("admin"), true)).toBe(name);
+      expect(made(grantOf("admin"), false)).toMatchObject({ kind: "forbidden", param: "environment" });
+      expect(made(grantOf("prompt"), true)).toMatchObject({ kind: "forbidden", needs: "admin" });
+      expect(methods[name]).toMatchObject(
+        name === "session/create" ? { unstored: ["environment"] } : { retry: "safe" },
+      );
+    }
   });
 
   test("admin is not needed for the options of a configured profile, nor to turn off an option that guards nothing", () => {
@@ -192,6 +214,7 @@ describe("a token that is limited to some sessions", () => {
       return params.map((param) => `${name} ${param}`);
     });
     expect(named.filter((param) => !checked.has(param))).toEqual([
+      "session/create sessionId",
       "session/open sessionId",
       "session/unsubscribe sessionId",
       "session/prompt promptId",

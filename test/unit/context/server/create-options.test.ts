@@ -73,6 +73,23 @@ describe("the options of a session", () => {
     await expect(refused).rejects.toMatchObject({ kind: "path_invalid", data: { reason: "not_a_directory" } });
   });
 
+  test("a session directory may be missing, and is under the roots even through a link", async () => {
+    symlinkSync("/", join(root, "top"));
+    const configuration = { ...noConfiguration, roots: [root] };
+    const missing = join(root, "sessions", "new", "deep");
+    const inRoot = (sessionDir: string) => createOptions({ cwd: root, sessionDir }, configuration);
+    expect((await inRoot(missing)).options).toEqual({ sessionDir: missing });
+    for (const path of ["/nowhere/new", join(root, "top", "nowhere"), join(root, "..", "nowhere")]) {
+      const refused = inRoot(path);
+      await expect(refused).rejects.toMatchObject({ kind: "path_invalid", data: { reason: "outside" } });
+    }
+  });
+
+  test("the id, the file and the environment of a session are no options, which are stored", async () => {
+    const { options } = await create({ sessionId: "s", file: join(root, "s.jsonl"), environment: { A: "b" } });
+    expect(options).toEqual({});
+  });
+
   test("only variables that the configuration names may be set", async () => {
     await expect(create({ env: { MINE: "1" } })).rejects.toMatchObject({ kind: "forbidden", data: { env: ["MINE"] } });
     const configuration = { profiles: {}, sessionEnv: ["MINE", "APP_*"] };
