@@ -26,6 +26,35 @@ export const hostCommands = {
     examples: ["pi-rpcd pi", "pi-rpcd pi --version", "pi-rpcd pi -- --help"],
     exitCodes: [0, 1, 2],
   },
+  rpc: {
+    summary: "Speaks pi's RPC mode on stdin and stdout, for a session of the daemon.",
+    description:
+      "For scripts that speak to `pi --mode rpc`: the session outlives the script, and other clients see it. The words after this command's own options are pi's, without `--mode rpc`. Fails where the daemon cannot do what they ask for. A program that expects pi itself starts `pi-rpcd-pi` instead, which then becomes the real pi. The session and its run go on when stdin ends.",
+    arguments: [
+      {
+        name: "ARGUMENT",
+        many: true,
+        passed: true,
+        optional: true,
+        description: "pi's options and their values.",
+      },
+    ],
+    options: {
+      explain: {
+        type: "boolean",
+        description: "Says whether the daemon would do what pi's options ask for, or why pi itself would.",
+      },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints an error of this command on stderr as JSON." },
+      help,
+    },
+    examples: [
+      "pi-rpcd rpc",
+      "pi-rpcd rpc -- --model anthropic/claude-sonnet-4-5",
+      "pi-rpcd rpc --explain -- --models a,b",
+    ],
+    exitCodes: [0, 1],
+  },
   doctor: {
     summary: "Checks everything that pi-rpcd needs, and says how to fix each problem.",
     description:

@@ -19,6 +19,7 @@ const shortCommands = ["cli/run", "cli/ls", "cli/status"];
 /** Modules that run as a process or a thread of their own. */
 const programs = [
   "cli/main",
+  "cli/rpc/main",
   "cli/try/ask",
   "cli/try/host",
   "server/store/writer-thread",
@@ -72,7 +73,7 @@ process.stderr.write(output);
 if (code === 0) {
   removePrivateDeclarations();
   writeNotices([await bundle(), await bundleValidators()]);
-  chmodSync(join(dist, "cli", "main.js"), 0o755);
+  for (const program of [["main.js"], ["rpc", "main.js"]]) chmodSync(join(dist, "cli", ...program), 0o755);
   writeReference();
 }
 process.exitCode = code;

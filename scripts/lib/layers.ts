@@ -69,6 +69,10 @@ const layers: Readonly<Record<string, Layer>> = {
   },
   "cli/service": { files: ["cli/service.ts"], imports: ["cli", "client", "protocol", "server/lib", "server/pi"] },
   "cli/docs": { files: ["cli/docs.ts"], imports: ["cli", "protocol", "server/edge", "server/lib"] },
+  "cli/rpc": {
+    files: ["cli/rpc.ts", "cli/rpc/"],
+    imports: ["cli", "client", "protocol", "server/config", "server/lib", "server/pi"],
+  },
   "cli/attach": { files: ["cli/attach.ts", "cli/attach/"], imports: ["cli", "client", "protocol"] },
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
   cli: {
@@ -83,6 +87,7 @@ const layers: Readonly<Record<string, Layer>> = {
       "cli/docs",
       "cli/service",
       "cli/attach",
+      "cli/rpc",
     ],
   },
   "server/lib": { files: ["server/lib/"], imports: [] },

@@ -1,0 +1,45 @@
+import { spawn } from "node:child_process";
+import { constants } from "node:os";
+import type { PiProgram } from "../../server/pi/spawn-options.ts";
+
+/** Counts how often programs have started one another on the way to pi. */
+export const hopsVariable = "PI_RPCD_HOPS";
+/** pi, through a few wrappers. */
+const maxHops = 8;
+
+/** Programs start one another in a circle. */
+export class CircleError extends Error {
+  constructor() {
+    super(
+      `pi-rpcd-pi was started ${maxHops} times on the way to pi: a wrapper that the search for pi finds starts it again. Set PI_RPCD_PI to the path of the real pi.`,
+    );
+  }
+}
+
+/**
+ * Makes this process the real pi: with the same arguments, environment, terminal and process id. Resolves with an exit code
+ * only where Node cannot replace a process.
+ */
+export async function becomePi(
+  { kind, path }: Pick<PiProgram, "kind" | "path">,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const hops = Number(env[hopsVariable] ?? 0) + 1;
+  if (!(hops <= maxHops)) throw new CircleError();
+  const [file, args] = kind === "script" ? [process.execPath, [path, ...argv]] : [path, [...argv]];
+  const own = { ...env, [hopsVariable]: String(hops) };
+  // Node's warning that this is experimental would be on pi's stderr.
+  process.removeAllListeners("warning");
+  if (typeof process.execve === "function") process.execve(file, [file, ...args], own);
+  return await started(file, args, own);
+}
+
+async function started(file: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const child = spawn(file, args, { env, stdio: "inherit" });
+  for (const name of ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => void child.kill(name));
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  child.once("error", reject);
+  child.once("exit", (code, signal) => resolve(signal === null ? (code ?? 0) : 128 + constants.signals[signal]));
+  return await promise;
+}

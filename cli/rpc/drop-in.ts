@@ -1,0 +1,211 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { connect } from "../../client/connect.ts";
+import { stateDirectory } from "../../client/discovery.ts";
+import { createValidator } from "../../protocol/validation.ts";
+import { configure } from "../../server/configuration/configuration.ts";
+import { writerOf } from "../../server/pi/lease.ts";
+import { locatePi } from "../../server/pi/locate.ts";
+import { findSessionFile } from "../../server/pi/session-search.ts";
+import type { PiProgram } from "../../server/pi/spawn-options.ts";
+import { ensureDaemon } from "../background.ts";
+import { CommandError } from "../errors.ts";
+import { becomePi } from "./become-pi.ts";
+import type { CreateOptions } from "./carried-options.ts";
+import { type Chosen, chooseSession, Refused } from "./choose-session.ts";
+import { FrontEnd } from "./front-end.ts";
+import { type Asked, piArguments, type SessionChoice } from "./pi-arguments.ts";
+
+export interface DropInOptions {
+  /** The words after pi's name. */
+  readonly argv: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** The daemon's. Default: as for every client. */
+  readonly stateDir?: string | undefined;
+  /** Whether it fails where the daemon cannot carry what is asked, instead of becoming pi. */
+  readonly isStrict: boolean;
+}
+
+/** How long a daemon may take to start before pi itself does the work. */
+const startWithinMs = 10_000;
+const giveUpAfterMs = 60_000;
+const logName = "rpc.log";
+
+/** A daemon that a front end starts gets no more of its environment: it serves others too. */
+const daemonsVariables =
+  /^(?:HOME|USER|LOGNAME|SHELL|PATH|LANG|LC_.*|TZ|TMPDIR|XDG_.*|PI_CODING_AGENT_DIR|PI_RPCD_.*)$/;
+
+/** Serves as pi's RPC mode through the daemon, or becomes pi. Resolves with the exit code. Throws {@link CommandError}. */
+export async function dropIn(options: DropInOptions): Promise<number> {
+  const asked = askedOf(options);
+  if (asked.kind === "pi") return await fallBack(options, asked.reason, asked.session);
+  if (asked.kind === "refused") {
+    process.stderr.write(asked.stderr);
+    return asked.exitCode;
+  }
+  try {
+    return await serve(asked, options);
+  } catch (error) {
+    if (error instanceof Refused) {
+      process.stderr.write(`${error.message}\n`);
+      return 1;
+    }
+    if (!(error instanceof NotStarted)) throw error;
+    return await fallBack(options, error.message, asked.session);
+  }
+}
+
+/** Says what {@link dropIn} would do. */
+export function explain(options: Omit<DropInOptions, "isStrict">): string {
+  const asked = askedOf({ ...options, isStrict: true });
+  if (asked.kind === "refused") return `pi would refuse to start: ${asked.stderr.trim()}`;
+  if (asked.kind === "pi") return `pi itself would run: ${asked.reason}`;
+  return "The daemon would carry this.";
+}
+
+function askedOf({ argv, env, isStrict }: DropInOptions): Asked {
+  return piArguments(isStrict ? ["--mode", "rpc", ...argv] : argv, {
+    cwd: process.cwd(),
+    environment: env,
+    files: { exists: existsSync, read: (path) => readFileSync(path, "utf8") },
+    validator: createValidator(),
+  });
+}
+
+/** Nothing was read or written yet. The message says why. */
+class NotStarted extends Error {}
+
+type FrontEndAsked = Extract<Asked, { kind: "frontEnd" }>;
+
+async function serve(asked: FrontEndAsked, { env, stateDir: given }: DropInOptions): Promise<number> {
+  const cwd = process.cwd();
+  const stateDir = stateDirectory(given, env);
+  const { client, chosen, created, saysDisposition } = await prepared(asked, { cwd, env, stateDir });
+  for (const warning of [...asked.warnings, ...(chosen.warning === undefined ? [] : [chosen.warning])])
+    process.stderr.write(`${warning}\n`);
+  const { stdin, stdout } = process;
+  const frontEnd = new FrontEnd({
+    client,
+    ...chosen,
+    options: created,
+    saysDisposition,
+    input: stdin,
+    output: stdout,
+  });
+  for (const [name, code] of [
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    process.removeAllListeners(name);
+    process.on(name, () => process.exit(code));
+  }
+  return await frontEnd.run();
+}
+
+interface Prepared {
+  readonly client: Awaited<ReturnType<typeof connect>>;
+  readonly chosen: Chosen;
+  /** With which further sessions are created. */
+  readonly created: CreateOptions;
+  readonly saysDisposition: boolean;
+}
+
+/** Connects and finds the session. Throws {@link NotStarted} where pi itself should do the work. */
+async function prepared(
+  asked: FrontEndAsked,
+  { cwd, env, stateDir }: { cwd: string; env: NodeJS.ProcessEnv; stateDir: string },
+): Promise<Prepared> {
+  let client: Prepared["client"] | undefined;
+  try {
+    client = await reached(stateDir, env);
+    const info = await client.info();
+    const { env: more, ...options } = asked.options;
+    const environment = { ...definedIn(env), ...more };
+    const chosen = await chooseSession(client, asked.session, { cwd, options, environment });
+    keepEnvironment(client, chosen, environment);
+    const created = { ...options, environment };
+    return { client, chosen, created, saysDisposition: info.pi.capabilities.promptDisposition };
+  } catch (error) {
+    await client?.close();
+    if (error instanceof Refused) throw error;
+    // pi itself says best why it does not start.
+    throw new NotStarted(wordsOf(error), { cause: error });
+  }
+}
+
+async function reached(stateDir: string, env: NodeJS.ProcessEnv): Promise<Prepared["client"]> {
+  const open = () =>
+    connect({ stateDir, name: "pi front end", start: false, validateResults: false, reconnect: { giveUpAfterMs } });
+  try {
+    return await open();
+  } catch {
+    const own = Object.fromEntries(Object.entries(env).filter(([name]) => daemonsVariables.test(name)));
+    await ensureDaemon({ stateDir, env: own, signal: AbortSignal.timeout(startWithinMs) });
+    return await open();
+  }
+}
+
+/** Becomes pi, unless a daemon or a pi of its own writes the session's file. */
+async function fallBack(
+  { argv, env, isStrict }: DropInOptions,
+  reason: string,
+  session?: SessionChoice,
+): Promise<number> {
+  if (isStrict) throw new CommandError("not_carried", reason);
+  note(env, `became pi: ${reason}`);
+  const file = session === undefined ? undefined : fileOf(session, env);
+  const writer = file === undefined ? undefined : await writerOf(file);
+  if (writer !== undefined) {
+    process.stderr.write(
+      `${file} is in use by the pi-rpcd with the state directory ${writer.stateDir} (process ${writer.holder.pid}).\n`,
+    );
+    return 1;
+  }
+  return await becomePi(await ownPi(env), argv, env);
+}
+
+/** The file that pi would write to, if it is known before pi starts. */
+function fileOf(session: SessionChoice, env: NodeJS.ProcessEnv): string | undefined {
+  if (session.kind === "sessionId") return findSessionFile(session.id, env)?.file;
+  if (session.kind !== "session") return undefined;
+  return isAbsolute(session.reference) ? session.reference : findSessionFile(session.reference, env)?.file;
+}
+
+/** The pi that a daemon with this environment would use. */
+async function ownPi(env: NodeJS.ProcessEnv): Promise<PiProgram> {
+  const { values, origins } = configure({ file: undefined, env }, createValidator());
+  return await locatePi({ configured: origins.pi.kind === "file" ? values.pi : undefined, env });
+}
+
+/** A line in the state directory's log. It is for people who wonder; a failure to write it must not disturb pi. */
+function note(env: NodeJS.ProcessEnv, text: string): void {
+  try {
+    const directory = stateDirectory(undefined, env);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    appendFileSync(join(directory, logName), `${new Date().toISOString()} ${process.pid} ${text}\n`, { mode: 0o600 });
+  } catch {
+    // A read-only home, for example.
+  }
+}
+
+function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
+/** A daemon has the environment in memory alone: the next one gets it again. */
+function keepEnvironment(
+  client: Prepared["client"],
+  { session }: Chosen,
+  environment: Readonly<Record<string, string>>,
+): void {
+  client.onConnection((event) => {
+    if (event.kind !== "connected" || event.daemon !== "another") return;
+    client.openSession({ sessionId: session.id, environment }).catch(() => {});
+  });
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,343 @@
+import type { Readable, Writable } from "node:stream";
+import { v7 as uuidv7 } from "uuid";
+import type { Client } from "../../client/client.ts";
+import { ConnectionClosedError } from "../../client/local-errors.ts";
+import type { FeedListener, SessionNotification } from "../../client/session-feed.ts";
+import type { SessionHandle } from "../../client/session-handle.ts";
+import type { DialogAnswer } from "../../protocol/dialog.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { isRecord } from "../../protocol/objects.ts";
+import { within } from "../../server/lib/deadline.ts";
+import type { CreateOptions } from "./carried-options.ts";
+import { moving, perform } from "./commands.ts";
+import { DeltaText } from "./delta-text.ts";
+import { OrderedOutput } from "./ordered-output.ts";
+import { failure, type GivenCommand, noticeOf, recordIn, success, unreadable } from "./pi-record.ts";
+
+export interface FrontEndOptions {
+  readonly client: Client;
+  readonly session: SessionHandle;
+  /** Whether the session was made for this front end: what its pi said at its start is written too. */
+  readonly isNew: boolean;
+  /** What to say first. */
+  readonly notice?: string;
+  /** With which further sessions are created. */
+  readonly options: CreateOptions;
+  /** Whether this pi says what became of a prompt. */
+  readonly saysDisposition: boolean;
+  readonly input: Readable;
+  readonly output: Writable;
+}
+
+/** The daemon's limit of one frame, less its own envelope: a longer command would end the connection. */
+const maxCommandBytes = 16 * 1024 * 1024 - 4_096;
+/** How long commands may take after the end of stdin. */
+const lingerMs = 5_000;
+/** Commands that only read, at the same time. */
+const maxReading = 32;
+/** Above it, nothing more is received until stdout takes it. */
+const maxWaitingBytes = 16 * 1024 * 1024;
+/** Commands that take as long as the agent or the user wants. */
+const unbounded: ReadonlySet<unknown> = new Set(["bash", "compact"]);
+
+const alreadyProcessing =
+  "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
+
+/** Speaks pi's RPC mode on a pair of streams, for one session of the daemon at a time. */
+export class FrontEnd {
+  readonly #options: FrontEndOptions;
+  readonly #output: OrderedOutput;
+  /** Commands that are not answered yet. */
+  readonly #pending = new Set<Promise<void>>();
+  /** The front end's ids of its shell commands, by ours. */
+  readonly #bashIds = new Map<string, { readonly id: unknown }>();
+  /** The daemon's dialogs, by pi's id. */
+  readonly #dialogs = new Map<string, string>();
+  readonly #ended = Promise.withResolvers<number>();
+  #session: SessionHandle;
+  #leave: () => void = () => {};
+  #deltas = new DeltaText();
+  #isRunning = false;
+  /** The place in the session's log, for a session that is followed again. */
+  #place: { after: number; epoch?: string } | undefined;
+  #isPaused = false;
+  /** Commands in progress that only read. */
+  #reading = 0;
+  readonly #waiting: (() => void)[] = [];
+  /** Until which record of another session its answer waits. */
+  #caughtUp: { readonly cursor: number; readonly resolve: () => void } | undefined;
+
+  constructor(options: FrontEndOptions) {
+    this.#options = options;
+    this.#session = options.session;
+    this.#output = new OrderedOutput(options.output);
+  }
+
+  /** Serves until stdin ends or the client has ended. Resolves with the exit code. */
+  async run(): Promise<number> {
+    const { client, input, isNew, session, output, notice } = this.#options;
+    const splitter = new JsonlSplitter({
+      maxRecordBytes: maxCommandBytes,
+      onRecord: (line) => this.#take(line.toString("utf8")),
+      onEmpty: () => this.#take(""),
+      onOversize: (head, bytes) => {
+        const { id, type = "parse" } = fieldsIn(head.toString("utf8"));
+        const why = `The command has ${bytes} bytes; the daemon takes at most ${maxCommandBytes}.`;
+        this.#output.write(failure(id, type, why));
+      },
+    });
+    output.on("error", () => this.#ended.resolve(1));
+    output.on("drain", () => this.#goOn());
+    this.#follow(session, isNew);
+    if (notice !== undefined) this.#output.write(noticeOf(notice, "warning"));
+    input.on("data", (chunk: Buffer) => splitter.push(chunk));
+    input.on("end", () => {
+      if (splitter.rest() !== undefined) splitter.push(Buffer.from("\n"));
+      void this.#finish();
+    });
+    input.on("error", () => void this.#finish());
+    void client.closed.then(() => this.#ended.resolve(1));
+    const code = await this.#ended.promise;
+    this.#leave();
+    if (code === 0) await within(new Promise<void>((resolve) => output.write("", () => resolve())), lingerMs);
+    return code;
+  }
+
+  /** Answers what is under way, as long as it does not take as long as a run. */
+  async #finish(): Promise<void> {
+    await within(Promise.all(this.#pending), lingerMs);
+    await within(this.#output.written(), lingerMs);
+    this.#ended.resolve(0);
+  }
+
+  #take(line: string): void {
+    let value: unknown;
+    try {
+      value = JSON.parse(line);
+    } catch (error) {
+      this.#output.write(unreadable(error));
+      return;
+    }
+    if (value === null) {
+      this.#output.write(unreadable(new TypeError("a command is an object")));
+      return;
+    }
+    // pi reads the fields of any value.
+    const command = (isRecord(value) ? value : {}) as GivenCommand;
+    if (command["type"] === "extension_ui_response") this.#answerDialog(command);
+    else this.#perform(command);
+  }
+
+  #perform(command: GivenCommand): void {
+    const { id, type } = command;
+    const bashId = uuidv7();
+    if (type === "bash") this.#bashIds.set(`bash:${bashId}`, { id });
+    const line = Promise.withResolvers<string>();
+    // After a move, the answer follows the other session's first records.
+    let hasPlace = false;
+    const isMoving = moving.has(type);
+    const onAnswer = (): void => {
+      if (hasPlace) return;
+      hasPlace = true;
+      this.#output.writeLater(line.promise);
+    };
+    const { client, options, saysDisposition } = this.#options;
+    const move = (session: SessionHandle, isNew: boolean): Promise<void> => this.#moveTo(session, isNew);
+    const subject = { client, session: this.#session, options, saysDisposition, bashId, move };
+    const done = this.#inTurn(type, () => perform(command, subject, isMoving ? {} : { onAnswer }))
+      .then(
+        (data) => line.resolve(success(id, type, data)),
+        (error: unknown) => line.resolve(failure(id, type, wordsOf(error, type))),
+      )
+      .finally(() => {
+        // Some commands make several calls, or none.
+        onAnswer();
+        this.#bashIds.delete(`bash:${bashId}`);
+        this.#pending.delete(done);
+      });
+    if (!unbounded.has(type)) this.#pending.add(done);
+  }
+
+  /** Commands that pi answers at once wait for one another: the daemon has a limit of unanswered ones. */
+  async #inTurn<T>(type: unknown, work: () => Promise<T>): Promise<T> {
+    if (typeof type !== "string" || !type.startsWith("get_")) return await work();
+    while (this.#reading >= maxReading) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    this.#reading += 1;
+    try {
+      return await work();
+    } finally {
+      this.#reading -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** Stray and late answers are swallowed, as by pi. */
+  #answerDialog({ id, ...answer }: GivenCommand): void {
+    const dialogId = typeof id === "string" ? this.#dialogs.get(id) : undefined;
+    const known = answerIn(answer);
+    if (dialogId === undefined || known === undefined) return;
+    this.#session.respond(dialogId, known).catch(() => {});
+  }
+
+  /** Writes another session's records from now on. Resolves when those are written that it has already. */
+  async #moveTo(session: SessionHandle, isNew: boolean): Promise<void> {
+    const { cursor } = await session.get();
+    this.#follow(session, isNew);
+    if (!isNew) return;
+    const caughtUp = Promise.withResolvers<void>();
+    this.#caughtUp = { cursor, resolve: caughtUp.resolve };
+    this.#note();
+    await within(caughtUp.promise, lingerMs);
+  }
+
+  /** Some records of the session were written, up to its {@link #place}. */
+  #note(): void {
+    if (this.#caughtUp === undefined || (this.#place?.after ?? 0) < this.#caughtUp.cursor) return;
+    this.#caughtUp.resolve();
+    this.#caughtUp = undefined;
+  }
+
+  /** Writes the records of this session from now on, and no others. */
+  #follow(session: SessionHandle, isNew: boolean): void {
+    this.#leave();
+    this.#session = session;
+    this.#deltas = new DeltaText();
+    this.#isRunning = false;
+    this.#dialogs.clear();
+    this.#place = isNew ? { after: 0 } : undefined;
+    this.#join();
+  }
+
+  #join(): void {
+    const session = this.#session;
+    const isCurrent = (): boolean => this.#session === session;
+    const listener: FeedListener = {
+      dialogs: true,
+      more: { inOrder: true, awake: true, holdEdits: true },
+      begin: ({ cursor, epoch }) => {
+        this.#place ??= { after: cursor, epoch };
+        this.#place.epoch = epoch;
+      },
+      gap: ({ to }) => {
+        if (!isCurrent()) return;
+        this.#deltas.lose();
+        if (this.#place !== undefined) this.#place.after = to;
+        this.#note();
+      },
+      receive: (notification, frame) => {
+        if (isCurrent()) this.#receive(notification, frame);
+      },
+      end: () => {
+        if (isCurrent()) this.#ended.resolve(0);
+      },
+    };
+    this.#leave = session.listen(listener, this.#place);
+  }
+
+  #receive(notification: SessionNotification, frame: string): void {
+    const { params } = notification;
+    if (this.#place !== undefined) this.#place.after = params.seq;
+    switch (notification.name) {
+      case "session/event":
+        this.#write(notification.params.event, frame);
+        break;
+      case "dialog/opened":
+        this.#dialogs.set(notification.params.dialog.requestId, notification.params.dialog.dialogId);
+        break;
+      case "dialog/resolved":
+        for (const [requestId, dialogId] of this.#dialogs)
+          if (dialogId === notification.params.dialogId) this.#dialogs.delete(requestId);
+        break;
+      case "session/replaced":
+        // A client's fork moves that client alone.
+        if (notification.params.by === undefined)
+          this.#follow(this.#options.client.session(notification.params.to), true);
+        break;
+      case "session/updated": {
+        const { state, exit } = notification.params.session;
+        // An extension has ended pi.
+        if (state === "crashed" && exit?.code === 0) this.#ended.resolve(0);
+        break;
+      }
+      case "run/ended":
+        if (notification.params.outcome === "interrupted") this.#interrupted();
+        break;
+      default:
+        break;
+    }
+    this.#note();
+    this.#pauseIfFull();
+  }
+
+  #write(event: { readonly type: string; readonly [field: string]: unknown }, frame: string): void {
+    const { type } = event;
+    if (type.startsWith("rpcd_")) return;
+    if (type === "agent_start") this.#isRunning = true;
+    if (type === "agent_settled") this.#isRunning = false;
+    if (type === "bash_execution_update") {
+      this.#output.write(JSON.stringify(this.#withOwnId(event)));
+      return;
+    }
+    for (const missing of this.#deltas.before(event)) this.#output.write(JSON.stringify(missing));
+    if (this.#deltas.passes(event)) this.#output.write(recordIn(frame));
+  }
+
+  /** The id of the front end's own shell command; others are not its business. */
+  #withOwnId({ id, ...event }: Readonly<Record<string, unknown>>): object {
+    const own = typeof id === "string" ? this.#bashIds.get(id) : undefined;
+    return own?.id === undefined ? event : { ...event, id: own.id };
+  }
+
+  /** pi died in a run: its end is written, so that the front end does not wait for ever. */
+  #interrupted(): void {
+    if (!this.#isRunning) return;
+    this.#isRunning = false;
+    this.#output.write(JSON.stringify({ type: "agent_end", messages: [], willRetry: false }));
+    this.#output.write(JSON.stringify({ type: "agent_settled" }));
+    this.#output.write(noticeOf("pi ended during the run. The session goes on with the next prompt.", "error"));
+  }
+
+  /** Stops receiving while stdout is not read; the daemon keeps the rest. */
+  #pauseIfFull(): void {
+    if (this.#isPaused || this.#output.waitingBytes < maxWaitingBytes) return;
+    this.#isPaused = true;
+    this.#leave();
+  }
+
+  #goOn(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#join();
+  }
+}
+
+/** What pi would say, or what the daemon says. */
+function wordsOf(error: unknown, type: unknown): string {
+  if (!(error instanceof WireError)) {
+    if (error instanceof ConnectionClosedError) return "The connection to pi-rpcd was lost before the answer.";
+    return error instanceof Error ? error.message : String(error);
+  }
+  const { piError } = error.data as { readonly piError?: unknown };
+  if (typeof piError === "string") return piError;
+  if (type === "prompt" && error.kind === "session_busy") return alreadyProcessing;
+  return error.message;
+}
+
+/** The id and type of a command, from its first bytes. */
+function fieldsIn(head: string): { readonly id?: unknown; readonly type?: unknown } {
+  const found = ["id", "type"].flatMap((name) => {
+    const value = new RegExp(
+      `[{,]\\s*"${name}"\\s*:\\s*("(?:[^"\\\\]|\\\\.)*"|-?[0-9][0-9.eE+-]*|null|true|false)\\s*,`,
+    ).exec(head);
+    return value === null ? [] : [[name, JSON.parse(value[1] as string)] as const];
+  });
+  return Object.fromEntries(found);
+}
+
+function answerIn(answer: Readonly<Record<string, unknown>>): DialogAnswer | undefined {
+  if (answer["cancelled"] === true) return { cancelled: true };
+  if (typeof answer["value"] === "string") return { value: answer["value"] };
+  if (typeof answer["confirmed"] === "boolean") return { confirmed: answer["confirmed"] };
+  return undefined;
+}

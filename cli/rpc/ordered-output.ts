@@ -1,0 +1,42 @@
+import type { Writable } from "node:stream";
+
+/** The lines of a front end's stdout, in order. A line that is not known yet keeps its place. */
+export class OrderedOutput {
+  readonly #stream: Writable;
+  /** The writing of the last line that waits; undefined: none waits. */
+  #last: Promise<void> | undefined;
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+  }
+
+  /** Bytes that the reader has not taken yet. */
+  get waitingBytes(): number {
+    return this.#stream.writableLength;
+  }
+
+  /** Writes a line, without its line feed. */
+  write(line: string): void {
+    if (this.#last === undefined) this.#stream.write(`${line}\n`);
+    else this.#after(this.#last.then(() => line));
+  }
+
+  /** Writes a line when it is known; later lines wait for it. Nothing is written for `undefined`. Must not reject. */
+  writeLater(line: Promise<string | undefined>): void {
+    const former = this.#last;
+    this.#after(former === undefined ? line : former.then(() => line));
+  }
+
+  /** Resolves when every line was handed to the stream. */
+  async written(): Promise<void> {
+    await this.#last;
+  }
+
+  #after(line: Promise<string | undefined>): void {
+    const writing = line.then((known) => {
+      if (known !== undefined) this.#stream.write(`${known}\n`);
+      if (this.#last === writing) this.#last = undefined;
+    });
+    this.#last = writing;
+  }
+}

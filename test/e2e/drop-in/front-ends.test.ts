@@ -1,0 +1,283 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { RpcClient } from "@earendil-works/pi-coding-agent";
+import { expect, onTestFinished, test } from "vitest";
+import { connect } from "../../../client/connect.ts";
+import type { Client } from "../../../client/index.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import type { Step } from "../../../provider/script.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { dropInMain, dropInProgram } from "./program.ts";
+import { type Gates, World } from "./world.ts";
+
+const piAcp = join(import.meta.dirname, "..", "..", "..", "node_modules", "pi-acp", "dist", "index.js");
+
+interface Scene {
+  readonly world: World;
+  readonly client: Client;
+  /** For a program that starts the drop-in as pi. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** A daemon, a client of it, and what a front end needs to start the drop-in. */
+async function scene(script: readonly Step[] | ((gates: Gates) => readonly Step[])): Promise<Scene> {
+  const world = await World.open({ script: typeof script === "function" ? script : () => script });
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const { prepare, env } = dropInProgram(piUnderTest().cli);
+  const stop = await prepare?.(world);
+  onTestFinished(() => stop?.());
+  const client = await connect({ stateDir: world.stateDir });
+  onTestFinished(() => void client.close());
+  return { world, client, env: { ...world.env, ...env?.(world) } };
+}
+
+/** A started process that ends with the test. */
+function started(
+  args: readonly string[],
+  { world, env }: Pick<Scene, "world" | "env">,
+  { detached = false } = {},
+): ChildProcessWithoutNullStreams {
+  const child = spawn(process.execPath, args, { cwd: world.cwd, env, detached });
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  });
+  return child;
+}
+
+/** Whether a text is in a file of a directory, at any depth. */
+function isIn(directory: string, text: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true }).flatMap((entry) => {
+    const path = join(entry.parentPath, entry.name);
+    return entry.isFile() && readFileSync(path).includes(text) ? [path] : [];
+  });
+}
+
+test("pi's own RpcClient works, and its session outlives it", async () => {
+  const on = await scene([answer("I look.", call("bash", { command: "echo looked" })), "Done.", "Again."]);
+  const { world, client, env } = on;
+  const own = new RpcClient({ cliPath: dropInMain, cwd: world.cwd, env: env as Record<string, string> });
+  const seen: string[] = [];
+  own.onEvent(({ type }) => void seen.push(type));
+  await own.start();
+  await own.promptAndWait("Look around.");
+  expect(await own.getLastAssistantText()).toBe("Done.");
+  expect(seen).toContain("tool_execution_end");
+  expect(seen.at(-1)).toBe("agent_settled");
+  await own.setSessionName("looked");
+  const { sessionId, sessionFile } = await own.getState();
+  expect(own.getStderr()).toBe("");
+  await own.stop();
+
+  const [info] = await client.listSessions();
+  expect(info).toMatchObject({ sessionId, file: sessionFile, name: "looked", state: "idle" });
+  await client.session(sessionId).promptAndWait("Once more.");
+  const next = new RpcClient({
+    cliPath: dropInMain,
+    cwd: world.cwd,
+    env: env as Record<string, string>,
+    args: ["--continue"],
+  });
+  await next.start();
+  expect(await next.getLastAssistantText()).toBe("Again.");
+  await next.stop();
+  expect(await client.listSessions()).toHaveLength(1);
+});
+
+test("two front ends with equal ids get their own responses, each once, and both get all events", async () => {
+  const on = await scene(["one", "two"]);
+  const first = new Front(started([dropInMain, "--mode", "rpc"], on));
+  const { data } = (await first.call({ id: 1, type: "get_state" })) as { data: { sessionFile: string } };
+  const second = new Front(started([dropInMain, "--mode", "rpc", "--session", data.sessionFile], on));
+  await second.call({ id: 1, type: "get_state" });
+  const settled = [first.event("agent_settled"), second.event("agent_settled")];
+  await Promise.all([first.call({ id: 2, type: "prompt", message: "Hello." }), ...settled]);
+  const asked = { get_state: 0, get_messages: 0, get_commands: 0, get_session_stats: 0 };
+  const types = Object.keys(asked);
+  const calls = Array.from({ length: 200 }, (_, index) => {
+    const type = types[(index * 7) % types.length] as string;
+    return [first.call({ id: index + 3, type }), second.call({ id: index + 3, type: types[index % 4] as string })];
+  });
+  for (const [index, response] of (await Promise.all(calls.flat())).entries()) {
+    const type = index % 2 === 0 ? types[((index / 2) * 7) % 4] : types[((index - 1) / 2) % 4];
+    expect(response).toMatchObject({ command: type, success: true });
+  }
+  expect(first.responses).toBe(202);
+  expect(second.responses).toBe(201);
+  expect(first.stderr + second.stderr).toBe("");
+});
+
+test("a variable of the front end is in its tools, in no other session and in no file", async () => {
+  const secret = "x4-secret-of-this-window";
+  const on = await scene([answer(call("bash", { command: 'echo "[$WINDOW_TOKEN]"' })), "Done."]);
+  const front = new Front(started([dropInMain, "--mode", "rpc"], { ...on, env: { ...on.env, WINDOW_TOKEN: secret } }));
+  const settled = front.event("agent_settled");
+  await front.call({ id: 1, type: "prompt", message: "Show it." });
+  await settled;
+  const { data } = await front.call({
+    id: 2,
+    type: "bash",
+    command: 'echo "<$WINDOW_TOKEN>"',
+    excludeFromContext: true,
+  });
+  expect(data).toMatchObject({ output: `<${secret}>\n` });
+  const other = await on.client.createSession({ cwd: on.world.cwd });
+  expect((await other.bash('echo "<$WINDOW_TOKEN>"')).output).toBe("<>\n");
+  const [file] = (await on.client.listSessions()).map((info) => info.environment);
+  expect(file).toMatchObject({ from: "daemon" });
+  // Its tool has printed it: that is in events and in pi's session. The daemon itself has written it nowhere.
+  expect(isIn(on.world.stateDir, `WINDOW_TOKEN=${secret}`)).toEqual([]);
+  expect(isIn(on.world.stateDir, `"WINDOW_TOKEN":"${secret}"`)).toEqual([]);
+});
+
+test("pi-acp works: a run with edits is one of the daemon's", async () => {
+  const edit = (from: string, to: string) => call("edit", { path: "a.txt", edits: [{ oldText: from, newText: to }] });
+  const on = await scene([answer(edit("one", "two")), answer(edit("two", "three")), "Edited."]);
+  on.world.write("cwd/a.txt", "one\n");
+  const acp = started([piAcp], { ...on, env: { ...on.env, PI_ACP_PI_COMMAND: dropInMain } });
+  const agent = new AcpAgent(acp);
+  await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+  const { sessionId } = (await agent.request("session/new", { cwd: on.world.cwd, mcpServers: [] })) as {
+    sessionId: string;
+  };
+  const prompt = [{ type: "text", text: "Edit." }];
+  expect(await agent.request("session/prompt", { sessionId, prompt })).toMatchObject({ stopReason: "end_turn" });
+  const updates = agent.updates.map((update) => JSON.stringify(update));
+  expect(updates.filter((update) => update.includes('"sessionUpdate":"tool_call"'))).toHaveLength(2);
+  expect(updates.some((update) => update.includes("Edited."))).toBe(true);
+  expect(readFileSync(join(on.world.cwd, "a.txt"), "utf8")).toBe("three\n");
+  expect(await on.client.listSessions()).toHaveLength(1);
+});
+
+test("pi waits before its edits while a front end is there", async () => {
+  const edit = (path: string, from: string, to: string) =>
+    call("edit", { path, edits: [{ oldText: from, newText: to }] });
+  const write = call("write", { path: "b.txt", content: "new" });
+  const on = await scene([answer(edit("a.txt", "one", "two")), answer(write), answer(call("ls", {})), "Done."]);
+  on.world.write("cwd/a.txt", "one\n");
+  const waits = join(on.world.root, "waits");
+  on.world.write(
+    "extension.ts",
+    `import { appendFileSync } from "node:fs";
+     export default (pi) => {
+       let at = 0;
+       pi.on("tool_execution_start", () => { at = performance.now(); });
+       pi.on("tool_execution_end", ({ toolName }) => {
+         appendFileSync(${JSON.stringify(waits)}, JSON.stringify([toolName, performance.now() - at]) + "\\n");
+       });
+     };`,
+  );
+  const args = ["--mode", "rpc", "--tools", "edit,write,ls", "--extension", join(on.world.root, "extension.ts")];
+  const front = new Front(started([dropInMain, ...args], on));
+  const settled = front.event("agent_settled");
+  await front.call({ id: 1, type: "prompt", message: "Edit." });
+  await settled;
+  const lines = readFileSync(waits, "utf8").trim().split("\n");
+  const [edited, written] = lines.map((line) => JSON.parse(line) as [string, number]);
+  expect(lines).toHaveLength(3);
+  expect(edited?.[0]).toBe("edit");
+  expect(written?.[0]).toBe("write");
+  // Node's timers are at most a millisecond early.
+  for (const [, ms] of [edited, written] as [string, number][]) expect(ms).toBeGreaterThan(24);
+});
+
+test("a run goes on when its front end's process group is killed, and another front end finds all of it", async () => {
+  const on = await scene((gates) => [answer("Slowly", hold(gates.named("slow")), " done.")]);
+  const front = new Front(started([dropInMain, "--mode", "rpc"], on, { detached: true }));
+  const { data } = (await front.call({ id: 1, type: "get_state" })) as { data: { sessionId: string } };
+  const streaming = front.event("message_update");
+  await front.call({ id: 2, type: "prompt", message: "Go." });
+  await streaming;
+  process.kill(-front.pid, "SIGKILL");
+  await front.exited;
+  on.world.gates.named("slow").open();
+  await on.client.session(data.sessionId).waitForIdle();
+  const next = new Front(started([dropInMain, "--mode", "rpc", "--session", data.sessionId], on));
+  const text = (await next.call({ id: 1, type: "get_last_assistant_text" })) as { data: { text: string } };
+  expect(text.data.text).toBe("Slowly done.");
+});
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A front end of pi: it writes commands, and reads responses and events. */
+class Front {
+  stderr = "";
+  responses = 0;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #calls = new Map<unknown, (response: Json) => void>();
+  readonly #events: { readonly type: string; readonly seen: () => void }[] = [];
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.#child = child;
+    child.stderr.on("data", (chunk: Buffer) => {
+      this.stderr += chunk.toString();
+    });
+    createInterface({ input: child.stdout }).on("line", (line) => this.#receive(JSON.parse(line) as Json));
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get exited(): Promise<unknown> {
+    return once(this.#child, "exit");
+  }
+
+  call(command: Json): Promise<Json> {
+    this.#child.stdin.write(`${JSON.stringify(command)}\n`);
+    return new Promise((resolve) => void this.#calls.set(command["id"], resolve));
+  }
+
+  event(type: string): Promise<void> {
+    return new Promise((seen) => void this.#events.push({ type, seen }));
+  }
+
+  #receive(record: Json): void {
+    if (record["type"] === "response") {
+      this.responses += 1;
+      this.#calls.get(record["id"])?.(record);
+      return;
+    }
+    for (const awaited of this.#events.splice(0)) {
+      if (awaited.type === record["type"]) awaited.seen();
+      else this.#events.push(awaited);
+    }
+  }
+}
+
+/** An agent that speaks ACP on its stdin and stdout. */
+class AcpAgent {
+  readonly updates: unknown[] = [];
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
+  #id = 0;
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.#child = child;
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const message = JSON.parse(line) as {
+        id?: number;
+        method?: string;
+        params?: unknown;
+        result?: unknown;
+        error?: unknown;
+      };
+      if (message.method !== undefined) this.updates.push(message.params);
+      else if (message.error !== undefined)
+        this.#calls.get(message.id ?? 0)?.reject(new Error(JSON.stringify(message)));
+      else this.#calls.get(message.id ?? 0)?.resolve(message.result);
+    });
+  }
+
+  request(method: string, params: Json): Promise<unknown> {
+    this.#id += 1;
+    const answered = Promise.withResolvers<unknown>();
+    this.#calls.set(this.#id, answered);
+    this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params })}\n`);
+    return answered.promise;
+  }
+}
