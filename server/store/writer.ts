@@ -77,7 +77,9 @@ export class Writer {
 
   /** Whether its commits also make the checkpoints of the WAL, as SQLite does by default. */
   set makesCheckpoints(makes: boolean) {
-    if (!this.#isBroken) this.#connection.exec(`PRAGMA wal_autocheckpoint = ${makes ? 1_000 : 0}`);
+    // A thread can report that it is ready after the store was closed.
+    if (this.#isBroken || !this.#connection.isOpen) return;
+    this.#connection.exec(`PRAGMA wal_autocheckpoint = ${makes ? 1_000 : 0}`);
   }
 
   /** Never throws. */

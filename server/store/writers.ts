@@ -58,6 +58,8 @@ export class Writers implements WriterPort {
   readonly #options: WritersOptions;
   readonly #local: Writer;
   #thread: WriterThread | undefined;
+  /** Names the start of {@link #thread}. */
+  #start: symbol | undefined;
   #isThreadReady = false;
   /** The thread met a system error: no existing connection is trusted after that. */
   #hasThreadFailed = false;
@@ -158,9 +160,13 @@ export class Writers implements WriterPort {
   #startThread(now: number): void {
     const { startThread } = this.#options;
     if (startThread === undefined || this.#thread !== undefined || now < this.#noThreadBefore) return;
+    const start = Symbol("start");
+    this.#start = start;
     try {
       this.#thread = startThread({
         onReady: () => {
+          // It may have been ended meanwhile.
+          if (this.#start !== start) return;
           this.#isThreadReady = true;
           this.#local.makesCheckpoints = false;
         },
@@ -187,6 +193,7 @@ export class Writers implements WriterPort {
     this.#thread?.close();
     this.#isEndWanted = false;
     this.#thread = undefined;
+    this.#start = undefined;
     this.#local.makesCheckpoints = true;
   }
 
@@ -195,6 +202,7 @@ export class Writers implements WriterPort {
     clearInterval(this.#idle);
     this.#isThreadReady = false;
     this.#thread = undefined;
+    this.#start = undefined;
     this.#noThreadBefore = performance.now() + threadPauseMs;
     this.#local.makesCheckpoints = true;
     if (this.#hasThreadFailed) this.#local.markBroken();

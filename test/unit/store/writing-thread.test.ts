@@ -180,6 +180,23 @@ function stagedThread() {
   return { stage, startThread, die };
 }
 
+test("a thread that reports that it is ready after the store was closed is not used", () => {
+  const path = file();
+  new Database(path, () => {}).close();
+  const local = new Writer({ path, connection: connect(path), connect });
+  let ready: () => void = () => {};
+  const startThread = ({ onReady }: ThreadCallbacks): WriterThread => {
+    ready = onReady;
+    return { request: () => {}, finish: () => true, close: () => {} };
+  };
+  const limits = { maxLocalMs: 0, maxQuickMs: 0, maxIdleThreadMs: 60_000 };
+  const writers = new Writers({ local, startThread, ...limits, onFailure: () => {} });
+  writers.request({ kind: "commit", changes: [{ sql: insert, parameters: ["k", "{}"] }], isSynced: true }, () => {});
+  writers.close();
+  ready();
+  expect(writers.isThreaded).toBe(false);
+});
+
 /** Writers with a thread, of which a test knows who takes which request. */
 async function bothWriters(maxQuickMs: number) {
   const { stage, startThread, die } = stagedThread();
