@@ -64,6 +64,13 @@ export const sessionMethods = {
         }),
       ),
       context: Type.Optional({ ...ContextOption, description: "A conversation that the session goes on with." }),
+      whenLeft: Type.Optional(
+        Type.Enum(["keep", "close"], {
+          default: "keep",
+          description:
+            "`close`: the session is closed when its last subscriber has left, if it has no message yet or is ephemeral: at once if it unsubscribed, a minute after a lost connection. Holds for sessions that `session/startNew` makes from it, and until the daemon ends.",
+        }),
+      ),
       delegatedBy: Type.Optional({
         ...SessionId,
         description:

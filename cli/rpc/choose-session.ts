@@ -49,7 +49,14 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
   const { cwd, options, environment } = given;
   const { sessionDir } = options;
   const create = async (more: Partial<Params<"session/create">> = {}): Promise<Chosen> => {
-    const params = { ...options, ...more, cwd, environment, dialogPolicy } as Params<"session/create">;
+    const params = {
+      ...options,
+      ...more,
+      cwd,
+      environment,
+      dialogPolicy,
+      whenLeft: "close",
+    } as Params<"session/create">;
     return { session: await client.createSession(params), isNew: true };
   };
   const inDirectory = async (): Promise<readonly Known[]> =>

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { connect } from "../../client/connect.ts";
 import { stateDirectory } from "../../client/discovery.ts";
@@ -30,6 +30,8 @@ export interface DropInOptions {
 const startWithinMs = 10_000;
 const giveUpAfterMs = 60_000;
 const logName = "rpc.log";
+/** A longer log begins again. */
+const maxLogBytes = 256 * 1024;
 
 /** A daemon that a front end starts gets no more of its environment: it serves others too. */
 const daemonsVariables =
@@ -123,7 +125,7 @@ async function prepared(
     const environment = { ...definedIn(env), ...more };
     const chosen = await chooseSession(client, asked.session, { cwd, options, environment });
     keepEnvironment(client, chosen, environment);
-    const created = { ...options, environment };
+    const created: CreateOptions = { ...options, environment, whenLeft: "close" };
     return { client, chosen, created, saysDisposition: info.pi.capabilities.promptDisposition };
   } catch (error) {
     await client?.close();
@@ -182,7 +184,10 @@ function note(env: NodeJS.ProcessEnv, text: string): void {
   try {
     const directory = stateDirectory(undefined, env);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    appendFileSync(join(directory, logName), `${new Date().toISOString()} ${process.pid} ${text}\n`, { mode: 0o600 });
+    const file = join(directory, logName);
+    const isFull = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes;
+    const line = `${new Date().toISOString()} ${process.pid} ${text}\n`;
+    writeFileSync(file, line, { flag: isFull ? "w" : "a", mode: 0o600 });
   } catch {
     // A read-only home, for example.
   }

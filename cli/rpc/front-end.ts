@@ -36,7 +36,7 @@ const maxCommandBytes = 16 * 1024 * 1024 - 4_096;
 const lingerMs = 5_000;
 /** Commands that only read, at the same time. */
 const maxReading = 32;
-/** Above it, nothing more is received until stdout takes it. */
+/** Above it, nothing more is written until stdout has taken it. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 /** Commands that take as long as the agent or the user wants. */
 const unbounded: ReadonlySet<unknown> = new Set(["bash", "compact"]);
@@ -57,6 +57,7 @@ export class FrontEnd {
   readonly #ended = Promise.withResolvers<number>();
   #session: SessionHandle;
   #leave: () => void = () => {};
+  #listener: FeedListener | undefined;
   #deltas = new DeltaText();
   #isRunning = false;
   /** The place in the session's log, for a session that is followed again. */
@@ -99,7 +100,9 @@ export class FrontEnd {
     input.on("error", () => void this.#finish());
     void client.closed.then(() => this.#ended.resolve(1));
     const code = await this.#ended.promise;
+    this.#listener = undefined;
     this.#leave();
+    await client.close();
     if (code === 0) await within(new Promise<void>((resolve) => output.write("", () => resolve())), lingerMs);
     return code;
   }
@@ -200,7 +203,6 @@ export class FrontEnd {
 
   /** Writes the records of this session from now on, and no others. */
   #follow(session: SessionHandle, isNew: boolean): void {
-    this.#leave();
     this.#session = session;
     this.#deltas = new DeltaText();
     this.#isRunning = false;
@@ -209,30 +211,35 @@ export class FrontEnd {
     this.#join();
   }
 
+  /** Follows the session from {@link #place} on. */
   #join(): void {
-    const session = this.#session;
-    const isCurrent = (): boolean => this.#session === session;
+    const leaveFormer = this.#leave;
+    const isCurrent = (): boolean => this.#listener === listener;
     const listener: FeedListener = {
       dialogs: true,
       more: { inOrder: true, awake: true, holdEdits: true },
       begin: ({ cursor, epoch }) => {
+        if (!isCurrent()) return;
         this.#place ??= { after: cursor, epoch };
         this.#place.epoch = epoch;
       },
       gap: ({ to }) => {
-        if (!isCurrent()) return;
+        if (!isCurrent() || this.#isPaused) return;
         this.#deltas.lose();
         if (this.#place !== undefined) this.#place.after = to;
         this.#note();
       },
       receive: (notification, frame) => {
-        if (isCurrent()) this.#receive(notification, frame);
+        if (isCurrent() && !this.#isPaused) this.#receive(notification, frame);
       },
       end: () => {
         if (isCurrent()) this.#ended.resolve(0);
       },
     };
-    this.#leave = session.listen(listener, this.#place);
+    this.#listener = listener;
+    this.#leave = this.#session.listen(listener, this.#place);
+    // In this order, so that the session is never without this front end.
+    leaveFormer();
   }
 
   #receive(notification: SessionNotification, frame: string): void {
@@ -298,11 +305,9 @@ export class FrontEnd {
     this.#output.write(noticeOf("pi ended during the run. The session goes on with the next prompt.", "error"));
   }
 
-  /** Stops receiving while stdout is not read; the daemon keeps the rest. */
+  /** While stdout is not read, what arrives is dropped: the daemon keeps it. */
   #pauseIfFull(): void {
-    if (this.#isPaused || this.#output.waitingBytes < maxWaitingBytes) return;
-    this.#isPaused = true;
-    this.#leave();
+    this.#isPaused ||= this.#output.waitingBytes >= maxWaitingBytes;
   }
 
   #goOn(): void {

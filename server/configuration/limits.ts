@@ -19,6 +19,8 @@ export const limits = {
   maxCachedAnswerBytes: 256 * 1024,
   /** A session file that the daemon reads to answer instead of a pi. */
   maxAnsweringFileBytes: 64 * 1024 * 1024,
+  /** How long the last subscriber of a session without a message may be away. */
+  leftSessionMs: 60_000,
   /** How long pi's list of models is cached while its sources do not change. */
   keepModelsMs: 5 * 60 * 1_000,
   context: {

@@ -12,6 +12,10 @@ export class Idleness {
     this.#isIdle = isIdle;
   }
 
+  get isIdle(): boolean {
+    return this.#isIdle();
+  }
+
   /**
    * Call this when a condition has changed. It is checked a moment later, so that immediate follow-ups come first.
    */

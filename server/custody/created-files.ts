@@ -112,7 +112,7 @@ export async function createFile(request: SessionFileRequest, content?: Uint8Arr
 }
 
 export function fileExists(file: string): WireError {
-  return new WireError("conflict", `The file ${file} exists already. session/open opens a session file.`, { file });
+  return new WireError("conflict", `The file ${file} exists already. Open it instead, if it is a session.`, { file });
 }
 
 /** Writes all or nothing: a killed daemon leaves no file that pi would take for a session. */

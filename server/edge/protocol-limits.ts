@@ -139,6 +139,8 @@ const daemon: Readonly<
   maxCachedAnswerBytes: "One answer of pi that is kept for calls about the session while it has no pi.",
   maxAnsweringFileBytes:
     "A session file that answers calls about a session without a pi. With a longer one they are `session_asleep`.",
+  leftSessionMs:
+    "How long the last subscriber of a session with `whenLeft: close` may be away after a lost connection before a session without a message is closed.",
   keepModelsMs:
     "How long `model/list` returns pi's last answer. A change of pi's settings, models or logins ends this time.",
   keepSettledDeliveriesMs: "How long a delivery can be read after it was settled: 30 days.",

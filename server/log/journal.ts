@@ -205,7 +205,7 @@ export class Journal {
 
   /** Returns whether there was a subscription. */
   unsubscribe(subscriberId: string): boolean {
-    return this.#subscriptions.remove(subscriberId);
+    return this.#subscriptions.remove(subscriberId, true);
   }
 
   /** Reads after a place what {@link subscribe} would send; about `maxBytes` at most. */

@@ -40,6 +40,7 @@ export class Subscriptions {
   #onLevel: () => void = () => {};
   #answerers = 0;
   #onAnswerers: () => void = () => {};
+  #onLeft: (wasAsked: boolean) => void = () => {};
   readonly #onFault: (error: unknown, subscriberId: string) => void;
 
   /** `onFault`: a subscriber threw and was removed, because its stream would have a gap. */
@@ -82,6 +83,11 @@ export class Subscriptions {
   /** Calls `onAnswerers` after each change of {@link answerers}. */
   onAnswerers(onAnswerers: () => void): void {
     this.#onAnswerers = onAnswerers;
+  }
+
+  /** Calls `onLeft` when the last subscriber has left. `wasAsked`: it unsubscribed; otherwise its connection ended. */
+  onLeft(onLeft: (wasAsked: boolean) => void): void {
+    this.#onLeft = onLeft;
   }
 
   canAnswer(subscriberId: string): boolean {
@@ -129,8 +135,8 @@ export class Subscriptions {
     return subscription;
   }
 
-  /** Returns whether there was a subscription. */
-  remove(subscriberId: string): boolean {
+  /** Returns whether there was a subscription. `wasAsked`: by the subscriber itself. */
+  remove(subscriberId: string, wasAsked = false): boolean {
     const order = this.#orders.get(subscriberId);
     if (order === undefined) return false;
     order.subscription.subscriber.gone.removeEventListener("abort", order.onGone);
@@ -138,6 +144,7 @@ export class Subscriptions {
     this.#orders.delete(subscriberId);
     order.onEnd?.();
     this.#note();
+    if (this.#orders.size === 0) this.#onLeft(wasAsked);
     return true;
   }
 

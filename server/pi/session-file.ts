@@ -70,8 +70,11 @@ export async function removeIfEmpty(file: string): Promise<boolean> {
   }
 }
 
-/** Reads only the start of the file: the entries that pi writes before any message are few and small. */
-async function hasNoMessage(file: string): Promise<boolean> {
+/**
+ * Whether a session file has no message, and nothing else that an extension may need. Reads only the start of the file:
+ * the entries that pi writes before any message are few and small.
+ */
+export async function hasNoMessage(file: string): Promise<boolean> {
   const handle = await openSessionFile(file);
   try {
     const { size } = await handle.stat();

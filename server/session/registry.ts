@@ -13,6 +13,7 @@ import { CreatedFiles } from "../custody/created-files.ts";
 import { realPathOf } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
+import { LeftSessions } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import { SessionFactory } from "./session-factory.ts";
@@ -26,6 +27,7 @@ export interface RegistryOptions extends SessionLifecycleOptions, ChildSourceOpt
   readonly contexts: ContextConfiguration;
   readonly limits: SessionLifecycleOptions["limits"] & {
     readonly keepModelsMs: number;
+    readonly leftSessionMs: number;
     readonly context: ContextsOptions["limits"];
     readonly drainMs: number;
   };
@@ -90,13 +92,18 @@ export class Registry {
     this.children = children;
     this.watch = watch;
     this.contexts = contexts;
-    this.files = new SessionFiles({ ...options, created, lifecycle });
+    const left = new LeftSessions({
+      close: (session) => lifecycle.end(session),
+      graceMs: limits.leftSessionMs,
+      onFault: (err, sessionId) => log.error({ err, sessionId }, "cannot close a session that was left"),
+    });
+    this.files = new SessionFiles({ ...options, created, left, lifecycle });
     this.#options = options;
     this.#directory = directory;
     this.lifecycle = lifecycle;
     this.#created = created;
     const { environments } = children;
-    this.#factory = new SessionFactory({ ...options, created, contexts, lifecycle, environments });
+    this.#factory = new SessionFactory({ ...options, created, left, contexts, lifecycle, environments });
     this.#catalogue = catalogue;
     lifecycle.load();
   }

@@ -19,6 +19,7 @@ import { diskFull, exhaustion } from "../pi/exhaustion.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import { requireOwnFile } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/stored-session.ts";
+import type { LeftSessions } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { SessionLifecycle } from "./session-lifecycle.ts";
@@ -40,6 +41,7 @@ export interface SessionFactoryOptions {
   readonly directory: Pick<SessionDirectory, "withCreating">;
   readonly environments: Pick<ChildEnvironments, "ofClient">;
   readonly contexts: Contexts;
+  readonly left: Pick<LeftSessions, "watch">;
   readonly lifecycle: Pick<SessionLifecycle, "begin">;
 }
 
@@ -118,6 +120,7 @@ export class SessionFactory {
       },
     });
     tellProjectProblem(session, projectProblem);
+    if (params.whenLeft === "close") this.#options.left.watch(session);
     return session;
   }
 

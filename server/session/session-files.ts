@@ -28,6 +28,7 @@ import { refused } from "../prompts/prompting.ts";
 import { closedSession } from "../store/closed-sessions.ts";
 import type { SessionStore } from "../store/sessions.ts";
 import type { StoredSession } from "../store/stored-session.ts";
+import type { LeftSessions } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import { type Beginning, inheritedFields, type SessionLifecycle } from "./session-lifecycle.ts";
@@ -36,6 +37,7 @@ export interface SessionFilesOptions {
   readonly directory: SessionDirectory;
   readonly sessions: Pick<SessionStore, "closed">;
   readonly created: Pick<CreatedFiles, "begin" | "end">;
+  readonly left: Pick<LeftSessions, "has" | "watch">;
   readonly lifecycle: Pick<SessionLifecycle, "events" | "make" | "begin" | "end" | "requireRoom">;
   /** pi's environment, which determines its session directories. */
   readonly env: NodeJS.ProcessEnv;
@@ -158,7 +160,7 @@ export class SessionFiles {
    * session that it makes itself.
    */
   async startNew(sessionId: string, parentSession: string | undefined): Promise<Branched> {
-    const { directory, created, env } = this.#options;
+    const { directory, created, left, env } = this.#options;
     const from = directory.get(sessionId);
     const own = { sessionId: uuidv7(), cwd: from.stored.cwd, env, now: new Date() };
     const request = { ...own, directory: from.stored.options.sessionDir, parentSession };
@@ -168,7 +170,9 @@ export class SessionFiles {
       const file = await createSessionFile(request);
       this.#made.add(file);
       try {
-        return await this.#branched(from, { type: "switch_session", sessionPath: file });
+        const branched = await this.#branched(from, { type: "switch_session", sessionPath: file });
+        if (left.has(from)) left.watch(branched.session);
+        return branched;
       } catch (error) {
         // pi may have it in spite of the error.
         if (directory.find(own.sessionId) === undefined) await removeIfEmpty(file);

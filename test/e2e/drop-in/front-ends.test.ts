@@ -4,11 +4,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { RpcClient } from "@earendil-works/pi-coding-agent";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { connect } from "../../../client/connect.ts";
 import type { Client } from "../../../client/index.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import type { Step } from "../../../provider/script.ts";
+import { patience } from "../../helpers/patience.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { dropInMain, dropInProgram } from "./program.ts";
 import { type Gates, World } from "./world.ts";
@@ -201,6 +202,32 @@ test("a run goes on when its front end's process group is killed, and another fr
   expect(text.data.text).toBe("Slowly done.");
 });
 
+test("front ends that only look leave no session, no pi and no file, and one with a message stays", async () => {
+  const on = await scene(["Hello."]);
+  const look = async (): Promise<void> => {
+    const front = new Front(started([dropInMain, "--mode", "rpc"], on));
+    await front.call({ id: 1, type: "get_state" });
+    front.end();
+    expect(await front.exited).toEqual([0, null]);
+  };
+  await Promise.all([look(), look(), look()]);
+  const front = new Front(started([dropInMain, "--mode", "rpc"], on));
+  const settled = front.event("agent_settled");
+  await front.call({ id: 1, type: "prompt", message: "Hi." });
+  await settled;
+  const { data } = (await front.call({ id: 2, type: "get_state" })) as { data: { sessionId: string } };
+  front.end();
+  await front.exited;
+  await vi.waitFor(async () => {
+    const sessions = await on.client.listSessions();
+    expect(sessions.map(({ sessionId }) => sessionId)).toEqual([data.sessionId]);
+  }, patience);
+  const files = readdirSync(on.world.agentDir.path, { recursive: true }).filter((name) =>
+    String(name).endsWith(".jsonl"),
+  );
+  expect(files).toHaveLength(1);
+});
+
 type Json = Readonly<Record<string, unknown>>;
 
 /** A front end of pi: it writes commands, and reads responses and events. */
@@ -225,6 +252,10 @@ class Front {
 
   get exited(): Promise<unknown> {
     return once(this.#child, "exit");
+  }
+
+  end(): void {
+    this.#child.stdin.end();
   }
 
   call(command: Json): Promise<Json> {

@@ -1,0 +1,89 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { expect, test, vi } from "vitest";
+import { LeftSessions } from "../../../server/session/left-sessions.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, startCore } from "../../helpers/core.ts";
+import { patience } from "../../helpers/patience.ts";
+
+const message = `${JSON.stringify({ type: "message", id: "a", parentId: null, message: { role: "user", content: "Hi." } })}\n`;
+
+/** A subscriber, and the end of its connection. */
+function subscriber(id: string) {
+  const gone = new AbortController();
+  return { id, gone: gone.signal, send: () => {}, leave: () => gone.abort() };
+}
+
+function watched(core: Core, session: Session, graceMs: number): LeftSessions {
+  const onFault = (error: unknown): void => {
+    throw error;
+  };
+  const left = new LeftSessions({ close: ({ sessionId }) => core.registry.close(sessionId), graceMs, onFault });
+  left.watch(session);
+  return left;
+}
+
+/** What was due before this is done. */
+async function later(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+test("a session without a message is closed when its last subscriber has unsubscribed", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd, whenLeft: "close" });
+  const [one, other] = [subscriber("one"), subscriber("other")];
+  session.subscribe(one);
+  session.subscribe(other);
+  session.unsubscribe(one.id);
+  await later();
+  expect(core.registry.find(session.sessionId)).toBe(session);
+  session.unsubscribe(other.id);
+  await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);
+  await vi.waitFor(() => expect(existsSync(session.file)).toBe(false), patience);
+});
+
+test("a session without the option stays, and so does one with a message, one at work and one with another subscriber", async () => {
+  await using core = await startCore();
+  const plain = await core.registry.create({ cwd: core.cwd });
+  const used = await core.registry.create({ cwd: core.cwd, whenLeft: "close" });
+  const shared = await core.registry.create({ cwd: core.cwd, whenLeft: "close" });
+  const busy = await core.registry.create({ cwd: core.cwd, whenLeft: "close" });
+  writeFileSync(used.file, message, { flag: "a" });
+  for (const session of [plain, used, shared, busy]) session.subscribe(subscriber("one"));
+  shared.subscribe(subscriber("other"));
+  const turn = Promise.withResolvers<void>();
+  const working = busy.scope.run(() => turn.promise);
+  for (const session of [plain, used, shared, busy]) session.unsubscribe("one");
+  await later();
+  for (const session of [plain, used, shared, busy]) expect(core.registry.find(session.sessionId)).toBe(session);
+  turn.resolve();
+  await working;
+});
+
+test("after a lost connection it waits, and somebody who comes back keeps it", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd });
+  watched(core, session, 20);
+  const first = subscriber("first");
+  session.subscribe(first);
+  first.leave();
+  const second = subscriber("second");
+  session.subscribe(second);
+  await new Promise((resolve) => setTimeout(resolve, 40));
+  expect(core.registry.find(session.sessionId)).toBe(session);
+  second.leave();
+  await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);
+});
+
+test("an ephemeral session is closed, whatever is in it", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd, ephemeral: true, whenLeft: "close" });
+  const one = subscriber("one");
+  session.subscribe(one);
+  const turn = Promise.withResolvers<void>();
+  const working = session.scope.run(() => turn.promise);
+  session.unsubscribe(one.id);
+  await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);
+  turn.resolve();
+  await working.catch(() => {});
+});
