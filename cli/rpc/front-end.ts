@@ -4,7 +4,7 @@ import type { Client } from "../../client/client.ts";
 import { ConnectionClosedError } from "../../client/local-errors.ts";
 import type { FeedListener, SessionNotification } from "../../client/session-feed.ts";
 import type { SessionHandle } from "../../client/session-handle.ts";
-import type { DialogAnswer } from "../../protocol/dialog.ts";
+import type { Dialog, DialogAnswer } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { isRecord } from "../../protocol/objects.ts";
@@ -209,6 +209,15 @@ export class FrontEnd {
     this.#dialogs.clear();
     this.#place = isNew ? { after: 0 } : undefined;
     this.#join();
+    if (!isNew) this.#output.writeLater(this.#openQuestions(session));
+  }
+
+  /** The questions that wait for an answer already. */
+  async #openQuestions(session: SessionHandle): Promise<string | undefined> {
+    const open = await session.dialogs().catch(() => []);
+    const unseen = open.filter(({ requestId }) => this.#session === session && !this.#dialogs.has(requestId));
+    for (const { requestId, dialogId } of unseen) this.#dialogs.set(requestId, dialogId);
+    return unseen.length === 0 ? undefined : unseen.map(questionOf).join("\n");
   }
 
   /** Follows the session from {@link #place} on. */
@@ -315,6 +324,12 @@ export class FrontEnd {
     this.#isPaused = false;
     this.#join();
   }
+}
+
+/** A question as pi asked it. */
+function questionOf({ requestId: id, method, title, options, message, placeholder, prefill }: Dialog): string {
+  const fields = { id, method, title, options, message, placeholder, prefill };
+  return JSON.stringify({ type: "extension_ui_request", ...fields });
 }
 
 /** What pi would say, or what the daemon says. */

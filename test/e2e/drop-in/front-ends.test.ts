@@ -202,6 +202,35 @@ test("a run goes on when its front end's process group is killed, and another fr
   expect(text.data.text).toBe("Slowly done.");
 });
 
+test("a front end that attaches gets the question that is open, and its answer counts", async () => {
+  const on = await scene([]);
+  on.world.write(
+    "extension.ts",
+    `export default (pi) => {
+       pi.registerCommand("ask", {
+         description: "Asks.",
+         handler: async (_text, ctx) => {
+           const answer = await ctx.ui.select("Which?", ["one", "two"]);
+           ctx.ui.notify("It is " + answer);
+         },
+       });
+     };`,
+  );
+  const args = [dropInMain, "--mode", "rpc", "--extension", join(on.world.root, "extension.ts")];
+  const first = new Front(started(args, on));
+  const { data } = (await first.call({ id: 1, type: "get_state" })) as { data: { sessionFile: string } };
+  const asked = first.event("extension_ui_request");
+  const handled = first.call({ id: 2, type: "prompt", message: "/ask" });
+  await asked;
+  const second = new Front(started([dropInMain, "--mode", "rpc", "--session", data.sessionFile], on));
+  await second.call({ id: 1, type: "get_state" });
+  const [question] = second.questions;
+  expect(second.questions).toMatchObject([{ method: "select", title: "Which?", options: ["one", "two"] }]);
+  const told = [first.told("It is two"), second.told("It is two")];
+  second.write({ type: "extension_ui_response", id: question?.["id"], value: "two" });
+  await Promise.all([...told, handled]);
+});
+
 test("front ends that only look leave no session, no pi and no file, and one with a message stays", async () => {
   const on = await scene(["Hello."]);
   const look = async (): Promise<void> => {
@@ -237,6 +266,9 @@ class Front {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #calls = new Map<unknown, (response: Json) => void>();
   readonly #events: { readonly type: string; readonly seen: () => void }[] = [];
+  readonly #told = new Map<unknown, () => void>();
+  /** What extensions have asked. */
+  readonly questions: Json[] = [];
 
   constructor(child: ChildProcessWithoutNullStreams) {
     this.#child = child;
@@ -258,8 +290,17 @@ class Front {
     this.#child.stdin.end();
   }
 
+  write(record: Json): void {
+    this.#child.stdin.write(`${JSON.stringify(record)}\n`);
+  }
+
+  /** Resolves when an extension has told this. */
+  told(message: string): Promise<void> {
+    return new Promise((resolve) => void this.#told.set(message, resolve));
+  }
+
   call(command: Json): Promise<Json> {
-    this.#child.stdin.write(`${JSON.stringify(command)}\n`);
+    this.write(command);
     return new Promise((resolve) => void this.#calls.set(command["id"], resolve));
   }
 
@@ -273,6 +314,8 @@ class Front {
       this.#calls.get(record["id"])?.(record);
       return;
     }
+    if (record["method"] === "select") this.questions.push(record);
+    if (record["method"] === "notify") this.#told.get(record["message"])?.();
     for (const awaited of this.#events.splice(0)) {
       if (awaited.type === record["type"]) awaited.seen();
       else this.#events.push(awaited);
