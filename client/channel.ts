@@ -20,7 +20,8 @@ export interface ChannelOptions {
 
 const maxDiagnosticChars = 256;
 
-type OnAnswer = () => void;
+/** `error`: that of the answer, if it has one. */
+type OnAnswer = (error: Error | undefined) => void;
 
 /**
  * An answer made by this client: the request was abandoned, or the connection ended. json-rpc-2.0 can reject requests only with
@@ -148,7 +149,9 @@ export class Channel {
       }
       // The answer to an abandoned request is expected: the library drops it.
       if (method === undefined && typeof id === "number" && id > 0 && id <= this.#lastId) {
-        this.#pending.get(id)?.onAnswer?.();
+        const { onAnswer } = this.#pending.get(id) ?? {};
+        if (onAnswer !== undefined)
+          onAnswer(isAnswer(message) && message.error ? daemonError(message.error) : undefined);
         if (isAnswer(message)) this.#rpc.receive(message);
         else
           this.#answer(id, new ProtocolViolationError("answer", [{ path: "", message: "has no result and no error" }]));

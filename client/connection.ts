@@ -55,7 +55,7 @@ export interface ConnectionOptions {
 export interface RequestOptions {
   readonly signal: AbortSignal | undefined;
   readonly repeat: Repeat;
-  /** Called when an answer arrives, before anything that arrived after it. */
+  /** Called when the answer arrives, before anything that arrived after it. */
   readonly onAnswer?: (() => void) | undefined;
 }
 
@@ -151,7 +151,10 @@ export class Connection {
     call.sends += 1;
     this.#inFlight.add(call);
     channel
-      .request(call.method, call.params, call.signal, call.onAnswer)
+      .request(call.method, call.params, call.signal, (error) => {
+        // It will be sent again.
+        if (error === undefined || !isRefusedByShutdown(error, call.repeat)) call.onAnswer?.();
+      })
       .finally(() => this.#inFlight.delete(call))
       .then(call.outcome.resolve, (error: unknown) => this.#failed(call, channel, error));
   }

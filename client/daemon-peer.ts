@@ -45,8 +45,8 @@ export interface CallOptions {
   /** Ends the wait for the answer by rejecting with the signal's reason. The call may have taken effect. */
   readonly signal?: AbortSignal;
   /**
-   * Called when the answer arrives, before any notification that arrived after it; the promise settles later. Again if the
-   * call is repeated.
+   * Called when the answer arrives, before any notification that arrived after it; the promise settles later. Not called
+   * if the connection ends before.
    */
   readonly onAnswer?: () => void;
 }

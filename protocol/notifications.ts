@@ -95,7 +95,7 @@ export const notifications = {
         at: Timestamp,
         from: { ...SessionId, description: "This session. It continues as a hibernated one." },
         to: { ...SessionId, description: "The session that now has the pi." },
-        by: Type.Optional({ ...By, description: "The client that asked for it. Absent: an extension did." }),
+        cause: Type.Enum(["call", "extension"], { description: "Whether a client's call or an extension did it." }),
       },
       { additionalProperties: false },
     ),

@@ -68,7 +68,7 @@ export const sessionMethods = {
         Type.Enum(["keep", "close"], {
           default: "keep",
           description:
-            "`close`: the session is closed when its last subscriber has left, if it has no message yet or is ephemeral: at once if it unsubscribed, a minute after a lost connection. Holds for sessions that `session/startNew` makes from it, and until the daemon ends.",
+            "`close`: the session is closed when its last subscriber has left, if it has no message yet or is ephemeral: within a second if it unsubscribed, a minute after a lost connection. Holds for sessions that `session/startNew` makes from it, and until the daemon ends.",
         }),
       ),
       delegatedBy: Type.Optional({

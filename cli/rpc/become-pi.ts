@@ -3,17 +3,24 @@ import { constants } from "node:os";
 import type { PiProgram } from "../../server/pi/spawn-options.ts";
 
 /** Counts how often programs have started one another on the way to pi. */
-export const hopsVariable = "PI_RPCD_HOPS";
+const hopsVariable = "PI_RPCD_HOPS";
 /** pi, through a few wrappers. */
 const maxHops = 8;
 
 /** Programs start one another in a circle. */
-export class CircleError extends Error {
+class CircleError extends Error {
   constructor() {
     super(
       `pi-rpcd-pi was started ${maxHops} times on the way to pi: a wrapper that the search for pi finds starts it again. Set PI_RPCD_PI to the path of the real pi.`,
     );
   }
+}
+
+/** The environment of every program that is started on the way to pi. Throws where they start one another in a circle. */
+export function countedHop(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const hops = Number(env[hopsVariable] ?? 0) + 1;
+  if (!(hops <= maxHops)) throw new CircleError();
+  return { ...env, [hopsVariable]: String(hops) };
 }
 
 /**
@@ -25,14 +32,11 @@ export async function becomePi(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const hops = Number(env[hopsVariable] ?? 0) + 1;
-  if (!(hops <= maxHops)) throw new CircleError();
   const [file, args] = kind === "script" ? [process.execPath, [path, ...argv]] : [path, [...argv]];
-  const own = { ...env, [hopsVariable]: String(hops) };
   // Node's warning that this is experimental would be on pi's stderr.
   process.removeAllListeners("warning");
-  if (typeof process.execve === "function") process.execve(file, [file, ...args], own);
-  return await started(file, args, own);
+  if (typeof process.execve === "function") process.execve(file, [file, ...args], env);
+  return await started(file, args, env);
 }
 
 async function started(file: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

@@ -109,7 +109,7 @@ const performers: Readonly<Record<string, Perform>> = {
     } catch (error) {
       if (isCancelled(error)) return { cancelled: true };
       // Others follow the session, and keep its pi.
-      if (!(error instanceof WireError) || error.kind !== "session_busy") throw error;
+      if (!(error instanceof WireError) || (error.data as { reason?: unknown }).reason !== "shared") throw error;
       await move(await create(), true);
     }
     return { cancelled: false };
@@ -120,7 +120,7 @@ const performers: Readonly<Record<string, Perform>> = {
     // pi makes a session at a path that does not exist.
     const isNew = !existsSync(file);
     const to = isNew
-      ? await client.createSession({ ...created, cwd, file, dialogPolicy }, options)
+      ? await client.createSession({ ...withFile(created), cwd, file, dialogPolicy }, options)
       : await client.openSession({ file, ...environmentOf(created), dialogPolicy }, options);
     await move(to, isNew);
     return { cancelled: false };
@@ -151,6 +151,11 @@ const performers: Readonly<Record<string, Perform>> = {
   },
 };
 
+/** A session with a file is not ephemeral. */
+function withFile({ ephemeral: _, ...created }: CreateOptions): CreateOptions {
+  return created;
+}
+
 function environmentOf({ environment }: CreateOptions): Pick<CreateOptions, "environment"> {
   return environment === undefined ? {} : { environment };
 }
@@ -162,7 +167,7 @@ const sendFirst = "Send a message";
 const waitFirst = "Wait for the first assistant response";
 
 /** What pi would say. */
-export class PiError extends Error {}
+class PiError extends Error {}
 
 /** pi writes a session's file at the first answer; the daemon's sessions have one from the start. */
 async function has(session: SessionHandle, what: "userMessages" | "assistantMessages"): Promise<boolean> {

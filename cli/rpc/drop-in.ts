@@ -1,20 +1,20 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { connect } from "../../client/connect.ts";
 import { stateDirectory } from "../../client/discovery.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { configure } from "../../server/configuration/configuration.ts";
 import { writerOf } from "../../server/pi/lease.ts";
 import { locatePi } from "../../server/pi/locate.ts";
-import { findSessionFile } from "../../server/pi/session-search.ts";
 import type { PiProgram } from "../../server/pi/spawn-options.ts";
 import { ensureDaemon } from "../background.ts";
 import { CommandError } from "../errors.ts";
-import { becomePi } from "./become-pi.ts";
+import { becomePi, countedHop } from "./become-pi.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import { type Chosen, chooseSession, Refused } from "./choose-session.ts";
 import { FrontEnd } from "./front-end.ts";
 import { type Asked, piArguments, type SessionChoice } from "./pi-arguments.ts";
+import { namedFile } from "./session-files.ts";
 
 export interface DropInOptions {
   /** The words after pi's name. */
@@ -40,11 +40,12 @@ const daemonsVariables =
 /** Serves as pi's RPC mode through the daemon, or becomes pi. Resolves with the exit code. Throws {@link CommandError}. */
 export async function dropIn(options: DropInOptions): Promise<number> {
   const asked = askedOf(options);
-  if (asked.kind === "pi") return await fallBack(options, asked.reason, asked.session);
+  if (asked.kind === "pi") return await fallBack(options, asked.reason, asked);
   if (asked.kind === "refused") {
     process.stderr.write(asked.stderr);
     return asked.exitCode;
   }
+  if (asked.session.kind === "fork") return await fallBack(options, "--fork has no counterpart in the daemon.");
   try {
     return await serve(asked, options);
   } catch (error) {
@@ -53,8 +54,12 @@ export async function dropIn(options: DropInOptions): Promise<number> {
       return 1;
     }
     if (!(error instanceof NotStarted)) throw error;
-    return await fallBack(options, error.message, asked.session);
+    return await fallBack(options, error.message, namedBy(asked));
   }
+}
+
+function namedBy({ session, options: { sessionDir } }: FrontEndAsked): Named {
+  return { session, sessionDir };
 }
 
 /** Says what {@link dropIn} would do. */
@@ -62,7 +67,7 @@ export function explain(options: Omit<DropInOptions, "isStrict">): string {
   const asked = askedOf({ ...options, isStrict: true });
   if (asked.kind === "refused") return `pi would refuse to start: ${asked.stderr.trim()}`;
   if (asked.kind === "pi") return `pi itself would run: ${asked.reason}`;
-  return "The daemon would carry this.";
+  return "The daemon would be asked to carry this.";
 }
 
 function askedOf({ argv, env, isStrict }: DropInOptions): Asked {
@@ -124,7 +129,6 @@ async function prepared(
     const { env: more, ...options } = asked.options;
     const environment = { ...definedIn(env), ...more };
     const chosen = await chooseSession(client, asked.session, { cwd, options, environment });
-    keepEnvironment(client, chosen, environment);
     const created: CreateOptions = { ...options, environment, whenLeft: "close" };
     return { client, chosen, created, saysDisposition: info.pi.capabilities.promptDisposition };
   } catch (error) {
@@ -151,26 +155,27 @@ async function reached(stateDir: string, env: NodeJS.ProcessEnv): Promise<Prepar
 async function fallBack(
   { argv, env, isStrict }: DropInOptions,
   reason: string,
-  session?: SessionChoice,
+  { session, sessionDir }: Named = {},
 ): Promise<number> {
   if (isStrict) throw new CommandError("not_carried", reason);
   note(env, `became pi: ${reason}`);
-  const file = session === undefined ? undefined : fileOf(session, env);
-  const writer = file === undefined ? undefined : await writerOf(file);
-  if (writer !== undefined) {
+  // Also for the search for pi, which may start wrappers.
+  Object.assign(process.env, countedHop(env));
+  const named = session && (await namedFile(session, { cwd: process.cwd(), env, sessionDir }));
+  const writer = named && (await writerOf(named.file));
+  if (named !== undefined && writer !== undefined) {
     process.stderr.write(
-      `${file} is in use by the pi-rpcd with the state directory ${writer.stateDir} (process ${writer.holder.pid}).\n`,
+      `${named.file} is in use by the pi-rpcd with the state directory ${writer.stateDir} (process ${writer.holder.pid}).\n`,
     );
     return 1;
   }
-  return await becomePi(await ownPi(env), argv, env);
+  return await becomePi(await ownPi(env), argv, process.env);
 }
 
-/** The file that pi would write to, if it is known before pi starts. */
-function fileOf(session: SessionChoice, env: NodeJS.ProcessEnv): string | undefined {
-  if (session.kind === "sessionId") return findSessionFile(session.id, env)?.file;
-  if (session.kind !== "session") return undefined;
-  return isAbsolute(session.reference) ? session.reference : findSessionFile(session.reference, env)?.file;
+/** The session that a command line names. */
+interface Named {
+  readonly session?: SessionChoice | undefined;
+  readonly sessionDir?: string | undefined;
 }
 
 /** The pi that a daemon with this environment would use. */
@@ -197,18 +202,6 @@ function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
-}
-
-/** A daemon has the environment in memory alone: the next one gets it again. */
-function keepEnvironment(
-  client: Prepared["client"],
-  { session }: Chosen,
-  environment: Readonly<Record<string, string>>,
-): void {
-  client.onConnection((event) => {
-    if (event.kind !== "connected" || event.daemon !== "another") return;
-    client.openSession({ sessionId: session.id, environment }).catch(() => {});
-  });
 }
 
 function wordsOf(error: unknown): string {

@@ -63,6 +63,8 @@ export class FrontEnd {
   /** The place in the session's log, for a session that is followed again. */
   #place: { after: number; epoch?: string } | undefined;
   #isPaused = false;
+  /** Settles when the front end has moved to another session. */
+  #moving: Promise<void> | undefined;
   /** Commands in progress that only read. */
   #reading = 0;
   readonly #waiting: (() => void)[] = [];
@@ -98,6 +100,9 @@ export class FrontEnd {
       void this.#finish();
     });
     input.on("error", () => void this.#finish());
+    client.onConnection((event) => {
+      if (event.kind === "connected" && event.daemon === "another") void this.#renewEnvironment();
+    });
     void client.closed.then(() => this.#ended.resolve(1));
     const code = await this.#ended.promise;
     this.#listener = undefined;
@@ -105,6 +110,18 @@ export class FrontEnd {
     await client.close();
     if (code === 0) await within(new Promise<void>((resolve) => output.write("", () => resolve())), lingerMs);
     return code;
+  }
+
+  /** A daemon has the environment in memory alone: the next one gets it again. */
+  async #renewEnvironment(): Promise<void> {
+    const { client, options } = this.#options;
+    const { id: sessionId } = this.#session;
+    if (options.environment === undefined) return;
+    // A session that is not open must not be opened.
+    await client
+      .call("session/get", { sessionId })
+      .then(() => client.openSession({ sessionId, environment: options.environment as Record<string, string> }))
+      .catch(() => {});
   }
 
   /** Answers what is under way, as long as it does not take as long as a run. */
@@ -147,8 +164,14 @@ export class FrontEnd {
     };
     const { client, options, saysDisposition } = this.#options;
     const move = (session: SessionHandle, isNew: boolean): Promise<void> => this.#moveTo(session, isNew);
-    const subject = { client, session: this.#session, options, saysDisposition, bashId, move };
-    const done = this.#inTurn(type, () => perform(command, subject, isMoving ? {} : { onAnswer }))
+    const work = (): Promise<unknown> => {
+      const subject = { client, session: this.#session, options, saysDisposition, bashId, move };
+      return perform(command, subject, isMoving ? {} : { onAnswer });
+    };
+    const before = this.#moving;
+    const performed = before === undefined ? this.#inTurn(type, work) : before.then(() => this.#inTurn(type, work));
+    if (isMoving) this.#moved(performed);
+    const done = performed
       .then(
         (data) => line.resolve(success(id, type, data)),
         (error: unknown) => line.resolve(failure(id, type, wordsOf(error, type))),
@@ -160,6 +183,18 @@ export class FrontEnd {
         this.#pending.delete(done);
       });
     if (!unbounded.has(type)) this.#pending.add(done);
+  }
+
+  /** Later commands are for the session to which this one moves. */
+  #moved(performed: Promise<unknown>): void {
+    const moving = performed.then(
+      () => {},
+      () => {},
+    );
+    this.#moving = moving;
+    void moving.then(() => {
+      if (this.#moving === moving) this.#moving = undefined;
+    });
   }
 
   /** Commands that pi answers at once wait for one another: the daemon has a limit of unanswered ones. */
@@ -185,9 +220,9 @@ export class FrontEnd {
 
   /** Writes another session's records from now on. Resolves when those are written that it has already. */
   async #moveTo(session: SessionHandle, isNew: boolean): Promise<void> {
-    const { cursor } = await session.get();
     this.#follow(session, isNew);
     if (!isNew) return;
+    const { cursor } = await session.get();
     const caughtUp = Promise.withResolvers<void>();
     this.#caughtUp = { cursor, resolve: caughtUp.resolve };
     this.#note();
@@ -241,8 +276,8 @@ export class FrontEnd {
       receive: (notification, frame) => {
         if (isCurrent() && !this.#isPaused) this.#receive(notification, frame);
       },
-      end: () => {
-        if (isCurrent()) this.#ended.resolve(0);
+      end: ({ kind }) => {
+        if (isCurrent()) this.#ended.resolve(kind === "session_closed" ? 0 : 1);
       },
     };
     this.#listener = listener;
@@ -267,7 +302,7 @@ export class FrontEnd {
         break;
       case "session/replaced":
         // A client's fork moves that client alone.
-        if (notification.params.by === undefined)
+        if (notification.params.cause === "extension")
           this.#follow(this.#options.client.session(notification.params.to), true);
         break;
       case "session/updated": {

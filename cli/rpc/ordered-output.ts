@@ -5,20 +5,28 @@ export class OrderedOutput {
   readonly #stream: Writable;
   /** The writing of the last line that waits; undefined: none waits. */
   #last: Promise<void> | undefined;
+  #waitingLength = 0;
 
   constructor(stream: Writable) {
     this.#stream = stream;
   }
 
-  /** Bytes that the reader has not taken yet. */
+  /** About how many bytes the reader has not taken yet. */
   get waitingBytes(): number {
-    return this.#stream.writableLength;
+    return this.#stream.writableLength + this.#waitingLength;
   }
 
   /** Writes a line, without its line feed. */
   write(line: string): void {
     if (this.#last === undefined) this.#stream.write(`${line}\n`);
-    else this.#after(this.#last.then(() => line));
+    else {
+      this.#waitingLength += line.length;
+      const written = this.#last.then(() => {
+        this.#waitingLength -= line.length;
+        return line;
+      });
+      this.#after(written);
+    }
   }
 
   /** Writes a line when it is known; later lines wait for it. Nothing is written for `undefined`. Must not reject. */

@@ -1,8 +1,6 @@
-import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { PartCalls } from "../context/part-calls.ts";
-import { attributionOf } from "../core/attribution.ts";
 import { childSinks, type SessionContext } from "../core/session-context.ts";
 import type { Pushing } from "../delivery/pushing.ts";
 import { within } from "../lib/deadline.ts";
@@ -73,13 +71,13 @@ export class Succession {
     if (pushing.wantsChild) void pushing.handOver();
   }
 
-  /** Reports the session that took over this one's child, once known. If it rejects, there is none. `by`: who asked for it. */
-  replacedBy(successor: Promise<string>, by: By | undefined): void {
+  /** Reports the session that took over this one's child, once known. If it rejects, there is none. */
+  replacedBy(successor: Promise<string>, cause: "call" | "extension"): void {
     this.#successor = successor;
     const { journal, sessionId } = this.#session;
     successor.then(
       (to) => {
-        if (!journal.isClosed) journal.say("session/replaced", { from: sessionId, to, ...attributionOf(by) });
+        if (!journal.isClosed) journal.say("session/replaced", { from: sessionId, to, cause });
       },
       () => {},
     );

@@ -74,10 +74,11 @@ export class AnswerOrder {
     };
   }
 
-  /** Drops what waits. */
+  /** Drops the frames that wait. Answers are given all the same. */
   end(): void {
-    this.#items = [];
+    this.#items = this.#items.filter((item) => "place" in item);
     this.#bytes = 0;
+    this.#giveUp();
   }
 
   #giveUp(): void {

@@ -164,7 +164,7 @@ async function tailOf(file: string, maxBytes: number): Promise<string> {
 }
 
 /** pi's directory for the sessions of a working directory. */
-function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {
+export function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {
   const agentDirectory = agentDirectoryOf(env);
   const chosen = env["PI_CODING_AGENT_SESSION_DIR"] || settingsSessionDir(agentDirectory);
   if (chosen !== undefined && chosen !== "") return expand(chosen, env);

@@ -8,7 +8,13 @@ export interface LeftSessionsOptions {
   readonly onFault: (error: unknown, sessionId: string) => void;
 }
 
-/** Closes sessions without a message, and ephemeral ones, when their last subscriber has left. */
+/** Work without a message, such as a start, ends sooner. */
+const maxWorkMs = 10 * 60_000;
+const never = new AbortController().signal;
+/** Somebody may have opened the session, and not subscribed yet. */
+const momentMs = 500;
+
+/** Closes sessions without a message, and ephemeral ones, when their last subscriber has left or none has come. */
 export class LeftSessions {
   readonly #options: LeftSessionsOptions;
   readonly #watched = new WeakSet<Session>();
@@ -24,24 +30,26 @@ export class LeftSessions {
   watch(session: Session): void {
     if (this.#watched.has(session)) return;
     this.#watched.add(session);
+    const { graceMs, onFault } = this.#options;
     let timer: NodeJS.Timeout | undefined;
-    session.journal.subscriptions.onLeft((wasAsked) => {
+    const lookIn = (ms: number): void => {
       clearTimeout(timer);
-      const look = (): void =>
-        void this.#look(session).catch((error: unknown) => this.#options.onFault(error, session.sessionId));
-      timer = setTimeout(look, wasAsked ? 0 : this.#options.graceMs).unref();
-    });
+      const look = (): void => void this.#look(session).catch((error: unknown) => onFault(error, session.sessionId));
+      timer = setTimeout(look, ms).unref();
+    };
+    session.journal.subscriptions.onLeft((wasAsked) => lookIn(wasAsked ? Math.min(momentMs, graceMs) : graceMs));
+    lookIn(graceMs);
   }
 
   async #look(session: Session): Promise<void> {
-    const isLeft = (): boolean => !session.journal.isClosed && !session.journal.subscriptions.hasOthers(undefined);
-    if (!isLeft() || !(await isUnused(session)) || !isLeft()) return;
-    await this.#options.close(session);
+    const { journal, stored, idleness, file } = session;
+    const isLeft = (): boolean => !journal.isClosed && !journal.subscriptions.hasOthers(undefined);
+    if (!isLeft()) return;
+    // An ephemeral session has nothing that anyone could come back to.
+    if (stored.ephemeral === undefined) {
+      await idleness.wait(maxWorkMs, never);
+      if (!(await hasNoMessage(file).catch(() => false)) || !idleness.isIdle) return;
+    }
+    if (isLeft()) await this.#options.close(session);
   }
-}
-
-/** An ephemeral session has nothing that anyone could come back to. */
-async function isUnused({ stored, idleness, file }: Session): Promise<boolean> {
-  if (stored.ephemeral !== undefined) return true;
-  return idleness.isIdle && (await hasNoMessage(file).catch(() => false)) && idleness.isIdle;
 }

@@ -81,6 +81,8 @@ export class SessionFiles {
   readonly #options: SessionFilesOptions;
   /** Files of new sessions that a pi is switching to. */
   readonly #made = new Set<string>();
+  /** Sessions whose pi is asked to switch to another one. */
+  readonly #branching = new Set<Session>();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
@@ -228,7 +230,7 @@ export class SessionFiles {
       void child.stop();
       left.resolve(child.cleaned);
     }
-    from.succession.replacedBy(replaced, from.attribution.by);
+    from.succession.replacedBy(replaced, this.#branching.has(from) ? "call" : "extension");
   }
 
   /** Has a session of that id, possibly a new one, `take` the child of another one. Returns the id. */
@@ -281,7 +283,8 @@ export class SessionFiles {
       const child = await from.awake();
       await requireIdle(from, child);
       from.succession.forget();
-      const response = await child.send(command);
+      this.#branching.add(from);
+      const response = await child.send(command).finally(() => this.#branching.delete(from));
       if (!response.success) throw refused(command.type, response);
       if (isRecord(response.data) && response.data["cancelled"] === true) {
         throw new WireError("refused_by_pi", `An extension does not let pi ${command.type} the session.`, {

@@ -54,7 +54,7 @@ export function sessionFileHandlers(
 /** Throws `session_busy` if other connections follow the session. */
 function requireAlone({ journal }: Session, { peer }: Call): void {
   if (!journal.subscriptions.hasOthers(peer?.id)) return;
-  throw new WireError("session_busy", "Other connections follow the session.");
+  throw new WireError("session_busy", "Other connections follow the session.", { reason: "shared" });
 }
 
 /** Aborts a run that is nobody else's. */

@@ -22,10 +22,9 @@ function watched(core: Core, session: Session, graceMs: number): LeftSessions {
   return left;
 }
 
-/** What was due before this is done. */
+/** Longer than a session waits for somebody who may come. */
 async function later(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 1));
-  await new Promise((resolve) => setTimeout(resolve, 1));
+  await new Promise((resolve) => setTimeout(resolve, 700));
 }
 
 test("a session without a message is closed when its last subscriber has unsubscribed", async () => {
@@ -56,20 +55,29 @@ test("a session without the option stays, and so does one with a message, one at
   for (const session of [plain, used, shared, busy]) session.unsubscribe("one");
   await later();
   for (const session of [plain, used, shared, busy]) expect(core.registry.find(session.sessionId)).toBe(session);
+  // It is looked at again when its work has ended.
   turn.resolve();
   await working;
+  await vi.waitFor(() => expect(core.registry.find(busy.sessionId)).toBeUndefined(), patience);
+});
+
+test("a session to which nobody subscribes is closed, too", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd });
+  watched(core, session, 20);
+  await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);
 });
 
 test("after a lost connection it waits, and somebody who comes back keeps it", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });
-  watched(core, session, 20);
+  watched(core, session, 1_000);
   const first = subscriber("first");
   session.subscribe(first);
   first.leave();
   const second = subscriber("second");
   session.subscribe(second);
-  await new Promise((resolve) => setTimeout(resolve, 40));
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
   expect(core.registry.find(session.sessionId)).toBe(session);
   second.leave();
   await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);

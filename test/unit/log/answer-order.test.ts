@@ -62,11 +62,14 @@ test("more bytes than the limit wait for no answer", () => {
   expect(sent).toEqual(["abc", "d", "2", "1"]);
 });
 
-test("nothing is sent after the end", () => {
+test("at the end, frames that wait are dropped, and answers are given", () => {
   const { given, sent, send } = order();
-  const place = given.place();
+  const [first, second, third] = [given.place(), given.place(), given.place()];
   send("a");
+  second.fill(frame("2"));
+  third.fill(undefined);
   given.end();
-  place.fill(undefined);
-  expect(sent).toEqual([]);
+  expect(sent).toEqual(["2"]);
+  first.fill(frame("1"));
+  expect(sent).toEqual(["2", "1"]);
 });
