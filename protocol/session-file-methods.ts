@@ -26,8 +26,13 @@ export const sessionFileMethods = {
         Type.String({
           minLength: 1,
           maxLength: 4096,
-          description:
-            "Absolute path of a session file. Outside pi's session directories it needs `admin` and the Unix socket. One of the two is given.",
+          description: "Absolute path of a session file in one of pi's session directories. One of the two is given.",
+        }),
+      ),
+      anywhere: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: "Accepts a `file` outside pi's session directories too.",
         }),
       ),
       approve: Type.Optional(
@@ -55,6 +60,7 @@ export const sessionFileMethods = {
     needs: [
       { param: "approve", capability: "admin" },
       { param: "environment", capability: "admin", isLocal: true },
+      { param: "anywhere", capability: "admin", isLocal: true },
     ],
     since: "0.1.0",
     errors: [...childErrors],

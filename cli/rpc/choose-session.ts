@@ -111,7 +111,7 @@ async function open(
   const place = model?.indexOf("/") ?? -1;
   if (!isManaged && model !== undefined && place === -1)
     throw new NotCarriedError("A stored session is opened without a pattern of a model.");
-  const session = await client.openSession({ file, environment, dialogPolicy });
+  const session = await client.openSession({ file, anywhere: true, environment, dialogPolicy });
   if (isManaged) return { session, isNew: false, ...(names.length > 0 && { notice: unchanged(names) }) };
   const set = async (): Promise<void> => {
     if (model !== undefined) await session.setModel(model.slice(0, place), model.slice(place + 1));

@@ -121,7 +121,7 @@ const performers: Readonly<Record<string, Perform>> = {
     const isNew = !existsSync(file);
     const to = isNew
       ? await client.createSession({ ...withFile(created), cwd, file, dialogPolicy }, options)
-      : await client.openSession({ file, ...environmentOf(created), dialogPolicy }, options);
+      : await client.openSession({ file, anywhere: true, ...environmentOf(created), dialogPolicy }, options);
     await move(to, isNew);
     return { cancelled: false };
   },

@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { hasNoMessage, sessionDirectory, sessionRoot } from "../../server/pi/session-file.ts";
+import { readStoredHeader } from "../../server/pi/stored-header.ts";
 import type { SessionChoice } from "./pi-arguments.ts";
 
 /** A session file of pi. */
@@ -28,11 +29,17 @@ export async function namedFile(choice: SessionChoice, where: Whereabouts): Prom
       return await newestWithMessage(own());
     case "session": {
       const { reference } = choice;
-      if (isAbsolute(reference)) return fileAt(reference);
+      if (isAbsolute(reference)) {
+        const found = fileAt(reference);
+        return found && withOwnId(found);
+      }
       return matching(own(), reference) ?? matching(sessionDir === undefined ? everywhere(env) : [], reference);
     }
-    case "sessionId":
-      return own().find(({ sessionId }) => sessionId === choice.id);
+    case "sessionId": {
+      const files = own();
+      const isIt = ({ sessionId }: SessionFile): boolean => sessionId === choice.id;
+      return files.find(isIt) ?? files.map(withOwnId).find(isIt);
+    }
     default:
       return undefined;
   }
@@ -41,16 +48,25 @@ export async function namedFile(choice: SessionChoice, where: Whereabouts): Prom
 /** pi writes a session's file with its first answer; the daemon's have one from the start. */
 async function newestWithMessage(files: readonly SessionFile[]): Promise<SessionFile | undefined> {
   for (const each of files.toSorted((one, other) => other.updatedAt - one.updatedAt))
-    if (!(await hasNoMessage(each.file).catch(() => true))) return each;
+    if (!(await hasNoMessage(each.file).catch(() => true))) return withOwnId(each);
   return undefined;
 }
 
-/** As pi takes it: exactly, or else by its beginning. */
+/** As pi takes it: exactly, or else by its beginning. The names of files are looked at first, because they are quick to read. */
 function matching(files: readonly SessionFile[], reference: string): SessionFile | undefined {
-  return (
-    files.find(({ sessionId }) => sessionId === reference) ??
-    files.find(({ sessionId }) => sessionId.startsWith(reference))
-  );
+  const among = (known: readonly SessionFile[]): SessionFile | undefined =>
+    known.find(({ sessionId }) => sessionId === reference) ??
+    known.find(({ sessionId }) => sessionId.startsWith(reference));
+  return among(files) ?? among(files.map(withOwnId));
+}
+
+/** With the id of its header, which its name need not have. */
+function withOwnId(found: SessionFile): SessionFile {
+  try {
+    return { ...found, sessionId: readStoredHeader(found.file).id };
+  } catch {
+    return found;
+  }
 }
 
 function everywhere(env: NodeJS.ProcessEnv): readonly SessionFile[] {

@@ -12,8 +12,9 @@ export function sessionFileHandlers(
   tracker: DeliveryTracker,
 ): HandlersOf<typeof sessionFileMethods> {
   return {
-    "session/open": async ({ environment, ...params }, call) => {
-      const { covers, mayReadAny: mayOpenAny } = callerOf(call);
+    "session/open": async ({ environment, anywhere, ...params }, call) => {
+      const { covers, mayReadAny } = callerOf(call);
+      const mayOpenAny = anywhere === true && mayReadAny;
       const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, clientId: call.by?.clientId };
       const given = environment && registry.children.environments.ofClient(environment);
       return (await registry.files.open(params, { ...opener, environment: given })).info();

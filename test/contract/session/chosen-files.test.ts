@@ -165,9 +165,15 @@ test("over the wire, a chosen file needs admin, a file outside pi's directories 
   writeFileSync(file, `${JSON.stringify(header)}\n${message}`);
 
   const outside = { reason: "outside" };
+  const anywhere = { file, anywhere: true };
   expect(await stage.call(stage.main, "session/open", { file })).toMatchObject(outside);
-  await expect(client.call("session/open", { file })).rejects.toMatchObject({ data: outside });
-  expect(await admin.call("session/open", { file })).toMatchObject({ sessionId: "mine", file });
+  expect(await stage.call(stage.main, "session/open", anywhere)).toMatchObject({
+    name: "forbidden",
+    param: "anywhere",
+  });
+  await expect(client.call("session/open", anywhere)).rejects.toMatchObject({ data: { needs: "admin" } });
+  await expect(admin.call("session/open", { file })).rejects.toMatchObject({ data: outside });
+  expect(await admin.call("session/open", anywhere)).toMatchObject({ sessionId: "mine", file });
 
   const chosen = join(stage.root, "new", "a.jsonl");
   await expect(client.call("session/create", { cwd, file: chosen })).rejects.toMatchObject({
