@@ -20,7 +20,7 @@ interface Frame extends Fields {
 /**
  * Values that differ between runs. Each of the document's ids stands for one value, in answers and in later requests.
  */
-const ids = new Set(["sessionId", "epoch", "promptId", "promptIds", "runId", "requestId", "dialogId"]);
+const ids = new Set(["sessionId", "epoch", "promptId", "promptIds", "runId", "requestId", "dialogId", "fingerprint"]);
 const numbers = new Set(["seq", "cursor", "after", "from", "to"]);
 const others = new Set([
   ...["at", "deadline", "timestamp", "pid", "file", "model"],
