@@ -31,7 +31,7 @@ export async function scene(script: readonly Step[] | ((gates: Gates) => readonl
 /** A started process that ends with the test. */
 export function started(
   args: readonly string[],
-  { world, env }: Pick<Scene, "world" | "env">,
+  { world, env }: { readonly world: Pick<World, "cwd">; readonly env: NodeJS.ProcessEnv },
   { detached = false } = {},
 ): ChildProcessWithoutNullStreams {
   const child = spawn(process.execPath, args, { cwd: world.cwd, env, detached });
@@ -52,7 +52,12 @@ export class Front {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #calls = new Map<unknown, (response: Json) => void>();
   readonly #events: { readonly type: string; readonly seen: () => void }[] = [];
+  #said: { readonly text: string; readonly resolve: () => void } | undefined;
+  /** How often pi has settled. */
+  ends = 0;
   readonly #told = new Map<unknown, () => void>();
+  /** The text of the deltas of the newest message. */
+  text = "";
   /** What extensions have asked. */
   readonly questions: Json[] = [];
 
@@ -80,6 +85,13 @@ export class Front {
     this.#child.stdin.write(`${JSON.stringify(record)}\n`);
   }
 
+  /** Resolves when the deltas of the newest message are this text. */
+  said(text: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#said = { text, resolve };
+    });
+  }
+
   /** Resolves when an extension has told this. */
   told(message: string): Promise<void> {
     return new Promise((resolve) => void this.#told.set(message, resolve));
@@ -94,12 +106,21 @@ export class Front {
     return new Promise((seen) => void this.#events.push({ type, seen }));
   }
 
+  #read({ type, assistantMessageEvent: step }: Json): void {
+    if (type === "message_start") this.text = "";
+    const { type: kind, delta } = (step ?? {}) as { readonly type?: string; readonly delta?: string };
+    if (type === "message_update" && kind === "text_delta") this.text += delta;
+    if (type === "agent_settled") this.ends += 1;
+    if (this.text === this.#said?.text) this.#said.resolve();
+  }
+
   #receive(record: Json): void {
     if (record["type"] === "response") {
       this.responses += 1;
       this.#calls.get(record["id"])?.(record);
       return;
     }
+    this.#read(record);
     if (record["method"] === "select") this.questions.push(record);
     if (record["method"] === "notify") this.#told.get(record["message"])?.();
     for (const awaited of this.#events.splice(0)) {
