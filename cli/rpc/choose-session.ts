@@ -32,7 +32,7 @@ export class Refused extends Error {}
 export const dialogPolicy = { kind: "wait" } as const;
 
 /** Options that a session has without a start of its pi. */
-const settable: ReadonlySet<string> = new Set(["model", "provider", "thinking", "name"]);
+const settable: ReadonlySet<string> = new Set(["model", "provider", "thinking", "name", "approve"]);
 /** How long another front end may take to make the same session. */
 const madeWithinMs = 10_000;
 const lookEveryMs = 50;
@@ -96,22 +96,22 @@ async function open(
   { sessionId, file }: SessionFile,
   { options, environment }: ChooseOptions,
 ): Promise<Chosen> {
-  const names = Object.keys(options).filter((name) => name !== "sessionDir");
-  const isManaged = await client
+  const { model, thinking, name, approve } = options;
+  const info = await client
     .session(sessionId)
     .get()
-    .then(
-      () => true,
-      () => false,
-    );
+    .catch(() => undefined);
+  const isManaged = info !== undefined;
+  const isTrusted = (approve === true ? "approved" : "not_approved") === info?.projectTrust;
+  const names = Object.keys(options).filter((each) => each !== "sessionDir" && (each !== "approve" || !isTrusted));
   const atStart = names.filter((name) => !settable.has(name));
   if (!isManaged && atStart.length > 0)
     throw new NotCarriedError(`A stored session is opened without ${atStart.join(", ")}.`);
-  const { model, thinking, name } = options;
   const place = model?.indexOf("/") ?? -1;
   if (!isManaged && model !== undefined && place === -1)
     throw new NotCarriedError("A stored session is opened without a pattern of a model.");
-  const session = await client.openSession({ file, anywhere: true, environment, dialogPolicy });
+  const trust = approve === undefined || isManaged ? {} : { approve };
+  const session = await client.openSession({ file, anywhere: true, environment, dialogPolicy, ...trust });
   if (isManaged) return { session, isNew: false, ...(names.length > 0 && { notice: unchanged(names) }) };
   const set = async (): Promise<void> => {
     if (model !== undefined) await session.setModel(model.slice(0, place), model.slice(place + 1));

@@ -121,7 +121,7 @@ const performers: Readonly<Record<string, Perform>> = {
     const isNew = !existsSync(file);
     const to = isNew
       ? await client.createSession({ ...withFile(created), cwd, file, dialogPolicy }, options)
-      : await client.openSession({ file, anywhere: true, ...environmentOf(created), dialogPolicy }, options);
+      : await client.openSession({ file, anywhere: true, ...openOptions(created), dialogPolicy }, options);
     await move(to, isNew);
     return { cancelled: false };
   },
@@ -156,8 +156,9 @@ function withFile({ ephemeral: _, ...created }: CreateOptions): CreateOptions {
   return created;
 }
 
-function environmentOf({ environment }: CreateOptions): Pick<CreateOptions, "environment"> {
-  return environment === undefined ? {} : { environment };
+/** Those that a stored session is opened with. */
+function openOptions({ environment, approve }: CreateOptions): Pick<CreateOptions, "environment" | "approve"> {
+  return { ...(environment === undefined ? {} : { environment }), ...(approve === undefined ? {} : { approve }) };
 }
 
 const queued = { disposition: "queued" };

@@ -88,3 +88,24 @@ test("many starts at once with one id share one session", async () => {
   expect(new Set(ids)).toEqual(new Set(["shared-by-all"]));
   expect(await on.client.listSessions()).toHaveLength(1);
 });
+
+test("a stored session is opened with the options that it can be opened with, and pi itself gets the others", async () => {
+  const on = await scene(["Hello."]);
+  const session = await on.client.createSession({ cwd: on.world.cwd });
+  await session.promptAndWait("Hi.");
+  const { file } = await session.get();
+  await session.close();
+  const named = ["--mode", "rpc", "--session", file];
+  const front = new Front(started([dropInMain, ...named, "--approve", "--name", "again"], on));
+  await front.call({ id: 1, type: "get_state" });
+  const [info] = await on.client.listSessions();
+  expect(info).toMatchObject({ sessionId: session.id, projectTrust: "approved", name: "again" });
+  front.end();
+  await front.exited;
+  await on.client.session(session.id).close();
+  const pi = new Front(started([dropInMain, ...named, "--tools", "read"], on));
+  expect(await pi.call({ id: 1, type: "get_last_assistant_text" })).toMatchObject({ data: { text: "Hello." } });
+  expect(await on.client.listSessions()).toEqual([]);
+  pi.end();
+  expect(await pi.exited).toEqual([0, null]);
+});
