@@ -16,6 +16,11 @@ const abortRun = Type.Optional(
   }),
 );
 
+const newSession = Type.Object(
+  { session: { ...SessionInfo, description: "The new session." } },
+  { additionalProperties: false },
+);
+
 /** Rows of the method table about sessions as pi's session files. */
 export const sessionFileMethods = {
   "session/open": {
@@ -100,10 +105,7 @@ export const sessionFileMethods = {
   "session/clone": {
     summary: "Makes a new session of the whole active branch. It takes over the pi.",
     params: params({ sessionId: SessionId, abortRun }),
-    result: Type.Object(
-      { session: { ...SessionInfo, description: "The new session." } },
-      { additionalProperties: false },
-    ),
+    result: newSession,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/clone" },
     scope: "session",
     capability: "prompt",
@@ -128,10 +130,7 @@ export const sessionFileMethods = {
       ),
       abortRun,
     }),
-    result: Type.Object(
-      { session: { ...SessionInfo, description: "The new session." } },
-      { additionalProperties: false },
-    ),
+    result: newSession,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/new" },
     scope: "session",
     capability: "prompt",

@@ -55,7 +55,7 @@ export const subscriptionMethods = {
         Type.Boolean({
           default: false,
           description:
-            "Gives answers to this connection's calls to the session their places among its notifications: where pi answered. A notification waits for the answer before it, for a second or 4 MiB of notifications. Stays on until the subscription ends.",
+            "Sends the answers to this connection's calls to the session at the place where pi answered: between the same events. A notification waits for the answer before it, at most for a second or for 4 MiB of notifications. Stays on until the subscription ends.",
         }),
       ),
       holdEdits: Type.Optional(

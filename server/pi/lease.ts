@@ -221,7 +221,7 @@ async function endChildOf(childId: string): Promise<void> {
   await endMarked([childId]);
 }
 
-/** Who writes a session file: a living daemon, or a pi that outlived its daemon. Undefined: nobody, as far as is known. */
+/** Returns the lease of the living daemon, or of the pi that outlived its daemon, that writes a session file; undefined if there is none. */
 export async function writerOf(file: string): Promise<LeaseFacts | undefined> {
   const found = await read(leasePath(file));
   if (found.kind !== "lease") return undefined;

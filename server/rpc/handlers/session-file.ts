@@ -58,7 +58,7 @@ function requireAlone({ journal }: Session, { peer }: Call): void {
   throw new WireError("session_busy", "Other connections follow the session.", { reason: "shared" });
 }
 
-/** Aborts a run that is nobody else's. */
+/** Aborts the run, if there is one. Throws `session_busy` if other connections follow the session: the run may be theirs. */
 async function abortOwnRun(session: Session, call: Call): Promise<void> {
   if (session.runId === undefined && session.state.kind !== "running") return;
   requireAlone(session, call);

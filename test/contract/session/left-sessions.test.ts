@@ -22,9 +22,15 @@ function watched(core: Core, session: Session, graceMs: number): LeftSessions {
   return left;
 }
 
-/** Longer than a session waits for somebody who may come. */
-async function later(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 700));
+/** Resolves when a session that was left now is closed: those that were left before it have been looked at. */
+async function looked(core: Core, graceMs?: number): Promise<void> {
+  const witness = await core.registry.create({ cwd: core.cwd, ...(graceMs === undefined && { whenLeft: "close" }) });
+  if (graceMs !== undefined) watched(core, witness, graceMs);
+  const one = subscriber("one");
+  witness.subscribe(one);
+  if (graceMs === undefined) witness.unsubscribe(one.id);
+  else one.leave();
+  await vi.waitFor(() => expect(core.registry.find(witness.sessionId)).toBeUndefined(), patience);
 }
 
 test("a session without a message is closed when its last subscriber has unsubscribed", async () => {
@@ -34,7 +40,7 @@ test("a session without a message is closed when its last subscriber has unsubsc
   session.subscribe(one);
   session.subscribe(other);
   session.unsubscribe(one.id);
-  await later();
+  await looked(core);
   expect(core.registry.find(session.sessionId)).toBe(session);
   session.unsubscribe(other.id);
   await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);
@@ -53,7 +59,7 @@ test("a session without the option stays, and so does one with a message, one at
   const turn = Promise.withResolvers<void>();
   const working = busy.scope.run(() => turn.promise);
   for (const session of [plain, used, shared, busy]) session.unsubscribe("one");
-  await later();
+  await looked(core);
   for (const session of [plain, used, shared, busy]) expect(core.registry.find(session.sessionId)).toBe(session);
   // It is looked at again when its work has ended.
   turn.resolve();
@@ -77,7 +83,7 @@ test("after a lost connection it waits, and somebody who comes back keeps it", a
   first.leave();
   const second = subscriber("second");
   session.subscribe(second);
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  await looked(core, 1_000);
   expect(core.registry.find(session.sessionId)).toBe(session);
   second.leave();
   await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);

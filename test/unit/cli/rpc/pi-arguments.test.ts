@@ -10,20 +10,20 @@ import { piVersions } from "../../../../scripts/pi-versions.ts";
 
 const validator = createValidator();
 const files: Readonly<Record<string, string>> = {
-  "/work/extension.ts": "",
-  "/work/skill": "",
-  "/work/template.md": "",
+  "/project/extension.ts": "",
+  "/project/skill": "",
+  "/project/template.md": "",
   "/home/me/own.ts": "",
-  "/work/prompt.md": "\uFEFFYou are terse.\n",
-  "/work/empty.md": "",
+  "/project/prompt.md": "\uFEFFYou are terse.\n",
+  "/project/empty.md": "",
 };
 
 function ask(argv: readonly string[], options: Partial<PiArgumentsOptions> = {}): Asked {
   return piArguments(argv, {
-    cwd: "/work",
+    cwd: "/project",
     environment: { HOME: "/home/me" },
     files: {
-      exists: (path) => path in files || path === "/work/folder",
+      exists: (path) => path in files || path === "/project/folder",
       read: (path) => {
         const text = files[path];
         if (text === undefined) throw new Error("EISDIR");
@@ -170,11 +170,11 @@ test.each<[string, object]>([
   ["--no-tools", { noTools: "all" }],
   ["-nbt", { noTools: "builtin" }],
   ["-nbt -nt", { noTools: "all" }],
-  ["--extension extension.ts -e ~/own.ts", { extensions: ["/work/extension.ts", "/home/me/own.ts"] }],
-  ["-e file:///work/extension.ts", { extensions: ["/work/extension.ts"] }],
-  ["-e ./folder/../extension.ts", { extensions: ["/work/extension.ts"] }],
-  ["--skill skill", { skills: ["/work/skill"] }],
-  ["--prompt-template /work/template.md", { promptTemplates: ["/work/template.md"] }],
+  ["--extension extension.ts -e ~/own.ts", { extensions: ["/project/extension.ts", "/home/me/own.ts"] }],
+  ["-e file:///project/extension.ts", { extensions: ["/project/extension.ts"] }],
+  ["-e ./folder/../extension.ts", { extensions: ["/project/extension.ts"] }],
+  ["--skill skill", { skills: ["/project/skill"] }],
+  ["--prompt-template /project/template.md", { promptTemplates: ["/project/template.md"] }],
   ["--no-extensions", { noExtensions: true }],
   [
     "-ne -ns -np -nc --no-themes",
@@ -184,14 +184,14 @@ test.each<[string, object]>([
   ["--system-prompt prompt.md", { systemPrompt: "You are terse.\n" }],
   ["--append-system-prompt One", { appendSystemPrompt: "One" }],
   [
-    "--append-system-prompt One --append-system-prompt '' --append-system-prompt /work/prompt.md",
+    "--append-system-prompt One --append-system-prompt '' --append-system-prompt /project/prompt.md",
     { appendSystemPrompt: "One\n\nYou are terse.\n" },
   ],
   ["--append-system-prompt empty.md --append-system-prompt Two", { appendSystemPrompt: "\n\nTwo" }],
-  ["--session-dir sessions", { sessionDir: "/work/sessions" }],
+  ["--session-dir sessions", { sessionDir: "/project/sessions" }],
   ["--session-dir ~", { sessionDir: "/home/me" }],
   ["--session-dir ~/sessions", { sessionDir: "/home/me/sessions" }],
-  ["--session-dir ~other", { sessionDir: "/work/~other" }],
+  ["--session-dir ~other", { sessionDir: "/project/~other" }],
   ["--approve", { approve: true }],
   ["-a -na", { approve: false }],
   ["--no-session", { ephemeral: true }],
@@ -240,9 +240,9 @@ test.each([
   ["-e npm:thing", "The daemon does not load npm:thing for --extension: it is not a path."],
   ["-e builtin:mcp", "The daemon does not load builtin:mcp for --extension: it is not a path."],
   ["--skill git:thing", "The daemon does not load git:thing for --skill: it is not a path."],
-  ["-e missing.ts", "/work/missing.ts, which --extension names, does not exist."],
+  ["-e missing.ts", "/project/missing.ts, which --extension names, does not exist."],
   ["--prompt-template ~/no.md", "/home/me/no.md, which --prompt-template names, does not exist."],
-  ["--system-prompt folder", "/work/folder, which --system-prompt names, cannot be read."],
+  ["--system-prompt folder", "/project/folder, which --system-prompt names, cannot be read."],
   [
     "--system-prompt ''",
     "The daemon does not take this value of --system-prompt: it must NOT have fewer than 1 characters.",
@@ -357,7 +357,7 @@ test("an invalid thinking level is a warning in pi's words", () => {
 test.each<[string, object]>([
   ["", { kind: "new" }],
   ["--session 01ab", { kind: "session", reference: "01ab" }],
-  ["--session a.jsonl", { kind: "session", reference: "/work/a.jsonl" }],
+  ["--session a.jsonl", { kind: "session", reference: "/project/a.jsonl" }],
   ["--session ../a/b", { kind: "session", reference: "/a/b" }],
   ["--session ~/b.jsonl", { kind: "session", reference: "/home/me/b.jsonl" }],
   ["--session file:///a%20b.jsonl", { kind: "session", reference: "/a b.jsonl" }],
@@ -369,7 +369,7 @@ test.each<[string, object]>([
   ["-c", { kind: "continue" }],
   ["--session-id a-b_c.d", { kind: "sessionId", id: "a-b_c.d" }],
   ["--fork 01ab", { kind: "fork", reference: "01ab" }],
-  ["--fork ./a.jsonl", { kind: "fork", reference: "/work/a.jsonl" }],
+  ["--fork ./a.jsonl", { kind: "fork", reference: "/project/a.jsonl" }],
   ["--fork 01ab --session-id new", { kind: "fork", reference: "01ab", sessionId: "new" }],
   ["--fork '' --continue", { kind: "continue" }],
 ])("%j names the session %j", (line, session) => {
@@ -383,7 +383,7 @@ test("a command line for pi says in which directory its session is", () => {
     kind: "pi",
     reason: "The command line has no --mode rpc.",
     session: { kind: "continue" },
-    sessionDir: "/work/sessions",
+    sessionDir: "/project/sessions",
   });
 });
 
