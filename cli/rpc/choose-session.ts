@@ -44,8 +44,10 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
     const params = { ...options, ...more, cwd, environment, dialogPolicy, whenLeft: "close" };
     return { session: await client.createSession(params as Params<"session/create">), isNew: true };
   };
-  const found = await namedFile(choice, { cwd, env: environment, sessionDir: options.sessionDir });
-  if (found !== undefined) return await open(client, found, given);
+  const find = () => namedFile(choice, { cwd, env: environment, sessionDir: options.sessionDir });
+  const take = (file: SessionFile) => open(client, file, given);
+  const found = await find();
+  if (found !== undefined) return await take(found);
   switch (choice.kind) {
     case "new":
     case "continue":
@@ -53,19 +55,13 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
     case "session": {
       const { reference } = choice;
       if (!isAbsolute(reference)) throw new Refused(`No session found matching '${reference}'`);
-      const other = async () => await namedFile(choice, { cwd, env: environment });
-      return await firstOf(
-        () => create({ file: reference }),
-        other,
-        (file) => open(client, file, given),
-      );
+      return await firstOf(() => create({ file: reference }), find, take);
     }
     case "sessionId": {
       const { id } = choice;
       const warning = `Warning: No project session found with id '${id}'; creating a new session with that id.`;
       const make = async (): Promise<Chosen> => ({ ...(await create({ sessionId: id })), warning });
-      const other = async () => await namedFile(choice, { cwd, env: environment, sessionDir: options.sessionDir });
-      return await firstOf(make, other, (file) => open(client, file, given));
+      return await firstOf(make, find, take);
     }
     default:
       throw new NotCarriedError(`--${choice.kind} has no counterpart in the daemon.`);

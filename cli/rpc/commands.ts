@@ -49,18 +49,8 @@ const performers: Readonly<Record<string, Perform>> = {
     const { disposition } = await client.call("session/prompt", params as Params<"session/prompt">, options);
     return saysDisposition ? { disposition } : undefined;
   },
-  steer: async ({ message, images }, { client, session, saysDisposition }, options) => {
-    await refuseExtensionCommand(message, session);
-    const params = { sessionId: session.id, text: message, ...defined({ images }) };
-    await client.call("session/steer", params as Params<"session/steer">, options);
-    return saysDisposition ? queued : undefined;
-  },
-  follow_up: async ({ message, images }, { client, session, saysDisposition }, options) => {
-    await refuseExtensionCommand(message, session);
-    const params = { sessionId: session.id, text: message, ...defined({ images }) };
-    await client.call("session/followUp", params as Params<"session/followUp">, options);
-    return saysDisposition ? queued : undefined;
-  },
+  steer: queuing("session/steer"),
+  follow_up: queuing("session/followUp"),
   abort: async (_, { session }, options) => {
     await session.abort(options);
   },
@@ -102,17 +92,16 @@ const performers: Readonly<Record<string, Perform>> = {
       await move(await create(), true);
       return { cancelled: false };
     }
-    try {
+    return await unlessCancelled(async () => {
       const params = { sessionId: session.id, ...parent, abortRun: true };
-      const made = await client.call("session/startNew", params, options);
-      await move(client.session(made.session.sessionId), true);
-    } catch (error) {
-      if (isCancelled(error)) return { cancelled: true };
-      // Others follow the session, and keep its pi.
-      if (!(error instanceof WireError) || (error.data as { reason?: unknown }).reason !== "shared") throw error;
-      await move(await create(), true);
-    }
-    return { cancelled: false };
+      const made = await client.call("session/startNew", params, options).then(
+        (result) => client.session(result.session.sessionId),
+        // Others follow the session, and keep its pi.
+        (error: unknown) => (reasonOf(error) === "shared" ? create() : Promise.reject(error)),
+      );
+      await move(made, true);
+      return { cancelled: false };
+    });
   },
   switch_session: async ({ sessionPath }, { client, session, options: created, move }, options) => {
     const { cwd } = await session.get();
@@ -125,31 +114,48 @@ const performers: Readonly<Record<string, Perform>> = {
     await move(to, isNew);
     return { cancelled: false };
   },
-  fork: async ({ entryId }, { client, session, move }, options) => {
-    try {
+  fork: async ({ entryId }, { client, session, move }, options) =>
+    await unlessCancelled(async () => {
       const params = { sessionId: session.id, entryId: String(entryId), abortRun: true };
       const { session: forked, text } = await client.call("session/fork", params, options);
       await move(client.session(forked.sessionId), true);
       return { text, cancelled: false };
-    } catch (error) {
-      if (isCancelled(error)) return { cancelled: true };
-      throw error;
-    }
-  },
+    }),
   clone: async (_, { client, session, saysDisposition, move }, options) => {
     // A later pi saves a session with its first message.
     if (!(await has(session, saysDisposition ? "userMessages" : "assistantMessages")))
       throw new PiError(`${notSaved} ${saysDisposition ? sendFirst : waitFirst} before cloning or forking it.`);
-    try {
+    return await unlessCancelled(async () => {
       const params = { sessionId: session.id, abortRun: true };
       await move(client.session((await client.call("session/clone", params, options)).session.sessionId), true);
       return { cancelled: false };
-    } catch (error) {
-      if (isCancelled(error)) return { cancelled: true };
-      throw error;
-    }
+    });
   },
 };
+
+/** A command for pi's queue of messages. */
+function queuing(method: "session/steer" | "session/followUp"): Perform {
+  return async ({ message, images }, { client, session, saysDisposition }, options) => {
+    await refuseExtensionCommand(message, session);
+    const params = { sessionId: session.id, text: message, ...defined({ images }) };
+    await client.call(method, params as Params<typeof method>, options);
+    return saysDisposition ? { disposition: "queued" } : undefined;
+  };
+}
+
+/** What pi answers where an extension prevents a move. */
+async function unlessCancelled<T>(move: () => Promise<T>): Promise<T | { readonly cancelled: true }> {
+  try {
+    return await move();
+  } catch (error) {
+    if (reasonOf(error) === "cancelled_by_extension") return { cancelled: true };
+    throw error;
+  }
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof WireError ? (error.data as { readonly reason?: unknown }).reason : undefined;
+}
 
 /** A session with a file is not ephemeral. */
 function withFile({ ephemeral: _, ...created }: CreateOptions): CreateOptions {
@@ -160,8 +166,6 @@ function withFile({ ephemeral: _, ...created }: CreateOptions): CreateOptions {
 function openOptions({ environment, approve }: CreateOptions): Pick<CreateOptions, "environment" | "approve"> {
   return { ...(environment === undefined ? {} : { environment }), ...(approve === undefined ? {} : { approve }) };
 }
-
-const queued = { disposition: "queued" };
 
 const notSaved = "This session has not been saved yet.";
 const sendFirst = "Send a message";
@@ -187,11 +191,6 @@ async function refuseExtensionCommand(text: unknown, session: SessionHandle): Pr
   throw new PiError(
     `Extension command "/${name}" cannot be queued. Use prompt() or execute the command when not streaming.`,
   );
-}
-
-function isCancelled(error: unknown): boolean {
-  if (!(error instanceof WireError)) return false;
-  return (error.data as { readonly reason?: unknown }).reason === "cancelled_by_extension";
 }
 
 /** Performs a command, and resolves with pi's `data` of it. Rejects with the daemon's error. */
