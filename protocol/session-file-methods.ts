@@ -6,7 +6,7 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo } from "./session.ts";
-import { Environment } from "./session-options.ts";
+import { Environment, StartOptions } from "./session-options.ts";
 
 const abortRun = Type.Optional(
   Type.Boolean({
@@ -57,6 +57,11 @@ export const sessionFileMethods = {
         description:
           "The environment of the session's pi and its tools, as `environment` of `session/create`. For an open session with another one: if the session is idle and no other connection follows it, its pi is started again. Otherwise nothing changes, and the result has the environment in use.",
       }),
+      options: Type.Optional({
+        ...StartOptions,
+        description:
+          "What its pi is started with, as in `session/create`. Options that are not given stay as they are. For an open session with other ones: if the session is idle and no other connection follows it, its pi is started again. Otherwise it is `session_busy`, whose `options` names those that differ.",
+      }),
     }),
     result: SessionInfo,
     http: { verb: "POST", path: "/v1/sessions/open" },
@@ -66,9 +71,10 @@ export const sessionFileMethods = {
       { param: "approve", capability: "admin" },
       { param: "environment", capability: "admin", isLocal: true },
       { param: "anywhere", capability: "admin", isLocal: true },
+      { param: "options", capability: "admin" },
     ],
     since: "0.1.0",
-    errors: [...childErrors],
+    errors: [...childErrors, "session_busy", "path_invalid"],
     rate: "starts",
     // It names a stored session, which the method itself compares with the limits of the token.
     subjects: [],

@@ -99,6 +99,21 @@ export const sessionOptions = {
   }),
 };
 
+const {
+  sessionDir: _directory,
+  ephemeral: _ephemeral,
+  env: _env,
+  labels: _labels,
+  customUi: _customUi,
+  optimisation: _optimisation,
+  pruning: _pruning,
+  ...ofStart
+} = sessionOptions;
+
+/** Options of pi's command line that another start of the same session's pi can have. */
+export const StartOptions = Type.Object(ofStart, { additionalProperties: false });
+export type StartOptions = Static<typeof StartOptions>;
+
 /** A named set of options in the daemon's configuration. */
 export const Profile = params(sessionOptions);
 export type Profile = Static<typeof Profile>;

@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "../../client/client.ts";
+import type { CallOptions } from "../../client/daemon-peer.ts";
 import type { SessionHandle } from "../../client/session-handle.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
@@ -31,8 +32,6 @@ export class Refused extends Error {}
 /** The questions of extensions wait for a person, as in pi. */
 export const dialogPolicy = { kind: "wait" } as const;
 
-/** Options that a session has without a start of its pi. */
-const settable: ReadonlySet<string> = new Set(["model", "provider", "thinking", "name", "approve"]);
 /** How long another front end may take to make the same session. */
 const madeWithinMs = 10_000;
 const lookEveryMs = 50;
@@ -45,9 +44,9 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
     return { session: await client.createSession(params as Params<"session/create">), isNew: true };
   };
   const find = () => namedFile(choice, { cwd, env: environment, sessionDir: options.sessionDir });
-  const take = (file: SessionFile) => open(client, file, given);
+  const open = (file: SessionFile) => take(client, file, given);
   const found = await find();
-  if (found !== undefined) return await take(found);
+  if (found !== undefined) return await open(found);
   switch (choice.kind) {
     case "new":
     case "continue":
@@ -55,13 +54,13 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
     case "session": {
       const { reference } = choice;
       if (!isAbsolute(reference)) throw new Refused(`No session found matching '${reference}'`);
-      return await firstOf(() => create({ file: reference }), find, take);
+      return await firstOf(() => create({ file: reference }), find, open);
     }
     case "sessionId": {
       const { id } = choice;
       const warning = `Warning: No project session found with id '${id}'; creating a new session with that id.`;
       const make = async (): Promise<Chosen> => ({ ...(await create({ sessionId: id })), warning });
-      return await firstOf(make, find, take);
+      return await firstOf(make, find, open);
     }
     default:
       throw new NotCarriedError(`--${choice.kind} has no counterpart in the daemon.`);
@@ -87,39 +86,45 @@ async function firstOf(
 }
 
 /** From the moment in which the daemon has the session, pi itself may not have it. */
-async function open(
-  client: Client,
-  { sessionId, file }: SessionFile,
-  { options, environment }: ChooseOptions,
-): Promise<Chosen> {
-  const { model, thinking, name, approve } = options;
-  const info = await client
-    .session(sessionId)
-    .get()
-    .catch(() => undefined);
-  const isManaged = info !== undefined;
-  const isTrusted = (approve === true ? "approved" : "not_approved") === info?.projectTrust;
-  const names = Object.keys(options).filter((each) => each !== "sessionDir" && (each !== "approve" || !isTrusted));
-  const atStart = names.filter((name) => !settable.has(name));
-  if (!isManaged && atStart.length > 0)
-    throw new NotCarriedError(`A stored session is opened without ${atStart.join(", ")}.`);
-  const place = model?.indexOf("/") ?? -1;
-  if (!isManaged && model !== undefined && place === -1)
-    throw new NotCarriedError("A stored session is opened without a pattern of a model.");
-  const trust = approve === undefined || isManaged ? {} : { approve };
-  const session = await client.openSession({ file, anywhere: true, environment, dialogPolicy, ...trust });
-  if (isManaged) return { session, isNew: false, ...(names.length > 0 && { notice: unchanged(names) }) };
-  const set = async (): Promise<void> => {
-    if (model !== undefined) await session.setModel(model.slice(0, place), model.slice(place + 1));
-    if (thinking !== undefined) await session.command({ type: "set_thinking_level", level: thinking });
-    if (name !== undefined) await session.command({ type: "set_session_name", name });
-  };
-  return await set().then(
-    () => ({ session, isNew: false }),
-    (error: Error) => ({ session, isNew: false, notice: error.message }),
-  );
+async function take(client: Client, { file, sessionId }: SessionFile, given: OpenOptions): Promise<Chosen> {
+  try {
+    return await openFile(client, file, given);
+  } catch (error) {
+    const { options: _, ...without } = given;
+    const isOpen = await client
+      .session(sessionId)
+      .get()
+      .then(() => true)
+      .catch(() => false);
+    // Otherwise pi itself says best why it does not start.
+    if (!isOpen || !(error instanceof WireError)) throw error;
+    const { exit, piStderr } = error.data as { readonly exit?: { readonly code: unknown }; readonly piStderr?: string };
+    if (exit?.code === 1 && piStderr !== undefined) throw new Refused(piStderr.trimEnd());
+    return { ...(await openFile(client, file, without)), notice: error.message };
+  }
 }
 
-function unchanged(names: readonly string[]): string {
-  return `The session was open already and stays as it is; the command line asks for another: ${names.join(", ")}.`;
+export interface OpenOptions {
+  readonly options?: Omit<CreateOptions, "environment" | "whenLeft">;
+  readonly environment?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Opens a file with these options; an open session that cannot have them now stays as it is. Throws the daemon's errors. */
+export async function openFile(
+  client: Client,
+  file: string,
+  { options = {}, environment }: OpenOptions,
+  callOptions: CallOptions = {},
+): Promise<Chosen> {
+  const { sessionDir: _, ephemeral: __, ...start } = options;
+  const params = { file, anywhere: true, dialogPolicy, ...(environment !== undefined && { environment }) };
+  const open = async (more: Pick<Params<"session/open">, "options">): Promise<SessionHandle> =>
+    await client.openSession({ ...params, ...more }, callOptions);
+  if (Object.keys(start).length === 0) return { session: await open({}), isNew: false };
+  try {
+    return { session: await open({ options: start }), isNew: false };
+  } catch (error) {
+    if (!(error instanceof WireError) || error.kind !== "session_busy") throw error;
+    return { session: await open({}), isNew: false, notice: error.message };
+  }
 }

@@ -8,7 +8,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import type { CreateOptions } from "./carried-options.ts";
-import { dialogPolicy } from "./choose-session.ts";
+import { dialogPolicy, type OpenOptions, openFile } from "./choose-session.ts";
 import type { GivenCommand } from "./pi-record.ts";
 
 /** What a command works on. */
@@ -110,7 +110,7 @@ const performers: Readonly<Record<string, Perform>> = {
     const isNew = !existsSync(file);
     const to = isNew
       ? await client.createSession({ ...withFile(created), cwd, file, dialogPolicy }, options)
-      : await client.openSession({ file, anywhere: true, ...openOptions(created), dialogPolicy }, options);
+      : (await openFile(client, file, kept(created), options)).session;
     await move(to, isNew);
     return { cancelled: false };
   },
@@ -162,9 +162,10 @@ function withFile({ ephemeral: _, ...created }: CreateOptions): CreateOptions {
   return created;
 }
 
-/** Those that a stored session is opened with. */
-function openOptions({ environment, approve }: CreateOptions): Pick<CreateOptions, "environment" | "approve"> {
-  return { ...(environment === undefined ? {} : { environment }), ...(approve === undefined ? {} : { approve }) };
+/** What a pi keeps when it goes to another session, which has its own model and name. */
+function kept({ environment, ...created }: CreateOptions): OpenOptions {
+  const { model: _, provider: __, thinking: ___, name: ____, whenLeft: _____, ...options } = created;
+  return { options, environment };
 }
 
 const notSaved = "This session has not been saved yet.";

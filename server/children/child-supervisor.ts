@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
 import type { SessionContext } from "../core/session-context.ts";
@@ -7,10 +8,17 @@ import type { Retry } from "../delivery/retry.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { Journal } from "../log/journal.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { StoredOptions } from "../store/stored-session.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { ChildLife } from "./child-life.ts";
 import { type AwakeReason, Hibernation, type Holder } from "./hibernation.ts";
 import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
+
+/** For the next child. What is absent stays. */
+export interface StartChange {
+  readonly environment?: ChildEnvironment | undefined;
+  readonly options?: StoredOptions | undefined;
+}
 
 export interface ChildSupervisorOptions {
   readonly life: ChildLife;
@@ -99,32 +107,80 @@ export class ChildSupervisor {
   }
 
   /**
-   * Gives the session's children another environment, and starts an idle child again with it. Nothing changes if the
-   * environments are equal, if `isAllowed` returns false, or if the child is needed: by a run, a call, an open question, or
-   * because the session is ephemeral. Throws errors of starting.
+   * Gives the session's children another environment and other options, and starts an idle child again with them. If
+   * `isAllowed` returns false, or the child is needed (by a run, a call, an open question, or because the session is
+   * ephemeral), nothing changes, and other options are `session_busy`. Throws errors of starting too.
    */
-  async useEnvironment(environment: ChildEnvironment, isAllowed: () => boolean): Promise<void> {
-    const { record, events } = this.#session;
+  async startAgainWith(change: StartChange, isAllowed: () => boolean): Promise<void> {
     const { life } = this.#options;
     const until = performance.now() + settlesWithinMs;
-    const atEnd = (): void => {
-      record.environment = environment;
-      events.emit("changed");
-    };
-    while (isAllowed()) {
-      const { child } = life;
-      const isKnown = child?.restoredAt === undefined;
-      if (isKnown && record.environment?.fingerprint === environment.fingerprint) return;
-      const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd });
-      if (typeof outcome === "object") {
-        await outcome.ended;
-        if (child !== undefined) await life.awake();
+    while (this.#isOther(change)) {
+      const reason = isAllowed() ? await this.#startAgain(change) : "shared";
+      const isSettling = life.runId === undefined && (reason === "calls" || reason === "running");
+      if (isSettling && performance.now() < until) await pause(settlesEveryMs);
+      else if (reason !== undefined) {
+        this.#refuse(change, reason);
         return;
       }
-      const isSettling = life.runId === undefined && (outcome === "calls" || outcome === "running");
-      if (!isSettling || performance.now() >= until) return;
-      await pause(settlesEveryMs);
     }
+  }
+
+  /** Returns why that is not possible now. */
+  async #startAgain(change: StartChange): Promise<AwakeReason | undefined> {
+    const { record } = this.#session;
+    const { life } = this.#options;
+    const { child } = life;
+    const former = { environment: record.environment, options: record.stored.options };
+    const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd: () => this.#take(change) });
+    if (typeof outcome !== "object") return outcome;
+    await outcome.ended;
+    const { name } = change.options ?? {};
+    if (child === undefined && name === undefined) return undefined;
+    try {
+      const next = await life.awake();
+      // pi takes a name from its command line only for a new session.
+      if (name !== undefined) await next.send({ type: "set_session_name", name });
+    } catch (error) {
+      // The next start would fail for the same reason.
+      this.#take(former);
+      if (child !== undefined) await life.awake().catch(() => {});
+      throw error;
+    }
+    return undefined;
+  }
+
+  /** Throws `session_busy` for options; an environment is only a wish. */
+  #refuse(change: StartChange, reason: AwakeReason | "shared"): void {
+    const options = this.#otherOptions(change);
+    if (options.length === 0) return;
+    const why = reason === "shared" ? "other connections follow it" : words[reason];
+    throw new WireError("session_busy", `The session keeps its ${options.join(", ")}: ${why}.`, {
+      sessionId: this.#session.sessionId,
+      reason,
+      options,
+    });
+  }
+
+  #isOther(change: StartChange): boolean {
+    const { environment } = change;
+    const { record } = this.#session;
+    const isKnown = this.#options.life.child?.restoredAt === undefined;
+    const isSame =
+      environment === undefined || (isKnown && record.environment?.fingerprint === environment.fingerprint);
+    return !isSame || this.#otherOptions(change).length > 0;
+  }
+
+  #otherOptions({ options = {} }: StartChange): readonly string[] {
+    const { stored } = this.#session.record;
+    const current: Readonly<Record<string, unknown>> = { ...stored.options, name: stored.name };
+    return Object.entries(options).flatMap(([name, value]) => (isDeepStrictEqual(current[name], value) ? [] : [name]));
+  }
+
+  #take({ environment, options }: StartChange): void {
+    const { record, events } = this.#session;
+    if (environment !== undefined) record.environment = environment;
+    if (options !== undefined) record.startedWith(options);
+    events.emit("changed");
   }
 
   /**

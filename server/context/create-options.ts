@@ -7,7 +7,7 @@ import { defined } from "../../protocol/objects.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
-import type { Labels, Profile } from "../../protocol/session-options.ts";
+import type { Labels, Profile, StartOptions } from "../../protocol/session-options.ts";
 import { liesUnder, type Roots, requireRoot } from "../core/roots.ts";
 import { withoutLinks } from "../lib/real-path.ts";
 import type { StoredOptions } from "../store/stored-session.ts";
@@ -63,14 +63,8 @@ export async function createOptions(
   const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
   const model = fullModel(provider, options.model);
   await requireRoot(await realpath(cwd).catch(() => cwd), roots);
-  const paths = (option: PathOption): Promise<string[] | undefined> =>
-    existing(option, options[option], given[option] === undefined ? undefined : roots);
-  const [extensions, skills, promptTemplates, sessionDir] = await Promise.all([
-    paths("extensions"),
-    paths("skills"),
-    paths("promptTemplates"),
-    sessionDirectory(options.sessionDir, given.sessionDir === undefined ? undefined : roots),
-  ]);
+  const resources = await realPaths(options, (option) => (given[option] === undefined ? undefined : roots));
+  const sessionDir = await sessionDirectory(options.sessionDir, given.sessionDir === undefined ? undefined : roots);
   const project = await projectOf(cwd, options.approve === true);
   const { optimisation, pruning, projectProblem } = await layered(
     { configured, project, profile, given },
@@ -80,10 +74,8 @@ export async function createOptions(
   return {
     options: defined({
       ...options,
+      ...resources,
       model,
-      extensions,
-      skills,
-      promptTemplates,
       sessionDir,
       env,
       optimisation,
@@ -98,6 +90,29 @@ export async function createOptions(
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),
   };
+}
+
+/** The options of another start of a session's pi, as they are stored. Throws `path_invalid` and `invalid_params`. */
+export async function startOptions({ provider, ...options }: StartOptions, roots: Roots): Promise<StoredOptions> {
+  return defined({
+    ...options,
+    ...(await realPaths(options, () => roots)),
+    model: fullModel(provider, options.model),
+  });
+}
+
+/** The real paths of resources. Throws `path_invalid`. */
+async function realPaths(
+  options: Pick<StartOptions, ResourceOption>,
+  rootsOf: (option: ResourceOption) => Roots,
+): Promise<Pick<StoredOptions, ResourceOption>> {
+  const paths = (option: ResourceOption) => existing(option, options[option], rootsOf(option));
+  const [extensions, skills, promptTemplates] = await Promise.all([
+    paths("extensions"),
+    paths("skills"),
+    paths("promptTemplates"),
+  ]);
+  return defined({ extensions, skills, promptTemplates });
 }
 
 function profileOf(configured: SessionConfiguration["profiles"], name: string, file: string | undefined): Profile {
@@ -187,7 +202,8 @@ async function requireWritableDirectory(option: PathOption, path: string): Promi
   });
 }
 
-type PathOption = "extensions" | "skills" | "promptTemplates" | "sessionDir";
+type ResourceOption = "extensions" | "skills" | "promptTemplates";
+type PathOption = ResourceOption | "sessionDir";
 
 interface PathProblem {
   readonly option: string;

@@ -169,6 +169,12 @@ export class SessionRecord {
     };
   }
 
+  /** Sets options of its next start; others stay. The store logs a failed write. */
+  startedWith(options: StoredSession["options"]): void {
+    this.#stored = { ...this.#stored, options: { ...this.#stored.options, ...options }, updatedAt: Date.now() };
+    void this.saved();
+  }
+
   /** Applies the given fields that pi reports. */
   take(said: Partial<ReadyState>): void {
     if ("model" in said) this.#model = said.model;

@@ -4,10 +4,12 @@ import { dirname, isAbsolute, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
+import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
+import { startOptions } from "../context/create-options.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
 import { openedParts, tellProjectProblem } from "../context/part-layers.ts";
 import { liesUnder } from "../core/roots.ts";
@@ -27,7 +29,7 @@ import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import { refused } from "../prompts/prompting.ts";
 import { closedSession } from "../store/closed-sessions.ts";
 import type { SessionStore } from "../store/sessions.ts";
-import type { StoredSession } from "../store/stored-session.ts";
+import type { StoredOptions, StoredSession } from "../store/stored-session.ts";
 import type { LeftSessions } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
@@ -67,7 +69,7 @@ export interface Opener {
   readonly environment?: ChildEnvironment | undefined;
   /** Its connection, which may follow the session already. */
   readonly subscriberId?: string | undefined;
-  readonly clientId?: string | undefined;
+  readonly by?: By | undefined;
 }
 
 /** A new session that took over the pi of another. */
@@ -100,7 +102,7 @@ export class SessionFiles {
     const known = params.sessionId === undefined ? undefined : directory.find(params.sessionId);
     if (known !== undefined && params.file === undefined) {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
-      return await inEnvironment(known, opener);
+      return await startedWith(await this.#optionsIn(params), known, opener);
     }
     const { file, id, cwd, createdAt } = await this.#look(params, opener);
     if (params.sessionId !== undefined && params.sessionId !== id) {
@@ -109,9 +111,10 @@ export class SessionFiles {
     // If that creation fails, this call can have the file.
     await directory.making(id)?.catch(() => {});
     await directory.ended(id);
+    const options = await this.#optionsIn(params);
     const same = directory.find(id);
-    if (same !== undefined) return await inEnvironment(await requireSameFile(same, file), opener);
-    const { approve, onForeignWrite, dialogPolicy } = params;
+    if (same !== undefined) return await startedWith(options, await requireSameFile(same, file), opener);
+    const { approve = options?.approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
     const closed = this.#options.sessions.closed.get(id);
     const { projectProblem, ...parts } =
@@ -124,8 +127,10 @@ export class SessionFiles {
       isOpened: true,
       generation: 0,
       reservedSeq: 0,
+      ...(options?.name === undefined ? {} : { name: options.name }),
       options: {
         ...closed?.options,
+        ...options,
         ...(approve === undefined ? {} : { approve }),
         ...parts,
       },
@@ -137,6 +142,10 @@ export class SessionFiles {
     const session = await this.#begin(stored, { environment });
     tellProjectProblem(session, projectProblem);
     return await requireSameFile(session, file);
+  }
+
+  async #optionsIn({ options }: OpenParams): Promise<StoredOptions | undefined> {
+    return options && (await startOptions(options, this.#options.configuration.roots));
   }
 
   /** A page of pi's stored sessions that the daemon does not manage. */
@@ -385,10 +394,14 @@ export class SessionFiles {
 /** The environment is given as part of the {@link Opener}. */
 type OpenParams = Omit<Params<"session/open">, "environment">;
 
-/** Returns the session, whose children have the opener's environment where that is possible now. */
-async function inEnvironment(session: Session, { environment, subscriberId, clientId }: Opener): Promise<Session> {
-  if (environment !== undefined && session.control.allows(clientId ?? ""))
-    await session.useEnvironment(environment, subscriberId);
+/** Returns the session, whose pi has the opener's options, and its environment where that is possible now. */
+async function startedWith(
+  options: StoredOptions | undefined,
+  session: Session,
+  { environment, subscriberId, by }: Opener,
+): Promise<Session> {
+  if (options !== undefined) session.control.check(by);
+  if (session.control.allows(by?.clientId ?? "")) await session.startAgainWith({ environment, options }, subscriberId);
   return session;
 }
 

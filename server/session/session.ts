@@ -11,7 +11,7 @@ import { ChildReports } from "../children/child-reports.ts";
 import { ChildRestore } from "../children/child-restore.ts";
 import { ChildShutdown } from "../children/child-shutdown.ts";
 import type { ChildSource } from "../children/child-source.ts";
-import { ChildSupervisor } from "../children/child-supervisor.ts";
+import { ChildSupervisor, type StartChange } from "../children/child-supervisor.ts";
 import { PiCalls, type PiCallsOptions } from "../children/pi-calls.ts";
 import type { ResponsivenessLimits } from "../children/responsiveness.ts";
 import type { StartRateLimits } from "../children/start-rate-limit.ts";
@@ -303,13 +303,9 @@ export class Session {
     return this.#record.environment;
   }
 
-  /**
-   * Gives its children another environment, unless others than `subscriberId` follow the session, or its child is in
-   * use. Throws errors of starting.
-   */
-  async useEnvironment(environment: ChildEnvironment, subscriberId: string | undefined): Promise<void> {
-    const isAlone = (): boolean => !this.journal.subscriptions.hasOthers(subscriberId);
-    await this.supervisor.useEnvironment(environment, isAlone);
+  /** As {@link ChildSupervisor.startAgainWith}, unless others than `subscriberId` follow the session. */
+  async startAgainWith(change: StartChange, subscriberId: string | undefined): Promise<void> {
+    await this.supervisor.startAgainWith(change, () => !this.journal.subscriptions.hasOthers(subscriberId));
   }
 
   /** `session_lost`, once its pi is lost and cannot be replaced. */

@@ -2,6 +2,10 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { connect } from "../../client/index.ts";
+import type { StartOptions } from "../../protocol/session-options.ts";
+import { Gate } from "../../provider/gate.ts";
+import { answer, hold } from "../../provider/reply.ts";
 import { planSpawn } from "../../server/pi/spawn-options.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
@@ -96,6 +100,39 @@ test("a session and each later child have its creation options, also after closi
   await again.close();
   // No file of the texts remains.
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
+});
+
+test("an idle session that nobody else follows is started again with the options of session/open", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({ provider: { script: [answer("Hello."), answer(hold(gate), "Held.")] } });
+  const { client, cwd, provider } = stage;
+  const { id: sessionId } = await client.createSession({ cwd, model: "scripted/model-1", tools: ["read"] });
+  const open = (options: StartOptions) => client.call("session/open", { sessionId, options });
+  const runs = client.session(sessionId);
+  expect(await open({ tools: ["read"], model: "model-1", provider: "scripted" })).toMatchObject({ generation: 1 });
+  expect(await open({ tools: ["grep", "ls"], name: "other" })).toMatchObject({ generation: 2, name: "other" });
+  await runs.promptAndWait("Hi.");
+  expect(provider.requests.at(-1)?.toolNames.toSorted()).toEqual(["grep", "ls"]);
+
+  await expect(open({ skills: ["/missing"] })).rejects.toMatchObject({
+    kind: "path_invalid",
+    data: { reason: "missing" },
+  });
+  await expect(open({ tools: ["ls"], model: "no-such-model" })).rejects.toMatchObject({ kind: "model_not_found" });
+  // The options that pi refused are not kept, and the session can be used.
+  expect(await open({ tools: ["grep", "ls"] })).toMatchObject({ state: "idle" });
+
+  const run = runs.promptAndWait("Hi.");
+  await gate.reached;
+  const busy = { kind: "session_busy", data: { reason: "running", options: ["tools"] } };
+  await expect(open({ tools: ["ls"], name: "other" })).rejects.toMatchObject(busy);
+  expect(await open({ tools: ["grep", "ls"] })).toMatchObject({ state: "running" });
+  gate.open();
+  await run;
+  await using other = await connect({ stateDir: stage.stateDir });
+  await other.call("session/subscribe", { sessionId });
+  const shared = { kind: "session_busy", data: { reason: "shared", options: ["name"] } };
+  await expect(open({ name: "mine" })).rejects.toMatchObject(shared);
 });
 
 test("an ephemeral session leaves no file, and is lost with its daemon", async () => {

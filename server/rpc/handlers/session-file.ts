@@ -15,7 +15,7 @@ export function sessionFileHandlers(
     "session/open": async ({ environment, anywhere, ...params }, call) => {
       const { covers, mayReadAny } = callerOf(call);
       const mayOpenAny = anywhere === true && mayReadAny;
-      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, clientId: call.by?.clientId };
+      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by };
       const given = environment && registry.children.environments.ofClient(environment);
       return (await registry.files.open(params, { ...opener, environment: given })).info();
     },

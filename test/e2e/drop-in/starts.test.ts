@@ -89,23 +89,66 @@ test("many starts at once with one id share one session", async () => {
   expect(await on.client.listSessions()).toHaveLength(1);
 });
 
-test("a stored session is opened with the options that it can be opened with, and pi itself gets the others", async () => {
-  const on = await scene(["Hello."]);
+/** The tools that the model was offered in its last request. */
+function offered({ world }: Scene): readonly string[] | undefined {
+  return world.provider.requests.at(-1)?.toolNames.toSorted();
+}
+
+async function prompted(front: Front): Promise<void> {
+  const settled = front.event("agent_settled");
+  await front.call({ id: "prompt", type: "prompt", message: "Hi." });
+  await settled;
+}
+
+test("a stored session is opened with the options of the command line", async () => {
+  const on = await scene(["Hello.", "Again."]);
   const session = await on.client.createSession({ cwd: on.world.cwd });
   await session.promptAndWait("Hi.");
   const { file } = await session.get();
   await session.close();
   const named = ["--mode", "rpc", "--session", file];
-  const front = new Front(started([dropInMain, ...named, "--approve", "--name", "again"], on));
+  const front = new Front(started([dropInMain, ...named, "--approve", "--name", "again", "--tools", "read"], on));
   await front.call({ id: 1, type: "get_state" });
   const [info] = await on.client.listSessions();
   expect(info).toMatchObject({ sessionId: session.id, projectTrust: "approved", name: "again" });
+  await prompted(front);
+  expect(offered(on)).toEqual(["read"]);
   front.end();
   await front.exited;
-  await on.client.session(session.id).close();
-  const pi = new Front(started([dropInMain, ...named, "--tools", "read"], on));
-  expect(await pi.call({ id: 1, type: "get_last_assistant_text" })).toMatchObject({ data: { text: "Hello." } });
-  expect(await on.client.listSessions()).toEqual([]);
-  pi.end();
-  expect(await pi.exited).toEqual([0, null]);
+});
+
+test("an idle session that nobody else follows gets the options of the command line, and another one a notice", async () => {
+  const on = await scene(["Hello.", "Again.", "And again."]);
+  const session = await on.client.createSession({ cwd: on.world.cwd });
+  await session.promptAndWait("Hi.");
+  const { file, pid } = await session.get();
+  const attached = [dropInMain, "--mode", "rpc", "--session", file];
+  const same = new Front(started(attached, on));
+  await same.call({ id: 1, type: "get_state" });
+  same.end();
+  await same.exited;
+  const front = new Front(started([...attached, "--tools", "read,grep", "--name", "mine"], on));
+  await front.call({ id: 1, type: "get_state" });
+  expect(await session.get()).toMatchObject({ name: "mine", generation: 2 });
+  await prompted(front);
+  expect(offered(on)).toEqual(["grep", "read"]);
+  const other = new Front(started([...attached, "--tools", "read"], on));
+  await other.told("The session keeps its tools: other connections follow it.");
+  await prompted(front);
+  expect(offered(on)).toEqual(["grep", "read"]);
+  for (const each of [front, other]) {
+    each.end();
+    await each.exited;
+  }
+  expect((await session.get()).pid).not.toBe(pid);
+});
+
+test("a session that is open stays usable when pi refuses the options of a command line", async () => {
+  const on = await scene(["Hello.", "Again."]);
+  const session = await on.client.createSession({ cwd: on.world.cwd });
+  await session.promptAndWait("Hi.");
+  const { file } = await session.get();
+  const refused = await ended(["--mode", "rpc", "--session", file, "--model", "no-such-model"], on);
+  expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("no-such-model") });
+  expect(await session.promptAndWait("Hi.")).toBe("Again.");
 });

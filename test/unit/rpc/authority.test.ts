@@ -95,6 +95,12 @@ describe("a capability", () => {
     }
   });
 
+  test("other options for an open session need admin", () => {
+    const params = { sessionId: "s", options: { tools: ["read"] } };
+    expect(outcome("session/open", params, grantOf("prompt"))).toBe("forbidden admin");
+    expect(outcome("session/open", params, grantOf("admin"))).toBe("session/open");
+  });
+
   test("admin is not needed for the options of a configured profile, nor to turn off an option that guards nothing", () => {
     const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: false, noSkills: true };
     expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
