@@ -57,6 +57,11 @@ export const sessionFileMethods = {
         description:
           "The environment of the session's pi and its tools, as `environment` of `session/create`. For an open session with another one: if the session is idle and no other connection follows it, its pi is started again. Otherwise nothing changes, and the result has the environment in use.",
       }),
+      from: Type.Optional({
+        ...SessionId,
+        description:
+          "The session that the caller comes from. Its pi goes on to the opened session, as with pi's `switch_session`, where that is possible: no other connection follows it, the opened session has no pi, and both have the same directory, environment and options. A run of `from` is then aborted first. Otherwise a pi is started.",
+      }),
       options: Type.Optional({
         ...StartOptions,
         description:
@@ -74,10 +79,10 @@ export const sessionFileMethods = {
       { param: "options", capability: "admin" },
     ],
     since: "0.1.0",
-    errors: [...childErrors, "session_busy", "path_invalid"],
+    errors: [...childErrors, "session_busy", "path_invalid", "refused_by_pi"],
     rate: "starts",
-    // It names a stored session, which the method itself compares with the limits of the token.
-    subjects: [],
+    // The opened session may be a stored one, which the method itself compares with the limits of the token.
+    subjects: [{ kind: "session", param: "from" }],
     // For an open session the daemon returns that session.
     retry: "safe",
     pi: { command: "switch_session", asItIs: false },

@@ -5,15 +5,25 @@ import type { CallOptions } from "../../client/daemon-peer.ts";
 import type { SessionHandle } from "../../client/session-handle.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
+import { defined } from "../../protocol/objects.ts";
 import { type CreateOptions, NotCarriedError } from "./carried-options.ts";
 import type { SessionChoice } from "./pi-arguments.ts";
 import { namedFile, type SessionFile } from "./session-files.ts";
 
+/** A place in a session's log. Without an epoch: of a new one. */
+export interface Place {
+  after: number;
+  epoch?: string;
+}
+
+/** The place before everything that a new session says. */
+export const beginning = (): Place => ({ after: 0 });
+
 /** The session of a front end. */
 export interface Chosen {
   readonly session: SessionHandle;
-  /** Whether it was made for this front end. */
-  readonly isNew: boolean;
+  /** What was said since this place is the front end's too: its pi was started for it. Undefined: from now on. */
+  readonly from: Place | undefined;
   /** What to say to the front end's user. */
   readonly notice?: string;
   /** For stderr, as pi says it. */
@@ -41,7 +51,7 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
   const { cwd, options, environment } = given;
   const create = async (more: Partial<Params<"session/create">> = {}): Promise<Chosen> => {
     const params = { ...options, ...more, cwd, environment, dialogPolicy, whenLeft: "close" };
-    return { session: await client.createSession(params as Params<"session/create">), isNew: true };
+    return { session: await client.createSession(params as Params<"session/create">), from: beginning() };
   };
   const find = () => namedFile(choice, { cwd, env: environment, sessionDir: options.sessionDir });
   const open = (file: SessionFile) => take(client, file, given);
@@ -86,13 +96,13 @@ async function firstOf(
 }
 
 /** From the moment in which the daemon has the session, pi itself may not have it. */
-async function take(client: Client, { file, sessionId }: SessionFile, given: OpenOptions): Promise<Chosen> {
+async function take(client: Client, found: SessionFile, given: OpenOptions): Promise<Chosen> {
   try {
-    return await openFile(client, file, given);
+    return await openFile(client, found, given);
   } catch (error) {
     const { options: _, ...without } = given;
     const isOpen = await client
-      .session(sessionId)
+      .session(found.sessionId)
       .get()
       .then(() => true)
       .catch(() => false);
@@ -100,31 +110,44 @@ async function take(client: Client, { file, sessionId }: SessionFile, given: Ope
     if (!isOpen || !(error instanceof WireError)) throw error;
     const { exit, piStderr } = error.data as { readonly exit?: { readonly code: unknown }; readonly piStderr?: string };
     if (exit?.code === 1 && piStderr !== undefined) throw new Refused(piStderr.trimEnd());
-    return { ...(await openFile(client, file, without)), notice: error.message };
+    return { ...(await openFile(client, found, without)), notice: error.message };
   }
 }
 
 export interface OpenOptions {
   readonly options?: Omit<CreateOptions, "environment" | "whenLeft">;
   readonly environment?: Readonly<Record<string, string>> | undefined;
+  /** The session whose pi may go on to it. */
+  readonly from?: string;
 }
 
 /** Opens a file with these options; an open session that cannot have them now stays as it is. Throws the daemon's errors. */
 export async function openFile(
   client: Client,
-  file: string,
-  { options = {}, environment }: OpenOptions,
+  { file, sessionId }: SessionFile,
+  { options = {}, environment, from }: OpenOptions,
   callOptions: CallOptions = {},
 ): Promise<Chosen> {
   const { sessionDir: _, ephemeral: __, ...start } = options;
-  const params = { file, anywhere: true, dialogPolicy, ...(environment !== undefined && { environment }) };
+  const place = await placeBefore(client.session(sessionId));
+  const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from }) };
   const open = async (more: Pick<Params<"session/open">, "options">): Promise<SessionHandle> =>
     await client.openSession({ ...params, ...more }, callOptions);
-  if (Object.keys(start).length === 0) return { session: await open({}), isNew: false };
+  if (Object.keys(start).length === 0) return { session: await open({}), from: place };
   try {
-    return { session: await open({ options: start }), isNew: false };
+    return { session: await open({ options: start }), from: place };
   } catch (error) {
     if (!(error instanceof WireError) || error.kind !== "session_busy") throw error;
-    return { session: await open({}), isNew: false, notice: error.message };
+    return { session: await open({}), from: place, notice: error.message };
+  }
+}
+
+/** Where a session begins to say what belongs to its opening. Undefined: it has a pi, whose work is not the caller's. */
+async function placeBefore(session: SessionHandle): Promise<Place | undefined> {
+  try {
+    const { state, cursor, epoch } = await session.get();
+    return state === "hibernated" || state === "crashed" ? { after: cursor, epoch } : undefined;
+  } catch {
+    return beginning();
   }
 }

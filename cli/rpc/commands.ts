@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import type { Client } from "../../client/client.ts";
@@ -8,8 +7,9 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import type { CreateOptions } from "./carried-options.ts";
-import { dialogPolicy, type OpenOptions, openFile } from "./choose-session.ts";
+import { beginning, dialogPolicy, type OpenOptions, openFile, type Place } from "./choose-session.ts";
 import type { GivenCommand } from "./pi-record.ts";
+import { sessionFileAt } from "./session-files.ts";
 
 /** What a command works on. */
 export interface Subject {
@@ -21,8 +21,8 @@ export interface Subject {
   readonly saysDisposition: boolean;
   /** Names a shell command in pi's events. */
   readonly bashId: string;
-  /** Moves the front end to another session; resolves when it has written what is there. */
-  readonly move: (session: SessionHandle, isNew: boolean) => Promise<void>;
+  /** Moves the front end to another session; resolves when it has written what is there since that place. */
+  readonly move: (session: SessionHandle, from?: Place) => Promise<void>;
 }
 
 type Perform = (command: GivenCommand, subject: Subject, options: CallOptions) => Promise<unknown>;
@@ -89,7 +89,7 @@ const performers: Readonly<Record<string, Perform>> = {
     const create = async (): Promise<SessionHandle> =>
       await client.createSession({ ...created, cwd, dialogPolicy }, options);
     if (ephemeral !== undefined) {
-      await move(await create(), true);
+      await move(await create(), beginning());
       return { cancelled: false };
     }
     return await unlessCancelled(async () => {
@@ -99,26 +99,33 @@ const performers: Readonly<Record<string, Perform>> = {
         // Others follow the session, and keep its pi.
         (error: unknown) => (reasonOf(error) === "shared" ? create() : Promise.reject(error)),
       );
-      await move(made, true);
+      await move(made, beginning());
       return { cancelled: false };
     });
   },
   switch_session: async ({ sessionPath }, { client, session, options: created, move }, options) => {
     const { cwd } = await session.get();
-    const file = resolve(cwd, String(sessionPath));
+    const path = resolve(cwd, String(sessionPath));
     // pi makes a session at a path that does not exist.
-    const isNew = !existsSync(file);
-    const to = isNew
-      ? await client.createSession({ ...withFile(created), cwd, file, dialogPolicy }, options)
-      : (await openFile(client, file, kept(created), options)).session;
-    await move(to, isNew);
-    return { cancelled: false };
+    const file = sessionFileAt(path);
+    if (file === undefined) {
+      await move(
+        await client.createSession({ ...withFile(created), cwd, file: path, dialogPolicy }, options),
+        beginning(),
+      );
+      return { cancelled: false };
+    }
+    return await unlessCancelled(async () => {
+      const opened = await openFile(client, file, { ...kept(created), from: session.id }, options);
+      await move(opened.session, opened.from);
+      return { cancelled: false };
+    });
   },
   fork: async ({ entryId }, { client, session, move }, options) =>
     await unlessCancelled(async () => {
       const params = { sessionId: session.id, entryId: String(entryId), abortRun: true };
       const { session: forked, text } = await client.call("session/fork", params, options);
-      await move(client.session(forked.sessionId), true);
+      await move(client.session(forked.sessionId), beginning());
       return { text, cancelled: false };
     }),
   clone: async (_, { client, session, saysDisposition, move }, options) => {
@@ -127,7 +134,7 @@ const performers: Readonly<Record<string, Perform>> = {
       throw new PiError(`${notSaved} ${saysDisposition ? sendFirst : waitFirst} before cloning or forking it.`);
     return await unlessCancelled(async () => {
       const params = { sessionId: session.id, abortRun: true };
-      await move(client.session((await client.call("session/clone", params, options)).session.sessionId), true);
+      await move(client.session((await client.call("session/clone", params, options)).session.sessionId), beginning());
       return { cancelled: false };
     });
   },

@@ -10,6 +10,7 @@ import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { within } from "../../server/lib/deadline.ts";
 import type { CreateOptions } from "./carried-options.ts";
+import { beginning, type Place } from "./choose-session.ts";
 import { moving, perform } from "./commands.ts";
 import { DeltaText } from "./delta-text.ts";
 import { OrderedOutput } from "./ordered-output.ts";
@@ -18,8 +19,8 @@ import { failure, type GivenCommand, noticeOf, recordIn, success, unreadable } f
 export interface FrontEndOptions {
   readonly client: Client;
   readonly session: SessionHandle;
-  /** Whether the session was made for this front end: what its pi said at its start is written too. */
-  readonly isNew: boolean;
+  /** From where in the session's log; undefined: from now on. */
+  readonly from: Place | undefined;
   /** What to say first. */
   readonly notice?: string;
   /** With which further sessions are created. */
@@ -61,7 +62,7 @@ export class FrontEnd {
   #deltas = new DeltaText();
   #isRunning = false;
   /** The place in the session's log, for a session that is followed again. */
-  #place: { after: number; epoch?: string } | undefined;
+  #place: Place | undefined;
   #isPaused = false;
   /** Settles when the front end has moved to another session. */
   #moving: Promise<void> | undefined;
@@ -79,7 +80,7 @@ export class FrontEnd {
 
   /** Serves until stdin ends or the client has ended. Resolves with the exit code. */
   async run(): Promise<number> {
-    const { client, input, isNew, session, output, notice } = this.#options;
+    const { client, input, from, session, output, notice } = this.#options;
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxCommandBytes,
       onRecord: (line) => this.#take(line.toString("utf8")),
@@ -92,7 +93,7 @@ export class FrontEnd {
     });
     output.on("error", () => this.#ended.resolve(1));
     output.on("drain", () => this.#goOn());
-    this.#follow(session, isNew);
+    this.#follow(session, from);
     if (notice !== undefined) this.#output.write(noticeOf(notice, "warning"));
     input.on("data", (chunk: Buffer) => splitter.push(chunk));
     input.on("end", () => {
@@ -163,7 +164,7 @@ export class FrontEnd {
       this.#output.writeLater(line.promise);
     };
     const { client, options, saysDisposition } = this.#options;
-    const move = (session: SessionHandle, isNew: boolean): Promise<void> => this.#moveTo(session, isNew);
+    const move = (session: SessionHandle, from?: Place): Promise<void> => this.#moveTo(session, from);
     const work = (): Promise<unknown> => {
       const subject = { client, session: this.#session, options, saysDisposition, bashId, move };
       return perform(command, subject, isMoving ? {} : { onAnswer });
@@ -219,9 +220,9 @@ export class FrontEnd {
   }
 
   /** Writes another session's records from now on. Resolves when those are written that it has already. */
-  async #moveTo(session: SessionHandle, isNew: boolean): Promise<void> {
-    this.#follow(session, isNew);
-    if (!isNew) return;
+  async #moveTo(session: SessionHandle, from: Place | undefined): Promise<void> {
+    this.#follow(session, from);
+    if (from === undefined) return;
     const { cursor } = await session.get();
     const caughtUp = Promise.withResolvers<void>();
     this.#caughtUp = { cursor, resolve: caughtUp.resolve };
@@ -236,15 +237,15 @@ export class FrontEnd {
     this.#caughtUp = undefined;
   }
 
-  /** Writes the records of this session from now on, and no others. */
-  #follow(session: SessionHandle, isNew: boolean): void {
+  /** Writes the records of this session, and no others. */
+  #follow(session: SessionHandle, from: Place | undefined): void {
     this.#session = session;
     this.#deltas = new DeltaText();
     this.#isRunning = false;
     this.#dialogs.clear();
-    this.#place = isNew ? { after: 0 } : undefined;
+    this.#place = from;
     this.#join();
-    if (!isNew) this.#output.writeLater(this.#openQuestions(session));
+    if (from === undefined) this.#output.writeLater(this.#openQuestions(session));
   }
 
   /** The questions that wait for an answer already. */
@@ -303,7 +304,7 @@ export class FrontEnd {
       case "session/replaced":
         // A client's fork moves that client alone.
         if (notification.params.cause === "extension")
-          this.#follow(this.#options.client.session(notification.params.to), true);
+          this.#follow(this.#options.client.session(notification.params.to), beginning());
         break;
       case "session/updated": {
         const { state, exit } = notification.params.session;

@@ -29,10 +29,7 @@ export async function namedFile(choice: SessionChoice, where: Whereabouts): Prom
       return await newestWithMessage(own());
     case "session": {
       const { reference } = choice;
-      if (isAbsolute(reference)) {
-        const found = fileAt(reference);
-        return found && withOwnId(found);
-      }
+      if (isAbsolute(reference)) return sessionFileAt(reference);
       return matching(own(), reference) ?? matching(sessionDir === undefined ? everywhere(env) : [], reference);
     }
     case "sessionId": {
@@ -43,6 +40,12 @@ export async function namedFile(choice: SessionChoice, where: Whereabouts): Prom
     default:
       return undefined;
   }
+}
+
+/** The file at a path. Undefined: there is none. */
+export function sessionFileAt(path: string): SessionFile | undefined {
+  const found = fileAt(path);
+  return found && withOwnId(found);
 }
 
 /** pi writes a session's file with its first answer; the daemon's have one from the start. */

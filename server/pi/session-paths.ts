@@ -11,10 +11,16 @@ export function requireOwnPath(file: string, directories: readonly (string | und
   if (!isAbsolute(file) || file.includes("\0")) throw unusable(file, "not_absolute", "is not an absolute path");
   if (!file.endsWith(".jsonl")) throw unusable(file, "not_a_session", "does not have the name of a session file");
   const resolved = existsSync(file) ? realOf(file) : join(realOf(dirname(file)) ?? "", basename(file));
-  const roots = directories.map((directory) => (directory === undefined ? undefined : realOf(directory)));
-  if (!roots.some((root) => root !== undefined && resolved?.startsWith(`${root}${sep}`) === true)) {
+  if (resolved === undefined || !isInside(resolved, directories))
     throw unusable(file, "outside", "is not in one of pi's session directories");
-  }
+}
+
+/** Whether a real path is below one of the directories. */
+export function isInside(file: string, directories: readonly (string | undefined)[]): boolean {
+  return directories.some((directory) => {
+    const root = directory === undefined ? undefined : realOf(directory);
+    return root !== undefined && file.startsWith(`${root}${sep}`);
+  });
 }
 
 /** A session and its file. */

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
-import { dirname, isAbsolute, sep } from "node:path";
+import { dirname, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
-import { isRecord } from "../../protocol/objects.ts";
+import { defined, isRecord } from "../../protocol/objects.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { startOptions } from "../context/create-options.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
@@ -18,11 +18,11 @@ import { workingDirectory } from "../core/working-directory.ts";
 import type { CreatedFiles } from "../custody/created-files.ts";
 import type { Child } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
-import { checkFile, unusable } from "../pi/lease.ts";
+import { checkFile, unusable, writerOf } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { createSessionFile, removeIfEmpty, sessionFilePath, sessionRoot } from "../pi/session-file.ts";
-import { isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session-paths.ts";
+import { isInside, isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
@@ -67,7 +67,9 @@ export interface Opener {
   readonly mayOpenAny?: boolean;
   /** The environment of the session's children. Default: it stays as it is, at first the daemon's own. */
   readonly environment?: ChildEnvironment | undefined;
-  /** Its connection, which may follow the session already. */
+  /** The session whose pi may go on to the opened one. */
+  readonly from?: Session | undefined;
+  /** Its connection, which may follow the sessions already. */
   readonly subscriberId?: string | undefined;
   readonly by?: By | undefined;
 }
@@ -102,7 +104,11 @@ export class SessionFiles {
     const known = params.sessionId === undefined ? undefined : directory.find(params.sessionId);
     if (known !== undefined && params.file === undefined) {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
-      return await startedWith(await this.#optionsIn(params), known, opener);
+      const { file, sessionId: id, cwd } = known;
+      return (
+        (await this.#goneOn({ file, id, cwd }, params, opener)) ??
+        (await startedWith(await this.#optionsIn(params), known, opener))
+      );
     }
     const { file, id, cwd, createdAt } = await this.#look(params, opener);
     if (params.sessionId !== undefined && params.sessionId !== id) {
@@ -111,6 +117,8 @@ export class SessionFiles {
     // If that creation fails, this call can have the file.
     await directory.making(id)?.catch(() => {});
     await directory.ended(id);
+    const gone = await this.#goneOn({ file, id, cwd }, params, opener);
+    if (gone !== undefined) return gone;
     const options = await this.#optionsIn(params);
     const same = directory.find(id);
     if (same !== undefined) return await startedWith(options, await requireSameFile(same, file), opener);
@@ -142,6 +150,45 @@ export class SessionFiles {
     const session = await this.#begin(stored, { environment });
     tellProjectProblem(session, projectProblem);
     return await requireSameFile(session, file);
+  }
+
+  /** As {@link startNew}, with a file that exists. Undefined: the session is opened in another way. */
+  async #goneOn(to: Target, params: OpenParams, { from, by, ...opener }: Opener): Promise<Session | undefined> {
+    const { left } = this.#options;
+    const wanted = defined({ ...(await this.#optionsIn(params)), approve: params.approve });
+    if (from === undefined || !(await this.#canGoOn(from, to, wanted, opener))) return undefined;
+    if (from.runId !== undefined || from.state.kind === "running") await from.prompting.abort({ by });
+    const { session } = await this.#branched(from, { type: "switch_session", sessionPath: to.file });
+    if (left.has(from)) left.watch(session);
+    return session;
+  }
+
+  /** Whether the pi of `from` can have this session in the way in which it is to be opened. */
+  async #canGoOn(
+    from: Session,
+    { file, id, cwd }: Target,
+    { model, thinking, name, ...options }: StoredOptions,
+    { subscriberId, environment }: Opener,
+  ): Promise<boolean> {
+    const { directory, sessions, env } = this.#options;
+    const { stored } = from;
+    if (stored.ephemeral === true || from.sessionId === id) return false;
+    const same = directory.find(id);
+    const to = same?.stored ?? { ...stored, ...sessions.closed.get(id) };
+    const wanted = { ...to, options: { ...to.options, ...options } };
+    const isFree = same === undefined || (same.succession.canTake && isSameFile(same.file, file));
+    const isAlone = [from, same].every((each) => each?.journal.subscriptions.hasOthers(subscriberId) !== true);
+    return (
+      isFree &&
+      isAlone &&
+      isInside(file, [sessionRoot(env), dirname(stored.file), stored.options.sessionDir]) &&
+      // pi takes them from the session.
+      [model, thinking, name].every((each) => each === undefined) &&
+      isSameFile(cwd, stored.cwd) &&
+      (environment === undefined || environment.fingerprint === from.environment?.fingerprint) &&
+      [to, wanted].every((each) => isDeepStrictEqual(rightsOf(each), rightsOf(stored))) &&
+      (same !== undefined || (await writerOf(file)) === undefined)
+    );
   }
 
   async #optionsIn({ options }: OpenParams): Promise<StoredOptions | undefined> {
@@ -201,7 +248,8 @@ export class SessionFiles {
     const session = this.#options.directory.get(sessionId);
     // If the file is gone already, there is nothing to protect.
     if (existsSync(session.file)) {
-      await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
+      const file = await realpath(session.file);
+      if (!this.#isInside(file, session.stored.options.sessionDir)) throw outside(file);
       checkFile(session.file);
     }
     return await this.#options.lifecycle.end(session, "delete");
@@ -374,22 +422,20 @@ export class SessionFiles {
     const resolved = await realpath(file).catch((error: NodeJS.ErrnoException) => {
       throw unusable(file, "missing", "does not exist", error);
     });
-    await this.#requireInside(resolved).catch(async (error: unknown) => {
-      if (!mayOpenAny || !(await liesUnder(resolved, this.#options.configuration.roots))) throw error;
-    });
+    const mayOpen = mayOpenAny && (await liesUnder(resolved, this.#options.configuration.roots));
+    if (!mayOpen && !this.#isInside(resolved)) throw outside(resolved);
     if (!resolved.endsWith(".jsonl")) throw unusable(file, "not_a_session", "does not end in .jsonl");
     return resolved;
   }
 
   /** Clients may delete only files in pi's session directories, and most may open no other ones. */
-  async #requireInside(file: string, chosen?: string): Promise<void> {
-    const directories = [sessionRoot(this.#options.env), ...(chosen === undefined ? [] : [chosen])];
-    const roots = await Promise.all(directories.map((directory) => realpath(directory).catch(() => undefined)));
-    if (!roots.some((root) => root !== undefined && file.startsWith(`${root}${sep}`))) {
-      throw unusable(file, "outside", "is outside pi's session directories");
-    }
+  #isInside(file: string, chosen?: string): boolean {
+    return isInside(file, [sessionRoot(this.#options.env), chosen]);
   }
 }
+
+/** A session that is to be opened. */
+type Target = Pick<StoredHeader, "id" | "cwd"> & { readonly file: string };
 
 /** The environment is given as part of the {@link Opener}. */
 type OpenParams = Omit<Params<"session/open">, "environment">;
@@ -410,6 +456,10 @@ async function requireSameFile(session: Session, file: string): Promise<Session>
   if ((await realpath(session.file).catch(() => session.file)) === file) return session;
   const { sessionId, file: own } = session;
   throw unusable(file, "copied", `has the id of the session ${sessionId}, whose file is ${own}`);
+}
+
+function outside(file: string): WireError {
+  return unusable(file, "outside", "is outside pi's session directories");
 }
 
 function noSession(sessionId: string): WireError {

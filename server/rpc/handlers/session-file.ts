@@ -1,4 +1,5 @@
 import { WireError } from "../../../protocol/errors.ts";
+import type { SessionInfo } from "../../../protocol/session.ts";
 import type { sessionFileMethods } from "../../../protocol/session-file-methods.ts";
 import { requireFile } from "../../custody/ephemeral.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
@@ -12,12 +13,14 @@ export function sessionFileHandlers(
   tracker: DeliveryTracker,
 ): HandlersOf<typeof sessionFileMethods> {
   return {
-    "session/open": async ({ environment, anywhere, ...params }, call) => {
+    "session/open": async ({ environment, anywhere, from: fromId, ...params }, call) => {
       const { covers, mayReadAny } = callerOf(call);
       const mayOpenAny = anywhere === true && mayReadAny;
-      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by };
       const given = environment && registry.children.environments.ofClient(environment);
-      return (await registry.files.open(params, { ...opener, environment: given })).info();
+      const from = fromId === undefined ? undefined : registry.get(fromId);
+      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by, environment: given, from };
+      const open = async (): Promise<SessionInfo> => (await registry.files.open(params, opener)).info();
+      return from === undefined ? await open() : await from.attribution.acting(call.by, open);
     },
     "session/fork": async ({ sessionId, entryId, abortRun }, call) => {
       const from = requireFile(registry.get(sessionId));

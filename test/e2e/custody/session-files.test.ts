@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import type { SessionHandle } from "../../../client/index.ts";
+import { connect, type SessionHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
 import { leasePath } from "../../../server/pi/lease.ts";
@@ -88,6 +88,45 @@ export default function (pi) {
   pi.on("session_before_fork", () => ({ cancel: true }));
 }
 `;
+
+test("an opened session takes the pi of the one its caller comes from, unless others need it or its options differ", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({ provider: { script: ["one", "two", answer("three ", hold(gate), "more")] } });
+  const { client, cwd } = stage;
+  const create = (options: { readonly tools?: string[] } = {}) =>
+    client.createSession({ cwd, model: "scripted/model-1", ...options });
+  const first = await create();
+  await first.promptAndWait("in the first");
+  await idle(first);
+  const { file, pid } = await first.get();
+  await first.close();
+  const second = await create();
+  await second.promptAndWait("in the second");
+  await idle(second);
+  const { pid: pidOfSecond } = await second.get();
+  const open = (sessionId: string, from: string, more: object = {}) =>
+    client.call("session/open", { sessionId, from, ...more });
+  expect(pidOfSecond).not.toBe(pid);
+
+  expect(await open(first.id, second.id)).toMatchObject({ file, pid: pidOfSecond, state: "idle" });
+  expect(await second.get()).toMatchObject({ state: "hibernated" });
+  expect(existsSync(leasePath(file))).toBe(true);
+  // Back again, to a session that is open without a pi; a run is aborted first.
+  const run = first.promptAndWait("a run");
+  run.catch(() => {});
+  await gate.reached;
+  expect(await open(second.id, first.id)).toMatchObject({ pid: pidOfSecond, state: "idle" });
+  expect(await first.get()).toMatchObject({ state: "hibernated" });
+  await expect(run).rejects.toThrow();
+
+  const other = await create({ tools: ["read"] });
+  expect(await open(first.id, other.id)).toMatchObject({ state: "hibernated" });
+  expect(await open(first.id, second.id, { options: { tools: ["read"] } })).toMatchObject({ state: "hibernated" });
+  await using follower = await connect({ stateDir: stage.stateDir });
+  await follower.call("session/subscribe", { sessionId: second.id });
+  expect(await open(first.id, second.id)).toMatchObject({ state: "hibernated" });
+  expect(await second.get()).toMatchObject({ pid: pidOfSecond, state: "idle" });
+});
 
 test("a fork that is refused changes nothing", async () => {
   const gate = new Gate();

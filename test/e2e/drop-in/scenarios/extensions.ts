@@ -231,6 +231,33 @@ export const extensions: readonly Scenario[] = [
     },
   },
   {
+    name: "an extension that hears of a return to a session, and that may forbid it",
+    args,
+    files: extension(`
+      let mayGo = true;
+      pi.registerCommand("go", { description: "Allows it, or not.", handler: async (text) => { mayGo = text === "on"; } });
+      pi.on("session_start", (event, { ui }) => ui.notify("session_start " + event.reason));
+      pi.on("session_before_switch", (_event, { ui }) => {
+        ui.notify(mayGo ? "goes" : "stays");
+        return { cancel: !mayGo };
+      });
+    `),
+    allow: [newSessionHasOtherReason],
+    play: async (front) => {
+      await front.prompt("in the first");
+      const { data } = await front.call({ type: "get_state" });
+      await front.call({ type: "new_session" });
+      await front.prompt("in the second");
+      await front.call({ type: "prompt", message: "/go off" });
+      await front.call({ type: "switch_session", sessionPath: data?.["sessionFile"] });
+      await front.call({ type: "get_messages" });
+      await front.call({ type: "prompt", message: "/go on" });
+      await front.call({ type: "switch_session", sessionPath: data?.["sessionFile"] });
+      await front.call({ type: "get_messages" });
+      await front.prompt("in the first again");
+    },
+  },
+  {
     name: "an extension that replaces the session",
     known: {
       "0.87.1": /differs at \.data\.messageCount: 0 and 3/,

@@ -98,6 +98,20 @@ export const sessions: readonly Scenario[] = [
     },
   },
   {
+    name: "switch_session during a run",
+    script: (gates) => ["one", answer("two ", hold(gates.named("two")), "more"), "three"],
+    play: async (front) => {
+      await front.prompt("in the first");
+      const first = await sessionFile(front);
+      await front.call({ type: "new_session" });
+      await front.call({ type: "prompt", message: "in the second" });
+      await front.streamed("two");
+      await front.call({ type: "switch_session", sessionPath: first });
+      await front.call({ type: "get_messages" });
+      await front.prompt("in the first again");
+    },
+  },
+  {
     name: "switch_session to a stored file",
     files: { "cwd/stored.jsonl": storedSession("<root>/cwd") },
     play: async (front) => {
