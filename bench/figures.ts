@@ -4,6 +4,7 @@ import { create, parallelCreates } from "./figures/create.ts";
 import { daemonStart } from "./figures/daemon-start.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
 import { fanOut } from "./figures/fan-out.ts";
+import { frontEnd } from "./figures/front-end.ts";
 import { httpRequests } from "./figures/http-requests.ts";
 import { liveRestore } from "./figures/live-restore.ts";
 import { manySessions, twoHundredSessions } from "./figures/many-sessions.ts";
@@ -48,6 +49,7 @@ export const figures = {
   start: daemonStart,
   commands,
   prompt,
+  "front-end": frontEnd,
   opencode,
   optimisation,
   pruning,

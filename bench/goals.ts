@@ -82,6 +82,9 @@ export const goals = {
   "Q13 loss": atMost("200 x 50 events/s: lost, merged or misordered", [0], "events"),
   "Q13 p99": atMost("200 x 50 events/s: p99 of a request", [20], "ms"),
   "Q13 CPU": atMost("200 x 50 events/s: CPU for an event / of a direct reader", [1.9]),
+  "F1 cold": atMost("a front end's first response: pi-rpcd-pi, cold / pi", [1.15]),
+  "F1 warm": atMost("a front end's first response: pi-rpcd-pi, warm / pi", [1]),
+  "F1 memory": atMost("memory of pi-rpcd-pi", [55], "MiB"),
   R1: atMost("each cost with live restore / without it", [1.1]),
 } as const satisfies Readonly<Record<string, Goal>>;
 

@@ -9,22 +9,8 @@ if (major < 22 || (major === 22 && minor < 19)) {
 }
 // Without a listener, SIGUSR1 opens Node's inspector to all users of the machine. A started daemon has a flag for this.
 process.on("SIGUSR1", () => {});
-if (import.meta.filename.endsWith(".js")) await keepCompiled();
+if (import.meta.filename.endsWith(".js")) (await import("./compile-cache.ts")).keepCompiled();
 const { run } = await import("./run.ts");
 await run(process.argv.slice(2));
-
-/** Makes Node cache the compiled program for the next start, if a private directory is available. */
-async function keepCompiled(): Promise<void> {
-  const { default: module } = await import("node:module");
-  const { cacheDirectory, makePrivateDirectory } = await import("../server/lib/private-directory.ts");
-  const folder = cacheDirectory(process.env);
-  if (folder === undefined) return;
-  try {
-    // Node executes the cached code without checking its origin.
-    module.enableCompileCache(makePrivateDirectory(`${folder}/compiled`));
-  } catch {
-    // Without a cache every start compiles the program.
-  }
-}
 
 export {};

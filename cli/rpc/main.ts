@@ -3,6 +3,7 @@
 process.on("SIGUSR1", () => {});
 // Node's warnings would be on pi's stderr.
 process.removeAllListeners("warning");
+if (import.meta.filename.endsWith(".js")) (await import("../compile-cache.ts")).keepCompiled();
 const { dropIn } = await import("./drop-in.ts");
 const { argv, env, stderr } = process;
 const code = await dropIn({ argv: argv.slice(2), env, isStrict: false }).catch((error: unknown) => {
