@@ -140,6 +140,11 @@ const performers: Readonly<Record<string, Perform>> = {
   },
 };
 
+/** Whether a command goes to pi as it is, and is answered at once. */
+export function isPassedOn(type: unknown): boolean {
+  return typeof type !== "string" || !Object.hasOwn(performers, type);
+}
+
 /** A command for pi's queue of messages. */
 function queuing(method: "session/steer" | "session/followUp"): Perform {
   return async ({ message, images }, { client, session, saysDisposition }, options) => {

@@ -11,7 +11,7 @@ import { isRecord } from "../../protocol/objects.ts";
 import { within } from "../../server/lib/deadline.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import { beginning, type Place } from "./choose-session.ts";
-import { moving, perform } from "./commands.ts";
+import { isPassedOn, moving, perform } from "./commands.ts";
 import { DeltaText } from "./delta-text.ts";
 import { OrderedOutput } from "./ordered-output.ts";
 import { failure, type GivenCommand, noticeOf, recordIn, success, unreadable } from "./pi-record.ts";
@@ -35,8 +35,8 @@ export interface FrontEndOptions {
 const maxCommandBytes = 16 * 1024 * 1024 - 4_096;
 /** How long commands may take after the end of stdin. */
 const lingerMs = 5_000;
-/** Commands that only read, at the same time. */
-const maxReading = 32;
+/** Commands that pi answers at once, at the same time. */
+const maxPassedOn = 32;
 /** Above it, nothing more is written until stdout has taken it. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 /** Commands that take as long as the agent or the user wants. */
@@ -66,8 +66,8 @@ export class FrontEnd {
   #isPaused = false;
   /** Settles when the front end has moved to another session. */
   #moving: Promise<void> | undefined;
-  /** Commands in progress that only read. */
-  #reading = 0;
+  /** Commands in progress that pi answers at once. */
+  #passedOn = 0;
   readonly #waiting: (() => void)[] = [];
   /** Until which record of another session its answer waits. */
   #caughtUp: { readonly cursor: number; readonly resolve: () => void } | undefined;
@@ -200,13 +200,13 @@ export class FrontEnd {
 
   /** Commands that pi answers at once wait for one another: the daemon has a limit of unanswered ones. */
   async #inTurn<T>(type: unknown, work: () => Promise<T>): Promise<T> {
-    if (typeof type !== "string" || !type.startsWith("get_")) return await work();
-    while (this.#reading >= maxReading) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
-    this.#reading += 1;
+    if (!isPassedOn(type)) return await work();
+    while (this.#passedOn >= maxPassedOn) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    this.#passedOn += 1;
     try {
       return await work();
     } finally {
-      this.#reading -= 1;
+      this.#passedOn -= 1;
       this.#waiting.shift()?.();
     }
   }

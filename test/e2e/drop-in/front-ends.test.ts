@@ -6,6 +6,7 @@ import { RpcClient } from "@earendil-works/pi-coding-agent";
 import { expect, test, vi } from "vitest";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import { patience } from "../../helpers/patience.ts";
+import { Random } from "../../soak/random.ts";
 import { dropInMain } from "./program.ts";
 import { Front, type Json, scene, started } from "./stage.ts";
 
@@ -58,18 +59,33 @@ test("two front ends with equal ids get their own responses, each once, and both
   await second.call({ id: 1, type: "get_state" });
   const settled = [first.event("agent_settled"), second.event("agent_settled")];
   await Promise.all([first.call({ id: 2, type: "prompt", message: "Hello." }), ...settled]);
-  const asked = { get_state: 0, get_messages: 0, get_commands: 0, get_session_stats: 0 };
-  const types = Object.keys(asked);
-  const calls = Array.from({ length: 200 }, (_, index) => {
-    const type = types[(index * 7) % types.length] as string;
-    return [first.call({ id: index + 3, type }), second.call({ id: index + 3, type: types[index % 4] as string })];
-  });
-  for (const [index, response] of (await Promise.all(calls.flat())).entries()) {
-    const type = index % 2 === 0 ? types[((index / 2) * 7) % 4] : types[((index - 1) / 2) % 4];
-    expect(response).toMatchObject({ command: type, success: true });
-  }
-  expect(first.responses).toBe(202);
-  expect(second.responses).toBe(201);
+  const random = new Random(7);
+  const reading = ["get_state", "get_messages", "get_commands", "get_session_stats", "get_fork_messages"];
+  /** A command, and what its response has. */
+  const randomCommand = (): readonly [Json, Json] => {
+    const text = `${random.next()}`;
+    // The daemon lets sixteen shell commands wait.
+    if (random.chance(0.006))
+      return [{ type: "bash", command: `echo ${text}`, excludeFromContext: true }, { data: { output: `${text}\n` } }];
+    const [type, success] = random.pick([
+      ...reading.map((each) => [each, true] as const),
+      ["set_session_name", true] as const,
+      ["unknown_command", false] as const,
+    ]);
+    return [
+      { type, name: text },
+      { command: type, success },
+    ];
+  };
+  const calls = Array.from({ length: 500 }, (_, index) =>
+    [first, second].map(async (front) => {
+      const [command, expected] = randomCommand();
+      expect(await front.call({ id: index + 3, ...command })).toMatchObject({ id: index + 3, ...expected });
+    }),
+  );
+  await Promise.all(calls.flat());
+  expect(first.responses).toBe(502);
+  expect(second.responses).toBe(501);
   expect(first.stderr + second.stderr).toBe("");
 });
 

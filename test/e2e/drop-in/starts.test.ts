@@ -82,7 +82,7 @@ test("pi itself never opens a session that the daemon has, however the command l
 test("many starts at once with one id share one session", async () => {
   const on = await scene([]);
   const args = [dropInMain, "--mode", "rpc", "--session-id", "shared-by-all"];
-  const fronts = Array.from({ length: 6 }, () => new Front(started(args, on)));
+  const fronts = Array.from({ length: 20 }, () => new Front(started(args, on)));
   const states = await Promise.all(fronts.map((front) => front.call({ id: 1, type: "get_state" })));
   const ids = states.map(({ data }) => (data as { sessionId: string }).sessionId);
   expect(new Set(ids)).toEqual(new Set(["shared-by-all"]));
