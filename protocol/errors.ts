@@ -70,7 +70,7 @@ export const errorCatalogue = {
     "An extension opened a dialog while pi was starting, when pi does not read answers; data.title is its title.",
   ),
   refused_by_pi: row(-32020, 409, false, "pi answered the command with a failure; data has its message."),
-  unsupported_by_pi: row(-32021, 501, false, "This version of pi does not support the method."),
+  unsupported_by_pi: row(-32021, 501, false, "This version of pi does not support the method or the option."),
   prompt_not_found: row(-32022, 404, false, "The prompt does not exist, or its record has expired."),
   prompt_lost: row(
     -32023,

@@ -26,6 +26,7 @@ export const childErrors = [
   "pi_too_old",
   "start_failed",
   "startup_dialog",
+  "unsupported_by_pi",
   "link_failed",
   "overloaded",
   "shutting_down",
@@ -34,12 +35,7 @@ export const childErrors = [
   "foreign_write",
 ] as const satisfies readonly ErrorName[];
 /** Additional errors of commands to pi. */
-export const commandErrors = [
-  ...childErrors,
-  "refused_by_pi",
-  "unsupported_by_pi",
-  "too_large",
-] as const satisfies readonly ErrorName[];
+export const commandErrors = [...childErrors, "refused_by_pi", "too_large"] as const satisfies readonly ErrorName[];
 /** Errors of queries that do not start a pi. */
 export const questionErrors = [...commandErrors, "session_asleep"] as const satisfies readonly ErrorName[];
 export const sessionName = Type.String({

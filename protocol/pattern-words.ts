@@ -1,3 +1,5 @@
+import { flagNamePattern } from "./session-options.ts";
+
 const visible = "characters of ASCII without spaces";
 const wordCharacters = "letters, digits or . _ -, the first a letter or digit";
 const noControls = "characters without control characters";
@@ -39,6 +41,10 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^[A-Za-z_*][A-Za-z0-9_.*:-]{0,127}$": "be a tool's name or pattern",
   "^[^-\\s\\u0000-\\u001f][^\\s\\u0000-\\u001f]{0,255}$":
     "be 1 to 256 characters without white space, the first not a -",
+  "^[^-,\\s\\u0000-\\u001f][^,\\s\\u0000-\\u001f]{0,255}$":
+    "be 1 to 256 characters without white space and commas, the first not a -",
+  [flagNamePattern]:
+    "be 1 to 128 letters, digits or . _ : -, the first a letter or digit, and not an option of pi itself",
   "^[^/\\s]{1,128}/[^\\s]{1,256}$": "be a model as provider/id",
   "^(?:100|[0-9]{1,2})(?:\\.[0-9]{1,3})?%$": "be a percentage, such as 80%",
   "^image/[a-z0-9.+-]{1,64}$": "be the type of an image, such as image/png",

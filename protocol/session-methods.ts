@@ -83,7 +83,7 @@ export const sessionMethods = {
     scope: "none",
     capability: "prompt",
     needs: [
-      ...(["extensions", "noExtensions", "skills", "approve", "env", "sessionDir", "file"] as const).map(
+      ...(["extensions", "noExtensions", "flags", "skills", "approve", "env", "sessionDir", "file"] as const).map(
         (param) => ({ param, capability: "admin" }) as const,
       ),
       { param: "environment", capability: "admin", isLocal: true },
@@ -104,6 +104,7 @@ export const sessionMethods = {
       "pi_too_old",
       "start_failed",
       "startup_dialog",
+      "unsupported_by_pi",
       "link_failed",
       ...contextErrors,
       "child_exited",

@@ -11,6 +11,32 @@ const text = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: 262_144, pattern: "^[^\\u0000]*$", description }));
 const off = (description: string) => Type.Optional(Type.Boolean({ description }));
 
+/** pi's own options, of all supported versions, without their dashes. An extension's flag cannot have these names. */
+export const piOptions = [
+  ...["a", "api-key", "append-system-prompt", "approve", "c", "continue", "e", "exclude-tools", "export", "extension"],
+  ...[
+    "fork",
+    "h",
+    "help",
+    "list-models",
+    "mode",
+    "model",
+    "models",
+    "n",
+    "na",
+    "name",
+    "nbt",
+    "nc",
+    "ne",
+    "no-approve",
+  ],
+  ...["no-builtin-tools", "no-context-files", "no-extensions", "no-mcp", "no-prompt-templates", "no-session"],
+  ...["no-skills", "no-themes", "no-tools", "np", "ns", "nt", "offline", "p", "print", "prompt-template", "provider"],
+  ...["r", "resume", "session", "session-dir", "session-id", "skill", "system-prompt", "t", "theme", "thinking"],
+  ...["tools", "tui-mode", "use-theme", "v", "verbose", "version", "xt"],
+] as const;
+export const flagNamePattern = `^(?!(?:${piOptions.join("|")})$)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`;
+
 /** The environment of a client, for the session's children. */
 export const Environment = Type.Record(Type.String(), Type.String({ pattern: "^[^\\u0000]*$" }), {
   maxProperties: 4096,
@@ -46,6 +72,14 @@ export const sessionOptions = {
       description: "The model's provider, if `model` does not include it. Requires `model`.",
     }),
   ),
+  models: Type.Optional(
+    Type.Array(Type.String({ pattern: "^[^-,\\s\\u0000-\\u001f][^,\\s\\u0000-\\u001f]{0,255}$" }), {
+      minItems: 1,
+      maxItems: 64,
+      description:
+        "The models that `session/cycleModel` goes through, as patterns in the format of pi's `--models`. Without `model`, a new session begins with one of them. Default: those of pi's settings.",
+    }),
+  ),
   thinking: Type.Optional(ThinkingLevel),
   name: Type.Optional(sessionName),
   tools: Type.Optional(
@@ -61,6 +95,19 @@ export const sessionOptions = {
   skills: paths("Files or directories of further skills."),
   promptTemplates: paths("Files or directories of further prompt templates."),
   noExtensions: off("Loads only the extensions in `extensions`."),
+  noMcp: off("Turns off pi's own support of MCP. It is `unsupported_by_pi` before pi 1.0.4."),
+  flags: Type.Optional(
+    Type.Record(
+      Type.String(),
+      Type.Union([Type.Literal(true), Type.String({ maxLength: 4096, pattern: "^[^\\u0000]*$" })]),
+      {
+        maxProperties: 64,
+        propertyNames: { pattern: flagNamePattern },
+        description:
+          "Flags of extensions, by their names without dashes, with a text or true; at most 64. Names of pi's own options are refused, and pi refuses those that no extension has. They are stored, and others on the machine can see them in the list of processes: a secret belongs in `env`.",
+      },
+    ),
+  ),
   noSkills: off("Loads only the skills in `skills`."),
   noPromptTemplates: off("Loads only the prompt templates in `promptTemplates`."),
   noContextFiles: off("Ignores AGENTS.md and similar context files."),

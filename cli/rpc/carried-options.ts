@@ -29,6 +29,8 @@ export class NotCarriedError extends Error {
 const flagOf: Readonly<Partial<Record<string, string>>> = {
   model: "--model",
   provider: "--provider",
+  models: "--models",
+  flags: "an extension's flag",
   name: "--name",
   tools: "--tools",
   excludeTools: "--exclude-tools",
@@ -67,22 +69,16 @@ export function carriedOptions(
   );
 }
 
-function refuseUncarried({ apiKey, models, noMcp, unknownFlags, noSession, sessionId }: PiFlags): void {
-  const [unknown] = unknownFlags.keys();
+function refuseUncarried({ apiKey, noSession, sessionId }: PiFlags): void {
   if (given(apiKey) !== undefined) throw new NotCarriedError("--api-key is a secret, which the daemon does not take.");
-  if (models !== undefined) throw new NotCarriedError("--models has no counterpart in the daemon.");
-  if (noMcp) throw new NotCarriedError("--no-mcp has no counterpart in the daemon.");
-  if (unknown !== undefined) {
-    throw new NotCarriedError(`--${unknown} may belong to an extension; the daemon cannot pass it on.`);
-  }
   if (noSession && sessionId !== undefined) {
     throw new NotCarriedError("--session-id with --no-session has no counterpart in the daemon.");
   }
 }
 
-function modelOptions({ model, provider, thinking }: PiFlags): CreateOptions {
+function modelOptions({ model, provider, models, thinking }: PiFlags): CreateOptions {
   // Without a model, pi 0.87.1 ignores the provider.
-  return defined({ model: given(model), provider: given(model) && given(provider), thinking });
+  return defined({ model: given(model), provider: given(model) && given(provider), models, thinking });
 }
 
 function toolOptions({ tools, excludeTools, noTools, noBuiltinTools }: PiFlags): CreateOptions {
@@ -100,12 +96,20 @@ function resourceOptions(flags: PiFlags, surroundings: Surroundings): CreateOpti
     skills: resources("--skill", flags.skills, surroundings),
     promptTemplates: resources("--prompt-template", flags.promptTemplates, surroundings),
     noExtensions: flags.noExtensions,
+    ...extensionFlags(flags),
     noSkills: flags.noSkills,
     noPromptTemplates: flags.noPromptTemplates,
     noContextFiles: flags.noContextFiles,
     systemPrompt: promptText("--system-prompt", systemPrompt === undefined ? undefined : [systemPrompt], surroundings),
     appendSystemPrompt: promptText("--append-system-prompt", appendSystemPrompt, surroundings),
   });
+}
+
+/** The daemon's schema has `--no-mcp` as an option of its own: a pi that does not know it refuses to start. */
+function extensionFlags({ noMcp, unknownFlags }: PiFlags): CreateOptions {
+  const { "no-mcp": isOff = noMcp, ...others } = Object.fromEntries(unknownFlags);
+  if (typeof isOff === "string") throw new NotCarriedError("--no-mcp with a value has no counterpart in the daemon.");
+  return defined({ noMcp: isOff, flags: Object.keys(others).length === 0 ? undefined : others });
 }
 
 /** pi treats most empty values as if the flag were absent. */

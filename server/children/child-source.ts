@@ -13,6 +13,7 @@ import { movedDirectory, workingDirectory } from "../core/working-directory.ts";
 import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
+import { requireOptions } from "../pi/capabilities.ts";
 import { Child, type ChildLimits, type ChildOptions, type ChildSinks, type KeptOptions } from "../pi/child.ts";
 import { ChildEnvironments } from "../pi/child-environment.ts";
 import type { ChildRegistry } from "../pi/child-registry.ts";
@@ -215,7 +216,9 @@ export class ChildSource implements ChildStarter {
       ...(name === undefined ? {} : { name }),
     };
     const { environment = this.environments.own } = sinks;
-    const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options, environment };
+    const program = await this.#options.locate();
+    requireOptions(program, options);
+    const kind: WarmKind = { program, cwd: stored.cwd, options, environment };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
     // A warm pi has read pi's settings already.
     const isBySettings = settingsOf(stored.options.optimisation) !== undefined;

@@ -1,4 +1,6 @@
 import type { PiCapabilities } from "../../protocol/daemon.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { PiOptions, PiProgram } from "./spawn-options.ts";
 import { isAtLeast, type Version } from "./version.ts";
 
 /** The oldest tested pi. Receipts depend on `context_with_system`, which pi has since 0.87. */
@@ -8,6 +10,13 @@ export const oldestSupportedPi: Version = [0, 87, 1];
 export function capabilitiesOf(version: Version): PiCapabilities {
   return {
     promptDisposition: isAtLeast(version, [0, 99, 0]),
+    noMcp: isAtLeast(version, [1, 0, 4]),
     settledAborted: isAtLeast(version, [1, 1, 0]),
   };
+}
+
+/** Throws `unsupported_by_pi` for an option that this pi does not have. */
+export function requireOptions({ version, capabilities }: PiProgram, { noMcp }: PiOptions): void {
+  if (noMcp !== true || capabilities.noMcp === true) return;
+  throw new WireError("unsupported_by_pi", `pi ${version} has no option to start without MCP.`, { option: "noMcp" });
 }

@@ -2,6 +2,7 @@ import type { PiInfo } from "../../protocol/daemon.ts";
 import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV, type StartEnvironment } from "../../protocol/link.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import { piOptions } from "../../protocol/session-options.ts";
 
 /** A pi that can be started. */
 export interface PiProgram extends PiInfo {
@@ -12,6 +13,7 @@ export interface PiProgram extends PiInfo {
 /** Options of a session's pi that a client may set. Every value was checked against the wire's schema. */
 export interface PiOptions {
   readonly model?: string;
+  readonly models?: readonly string[];
   readonly thinking?: string;
   readonly name?: string;
   readonly tools?: readonly string[];
@@ -22,6 +24,9 @@ export interface PiOptions {
   readonly skills?: readonly string[];
   readonly promptTemplates?: readonly string[];
   readonly noExtensions?: boolean;
+  readonly noMcp?: boolean;
+  /** Of extensions, by their names without dashes. */
+  readonly flags?: Readonly<Record<string, string | true>>;
   readonly noSkills?: boolean;
   readonly noPromptTemplates?: boolean;
   readonly noContextFiles?: boolean;
@@ -92,6 +97,7 @@ const flags: Readonly<
   skills: ({ skills }) => each("--skill", skills),
   promptTemplates: ({ promptTemplates }) => each("--prompt-template", promptTemplates),
   noExtensions: ({ noExtensions }) => on("--no-extensions", noExtensions),
+  noMcp: ({ noMcp }) => on("--no-mcp", noMcp),
   noSkills: ({ noSkills }) => on("--no-skills", noSkills),
   noPromptTemplates: ({ noPromptTemplates }) => on("--no-prompt-templates", noPromptTemplates),
   noContextFiles: ({ noContextFiles }) => on("--no-context-files", noContextFiles),
@@ -99,6 +105,7 @@ const flags: Readonly<
   appendSystemPrompt: (_, { appendSystemPrompt }) => flag("--append-system-prompt", appendSystemPrompt),
   sessionDir: ({ sessionDir }) => flag("--session-dir", sessionDir),
   model: ({ model }) => flag("--model", model),
+  models: ({ models }) => flag("--models", models?.join(",")),
   thinking: ({ thinking }) => flag("--thinking", thinking),
   name: ({ name }) => flag("--name", name),
   tools: ({ tools }) => flag("--tools", tools?.join(",")),
@@ -108,6 +115,8 @@ const flags: Readonly<
     ...on("--no-builtin-tools", noTools === "builtin"),
   ],
   approve: ({ approve }) => [...on("--approve", approve), ...on("--no-approve", approve === false)],
+  flags: ({ flags: ofExtensions = {} }) =>
+    Object.entries(ofExtensions).map(([name, value]) => extensionFlag(name, value)),
 };
 
 /** The command line and environment of a child, from a table: no client's text can become an option. */
@@ -161,6 +170,17 @@ function flag(name: string, value: string | undefined): string[] {
   if (value.startsWith("-") || value.includes("\0"))
     throw new TypeError(`${name} cannot take ${JSON.stringify(value)}`);
   return [name, value];
+}
+
+/**
+ * One word, so that the value is never an option or a file. Without a value, pi would take the next word for it: each
+ * word that follows begins with a dash. The schema already refuses these names; this is a second check.
+ */
+function extensionFlag(name: string, value: string | true): string {
+  const word = value === true ? `--${name}` : `--${name}=${value}`;
+  const isOfExtension = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/.test(name) && !piOptions.some((own) => own === name);
+  if (!isOfExtension || word.includes("\0")) throw new TypeError(`pi cannot take the flag ${JSON.stringify(word)}`);
+  return word;
 }
 
 /**

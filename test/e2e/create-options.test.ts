@@ -6,7 +6,9 @@ import { connect } from "../../client/index.ts";
 import type { StartOptions } from "../../protocol/session-options.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, hold } from "../../provider/reply.ts";
+import { capabilitiesOf } from "../../server/pi/capabilities.ts";
 import { planSpawn } from "../../server/pi/spawn-options.ts";
+import { parseVersion } from "../../server/pi/version.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
@@ -16,6 +18,7 @@ test("pi knows every flag that a session's options are translated to", () => {
   const help = execFileSync(process.execPath, [piUnderTest().cli, "--help"], { encoding: "utf8" });
   const path = "/x";
   const paths = [path];
+  const { noMcp = false } = capabilitiesOf(parseVersion(piUnderTest().version) ?? [0, 0, 0]);
   const on = true;
   const plan = (approve: boolean, noTools: "all" | "builtin") =>
     planSpawn({
@@ -27,6 +30,7 @@ test("pi knows every flag that a session's options are translated to", () => {
       options: {
         ...{ model: "m", thinking: "off", name: "n", tools: ["t"], excludeTools: ["t"], noTools, sessionDir: path },
         ...{ extensions: paths, skills: paths, promptTemplates: paths, approve },
+        ...{ models: ["m"], noMcp },
         ...{ noExtensions: on, noSkills: on, noPromptTemplates: on, noContextFiles: on },
       },
       promptFiles: { systemPrompt: path, appendSystemPrompt: path },
@@ -37,6 +41,12 @@ test("pi knows every flag that a session's options are translated to", () => {
   expect(flags.filter((flag) => !new RegExp(`^\\s+${flag}[ ,]`, "m").test(help))).toEqual([]);
 });
 
+/** Appends the value of its flag to the system prompt. */
+const flagging = `export default function (pi) {
+  pi.registerFlag("shout", { type: "string" });
+  pi.on("before_agent_start", (event) => ({ systemPrompt: event.systemPrompt + "\\nflag " + pi.getFlag("shout") }));
+}`;
+
 /** Files that options name, in a directory of their own. */
 function materialsIn({ root, agentDir: { path: agentDir } }: Stage) {
   const skill = join(root, "skills", "sing");
@@ -46,7 +56,9 @@ function materialsIn({ root, agentDir: { path: agentDir } }: Stage) {
   for (const directory of [skill, dirname(template), sessionDir]) mkdirSync(directory, { recursive: true });
   writeFileSync(join(skill, "SKILL.md"), "---\nname: sing\ndescription: How to sing.\n---\nLoudly.\n");
   writeFileSync(template, "Greet $1.");
-  return { skill, template, sessionDir };
+  const flagged = join(root, "flagged.ts");
+  writeFileSync(flagged, flagging);
+  return { skill, template, sessionDir, flagged };
 }
 
 async function heldTo(stage: Stage, sessionId: string): Promise<void> {
@@ -56,6 +68,9 @@ async function heldTo(stage: Stage, sessionId: string): Promise<void> {
   const request = stage.provider.requests.at(-1);
   expect(request?.toolNames).toEqual(["read"]);
   expect(JSON.stringify(request?.body)).toContain("- behind all\\n--approve");
+  expect(JSON.stringify(request?.body)).toContain("flag --approve @file");
+  // There is no other model to go to.
+  expect(await stage.client.session(sessionId).command({ type: "cycle_model" })).toBeNull();
   const command = 'printf %s "$FROM_CLIENT $FROM_PROFILE"';
   expect(await stage.client.call("session/bash", { sessionId, command })).toMatchObject({ output: "mine profile's" });
 }
@@ -66,10 +81,11 @@ test("a session and each later child have its creation options, also after closi
     sessionEnv: ["FROM_*"],
   });
   await using stage = await startStage({ config });
-  const { skill, template, sessionDir } = materialsIn(stage);
+  const { skill, template, sessionDir, flagged } = materialsIn(stage);
   const session = await stage.client.createSession({
     ...{ cwd: stage.cwd, profile: "lean", provider: "scripted", model: "model-1", name: "a name", sessionDir },
-    ...{ extensions: [extension], skills: [skill], promptTemplates: [template], noExtensions: true },
+    ...{ extensions: [extension, flagged], skills: [skill], promptTemplates: [template], noExtensions: true },
+    ...{ models: ["scripted/model-1"], flags: { shout: "--approve @file" } },
     ...{ appendSystemPrompt: "- behind all\n--approve", env: { FROM_CLIENT: "mine" }, labels: { team: "a" } },
   });
   expect(session.info).toMatchObject({
@@ -133,6 +149,18 @@ test("an idle session that nobody else follows is started again with the options
   await other.call("session/subscribe", { sessionId });
   const shared = { kind: "session_busy", data: { reason: "shared", options: ["name"] } };
   await expect(open({ name: "mine" })).rejects.toMatchObject(shared);
+});
+
+test("a pi without the option refuses to be without MCP, and starts for no unknown flag", async () => {
+  await using stage = await startStage();
+  const { noMcp = false } = capabilitiesOf(parseVersion(piUnderTest().version) ?? [0, 0, 0]);
+  expect((await stage.client.info()).pi.capabilities.noMcp).toBe(noMcp);
+  const created = stage.client.createSession({ cwd: stage.cwd, noMcp: true });
+  if (noMcp) expect((await created).info?.state).toBe("idle");
+  else await expect(created).rejects.toMatchObject({ kind: "unsupported_by_pi", data: { option: "noMcp" } });
+  const unknown = stage.client.createSession({ cwd: stage.cwd, flags: { "no-such-flag": true } });
+  await expect(unknown).rejects.toMatchObject({ kind: "start_failed" });
+  expect(await stage.client.listSessions()).toHaveLength(noMcp ? 1 : 0);
 });
 
 test("an ephemeral session leaves no file, and is lost with its daemon", async () => {

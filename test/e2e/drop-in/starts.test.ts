@@ -75,8 +75,18 @@ test("pi itself never opens a session that the daemon has, however the command l
     ["--session-id", session.id],
   ]) {
     expect(await ended([...named, "-p", "Hi."], on)).toEqual(refused);
-    expect(await ended(["--mode", "rpc", "--models", "a,b", ...named], on)).toEqual(refused);
+    expect(await ended(["--mode", "rpc", "--api-key", "k", ...named], on)).toEqual(refused);
   }
+});
+
+test("without MCP the daemon has the session of a pi that has the option, and an older pi refuses in its own words", async () => {
+  const on = await scene([]);
+  const args = ["--mode", "rpc", "--no-mcp"];
+  const { noMcp } = (await on.client.info()).pi.capabilities;
+  if (noMcp === true) {
+    await new Front(started([dropInMain, ...args], on)).call({ id: 1, type: "get_state" });
+    expect(await on.client.listSessions()).toHaveLength(1);
+  } else expect(await ended(args, on)).toEqual({ code: 1, stdout: "", stderr: "Error: Unknown option: --no-mcp\n" });
 });
 
 test("many starts at once with one id share one session", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sessionOptions } from "../../../protocol/session-options.ts";
+import { piOptions, sessionOptions } from "../../../protocol/session-options.ts";
 import { createValidator } from "../../../protocol/validation.ts";
 import type { PiProgram } from "../../../server/pi/spawn-options.ts";
 import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
@@ -40,9 +40,11 @@ test("the table has exactly the options that take a text", () => {
       "approve",
       "env",
       "ephemeral",
+      "flags",
       "labels",
       "noContextFiles",
       "noExtensions",
+      "noMcp",
       "noPromptTemplates",
       "noSkills",
       "optimisation",
@@ -58,6 +60,24 @@ test.each(strings)("no hostile text is accepted for $name, or it stays one argum
     if (inFiles.includes(name)) expect(argumentsOf({ [name]: of(value) })).toEqual(argumentsOf({}));
     else expect([value, findings.length]).toEqual([value, 1]);
   }
+});
+
+test("no flag of an extension has the name of an option, ends its word, or reaches pi outside of it", () => {
+  const names = [...hostile, ...piOptions, "", "a=b", "a b", "__proto__", "@file"];
+  for (const name of names) {
+    const flags = Object.fromEntries([[name, "v"]]);
+    expect([name, validator.params("session/create", { cwd: "/", flags })]).toEqual([name, [expect.anything()]]);
+    expect(() => argumentsOf({ flags })).toThrow(TypeError);
+  }
+  expect(validator.params("session/create", { cwd: "/", flags: { ["x".repeat(129)]: true } })).toHaveLength(1);
+  for (const value of ["a\0b", "v".repeat(4_097), false, 1, null, ["a"]]) {
+    expect(validator.params("session/create", { cwd: "/", flags: { plan: value } })).not.toEqual([]);
+  }
+  const many = Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`flag${i}`, true]));
+  expect(validator.params("session/create", { cwd: "/", flags: many })).toHaveLength(1);
+  expect(() => argumentsOf({ flags: { plan: "a\0b" } })).toThrow(TypeError);
+  for (const value of hostile.filter((text) => !text.includes("\0")))
+    expect(argumentsOf({ flags: { plan: value } })).toContain(`--plan=${value}`);
 });
 
 test.each(strings.filter(({ name }) => !["provider", "thinking", "noTools", "customUi", ...inFiles].includes(name)))(

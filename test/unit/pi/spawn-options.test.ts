@@ -20,6 +20,7 @@ function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}, startEnv: Readonl
 test("every option has its flag, followed by each value, and the helper is the last extension", () => {
   const { args } = plan({
     model: "p/m",
+    models: ["a/*", "b"],
     thinking: "low",
     name: "a name",
     tools: ["read", "bash"],
@@ -29,6 +30,8 @@ test("every option has its flag, followed by each value, and the helper is the l
     skills: ["/skill"],
     promptTemplates: ["/template.md"],
     noExtensions: true,
+    noMcp: true,
+    flags: { plan: true, depth: "-3" },
     noSkills: true,
     noPromptTemplates: true,
     noContextFiles: true,
@@ -39,6 +42,7 @@ test("every option has its flag, followed by each value, and the helper is the l
   for (const part of [
     "--session /s.jsonl",
     "--model p/m",
+    "--models a/*,b",
     "--thinking low",
     "--name a name",
     "--tools read,bash",
@@ -48,6 +52,8 @@ test("every option has its flag, followed by each value, and the helper is the l
     "--skill /skill",
     "--prompt-template /template.md",
     "--no-extensions",
+    "--no-mcp",
+    "--plan --depth=-3 --extension /helper.ts",
     "--no-skills",
     "--no-prompt-templates",
     "--no-context-files",

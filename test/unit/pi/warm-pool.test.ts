@@ -123,6 +123,8 @@ test("a child is never given to a session whose start would differ, and model, t
   await vi.waitFor(() => expect(at.pool.size).toBe(1), patience);
   expect(await at.pool.take(at.kind())).toBeUndefined();
   expect(await at.pool.take(at.kind({ tools: ["read"], approve: true }))).toBeUndefined();
+  for (const more of [{ models: ["a/b"] }, { flags: { plan: true } }, { noMcp: true }] as const)
+    expect(await at.pool.take(at.kind({ tools: ["read"], ...more }))).toBeUndefined();
   expect(await at.pool.take({ ...at.kind({ tools: ["read"] }), cwd: "/" })).toBeUndefined();
   const newer = { ...program, version: "1.6.0" };
   expect(await at.pool.take({ ...at.kind({ tools: ["read"] }), program: newer })).toBeUndefined();

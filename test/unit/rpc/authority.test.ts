@@ -53,6 +53,7 @@ describe("a capability", () => {
     ["session/create", { extensions: ["/x"] }],
     // An extension may be the one that asks before a tool runs.
     ["session/create", { noExtensions: true }],
+    ["session/create", { flags: { plan: true } }],
     ["session/create", { skills: ["/x"] }],
     ["session/create", { approve: true }],
     ["session/create", { env: { A: "b" } }],
@@ -118,6 +119,7 @@ describe("a capability", () => {
     // pi's prompt templates are texts with placeholders, and run nothing.
     const others = [
       "model",
+      "models",
       "provider",
       "thinking",
       "name",
@@ -129,9 +131,9 @@ describe("a capability", () => {
       "optimisation",
       "pruning",
     ];
-    const off = ["noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
+    const off = ["noMcp", "noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
     const texts = ["systemPrompt", "appendSystemPrompt"];
-    expect(needAdmin.sort()).toEqual(["approve", "env", "extensions", "noExtensions", "sessionDir", "skills"]);
+    expect(needAdmin.sort()).toEqual(["approve", "env", "extensions", "flags", "noExtensions", "sessionDir", "skills"]);
     expect([...needAdmin, ...others, ...off, ...texts].sort()).toEqual(Object.keys(sessionOptions).sort());
   });
 

@@ -278,6 +278,32 @@ export const extensions: readonly Scenario[] = [
     },
   },
   {
+    name: "flags of an extension",
+    args: ["--plan", ...args, "--depth=-3", "--file=@notes.txt", "--words", "--words=", "--who", "me"],
+    files: extension(`
+      pi.registerFlag("plan", { type: "boolean" });
+      for (const name of ["depth", "file", "words", "who", "other"]) pi.registerFlag(name, { type: "string" });
+      pi.registerCommand("flags", {
+        description: "Tells the flags.",
+        handler: async (_text, { ui }) =>
+          ui.notify(JSON.stringify(["plan", "depth", "file", "words", "who", "other"].map((name) => pi.getFlag(name) ?? null))),
+      });
+    `),
+    play: async (front) => {
+      await front.call({ type: "prompt", message: "/flags" });
+      await front.prompt("hello");
+      await front.call({ type: "new_session" });
+      await front.call({ type: "prompt", message: "/flags" });
+    },
+  },
+  {
+    name: "a flag of an extension that needs a value",
+    becomesPi: true,
+    args: ["--who", ...args],
+    files: extension('pi.registerFlag("who", { type: "string" });'),
+    play: (front) => front.ended(),
+  },
+  {
     name: "an extension that ends pi",
     args,
     files: extension(`

@@ -51,6 +51,18 @@ export const settings: readonly Scenario[] = [
     },
   },
   {
+    name: "models for cycle_model by the command line",
+    args: ["--models", "scripted/model-2, scripted/think*:low"],
+    play: async (front) => {
+      await front.call({ type: "get_state" });
+      await front.call({ type: "cycle_model" });
+      await front.call({ type: "cycle_model" });
+      await front.prompt("hello");
+      await front.call({ type: "new_session" });
+      await front.call({ type: "get_state" });
+    },
+  },
+  {
     name: "thinking levels of a model that has some",
     args: ["--model", "scripted/thinker"],
     play: async (front) => {

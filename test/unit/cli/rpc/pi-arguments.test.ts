@@ -5,8 +5,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Asked, type PiArgumentsOptions, piArguments } from "../../../../cli/rpc/pi-arguments.ts";
 import { type PiFlags, readPiFlags, type TestedPi, testedPis } from "../../../../cli/rpc/pi-flags.ts";
+import { piOptions } from "../../../../protocol/session-options.ts";
 import { createValidator } from "../../../../protocol/validation.ts";
 import { piVersions } from "../../../../scripts/pi-versions.ts";
+import { type PiProgram, planSpawn } from "../../../../server/pi/spawn-options.ts";
 
 const validator = createValidator();
 const files: Readonly<Record<string, string>> = {
@@ -97,12 +99,29 @@ describe.each(presentPis)("the flags of pi %s", (pi) => {
     );
   });
 
+  test("flags of extensions reach it as they are, and nothing else comes of them", () => {
+    const flags = { plan: true, depth: "-3", file: "@f", "no-value": "", text: "a=b --help", last: true } as const;
+    const program = { kind: "executable", path: "/pi" } as PiProgram;
+    const { args } = planSpawn({
+      ...{ program, helper: "/helper.ts", helperConfig: "/config", childId: "child", sessionFile: "/s.jsonl" },
+      ...{ cwd: "/", options: { flags }, env: {} },
+    });
+    expect(parseArgs(args)).toEqual({
+      ...{ mode: "rpc", session: "/s.jsonl", extensions: ["/helper.ts"], messages: [], fileArgs: [], diagnostics: [] },
+      unknownFlags: new Map<string, string | true>(Object.entries(flags)),
+    });
+  });
+
   test("these tests know every flag of pi", () => {
     const compared = [...readFileSync(parserOf(pi), "utf8").matchAll(/arg === "(-[^"]+)"/g)];
     const known = [...flagsOfPi, "--"];
     expect(compared.length).toBeGreaterThan(50);
     expect(compared.map(([, flag]) => flag).filter((flag) => !known.includes(flag ?? ""))).toEqual([]);
   });
+});
+
+test("no extension's flag can have the name of an option of pi", () => {
+  expect([...piOptions].sort()).toEqual(flagsOfPi.map((flag) => flag.replace(/^--?/, "")).sort());
 });
 
 test.each<[string, Partial<Record<string, string>>?]>([
@@ -194,6 +213,13 @@ test.each<[string, object]>([
   ["--session-dir ~other", { sessionDir: "/project/~other" }],
   ["--approve", { approve: true }],
   ["-a -na", { approve: false }],
+  ["--models a/x:high,b*", { models: ["a/x:high", "b*"] }],
+  ["--no-mcp", { noMcp: true }],
+  [
+    "--plan --depth=-3 --who me --file=@f --empty=",
+    { flags: { plan: true, depth: "-3", who: "me", file: "@f", empty: "" } },
+  ],
+  ["--plan a --plan b", { flags: { plan: "b" } }],
   ["--no-session", { ephemeral: true }],
   ["--offline", { env: { PI_OFFLINE: "1" } }],
   ["-- --offline", { env: { PI_OFFLINE: "1" } }],
@@ -228,12 +254,7 @@ test("the environment names the session directory, unless a flag does", () => {
 
 test.each([
   ["--api-key k", "--api-key is a secret, which the daemon does not take."],
-  ["--models a,b", "--models has no counterpart in the daemon."],
-  ["--models ''", "--models has no counterpart in the daemon."],
-  ["--no-mcp", "--no-mcp has no counterpart in the daemon."],
-  ["--plan", "--plan may belong to an extension; the daemon cannot pass it on."],
-  ["--plan=x", "--plan may belong to an extension; the daemon cannot pass it on."],
-  ["--plan x", "--plan may belong to an extension; the daemon cannot pass it on."],
+  ["--no-mcp=x", "--no-mcp with a value has no counterpart in the daemon."],
   ["--tools -bash", "The daemon does not take this value of --tools: it must be a tool's name or pattern."],
   ["--tools ''", "The daemon does not take this value of --tools: it must NOT have fewer than 1 items."],
   ["--tools a/b", "The daemon does not take this value of --tools: it must be a tool's name or pattern."],
@@ -269,10 +290,18 @@ test("a value that the daemon's schema refuses makes pi run", () => {
     ["--model", "two words"],
     ["--system-prompt", "p".repeat(262_145)],
     ["--session-dir", `/${"d".repeat(4_096)}`],
+    ["--models", ""],
+    ["--models", "two words"],
   ] as const) {
     expect(ask(["--mode", "rpc", flag, value]), flag).toMatchObject({
       kind: "pi",
       reason: expect.stringMatching(new RegExp(`^The daemon does not take this value of ${flag}: it must .+\\.$`)),
+    });
+  }
+  for (const flag of ["--=v", "--mode=rpc", "--__proto__", "--a b", `--long=${"x".repeat(4_097)}`, "--help=x"]) {
+    expect(ask(["--mode", "rpc", flag]), flag).toMatchObject({
+      kind: "pi",
+      reason: expect.stringMatching(/^The daemon does not take this value of an extension's flag: it .+\.$/),
     });
   }
   const many = Array.from({ length: 65 }, () => ["-e", "extension.ts"]).flat();
@@ -341,7 +370,7 @@ test("pi 0.87.1 takes the word after --no-mcp for its value", () => {
   expect(ask(words("--mode rpc --no-mcp @f"), { version: "0.87.1" }).kind).toBe("refused");
   expect(ask(words("--no-mcp x --mode rpc"), { version: "0.87.1" })).toMatchObject({
     kind: "pi",
-    reason: "--no-mcp may belong to an extension; the daemon cannot pass it on.",
+    reason: "--no-mcp with a value has no counterpart in the daemon.",
   });
 });
 
