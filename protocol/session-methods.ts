@@ -52,6 +52,13 @@ export const sessionMethods = {
             "Absolute path of the session's file. It is a `conflict` if the file exists. A missing directory is created, with mode 0700. Default: a file in `sessionDir`.",
         }),
       ),
+      forkFrom: Type.Optional(
+        Type.String({
+          pattern: "^/[^\\u0000]{0,4095}$",
+          description:
+            "Absolute path of a session file. The new session begins with all its entries, as with pi's `--fork`: its header names this path as `parentSession`, and the file stays as it is, also while another session writes to it. Not together with `ephemeral` or `context`.",
+        }),
+      ),
       environment: Type.Optional(Environment),
       onForeignWrite: Type.Optional({ ...OnForeignWrite, default: "reload" }),
       dialogPolicy: Type.Optional(DialogPolicy),
@@ -86,6 +93,7 @@ export const sessionMethods = {
       ...(["extensions", "noExtensions", "flags", "skills", "approve", "env", "sessionDir", "file"] as const).map(
         (param) => ({ param, capability: "admin" }) as const,
       ),
+      { param: "forkFrom", capability: "admin", isLocal: true },
       { param: "environment", capability: "admin", isLocal: true },
       ...optimisationNeeds,
       ...pruningNeeds,

@@ -8,7 +8,7 @@ import type { Params } from "../../protocol/methods.ts";
 import { defined } from "../../protocol/objects.ts";
 import { type CreateOptions, NotCarriedError } from "./carried-options.ts";
 import type { SessionChoice } from "./pi-arguments.ts";
-import { namedFile, type SessionFile } from "./session-files.ts";
+import { namedFile, referredFile, type SessionFile } from "./session-files.ts";
 
 /** A place in a session's log. Without an epoch: of a new one. */
 export interface Place {
@@ -53,7 +53,8 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
     const params = { ...options, ...more, cwd, environment, dialogPolicy, whenLeft: "close" };
     return { session: await client.createSession(params as Params<"session/create">), from: beginning() };
   };
-  const find = () => namedFile(choice, { cwd, env: environment, sessionDir: options.sessionDir });
+  const where = { cwd, env: environment, sessionDir: options.sessionDir };
+  const find = () => namedFile(choice, where);
   const open = (file: SessionFile) => take(client, file, given);
   const found = await find();
   if (found !== undefined) return await open(found);
@@ -72,8 +73,14 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
       const make = async (): Promise<Chosen> => ({ ...(await create({ sessionId: id })), warning });
       return await firstOf(make, find, open);
     }
-    default:
-      throw new NotCarriedError(`--${choice.kind} has no counterpart in the daemon.`);
+    case "fork": {
+      const { reference, sessionId } = choice;
+      if (sessionId !== undefined && (await namedFile({ kind: "sessionId", id: sessionId }, where)) !== undefined)
+        throw new Refused(`Session already exists with id '${sessionId}'`);
+      const forkFrom = isAbsolute(reference) ? reference : referredFile(reference, where)?.file;
+      if (forkFrom === undefined) throw new Refused(`No session found matching '${reference}'`);
+      return await create({ forkFrom, ...(sessionId === undefined ? {} : { sessionId }) });
+    }
   }
 }
 

@@ -45,7 +45,6 @@ export async function dropIn(options: DropInOptions): Promise<number> {
     process.stderr.write(asked.stderr);
     return asked.exitCode;
   }
-  if (asked.session.kind === "fork") return await fallBack(options, "--fork has no counterpart in the daemon.");
   try {
     return await serve(asked, options);
   } catch (error) {

@@ -27,11 +27,8 @@ export async function namedFile(choice: SessionChoice, where: Whereabouts): Prom
   switch (choice.kind) {
     case "continue":
       return await newestWithMessage(own());
-    case "session": {
-      const { reference } = choice;
-      if (isAbsolute(reference)) return sessionFileAt(reference);
-      return matching(own(), reference) ?? matching(sessionDir === undefined ? everywhere(env) : [], reference);
-    }
+    case "session":
+      return referredFile(choice.reference, where);
     case "sessionId": {
       const files = own();
       const isIt = ({ sessionId }: SessionFile): boolean => sessionId === choice.id;
@@ -46,6 +43,13 @@ export async function namedFile(choice: SessionChoice, where: Whereabouts): Prom
 export function sessionFileAt(path: string): SessionFile | undefined {
   const found = fileAt(path);
   return found && withOwnId(found);
+}
+
+/** The file of a path, or of an id or its beginning: in the working directory's sessions, then in all. */
+export function referredFile(reference: string, { cwd, env, sessionDir }: Whereabouts): SessionFile | undefined {
+  if (isAbsolute(reference)) return sessionFileAt(reference);
+  const own = filesIn(sessionDir ?? sessionDirectory(cwd, env));
+  return matching(own, reference) ?? matching(sessionDir === undefined ? everywhere(env) : [], reference);
 }
 
 /** pi writes a session's file with its first answer; the daemon's have one from the start. */

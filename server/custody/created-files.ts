@@ -1,9 +1,21 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from "node:fs/promises";
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  unlink,
+  writeFile,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
+import { writeFork } from "../pi/branch-file.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { createSessionFile, removeIfEmpty, type SessionFileRequest, sessionFilePath } from "../pi/session-file.ts";
@@ -28,14 +40,30 @@ export class CreatedFiles {
    * Resolves when a later daemon would find the file, and its content if that is more than a header. A full disk does
    * not prevent the attempt.
    */
-  async begin(sessionId: string, file: string, content?: Uint8Array): Promise<void> {
+  async begin(sessionId: string, file: string, content?: ContentSum): Promise<void> {
     try {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-      const note: Note = { file, ...(content === undefined ? {} : { content: sumOf(content) }) };
+      const note: Note = { file, ...(content === undefined ? {} : { content }) };
       await writeFile(join(this.#directory, sessionId), JSON.stringify(note), { mode: 0o600 });
     } catch (error) {
       this.#log.warn({ err: error, file }, "cannot record the creation of a session's file");
     }
+  }
+
+  /**
+   * Creates a session's file from that of another one, `source`. Returns what it contains. Throws `session_file_unusable`
+   * for the source, and as {@link createFile}.
+   */
+  async fork(request: SessionFileRequest, source: string): Promise<ContentSum> {
+    const file = sessionFilePath(request);
+    return await named(
+      request,
+      createWhole(file, async (handle) => {
+        const content = await writeFork(source, handle, request);
+        await this.begin(request.sessionId, file, content);
+        return content;
+      }),
+    );
   }
 
   /** The session is in the store, or its file is gone. */
@@ -103,8 +131,18 @@ export function sumOf(content: Uint8Array): ContentSum {
  * a full disk.
  */
 export async function createFile(request: SessionFileRequest, content?: Uint8Array): Promise<string> {
-  const created = content === undefined ? createSessionFile(request) : createWhole(sessionFilePath(request), content);
-  return await created.catch((cause: NodeJS.ErrnoException) => {
+  const file = sessionFilePath(request);
+  await named<unknown>(
+    request,
+    content === undefined ? createSessionFile(request) : createWhole(file, (handle) => handle.writeFile(content)),
+  );
+  return file;
+}
+
+/** Names the errors of creating a file. */
+async function named<T>(request: SessionFileRequest, created: Promise<T>): Promise<T> {
+  return await created.catch((cause: NodeJS.ErrnoException | WireError) => {
+    if (cause instanceof WireError) throw cause;
     if (cause.code === "EEXIST" && request.file !== undefined) throw fileExists(request.file);
     const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
     throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
@@ -116,19 +154,20 @@ export function fileExists(file: string): WireError {
 }
 
 /** Writes all or nothing: a killed daemon leaves no file that pi would take for a session. */
-async function createWhole(file: string, content: Uint8Array): Promise<string> {
+async function createWhole<T>(file: string, write: (handle: FileHandle) => Promise<T>): Promise<T> {
   const temporary = unfinished(file);
   await mkdir(dirname(file), { recursive: true });
   try {
     const handle = await open(temporary, "wx", 0o600);
+    let written: T;
     try {
-      await handle.writeFile(content);
+      written = await write(handle);
       await handle.sync();
     } finally {
       await handle.close();
     }
     await rename(temporary, file);
-    return file;
+    return written;
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {});
     throw error;
@@ -149,9 +188,12 @@ export async function removeIfUnused(file: string, { bytes, sha256 }: ContentSum
     try {
       const { size } = await handle.stat();
       if (size < bytes || size > bytes + maxNotesBytes) return false;
-      const found = await handle.readFile();
-      if (createHash("sha256").update(found.subarray(0, bytes)).digest("hex") !== sha256) return false;
-      if (!isOnlyNotes(found.toString("utf8", bytes))) return false;
+      const hash = createHash("sha256");
+      const content = handle.createReadStream({ start: 0, end: bytes - 1, autoClose: false });
+      for await (const chunk of content) hash.update(chunk as Buffer);
+      if (hash.digest("hex") !== sha256) return false;
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxNotesBytes), 0, maxNotesBytes, bytes);
+      if (!isOnlyNotes(buffer.toString("utf8", 0, bytesRead))) return false;
     } finally {
       await handle.close();
     }

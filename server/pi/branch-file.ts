@@ -1,8 +1,13 @@
+import { createHash } from "node:crypto";
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { EntryCheck } from "./entry-check.ts";
 import { allHeads, headOf } from "./file-mark.ts";
+import { unusable } from "./lease.ts";
 import { openSessionFile } from "./open-file.ts";
+import { header, type SessionFileRequest } from "./session-file.ts";
+import { readStoredHeader } from "./stored-header.ts";
 
 export interface BranchRequest {
   /** The session file that has the branch. */
@@ -68,29 +73,85 @@ async function pathTo(file: string, leafId: string): Promise<ReadonlySet<string>
 
 async function copyEntries(file: string, path: ReadonlySet<string>, target: FileHandle): Promise<void> {
   const left = new Set(path);
+  await copyLines(file, {
+    isWanted: (line) => {
+      const id = headOf(line)?.id;
+      return id !== undefined && left.delete(id);
+    },
+    onOversize: () => {},
+    write: (block) => target.writeFile(block),
+  });
+  if (left.size > 0) throw new Error("The session's branch is incomplete.");
+}
+
+/**
+ * Writes all entries of a session after a new header, like pi's `--fork`. What is written to the session meanwhile is left
+ * out. Returns what it wrote. Throws `session_file_unusable` for the session's file.
+ */
+export async function writeFork(
+  file: string,
+  target: FileHandle,
+  request: SessionFileRequest,
+): Promise<{ readonly bytes: number; readonly sha256: string }> {
+  readStoredHeader(file);
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const write = async (block: Buffer): Promise<void> => {
+    hash.update(block);
+    bytes += block.length;
+    await target.writeFile(block);
+  };
+  await write(Buffer.from(header(request)));
+  const check = new EntryCheck(file);
+  await copyLines(file, {
+    isWanted: (line) => check.entryIn(line) !== undefined,
+    onOversize: () => {
+      throw unusable(file, "entries_damaged", `has an entry of more than ${maxEntryBytes} bytes`);
+    },
+    write,
+  });
+  check.end();
+  return { bytes, sha256: hash.digest("hex") };
+}
+
+interface Copying {
+  readonly isWanted: (line: Buffer) => boolean;
+  readonly onOversize: () => void;
+  /** Gets lines with their ends. */
+  readonly write: (block: Buffer) => Promise<void>;
+}
+
+/** Reads the lines that a file has now. The last one may lack its end. */
+async function copyLines(file: string, { isWanted, onOversize, write }: Copying): Promise<void> {
   let lines: Buffer[] = [];
   let bytes = 0;
   const flush = async (): Promise<void> => {
     const block = Buffer.concat(lines);
     lines = [];
     bytes = 0;
-    if (block.length > 0) await target.write(block);
+    if (block.length > 0) await write(block);
   };
   const splitter = new JsonlSplitter({
     maxRecordBytes: maxEntryBytes,
     onRecord: (line) => {
-      const id = headOf(line)?.id;
-      if (id === undefined || !left.delete(id)) return;
+      if (!isWanted(line)) return;
       lines.push(Buffer.concat([line, Buffer.from("\n")]));
       bytes += line.length;
     },
-    onOversize: () => {},
+    onOversize,
   });
   const source = await openSessionFile(file);
-  for await (const chunk of source.createReadStream()) {
-    splitter.push(chunk as Buffer);
-    if (bytes > writeBytes) await flush();
+  try {
+    const { size } = await source.stat();
+    if (size > 0) {
+      for await (const chunk of source.createReadStream({ end: size - 1, autoClose: false })) {
+        splitter.push(chunk as Buffer);
+        if (bytes > writeBytes) await flush();
+      }
+    }
+  } finally {
+    await source.close();
   }
+  splitter.push(Buffer.from("\n"));
   await flush();
-  if (left.size > 0) throw new Error("The session's branch is incomplete.");
 }

@@ -12,25 +12,51 @@ const maxEntryBytes = 64 * 1024 * 1024;
  * without end if they form a cycle. Keeps one line at a time in memory. Throws `session_file_unusable`.
  */
 export async function checkEntries(file: string): Promise<void> {
-  const parents = new Map<unknown, unknown>();
-  let line = 0;
-  const onRecord = (record: Buffer): void => {
-    line += 1;
-    requireBounded(file, record, line);
-    const { type, id, parentId } = entryIn(record);
-    // pi follows ids of every type. Files of its first version have none.
-    if (type === "session" || id === undefined || id === null) return;
-    if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${shown(id)} twice (line ${line})`);
-    parents.set(id, parentId);
-  };
-  const onOversize = (): void => {
-    line += 1;
-  };
+  const check = new EntryCheck(file);
+  const onRecord = (record: Buffer): void => void check.entryIn(record);
+  const onOversize = (): void => check.skip();
   const splitter = new JsonlSplitter({ maxRecordBytes: maxEntryBytes, onRecord, onOversize });
   const handle = await openSessionFile(file);
   for await (const chunk of handle.createReadStream()) splitter.push(chunk as Buffer);
   splitter.push(Buffer.from("\n"));
-  requireNoCycle(file, parents);
+  check.end();
+}
+
+/** Checks the entries of a file, line by line. Every method throws `session_file_unusable`. */
+export class EntryCheck {
+  readonly #file: string;
+  readonly #parents = new Map<unknown, unknown>();
+  #line = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** The line's entry. Undefined: it is a header, or not an object, which pi skips. */
+  entryIn(record: Buffer): Readonly<Record<string, unknown>> | undefined {
+    this.#line += 1;
+    requireBounded(this.#file, record, this.#line);
+    const entry = objectIn(record);
+    if (entry === undefined || entry["type"] === "session") return undefined;
+    const { id, parentId } = entry;
+    // pi follows ids of every type. Files of its first version have none.
+    if (id === undefined || id === null) return entry;
+    if (this.#parents.has(id)) {
+      throw unusable(this.#file, "entries_damaged", `has the entry ${shown(id)} twice (line ${this.#line})`);
+    }
+    this.#parents.set(id, parentId);
+    return entry;
+  }
+
+  /** A line that was not read. */
+  skip(): void {
+    this.#line += 1;
+  }
+
+  /** After the last line. */
+  end(): void {
+    requireNoCycle(this.#file, this.#parents);
+  }
 }
 
 /**
@@ -57,13 +83,12 @@ export function requireNoCycle(file: string, parents: ReadonlyMap<unknown, unkno
   }
 }
 
-/** A line that is not an object is skipped, as by pi. */
-function entryIn(record: Buffer): Readonly<Record<string, unknown>> {
+function objectIn(record: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {
     const entry: unknown = JSON.parse(record.toString("utf8"));
-    return isRecord(entry) ? entry : {};
+    return isRecord(entry) ? entry : undefined;
   } catch {
-    return {};
+    return undefined;
   }
 }
 

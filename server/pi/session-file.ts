@@ -55,7 +55,8 @@ export async function ensureSessionFile(file: string, request: Omit<SessionFileR
   return true;
 }
 
-function header({ sessionId: id, cwd, now, parentSession }: Omit<SessionFileRequest, "env">): string {
+/** The first line of a session's file. */
+export function header({ sessionId: id, cwd, now, parentSession }: Omit<SessionFileRequest, "env">): string {
   return `${JSON.stringify({ type: "session", version: 3, id, timestamp: now.toISOString(), cwd, parentSession })}\n`;
 }
 

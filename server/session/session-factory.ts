@@ -11,11 +11,12 @@ import type { ContextCaller } from "../context/read-path.ts";
 import { liesUnder } from "../core/roots.ts";
 import type { SessionScope } from "../core/session-scope.ts";
 import { admittedDirectory } from "../core/working-directory.ts";
-import { type CreatedFiles, createFile, fileExists } from "../custody/created-files.ts";
+import { type CreatedFiles, createFile, fileExists, sumOf } from "../custody/created-files.ts";
 import { makeDirectory, removeDirectory } from "../lib/make-directory.ts";
 import { withoutLinks } from "../lib/real-path.ts";
 import type { ChildEnvironment, ChildEnvironments } from "../pi/child-environment.ts";
 import { diskFull, exhaustion } from "../pi/exhaustion.ts";
+import { unusable } from "../pi/lease.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import { requireOwnFile } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/stored-session.ts";
@@ -96,7 +97,8 @@ export class SessionFactory {
     });
     const { lifecycle, created } = this.#options;
     const chosen = params.file === undefined ? undefined : await this.#newFile(params.file, sessionId, ephemeral);
-    const request = { sessionId, cwd, env, now, directory, file: chosen };
+    const source = params.forkFrom === undefined ? undefined : await this.#source(params.forkFrom, params);
+    const request = { sessionId, cwd, env, now, directory, file: chosen, parentSession: source };
     const order = { sessionId, cwd, ephemeral, options, now };
     const session = await createWithContext({
       ...{ contexts, option: params.context, order, caller },
@@ -104,13 +106,16 @@ export class SessionFactory {
         const signal = given === undefined ? undefined : caller.signal;
         const how = { signal, ownOptimisation, environment };
         if (ephemeral) return await lifecycle.begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
-        const { content } = given ?? {};
+        const initial = given?.content;
         const path = sessionFilePath(request);
         const option = chosen !== undefined ? "file" : directory !== undefined ? "sessionDir" : undefined;
         const topmost = option && madeDirectory(dirname(path), option);
+        let content = initial && sumOf(initial);
         await created.begin(sessionId, path, content);
         try {
-          return await lifecycle.begin(stored(await createFile(request, content), given), { ...how, content });
+          if (source === undefined) await createFile(request, initial);
+          else content = await created.fork(request, source);
+          return await lifecycle.begin(stored(path, given), { ...how, content });
         } catch (error) {
           removeDirectory(dirname(path), topmost);
           throw error;
@@ -122,6 +127,18 @@ export class SessionFactory {
     tellProjectProblem(session, projectProblem);
     if (params.whenLeft === "close") this.#options.left.watch(session);
     return session;
+  }
+
+  /** The path of a session to fork. Throws `invalid_params` and `session_file_unusable`. */
+  async #source(path: string, { ephemeral, context }: Params<"session/create">): Promise<string> {
+    const other = ephemeral === true ? "ephemeral" : context === undefined ? undefined : "context";
+    if (other !== undefined) {
+      const message = `cannot be given with ${other}`;
+      throw new WireError("invalid_params", `forkFrom ${message}.`, { findings: [{ path: "/forkFrom", message }] });
+    }
+    const file = resolve(path);
+    if (await liesUnder(await withoutLinks(file), this.#options.configuration.roots)) return file;
+    throw unusable(file, "outside", "is outside the roots of the daemon's configuration");
   }
 
   /** The real path of a file that does not exist yet. Throws `invalid_params`, `path_invalid` and `conflict`. */

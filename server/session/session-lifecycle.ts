@@ -17,7 +17,7 @@ import type { Contexts } from "../context/contexts.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
 import type { Spill } from "../context/spill.ts";
 import type { Roots } from "../core/roots.ts";
-import { removeIfUnused, sumOf } from "../custody/created-files.ts";
+import { type ContentSum, removeIfUnused } from "../custody/created-files.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { DialogRegistry } from "../dialogs/dialog-registry.ts";
 import { unlessAborted } from "../lib/deadline.ts";
@@ -92,7 +92,7 @@ export interface Beginning {
   /** The environment of its children. Default: the daemon's own. */
   readonly environment?: ChildEnvironment | undefined;
   /** The messages with which its file was created. */
-  readonly content?: Uint8Array | undefined;
+  readonly content?: ContentSum | undefined;
   /** Aborted when the caller goes away. */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -172,7 +172,7 @@ export class SessionLifecycle {
       }
     } catch (error) {
       await session.close();
-      if (content !== undefined) await removeIfUnused(file, sumOf(content));
+      if (content !== undefined) await removeIfUnused(file, content);
       else if (stored.isOpened !== true) await removeIfEmpty(file);
       await this.#forget(session);
       throw error;

@@ -1,4 +1,17 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { connect } from "../../../client/index.ts";
@@ -9,7 +22,7 @@ import { startTokenStage } from "../../helpers/token-stage.ts";
 const message = `${JSON.stringify({ type: "message", id: "a", parentId: null, message: { role: "user", content: "Hi." } })}\n`;
 
 /** As the handler of session/create calls it. */
-function create(core: Core, params: Omit<Parameters<Registry["create"]>[0], "cwd">, isRepeated = false) {
+function create(core: Core, params: Partial<Parameters<Registry["create"]>[0]>, isRepeated = false) {
   const caller = { mayReadAny: true, signal: new AbortController().signal, isRepeated };
   return core.registry.create({ cwd: core.cwd, ...params }, params.sessionId, () => {}, caller);
 }
@@ -153,7 +166,109 @@ test("a file outside pi's session directories is opened for an admin on the Unix
   await expect(core.registry.files.open({ file: at("mine.jsonl") }, any)).rejects.toMatchObject(outside);
 });
 
-test("over the wire, a chosen file needs admin, a file outside pi's directories also the Unix socket, and a key belongs to the chosen id", async () => {
+test("a fork has all entries of a file, in a directory of its own, while another session writes to that file", async () => {
+  await using core = await startCore();
+  const source = await create(core, {});
+  const entry = (id: string, parentId: string | null, more: object = {}): string =>
+    `${JSON.stringify({ type: "message", id, parentId, message: { role: "user", content: "Hi." }, ...more })}\n`;
+  const entries = [
+    entry("a", null),
+    entry("b", "a"),
+    entry("c", "a"),
+    entry("d", "c", { text: "x".repeat(3_000_000) }),
+  ];
+  const more = `not JSON\n\n1\n${readFileSync(source.file, "utf8")}`;
+  // The session is about to write the end of its last entry.
+  const torn = entry("e", "d").slice(0, -3);
+  writeFileSync(source.file, more + entries.join("") + torn, { flag: "a" });
+  const before = readFileSync(source.file, "utf8");
+
+  const cwd = join(core.root, "other");
+  mkdirSync(cwd);
+  const session = await create(core, { cwd, sessionId: "fork", forkFrom: source.file });
+  const [first = "", ...rest] = readFileSync(session.file, "utf8").split(/(?<=\n)/);
+  const header = {
+    type: "session",
+    version: 3,
+    id: "fork",
+    timestamp: expect.any(String),
+    cwd,
+    parentSession: source.file,
+  };
+  expect([JSON.parse(first), Object.keys(JSON.parse(first) as object)]).toEqual([header, Object.keys(header)]);
+  expect(rest).toEqual(entries);
+  expect(statSync(session.file).mode & 0o777).toBe(0o600);
+  expect(dirname(session.file)).not.toBe(dirname(source.file));
+  expect(readFileSync(source.file, "utf8")).toBe(before);
+  expect(source.state.kind).toBe("idle");
+
+  await core.restart();
+  expect((await core.registry.get("fork").awake()).state.kind).toBe("ready");
+  await core.registry.close("fork");
+  expect(existsSync(session.file)).toBe(true);
+
+  // It lacks its line feed alone. The path in the header is the one that was named.
+  writeFileSync(source.file, "}}", { flag: "a" });
+  const link = join(core.root, "link");
+  symlinkSync(source.file, link);
+  const again = await create(core, { forkFrom: link, file: join(core.root, "chosen.jsonl") });
+  expect(readFileSync(again.file, "utf8").split("\n").slice(1)).toHaveLength(6);
+  expect(JSON.parse(readFileSync(again.file, "utf8").split("\n")[0] ?? "")).toMatchObject({ parentSession: link });
+});
+
+test("a file that pi could not load is not forked, and a fork that fails leaves nothing", async () => {
+  const roots: string[] = [];
+  await using core = await startCore({ roots: () => [...roots] });
+  const at = (name: string): string => join(core.root, name);
+  const header = JSON.stringify({ type: "session", version: 3, id: "old", timestamp: "", cwd: core.cwd });
+  const write = (name: string, ...lines: readonly string[]): void => writeFileSync(at(name), `${lines.join("\n")}\n`);
+  write("good", header, message.trim());
+  write("note", '{"type":"note"}');
+  write("cycle", header, '{"type":"label","id":"a","parentId":"b"}', '{"type":"label","id":"b","parentId":"a"}');
+  write("twice", header, '{"type":"label","id":"a"}', '{"type":"label","id":"a"}');
+  write("deep", header, `{"type":"label","id":"a","x":${"[".repeat(600)}${"]".repeat(600)}}`);
+  write("newer", header.replace(":3,", ":4,"));
+  writeFileSync(at("empty"), "");
+  mkdirSync(at("folder"));
+  const large = openSync(at("large"), "w");
+  writeSync(large, `${header}\n{"type":"label","id":"a","x":"`);
+  ftruncateSync(large, 65 * 1024 * 1024);
+  closeSync(large);
+  execFileSync("mkfifo", [at("pipe")]);
+  const sessionDir = at("sessions");
+  const fork = (forkFrom: string, more: object = {}) => create(core, { forkFrom, sessionDir, ...more });
+  for (const [name, reason] of [
+    ["missing", "missing"],
+    ["note", "header_damaged"],
+    ["empty", "header_damaged"],
+    ["newer", "version_unknown"],
+    ["folder", "not_a_file"],
+    ["pipe", "not_a_file"],
+    ["cycle", "entries_damaged"],
+    ["twice", "entries_damaged"],
+    ["deep", "entries_damaged"],
+    ["large", "entries_damaged"],
+  ] as const) {
+    const refused = fork(at(name));
+    await expect(refused, name).rejects.toMatchObject({ kind: "session_file_unusable", data: { reason } });
+    expect(existsSync(sessionDir), name).toBe(false);
+  }
+  const findings = [{ path: "/forkFrom", message: expect.stringContaining("cannot be given with") }];
+  for (const more of [{ ephemeral: true }, { context: { document: { messages: [] } } }])
+    await expect(fork(at("good"), more)).rejects.toMatchObject({ kind: "invalid_params", data: { findings } });
+  core.behave("exit-at-start");
+  await expect(fork(at("good"))).rejects.toMatchObject({ kind: "start_failed" });
+  expect(existsSync(sessionDir)).toBe(false);
+  expect(existsSync(at("good"))).toBe(true);
+
+  roots.push(core.cwd);
+  await core.restart();
+  symlinkSync(at("good"), join(core.cwd, "link.jsonl"));
+  for (const file of [at("good"), join(core.cwd, "link.jsonl"), join(core.cwd, "..", "good")])
+    await expect(create(core, { forkFrom: file })).rejects.toMatchObject({ data: { reason: "outside" } });
+});
+
+test("over the wire, a chosen file needs admin, a fork and a file outside pi's directories also the Unix socket, and a key belongs to the chosen id", async () => {
   await using stage = await startTokenStage();
   const cwd = stage.directory("cwd");
   const { socketPath } = stage.daemon.file;
@@ -180,6 +295,14 @@ test("over the wire, a chosen file needs admin, a file outside pi's directories 
     data: { needs: "admin" },
   });
   expect(await stage.call(stage.main, "session/create", { cwd, file: chosen })).toMatchObject({ file: chosen });
+
+  const forked = { cwd, forkFrom: file };
+  await expect(client.call("session/create", forked)).rejects.toMatchObject({ data: { needs: "admin" } });
+  expect(await stage.call(stage.main, "session/create", forked)).toMatchObject({
+    name: "forbidden",
+    param: "forkFrom",
+  });
+  expect(await admin.call("session/create", forked)).toMatchObject({ cwd });
 
   const keyed = { cwd, sessionId: "keyed", idempotencyKey: "k" };
   expect(await client.call("session/create", keyed)).toMatchObject({ sessionId: "keyed" });

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
+import { answer, hold } from "../../../provider/reply.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { dropInMain } from "./program.ts";
 import { Front, type Scene, scene, started } from "./stage.ts";
@@ -97,6 +98,19 @@ test("many starts at once with one id share one session", async () => {
   const ids = states.map(({ data }) => (data as { sessionId: string }).sessionId);
   expect(new Set(ids)).toEqual(new Set(["shared-by-all"]));
   expect(await on.client.listSessions()).toHaveLength(1);
+});
+
+test("a session that the daemon has is forked during its run, and goes on", async () => {
+  const on = await scene((gates) => ["Hello.", answer("one ", hold(gates.named("one")), "two")]);
+  const session = await on.client.createSession({ cwd: on.world.cwd });
+  await session.promptAndWait("Hi.");
+  const running = session.promptAndWait("Go on.");
+  await on.world.gates.named("one").reached;
+  const front = new Front(started([dropInMain, "--mode", "rpc", "--fork", session.id], on));
+  expect(await front.call({ id: 1, type: "get_last_assistant_text" })).toMatchObject({ data: { text: "Hello." } });
+  on.world.gates.named("one").open();
+  expect(await running).toBe("one two");
+  expect(await on.client.listSessions()).toHaveLength(2);
 });
 
 /** The tools that the model was offered in its last request. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { CreatedFiles } from "../../../server/custody/created-files.ts";
+import { CreatedFiles, sumOf } from "../../../server/custody/created-files.ts";
 
 let root: string;
 beforeEach(() => {
@@ -53,14 +53,14 @@ test("a file that was created with messages is deleted if nothing was added to i
   };
   for (const [id, text] of Object.entries(behind)) {
     const content = Buffer.from(header(id) + message);
-    await killed.begin(id, path(id), content);
+    await killed.begin(id, path(id), sumOf(content));
     writeFileSync(path(id), Buffer.concat([content, Buffer.from(text)]));
   }
   // Its content is not the original one.
-  await killed.begin("edited", path("edited"), Buffer.from(header("edited") + message));
+  await killed.begin("edited", path("edited"), sumOf(Buffer.from(header("edited") + message)));
   writeFileSync(path("edited"), header("edited") + message.replace("Hi.", "Ho."));
   // The daemon was killed while writing it.
-  await killed.begin("unfinished", path("unfinished"), Buffer.from(header("unfinished") + message));
+  await killed.begin("unfinished", path("unfinished"), sumOf(Buffer.from(header("unfinished") + message)));
   writeFileSync(`${path("unfinished")}.unfinished`, header("unfinished"));
   await new CreatedFiles({ daemonId: "next", stateDir }, log).sweep((id) => id === "known");
   const left = Object.keys({ ...behind, edited: "" }).filter((id) => existsSync(path(id)));

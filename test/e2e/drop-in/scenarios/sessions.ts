@@ -231,7 +231,6 @@ export const sessions: readonly Scenario[] = [
   },
   {
     name: "--fork of a stored file",
-    becomesPi: true,
     args: ["--fork", "stored.jsonl"],
     files: { "cwd/stored.jsonl": storedSession("<root>/other"), "other/file.txt": "" },
     play: async (front) => {
@@ -239,6 +238,43 @@ export const sessions: readonly Scenario[] = [
       await front.call({ type: "get_entries" });
       await front.prompt("go on");
     },
+  },
+  {
+    name: "--fork of the beginning of an id, from another directory, with an id and a name of its own",
+    args: ["--fork", storedId.slice(0, 12), "--session-id", "my-own-id", "--name", "a fork"],
+    files: {
+      "agent/sessions/--other--/2025-01-01T00-00-00-000Z_stored.jsonl": storedSession("<root>/other"),
+      "other/file.txt": "",
+    },
+    play: async (front) => {
+      await front.call({ type: "get_state" });
+      await front.call({ type: "get_entries" });
+      await front.prompt("go on");
+    },
+  },
+  {
+    name: "--fork with the id of a session that exists",
+    args: ["--fork", "no-such-session", "--session-dir", "<root>/tmp/sessions", "--session-id", storedId],
+    files: { "tmp/sessions/2025-01-01T00-00-00-000Z_stored.jsonl": storedSession("<root>/cwd") },
+    play: (front) => front.ended(),
+  },
+  {
+    name: "--fork of an unknown id",
+    args: ["--fork", "no-such-session"],
+    play: (front) => front.ended(),
+  },
+  {
+    name: "--fork of a file that does not exist",
+    becomesPi: true,
+    args: ["--fork", "<root>/tmp/nothing.jsonl"],
+    play: (front) => front.ended(),
+  },
+  {
+    name: "--fork of a file that is not a session",
+    becomesPi: true,
+    args: ["--fork", "notes.jsonl"],
+    files: { "cwd/notes.jsonl": '{"type":"note"}\n' },
+    play: (front) => front.ended(),
   },
   {
     name: "--session with an unknown id",
