@@ -9,6 +9,7 @@ export const PiCapabilities = Type.Object(
     promptDisposition: Type.Boolean({
       description: "pi reports the outcome of a prompt. Otherwise the daemon infers it.",
     }),
+    builtinExtensions: Type.Optional(Type.Boolean({ description: "`extensions` takes `builtin:NAME`." })),
     noMcp: Type.Optional(Type.Boolean({ description: "`session/create` takes `noMcp`." })),
     settledAborted: Type.Boolean({ description: "`agent_settled` says whether the run was aborted." }),
   },

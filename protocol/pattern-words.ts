@@ -1,4 +1,4 @@
-import { flagNamePattern } from "./session-options.ts";
+import { extensionPattern, flagNamePattern } from "./session-options.ts";
 
 const visible = "characters of ASCII without spaces";
 const wordCharacters = "letters, digits or . _ -, the first a letter or digit";
@@ -43,6 +43,8 @@ export const patternWords: Readonly<Record<string, string>> = {
     "be 1 to 256 characters without white space, the first not a -",
   "^[^-,\\s\\u0000-\\u001f][^,\\s\\u0000-\\u001f]{0,255}$":
     "be 1 to 256 characters without white space and commas, the first not a -",
+  [extensionPattern]:
+    "be an absolute path, a package (npm:NAME, git:HOST/PATH, or an address with https, http or ssh), or builtin:NAME",
   [flagNamePattern]:
     "be 1 to 128 letters, digits or . _ : -, the first a letter or digit, and not an option of pi itself",
   "^[^/\\s]{1,128}/[^\\s]{1,256}$": "be a model as provider/id",

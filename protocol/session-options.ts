@@ -7,6 +7,15 @@ import { ThinkingLevel } from "./session.ts";
 
 const path = Type.String({ pattern: "^/[^\\u0000]{0,4095}$" });
 const paths = (description: string) => Type.Optional(Type.Array(path, { minItems: 1, maxItems: 64, description }));
+const host = "(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9.-]{0,253}";
+const parts = "[A-Za-z0-9_~][A-Za-z0-9._~-]{0,127}(?:/[A-Za-z0-9_~][A-Za-z0-9._~-]{0,127}){0,15}";
+/** A path, a package of npm or git, or an extension of pi's own. No part of a package's name begins with a dash or a dot. */
+export const extensionPattern = `^(?:${[
+  "/[^\\u0000]{0,4095}",
+  "npm:(?:@[A-Za-z0-9][A-Za-z0-9._~-]{0,127}/)?[A-Za-z0-9][A-Za-z0-9._~-]{0,213}(?:@[A-Za-z0-9.^~<>=*][A-Za-z0-9.^~<>=*+_-]{0,127})?",
+  `(?:(?:git:)?(?:https?|ssh)://${host}(?::[0-9]{1,5})?/|git:(?:git://)?${host}[/:])${parts}(?:[@#]${parts})?`,
+  "builtin:[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+].join("|")})$`;
 const text = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: 262_144, pattern: "^[^\\u0000]*$", description }));
 const off = (description: string) => Type.Optional(Type.Boolean({ description }));
@@ -91,7 +100,14 @@ export const sessionOptions = {
   noTools: Type.Optional(
     Type.Enum(["all", "builtin"], { description: "Turns off all tools, or pi's own, except those in `tools`." }),
   ),
-  extensions: paths("Files or directories of extensions to load in addition to those that pi finds."),
+  extensions: Type.Optional(
+    Type.Array(Type.String({ pattern: extensionPattern }), {
+      minItems: 1,
+      maxItems: 64,
+      description:
+        "Extensions to load in addition to those that pi finds: files or directories, and packages as pi has them (`npm:NAME`, `git:HOST/PATH`, an address with https, http or ssh), which pi downloads at its start if it does not have them. `builtin:NAME` is pi's own, and `unsupported_by_pi` before pi 0.99.",
+    }),
+  ),
   skills: paths("Files or directories of further skills."),
   promptTemplates: paths("Files or directories of further prompt templates."),
   noExtensions: off("Loads only the extensions in `extensions`."),

@@ -132,6 +132,7 @@ function resources(
 ): string[] | undefined {
   return values?.map((value) => {
     if (/^\s*(?:npm|git|github|http|https|ssh|builtin):/.test(value)) {
+      if (flag === "--extension") return value;
       throw new NotCarriedError(`The daemon does not load ${value} for ${flag}: it is not a path.`);
     }
     const path = absolutePath(value, surroundings);

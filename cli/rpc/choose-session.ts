@@ -6,7 +6,7 @@ import type { SessionHandle } from "../../client/session-handle.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined } from "../../protocol/objects.ts";
-import { type CreateOptions, NotCarriedError } from "./carried-options.ts";
+import type { CreateOptions } from "./carried-options.ts";
 import type { SessionChoice } from "./pi-arguments.ts";
 import { namedFile, referredFile, type SessionFile } from "./session-files.ts";
 

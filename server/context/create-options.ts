@@ -1,5 +1,5 @@
 import { access, constants, lstat, realpath, stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
 import { wildcardOf } from "../../protocol/glob.ts";
 import type { Params } from "../../protocol/methods.ts";
@@ -155,7 +155,7 @@ function isAllowed(name: string, allowed: readonly string[]): boolean {
   return allowed.some((pattern) => wildcardOf(pattern)(name));
 }
 
-/** Resolves the paths. pi would misinterpret a missing path, or exit. */
+/** Resolves the paths, and leaves packages as they are. pi would misinterpret a missing path, or exit. */
 async function existing(
   option: PathOption,
   paths: string | readonly string[] | undefined,
@@ -164,6 +164,7 @@ async function existing(
   if (paths === undefined) return undefined;
   return await Promise.all(
     [paths].flat().map(async (path) => {
+      if (option === "extensions" && !isAbsolute(path)) return path;
       try {
         const real = await realpath(path);
         if (!(await liesUnder(real, roots))) throw outsideRoots(option, path);

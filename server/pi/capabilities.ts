@@ -10,13 +10,19 @@ export const oldestSupportedPi: Version = [0, 87, 1];
 export function capabilitiesOf(version: Version): PiCapabilities {
   return {
     promptDisposition: isAtLeast(version, [0, 99, 0]),
+    builtinExtensions: isAtLeast(version, [0, 99, 0]),
     noMcp: isAtLeast(version, [1, 0, 4]),
     settledAborted: isAtLeast(version, [1, 1, 0]),
   };
 }
 
 /** Throws `unsupported_by_pi` for an option that this pi does not have. */
-export function requireOptions({ version, capabilities }: PiProgram, { noMcp }: PiOptions): void {
-  if (noMcp !== true || capabilities.noMcp === true) return;
-  throw new WireError("unsupported_by_pi", `pi ${version} has no option to start without MCP.`, { option: "noMcp" });
+export function requireOptions({ version, capabilities }: PiProgram, { noMcp, extensions = [] }: PiOptions): void {
+  if (noMcp === true && capabilities.noMcp !== true) {
+    throw new WireError("unsupported_by_pi", `pi ${version} has no option to start without MCP.`, { option: "noMcp" });
+  }
+  // It would take it for a path.
+  const own = extensions.find((extension) => extension.startsWith("builtin:"));
+  if (own === undefined || capabilities.builtinExtensions === true) return;
+  throw new WireError("unsupported_by_pi", `pi ${version} cannot load ${own}.`, { option: "extensions" });
 }

@@ -19,7 +19,7 @@ export interface PiOptions {
   readonly tools?: readonly string[];
   readonly excludeTools?: readonly string[];
   readonly noTools?: "all" | "builtin";
-  /** Absolute paths, like the following ones. */
+  /** Absolute paths, like the following ones, or the sources of packages. */
   readonly extensions?: readonly string[];
   readonly skills?: readonly string[];
   readonly promptTemplates?: readonly string[];

@@ -151,16 +151,19 @@ test("an idle session that nobody else follows is started again with the options
   await expect(open({ name: "mine" })).rejects.toMatchObject(shared);
 });
 
-test("a pi without the option refuses to be without MCP, and starts for no unknown flag", async () => {
+test("a pi without the option refuses to be without MCP, and to load what is its own, and starts for no unknown flag", async () => {
   await using stage = await startStage();
-  const { noMcp = false } = capabilitiesOf(parseVersion(piUnderTest().version) ?? [0, 0, 0]);
-  expect((await stage.client.info()).pi.capabilities.noMcp).toBe(noMcp);
+  const { noMcp = false, builtinExtensions } = capabilitiesOf(parseVersion(piUnderTest().version) ?? [0, 0, 0]);
+  expect((await stage.client.info()).pi.capabilities).toMatchObject({ noMcp, builtinExtensions });
   const created = stage.client.createSession({ cwd: stage.cwd, noMcp: true });
   if (noMcp) expect((await created).info?.state).toBe("idle");
   else await expect(created).rejects.toMatchObject({ kind: "unsupported_by_pi", data: { option: "noMcp" } });
+  const own = stage.client.createSession({ cwd: stage.cwd, noExtensions: true, extensions: ["builtin:mcp"] });
+  if (builtinExtensions === true) expect((await own).info?.state).toBe("idle");
+  else await expect(own).rejects.toMatchObject({ kind: "unsupported_by_pi", data: { option: "extensions" } });
   const unknown = stage.client.createSession({ cwd: stage.cwd, flags: { "no-such-flag": true } });
   await expect(unknown).rejects.toMatchObject({ kind: "start_failed" });
-  expect(await stage.client.listSessions()).toHaveLength(noMcp ? 1 : 0);
+  expect(await stage.client.listSessions()).toHaveLength(noMcp ? 2 : 0);
 });
 
 test("an ephemeral session leaves no file, and is lost with its daemon", async () => {

@@ -62,6 +62,64 @@ test.each(strings)("no hostile text is accepted for $name, or it stays one argum
   }
 });
 
+test.each([
+  ...["npm:thing", "npm:@scope/thing@1.2.3", "npm:thing@^1.0.0", "npm:thing@latest", "builtin:mcp", "/a b/-x"],
+  ...["git:github.com/user/repo", "git:git@github.com:user/repo@v1", "git:user/repo", "https://github.com/user/repo"],
+  ...[
+    "ssh://git@host.example:22/user/repo.git#main",
+    "git:https://host.example/user/repo@0123abc",
+    "git:git://h.example/a/b",
+  ],
+])("an extension may be %s", (source) => {
+  expect(validator.params("session/create", { cwd: "/", extensions: [source] })).toEqual([]);
+  expect(argumentsOf({ extensions: [source] })).toContain(source);
+});
+
+test.each([
+  ...[
+    "npm:",
+    "npm:-g",
+    "npm:--registry=x",
+    "npm:/etc",
+    "npm:../x",
+    "npm:file:x",
+    "npm:x@file:/etc",
+    "npm:x y",
+    "npm:@/x",
+  ],
+  ...[
+    "npm:x@-g",
+    "npm:x@npm:y",
+    "builtin:",
+    "builtin:../x",
+    "builtin:a/b",
+    "builtin:-x",
+    "github:user/repo",
+    "file:///etc",
+  ],
+  ...["git:-x/a", "git:/etc/passwd", "git:../x/y", "git:host.example/a/../b", "git:host.example/a@--upload-pack=x"],
+  ...[
+    "git:ext::sh",
+    "git:file:///etc/x",
+    "https://host/-x",
+    "https://user:secret@host/a/b",
+    "https:host/a",
+    "http:///etc",
+  ],
+  ...[
+    "https://host/a/../b",
+    "git:host.example/a@b/../c",
+    "https://host/a b",
+    "https://host/%2e%2e/x",
+    "ssh://-oProxyCommand=x/a",
+    "git:git@-x:a/b",
+    "git:host.example/a#-x",
+  ],
+  ...["NPM:x", " npm:x", "npm:x\n", "relative.ts", "~/x.ts", `npm:${"x".repeat(300)}`, `git:host/${"x".repeat(600)}`],
+])("an extension may not be %j", (source) => {
+  expect(validator.params("session/create", { cwd: "/", extensions: [source] })).toHaveLength(1);
+});
+
 test("no flag of an extension has the name of an option, ends its word, or reaches pi outside of it", () => {
   const names = [...hostile, ...piOptions, "", "a=b", "a b", "__proto__", "@file"];
   for (const name of names) {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { answer, call, hold } from "../../../../provider/reply.ts";
 import { extensionsDoNotEnd, newSessionHasOtherReason } from "../allowances.ts";
 import type { FrontEnd } from "../front-end.ts";
@@ -8,6 +9,20 @@ const args = ["--extension", "extension.ts"];
 /** An extension whose function has this body. */
 function extension(body: string): Scenario["files"] & object {
   return { "cwd/extension.ts": `export default function (pi) {\n${body}\n}\n` };
+}
+
+/** Where pi keeps the packages of its command line, below its own directory. */
+const placeOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 8);
+const npmPlace = placeOf("npm-");
+const gitPlace = `git-example.org/${placeOf("git-example.org-twins/other")}/twins/other`;
+
+/** A package with an extension that registers a command. */
+function packageIn(place: string, command: string): Scenario["files"] & object {
+  const manifest = { name: "twin", version: "1.0.0", pi: { extensions: ["./index.ts"] } };
+  return {
+    [`agent/tmp/extensions/${place}/package.json`]: JSON.stringify(manifest),
+    [`agent/tmp/extensions/${place}/index.ts`]: `export default (pi) => pi.registerCommand("${command}", { description: "Is there.", handler: async () => {} });\n`,
+  };
 }
 
 const showing = extension(`
@@ -295,6 +310,22 @@ export const extensions: readonly Scenario[] = [
       await front.call({ type: "new_session" });
       await front.call({ type: "prompt", message: "/flags" });
     },
+  },
+  {
+    name: "packages as extensions, which are installed already",
+    // Nothing is downloaded offline.
+    args: ["-e", "npm:twin@1.0.0", "--extension", "git:example.org/twins/other", "--offline"],
+    files: { ...packageIn(`npm/${npmPlace}/node_modules/twin`, "one"), ...packageIn(gitPlace, "other") },
+    play: async (front) => {
+      await front.call({ type: "get_commands" });
+      await front.prompt("hello");
+    },
+  },
+  {
+    name: "an extension of pi's own that does not exist",
+    becomesPi: true,
+    args: ["-e", "builtin:no-such-extension"],
+    play: (front) => front.ended(),
   },
   {
     name: "a flag of an extension that needs a value",

@@ -192,6 +192,8 @@ test.each<[string, object]>([
   ["--extension extension.ts -e ~/own.ts", { extensions: ["/project/extension.ts", "/home/me/own.ts"] }],
   ["-e file:///project/extension.ts", { extensions: ["/project/extension.ts"] }],
   ["-e ./folder/../extension.ts", { extensions: ["/project/extension.ts"] }],
+  ["-e npm:@a/b@^1.0.0 -e builtin:mcp", { extensions: ["npm:@a/b@^1.0.0", "builtin:mcp"] }],
+  ["-e git:github.com/a/b -e extension.ts", { extensions: ["git:github.com/a/b", "/project/extension.ts"] }],
   ["--skill skill", { skills: ["/project/skill"] }],
   ["--prompt-template /project/template.md", { promptTemplates: ["/project/template.md"] }],
   ["--no-extensions", { noExtensions: true }],
@@ -258,8 +260,6 @@ test.each([
   ["--tools -bash", "The daemon does not take this value of --tools: it must be a tool's name or pattern."],
   ["--tools ''", "The daemon does not take this value of --tools: it must NOT have fewer than 1 items."],
   ["--tools a/b", "The daemon does not take this value of --tools: it must be a tool's name or pattern."],
-  ["-e npm:thing", "The daemon does not load npm:thing for --extension: it is not a path."],
-  ["-e builtin:mcp", "The daemon does not load builtin:mcp for --extension: it is not a path."],
   ["--skill git:thing", "The daemon does not load git:thing for --skill: it is not a path."],
   ["-e missing.ts", "/project/missing.ts, which --extension names, does not exist."],
   ["--prompt-template ~/no.md", "/home/me/no.md, which --prompt-template names, does not exist."],
@@ -304,6 +304,11 @@ test("a value that the daemon's schema refuses makes pi run", () => {
       reason: expect.stringMatching(/^The daemon does not take this value of an extension's flag: it .+\.$/),
     });
   }
+  for (const source of ["github:user/repo", "npm:", "https://user:secret@host/a", " npm:x"])
+    expect(ask(["--mode", "rpc", "-e", source]), source).toMatchObject({
+      kind: "pi",
+      reason: expect.stringMatching(/^The daemon does not take this value of --extension: it must be .+\.$/),
+    });
   const many = Array.from({ length: 65 }, () => ["-e", "extension.ts"]).flat();
   expect(ask(["--mode", "rpc", ...many]).kind).toBe("pi");
 });

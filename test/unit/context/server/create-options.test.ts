@@ -51,9 +51,15 @@ describe("the options of a session", () => {
     await expect(create({ provider: "p" })).rejects.toMatchObject({ kind: "invalid_params" });
   });
 
-  test("paths are stored with links resolved", async () => {
-    const { options } = await create({ extensions: [join(root, "link.ts")], sessionDir: join(root, "sessions") });
-    expect(options).toEqual({ extensions: [join(root, "a.ts")], sessionDir: join(root, "sessions") });
+  test("paths are stored with links resolved, and packages as they are", async () => {
+    const configuration = { ...noConfiguration, roots: [root] };
+    const extensions = ["npm:thing", join(root, "link.ts"), "builtin:mcp"];
+    const params = { cwd: root, extensions, sessionDir: join(root, "sessions") };
+    const { options } = await createOptions(params, configuration);
+    expect(options).toEqual({
+      extensions: ["npm:thing", join(root, "a.ts"), "builtin:mcp"],
+      sessionDir: join(root, "sessions"),
+    });
   });
 
   test.each([
@@ -85,8 +91,9 @@ describe("the options of a session", () => {
     }
   });
 
-  test("the id, the file and the environment of a session are no options, which are stored", async () => {
-    const { options } = await create({ sessionId: "s", file: join(root, "s.jsonl"), environment: { A: "b" } });
+  test("the id, the files and the environment of a session are no options, which are stored", async () => {
+    const file = join(root, "s.jsonl");
+    const { options } = await create({ sessionId: "s", file, forkFrom: file, environment: { A: "b" } });
     expect(options).toEqual({});
   });
 
