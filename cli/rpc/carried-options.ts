@@ -69,11 +69,8 @@ export function carriedOptions(
   );
 }
 
-function refuseUncarried({ apiKey, noSession, sessionId }: PiFlags): void {
+function refuseUncarried({ apiKey }: PiFlags): void {
   if (given(apiKey) !== undefined) throw new NotCarriedError("--api-key is a secret, which the daemon does not take.");
-  if (noSession && sessionId !== undefined) {
-    throw new NotCarriedError("--session-id with --no-session has no counterpart in the daemon.");
-  }
 }
 
 function modelOptions({ model, provider, models, thinking }: PiFlags): CreateOptions {

@@ -60,6 +60,7 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
   if (found !== undefined) return await open(found);
   switch (choice.kind) {
     case "new":
+      return await create(choice.sessionId === undefined ? {} : { sessionId: choice.sessionId });
     case "continue":
       return await create();
     case "session": {

@@ -12,7 +12,7 @@ import { type Diagnostic, type PiFlags, readPiFlags, type TestedPi, testedPis } 
 
 /** The session that a command line names. A reference is an absolute path, or an id or its beginning. */
 export type SessionChoice =
-  | { readonly kind: "new" }
+  | { readonly kind: "new"; readonly sessionId?: string }
   | { readonly kind: "session"; readonly reference: string }
   | { readonly kind: "sessionId"; readonly id: string }
   | { readonly kind: "continue" }
@@ -137,7 +137,7 @@ function namesSession({ fork, session, sessionId, continue: isContinued }: PiFla
 /** pi's order. Throws {@link NotCarriedError}. */
 function sessionOf(flags: PiFlags, surroundings: Surroundings): SessionChoice {
   const { fork, session, sessionId } = flags;
-  if (flags.noSession) return { kind: "new" };
+  if (flags.noSession) return { kind: "new", ...(sessionId && { sessionId }) };
   if (fork) return { kind: "fork", reference: referenceOf(fork, surroundings), ...(sessionId && { sessionId }) };
   if (session) return { kind: "session", reference: referenceOf(session, surroundings) };
   if (flags.continue) return { kind: "continue" };

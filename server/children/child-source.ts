@@ -273,7 +273,7 @@ export class ChildSource implements ChildStarter {
       sinks.onPi();
       return await startPi({
         ...this.#of(kind),
-        sessionFile: stored.ephemeral === true ? undefined : stored.file,
+        ...(stored.ephemeral === true ? { sessionId: stored.sessionId } : { sessionFile: stored.file }),
         contextWithinMs: this.#contextWithinMs(stored),
         log: log.child({ generation: stored.generation }),
         ...sinks,
@@ -303,7 +303,7 @@ export class ChildSource implements ChildStarter {
     cwd,
     options,
     environment,
-  }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
+  }: WarmKind): Omit<ChildOptions, "sessionFile" | "sessionId" | "log" | "signal" | keyof ChildSinks> {
     const { helper, runDirectory, env, childRegistry, kept, limits } = this.#options;
     const own = { program, cwd, pi: options, environment, limits: limits.child };
     return { ...own, helper, runDirectory, env, childRegistry, kept };

@@ -85,6 +85,8 @@ export interface ChildOptions extends ChildSinks {
   readonly runDirectory: string;
   /** Default: none; a session adopts the child later. */
   readonly sessionFile?: string | undefined;
+  /** Of a session without a file. Default: pi makes one. */
+  readonly sessionId?: string | undefined;
   /** How long its first request waits for a context. Default: it does not wait. */
   readonly contextWithinMs?: number | undefined;
   /** Whether it must not make model requests, even if extensions start runs. Default: requests are allowed. */

@@ -61,6 +61,8 @@ export interface SpawnRequest {
   readonly childId: string;
   /** Default: a session in memory only. */
   readonly sessionFile?: string | undefined;
+  /** Of a session in memory. Default: pi makes one. */
+  readonly sessionId?: string | undefined;
   readonly cwd: string;
   readonly options: PiOptions;
   readonly promptFiles?: PromptFiles;
@@ -130,6 +132,7 @@ export function planSpawn(request: SpawnRequest): SpawnPlan {
     "--mode",
     "rpc",
     ...(request.sessionFile === undefined ? ["--no-session"] : ["--session", request.sessionFile]),
+    ...(request.sessionFile === undefined ? flag("--session-id", request.sessionId) : []),
     ...Object.values(flags).flatMap((argumentsOf) => argumentsOf(options, promptFiles)),
     "--extension",
     request.helper,

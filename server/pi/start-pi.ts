@@ -34,6 +34,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
       helperConfig: configFile,
       childId: id,
       sessionFile: options.sessionFile,
+      sessionId: options.sessionId,
       cwd: options.cwd,
       options: options.pi,
       promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),

@@ -166,12 +166,15 @@ test("a pi without the option refuses to be without MCP, and to load what is its
   expect(await stage.client.listSessions()).toHaveLength(noMcp ? 2 : 0);
 });
 
-test("an ephemeral session leaves no file, and is lost with its daemon", async () => {
+test("an ephemeral session leaves no file, has its id in pi too, and is lost with its daemon", async () => {
   await using stage = await startStage();
-  const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ephemeral: true });
+  const own = { sessionId: "my-own-id", ephemeral: true };
+  const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ...own });
   expect(await session.promptAndWait("hello")).toContain("hello");
   expect(session.info).toMatchObject({ ephemeral: "living", file: "" });
-  expect((await stage.client.call("session/getState", { sessionId: session.id })).sessionFile).toBeUndefined();
+  const state = await stage.client.call("session/getState", { sessionId: session.id });
+  expect(state).toMatchObject({ sessionId: "my-own-id" });
+  expect(state.sessionFile).toBeUndefined();
   for (const method of ["session/clone", "session/reload"] as const) {
     const refused = stage.client.call(method, { sessionId: session.id });
     await expect(refused).rejects.toMatchObject({ kind: "session_file_unusable", data: { reason: "ephemeral" } });

@@ -186,6 +186,16 @@ export const sessions: readonly Scenario[] = [
     },
   },
   {
+    name: "--no-session with an id of its own",
+    args: ["--no-session", "--session-id", "my-own-id"],
+    play: async (front) => {
+      await front.call({ type: "get_state" });
+      await front.prompt("hello");
+      await front.call({ type: "new_session" });
+      await front.call({ type: "get_state" });
+    },
+  },
+  {
     name: "--session with the path of a stored file",
     args: ["--session", "stored.jsonl"],
     files: { "cwd/stored.jsonl": storedSession("<root>/cwd") },

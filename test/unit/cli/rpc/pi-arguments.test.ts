@@ -273,7 +273,6 @@ test.each([
     "The daemon does not take this value of --append-system-prompt: it must NOT have fewer than 1 characters.",
   ],
   ["--session-dir file://host/x", "file://host/x is not the URL of a file."],
-  ["--session-id a --no-session", "--session-id with --no-session has no counterpart in the daemon."],
   ["--provider p", "pi refuses --provider without --model."],
   ["--session-id a --name ''", "pi refuses an empty --name."],
 ])("pi itself runs --mode rpc %s", (line, reason) => {
@@ -400,6 +399,7 @@ test.each<[string, object]>([
   ["--session a --continue", { kind: "session", reference: "a" }],
   ["--session a --no-session", { kind: "new" }],
   ["--continue --no-session", { kind: "new" }],
+  ["--session-id a --no-session", { kind: "new", sessionId: "a" }],
   ["-c", { kind: "continue" }],
   ["--session-id a-b_c.d", { kind: "sessionId", id: "a-b_c.d" }],
   ["--fork 01ab", { kind: "fork", reference: "01ab" }],
