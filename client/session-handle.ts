@@ -214,8 +214,22 @@ export class SessionHandle {
    * Answers a dialog. If it is reserved for another client, the answer waits until all clients may answer. Rejects with
    * `stale` if the dialog has ended, with `invalid_params` if the answer does not fit it.
    */
-  respond(dialogId: string, answer: DialogAnswer, options: CallOptions = {}): Promise<Result<"dialog/respond">> {
-    return answerWhenOpen(() => this.#peer.call("dialog/respond", { dialogId, answer }, options), options);
+  respond(
+    dialogId: string,
+    answer: DialogAnswer,
+    options: CallOptions = {},
+  ): Promise<Required<Result<"dialog/respond">>> {
+    return answerWhenOpen(() => this.#peer.call("dialog/respond", { dialogId, answer }, options), options) as Promise<
+      Required<Result<"dialog/respond">>
+    >;
+  }
+
+  /**
+   * Leaves the answer of a dialog to others. It is cancelled once all that can answer have abstained. Rejects with
+   * `stale` if the dialog has ended, with `invalid_request` if this client does not follow the session with `dialogs`.
+   */
+  abstain(dialogId: string, options: CallOptions = {}): Promise<Result<"dialog/respond">> {
+    return this.#peer.call("dialog/respond", { dialogId, abstain: true }, options);
   }
 
   /**

@@ -33,8 +33,30 @@ export const dialogMethods = {
   },
   "dialog/respond": {
     summary: "Answers a dialog. The first valid answer goes to pi; an invalid one changes nothing.",
-    params: params({ dialogId: DialogId, answer: DialogAnswer, idempotencyKey }),
-    result: Type.Object({ dialogId: DialogId, resolution: DialogResolution }, { additionalProperties: false }),
+    params: params({
+      dialogId: DialogId,
+      answer: Type.Optional({
+        ...DialogAnswer,
+        description: "As the dialog's method requires, or `cancelled`. Required without `abstain`.",
+      }),
+      abstain: Type.Optional(
+        Type.Literal(true, {
+          description:
+            "Instead of `answer`: this connection, which is subscribed with `dialogs: true`, leaves the answer to others. The dialog is cancelled (`no_responder`) once all such connections have abstained.",
+        }),
+      ),
+      idempotencyKey,
+    }),
+    result: Type.Object(
+      {
+        dialogId: DialogId,
+        resolution: Type.Optional({
+          ...DialogResolution,
+          description: "Absent: the connection abstained, and the dialog is still open.",
+        }),
+      },
+      { additionalProperties: false },
+    ),
     scope: "none",
     http: { verb: "POST", path: "/v1/dialogs/{dialogId}/answer" },
     capability: "prompt",

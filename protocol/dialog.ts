@@ -55,7 +55,7 @@ const by = Type.Enum(
   ],
   {
     description:
-      "`client`: a client answered. `no_responder`: no client could answer. `deadline`: no answer in time. `pi`: its own " +
+      "`client`: a client answered. `no_responder`: no client could answer, or all that could have abstained. `deadline`: no answer in time. `pi`: its own " +
       "timeout was near, or the run has settled. `abort`, `clear_queue`, `hibernate`, `close`: the call that ended it. " +
       "`child_exited`, `daemon_restart`: pi has ended. `too_many`, `too_large`: a limit was exceeded, and it was never open.",
   },

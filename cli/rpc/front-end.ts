@@ -4,7 +4,7 @@ import type { Client } from "../../client/client.ts";
 import { ConnectionClosedError } from "../../client/local-errors.ts";
 import type { FeedListener, SessionNotification } from "../../client/session-feed.ts";
 import type { SessionHandle } from "../../client/session-handle.ts";
-import type { Dialog, DialogAnswer } from "../../protocol/dialog.ts";
+import type { Dialog } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { isRecord } from "../../protocol/objects.ts";
@@ -15,6 +15,7 @@ import { isPassedOn, moving, perform } from "./commands.ts";
 import { DeltaText } from "./delta-text.ts";
 import { OrderedOutput } from "./ordered-output.ts";
 import { failure, type GivenCommand, noticeOf, recordIn, success, unreadable } from "./pi-record.ts";
+import { Questions, type Reply } from "./questions.ts";
 
 export interface FrontEndOptions {
   readonly client: Client;
@@ -53,8 +54,7 @@ export class FrontEnd {
   readonly #pending = new Set<Promise<void>>();
   /** The front end's ids of its shell commands, by ours. */
   readonly #bashIds = new Map<string, { readonly id: unknown }>();
-  /** The daemon's dialogs, by pi's id. */
-  readonly #dialogs = new Map<string, string>();
+  readonly #questions = new Questions();
   readonly #ended = Promise.withResolvers<number>();
   #session: SessionHandle;
   #leave: () => void = () => {};
@@ -146,7 +146,7 @@ export class FrontEnd {
     }
     // pi reads the fields of any value.
     const command = (isRecord(value) ? value : {}) as GivenCommand;
-    if (command["type"] === "extension_ui_response") this.#answerDialog(command);
+    if (command["type"] === "extension_ui_response") this.#reply(this.#questions.answered(command));
     else this.#perform(command);
   }
 
@@ -212,11 +212,11 @@ export class FrontEnd {
   }
 
   /** Stray and late answers are swallowed, as by pi. */
-  #answerDialog({ id, ...answer }: GivenCommand): void {
-    const dialogId = typeof id === "string" ? this.#dialogs.get(id) : undefined;
-    const known = answerIn(answer);
-    if (dialogId === undefined || known === undefined) return;
-    this.#session.respond(dialogId, known).catch(() => {});
+  #reply(reply: Reply | undefined): void {
+    if (reply === undefined) return;
+    const { dialogId } = reply;
+    const told = "answer" in reply ? this.#session.respond(dialogId, reply.answer) : this.#session.abstain(dialogId);
+    told.catch(() => {});
   }
 
   /** Writes another session's records from now on. Resolves when those are written that it has already. */
@@ -242,18 +242,26 @@ export class FrontEnd {
     this.#session = session;
     this.#deltas = new DeltaText();
     this.#isRunning = false;
-    this.#dialogs.clear();
+    this.#questions.clear();
     this.#place = from;
     this.#join();
-    if (from === undefined) this.#output.writeLater(this.#openQuestions(session));
+    if (from !== undefined) return;
+    let unseen: readonly Dialog[] = [];
+    const questions = this.#openQuestions(session).then((found) => {
+      unseen = found;
+      return found.length === 0 ? undefined : found.map(questionOf).join("\n");
+    });
+    this.#output.writeLater(questions, () => {
+      for (const { requestId } of unseen) this.#questions.written(requestId);
+    });
   }
 
   /** The questions that wait for an answer already. */
-  async #openQuestions(session: SessionHandle): Promise<string | undefined> {
+  async #openQuestions(session: SessionHandle): Promise<readonly Dialog[]> {
     const open = await session.dialogs().catch(() => []);
-    const unseen = open.filter(({ requestId }) => this.#session === session && !this.#dialogs.has(requestId));
-    for (const { requestId, dialogId } of unseen) this.#dialogs.set(requestId, dialogId);
-    return unseen.length === 0 ? undefined : unseen.map(questionOf).join("\n");
+    const unseen = open.filter(({ requestId }) => this.#session === session && !this.#questions.has(requestId));
+    for (const { requestId, dialogId, method } of unseen) this.#questions.opened(requestId, dialogId, method);
+    return unseen;
   }
 
   /** Follows the session from {@link #place} on. */
@@ -267,6 +275,10 @@ export class FrontEnd {
         if (!isCurrent()) return;
         this.#place ??= { after: cursor, epoch };
         this.#place.epoch = epoch;
+      },
+      // Another connection has not abstained yet.
+      resume: () => {
+        for (const dialogId of this.#questions.abstained) this.#reply({ dialogId, abstain: true });
       },
       gap: ({ to }) => {
         if (!isCurrent() || this.#isPaused) return;
@@ -294,12 +306,13 @@ export class FrontEnd {
       case "session/event":
         this.#write(notification.params.event, frame);
         break;
-      case "dialog/opened":
-        this.#dialogs.set(notification.params.dialog.requestId, notification.params.dialog.dialogId);
+      case "dialog/opened": {
+        const { requestId, dialogId, method } = notification.params.dialog;
+        this.#reply(this.#questions.opened(requestId, dialogId, method));
         break;
+      }
       case "dialog/resolved":
-        for (const [requestId, dialogId] of this.#dialogs)
-          if (dialogId === notification.params.dialogId) this.#dialogs.delete(requestId);
+        this.#questions.resolved(notification.params.requestId);
         break;
       case "session/replaced":
         // A client's fork moves that client alone.
@@ -332,7 +345,8 @@ export class FrontEnd {
       return;
     }
     for (const missing of this.#deltas.before(event)) this.#output.write(JSON.stringify(missing));
-    if (this.#deltas.passes(event)) this.#output.write(recordIn(frame));
+    if (!this.#deltas.passes(event)) return;
+    this.#output.write(recordIn(frame), this.#questions.asked(event));
   }
 
   /** The id of the front end's own shell command; others are not its business. */
@@ -389,11 +403,4 @@ function fieldsIn(head: string): { readonly id?: unknown; readonly type?: unknow
     return value === null ? [] : [[name, JSON.parse(value[1] as string)] as const];
   });
   return Object.fromEntries(found);
-}
-
-function answerIn(answer: Readonly<Record<string, unknown>>): DialogAnswer | undefined {
-  if (answer["cancelled"] === true) return { cancelled: true };
-  if (typeof answer["value"] === "string") return { value: answer["value"] };
-  if (typeof answer["confirmed"] === "boolean") return { confirmed: answer["confirmed"] };
-  return undefined;
 }

@@ -16,23 +16,23 @@ export class OrderedOutput {
     return this.#stream.writableLength + this.#waitingLength;
   }
 
-  /** Writes a line, without its line feed. */
-  write(line: string): void {
-    if (this.#last === undefined) this.#stream.write(`${line}\n`);
+  /** Writes a line, without its line feed. `onWritten`: the reader could take it. */
+  write(line: string, onWritten?: () => void): void {
+    if (this.#last === undefined) this.#stream.write(`${line}\n`, onWritten);
     else {
       this.#waitingLength += line.length;
       const written = this.#last.then(() => {
         this.#waitingLength -= line.length;
         return line;
       });
-      this.#after(written);
+      this.#after(written, onWritten);
     }
   }
 
   /** Writes a line when it is known; later lines wait for it. Nothing is written for `undefined`. Must not reject. */
-  writeLater(line: Promise<string | undefined>): void {
+  writeLater(line: Promise<string | undefined>, onWritten?: () => void): void {
     const former = this.#last;
-    this.#after(former === undefined ? line : former.then(() => line));
+    this.#after(former === undefined ? line : former.then(() => line), onWritten);
   }
 
   /** Resolves when every line was handed to the stream. */
@@ -40,9 +40,9 @@ export class OrderedOutput {
     await this.#last;
   }
 
-  #after(line: Promise<string | undefined>): void {
+  #after(line: Promise<string | undefined>, onWritten?: () => void): void {
     const writing = line.then((known) => {
-      if (known !== undefined) this.#stream.write(`${known}\n`);
+      if (known !== undefined) this.#stream.write(`${known}\n`, onWritten);
       if (this.#last === writing) this.#last = undefined;
     });
     this.#last = writing;

@@ -42,6 +42,8 @@ export interface DialogOwner {
     client: By | undefined,
     callId: string | undefined,
   ): DialogResolution | undefined;
+  /** How it ended by that, if it did. Throws `invalid_request` for a subscriber that cannot answer. */
+  abstain(dialogId: string, subscriberId: string): DialogResolution | undefined;
 }
 
 export interface DialogQuery {
@@ -189,6 +191,17 @@ export class DialogRegistry {
     if (callId !== undefined && dialog.callId === callId && dialog.resolution !== undefined) return dialog.resolution;
     // A pi with pipes may have got the answer before it was stored.
     throw isRepeated === true && dialog.resolution?.by === "daemon_restart" ? mayBeAnswered(dialog) : stale(dialog);
+  }
+
+  /**
+   * A subscriber leaves the answer to others. Returns how the dialog ended by that; undefined: it is still open. Throws
+   * `invalid_request`, `stale`, `dialog_not_found`.
+   */
+  abstain(dialogId: string, subscriberId: string): DialogResolution | undefined {
+    const open = this.#open.get(dialogId);
+    if (open !== undefined) return open.owner.abstain(dialogId, subscriberId);
+    const dialog = this.#ended.get(dialogId)?.dialog ?? this.#store.get(dialogId);
+    throw dialog === undefined ? unknown(dialogId) : stale(dialog);
   }
 
   /** Resolves when it is on disk how a dialog ended. A store that does not answer delays it for a while only. */

@@ -31,12 +31,14 @@ export interface DialogsOptions {
     method: "dialog/opened" | "dialog/updated" | "dialog/resolved",
     params: Readonly<Record<string, unknown>>,
   ) => void;
-  /** Number of subscribers that can answer. */
-  readonly responders: () => number;
+  /** Number of subscribers that can answer, without some of them. */
+  readonly responders: (without?: ReadonlySet<string>) => number;
+  /** Whether this subscriber can answer. */
+  readonly canAnswer: (subscriberId: string) => boolean;
   /** The client whose prompt or push caused the current questions. */
   readonly owner: () => By | undefined;
-  /** Whether this client may answer and has a subscription for it. */
-  readonly isResponder: (clientId: string) => boolean;
+  /** Whether this client may answer and has a subscription for it, other than some subscribers. */
+  readonly isResponder: (clientId: string, without?: ReadonlySet<string>) => boolean;
   /**
    * Tells the extensions inside the child that no client can answer. Never rejects. Undefined: they cannot be told.
    */
@@ -64,6 +66,8 @@ interface OpenDialog {
   /** On the monotonic clock. */
   readonly endsAt: number;
   readonly endsBy: "pi" | "deadline";
+  /** The subscribers that leave the answer to others: at most all that can answer. */
+  readonly abstained: Set<string>;
   unattendedAt: number | undefined;
   stopTimer: () => void;
 }
@@ -183,19 +187,40 @@ export class Dialogs implements DialogOwner {
     return this.#end(entry, { how, by: "client", client, answer, callId });
   }
 
+  /** Throws `invalid_request` if this subscriber could not answer. */
+  abstain(dialogId: string, subscriberId: string): DialogResolution | undefined {
+    const entry = this.#open.get(dialogId);
+    if (entry === undefined) return undefined;
+    if (!this.#options.canAnswer(subscriberId))
+      throw new WireError("invalid_request", "Only a connection that is subscribed with `dialogs: true` can abstain.");
+    entry.abstained.add(subscriberId);
+    this.ownersChanged();
+    return this.#endIfAllAbstain(entry);
+  }
+
   /** A client that can answer has connected or gone. */
   respondersChanged(): void {
     const isAttended = this.#options.responders() > 0;
     const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.registry.limits);
     for (const entry of this.#open.values()) this.#leave(entry, ms);
     this.ownersChanged();
+    for (const entry of this.#all()) this.#endIfAllAbstain(entry);
   }
 
-  /** A client can no longer answer, or may not: its dialogs are open to others immediately. */
+  /** Nobody is left who would answer: the dialog does not wait for its deadline, under any policy. */
+  #endIfAllAbstain(entry: OpenDialog): DialogResolution | undefined {
+    const { abstained } = entry;
+    for (const id of abstained) if (!this.#options.canAnswer(id)) abstained.delete(id);
+    if (abstained.size === 0 || this.#options.responders(abstained) > 0) return undefined;
+    return this.#end(entry, { how: "cancelled", by: "no_responder", answer: dismissed });
+  }
+
+  /** A client can no longer answer, may not or does not want to: its dialogs are open to others immediately. */
   ownersChanged(): void {
     for (const entry of this.#open.values()) {
       const { owner, dialogId, requestId } = entry.dialog;
-      if (!this.#isReserved(entry) || owner === undefined || this.#options.isResponder(owner.clientId)) continue;
+      if (!this.#isReserved(entry) || owner === undefined) continue;
+      if (this.#options.isResponder(owner.clientId, entry.abstained)) continue;
       const openToOthersAt = Date.now();
       entry.reservedUntil = undefined;
       entry.dialog = { ...entry.dialog, openToOthersAt };
@@ -256,7 +281,7 @@ export class Dialogs implements DialogOwner {
       const endsAt = clock.now() + Math.max(0, dialog.deadline - Date.now());
       const stopTimer = (): void => {};
       const times = { reservedUntil: undefined, endsAt, endsBy: "deadline", unattendedAt: undefined } as const;
-      const entry: OpenDialog = { dialog: rest, ...times, stopTimer };
+      const entry: OpenDialog = { dialog: rest, ...times, abstained: new Set(), stopTimer };
       this.#open.set(dialog.dialogId, entry);
       registry.reopened(this, rest, Buffer.byteLength(JSON.stringify(rest)));
       this.#leave(entry, unattendedFor(policy, "left", registry.limits));
@@ -328,6 +353,7 @@ export class Dialogs implements DialogOwner {
       reservedUntil: reservedMs > 0 ? clock.now() + reservedMs : undefined,
       endsAt,
       endsBy,
+      abstained: new Set(),
       unattendedAt: undefined,
       stopTimer: () => {},
     };

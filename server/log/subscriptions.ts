@@ -94,9 +94,15 @@ export class Subscriptions {
     return this.#orders.get(subscriberId)?.dialogs === true;
   }
 
-  /** Whether this client has a subscription that can answer dialogs. */
-  isAnswerer(clientId: string): boolean {
-    for (const order of this.#orders.values()) if (order.dialogs && order.clientId === clientId) return true;
+  /** Number of subscribers that can answer dialogs, without some of them. */
+  answerersWithout(subscriberIds: ReadonlySet<string>): number {
+    return Array.from(this.#orders).filter(([id, { dialogs }]) => dialogs && !subscriberIds.has(id)).length;
+  }
+
+  /** Whether this client has a subscription that can answer dialogs, other than some subscribers. */
+  isAnswerer(clientId: string, without?: ReadonlySet<string>): boolean {
+    for (const [id, order] of this.#orders)
+      if (order.dialogs && order.clientId === clientId && without?.has(id) !== true) return true;
     return false;
   }
 

@@ -510,9 +510,11 @@ function dialogsOf(
     policy: record.stored.dialogPolicy ?? defaultPolicy,
     clock: systemClock,
     say: (method, params) => journal.say(method, params),
-    responders: () => subscriptions.answerers,
+    responders: (without) =>
+      without === undefined ? subscriptions.answerers : subscriptions.answerersWithout(without),
+    canAnswer: (subscriberId) => subscriptions.canAnswer(subscriberId),
     owner: () => prompts.owner,
-    isResponder: (clientId) => subscriptions.isAnswerer(clientId) && control.allows(clientId),
+    isResponder: (clientId, without) => subscriptions.isAnswerer(clientId, without) && control.allows(clientId),
     announce: (child, dialog) => {
       // A child that belongs to another session has other extensions.
       if (life.child !== child) return undefined;

@@ -157,7 +157,8 @@ export class DialogFixture {
       policy: this.#policy,
       clock: { now: this.clock.now, after: (ms, run) => this.clock.after(ms, () => this.dialogs === dialogs && run()) },
       say: (method, params) => void this.said.push({ method, params: structuredClone(params) }),
-      responders: () => this.responders,
+      responders: (without) => this.responders - (without?.size ?? 0),
+      canAnswer: () => this.responders > 0,
       owner: () => (this.owner === undefined ? undefined : { clientId: this.owner }),
       isResponder: (clientId) => this.clients.has(clientId),
       announce: (_child, dialog) => {

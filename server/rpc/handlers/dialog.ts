@@ -1,7 +1,10 @@
 import type { dialogMethods } from "../../../protocol/dialog-methods.ts";
+import { WireError } from "../../../protocol/errors.ts";
 import type { DialogRegistry } from "../../dialogs/dialog-registry.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { HandlersOf } from "../call.ts";
+import { type HandlersOf, peerOf } from "../call.ts";
+
+const abstains = "A subscription abstains, and needs a connection that stays open: use the WebSocket.";
 
 export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): HandlersOf<typeof dialogMethods> {
   return {
@@ -18,10 +21,15 @@ export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): Han
         },
       });
     },
-    "dialog/respond": async ({ dialogId, answer }, { by, effect }) => {
-      const resolution = dialogs.respond(dialogId, answer, by, effect);
+    "dialog/respond": async ({ dialogId, answer, abstain }, call) => {
+      if ((answer === undefined) === (abstain === undefined))
+        throw new WireError("invalid_params", "Give either an answer or `abstain: true`.");
+      const resolution =
+        answer === undefined
+          ? dialogs.abstain(dialogId, peerOf(call, abstains).id)
+          : dialogs.respond(dialogId, answer, call.by, call.effect);
       await dialogs.stored(dialogId);
-      return { dialogId, resolution };
+      return { dialogId, ...(resolution === undefined ? {} : { resolution }) };
     },
   };
 }

@@ -203,6 +203,79 @@ describe("a question of an extension", () => {
     await next.until(event("agent_settled"));
   });
 
+  test("is cancelled once all that can answer have abstained, also if the last of the others leaves", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { policy: { kind: "wait" } });
+    const [second, third] = [recorder("second"), recorder("third")];
+    on.session.subscribe(second, { dialogs: true });
+    on.session.subscribe(third, { dialogs: true });
+    await prompt(on, asking("gate", { method: "input" }));
+    const { dialogId } = await opened(on);
+    for (const id of [on.heard.id, on.heard.id, second.id]) expect(core.dialogs.abstain(dialogId, id)).toBeUndefined();
+    expect(endings(on)).toEqual([]);
+    on.session.unsubscribe(third.id);
+    await on.heard.until(event("agent_settled"));
+    expect(endings(on)).toEqual(["cancelled by no_responder"]);
+    expect(answersOf(on)).toMatchObject([{ id: "q1", cancelled: true }]);
+    expect(kindOf(() => core.dialogs.abstain(dialogId, second.id))).toBe("stale");
+  });
+
+  test("from which one client has abstained is open to the others, later ones and itself included", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { policy: { kind: "wait" } });
+    const owner = recorder("owner");
+    on.session.subscribe(owner, { dialogs: true, clientId: "c1" });
+    const by = { clientId: "c1" };
+    await on.session.prompting.prompt({ text: asking("gate", { method: "input" }), ifRunning: "refuse", by });
+    const { dialogId, openToOthersAt } = await opened(on);
+    expect(openToOthersAt).toBeDefined();
+    core.dialogs.abstain(dialogId, owner.id);
+    expect(on.heard.heard.filter(named("dialog/updated"))).toHaveLength(1);
+    const later = recorder("later");
+    on.session.subscribe(later, { dialogs: true });
+    on.session.unsubscribe(on.heard.id);
+    expect(core.dialogs.page({}).dialogs).toHaveLength(1);
+    respond(on, dialogId, { value: "typed" }, "c2");
+    await later.until(event("agent_settled"));
+    expect(later.heard.filter(named("dialog/resolved"))).toMatchObject([{ params: { how: "answered" } }]);
+  });
+
+  test("is kept for those that have not abstained after the one that has left, under the session's policy", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { policy: { kind: "wait" } });
+    const second = recorder("second");
+    on.session.subscribe(second, { after: 0, dialogs: true });
+    await prompt(on, asking("gate", { method: "input" }));
+    const { dialogId } = await opened(on);
+    core.dialogs.abstain(dialogId, on.heard.id);
+    on.session.unsubscribe(on.heard.id);
+    on.session.unsubscribe(second.id);
+    expect(core.dialogs.page({}).dialogs).toHaveLength(1);
+    on.session.subscribe(second, { after: 0, dialogs: true });
+    respond(on, dialogId, { value: "typed" });
+    await second.until(event("agent_settled"));
+  });
+
+  test("takes an abstention only from a connection that can answer, and not with an answer", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    const converse = dispatcherOf(core);
+    const reader = converse("c2");
+    const connection = recorder("connection of c2");
+    on.session.subscribe(connection);
+    await prompt(on, asking("gate", { method: "input" }));
+    const { dialogId } = await opened(on);
+    const nameOf = (given: object): string =>
+      "error" in given ? ((given as { error: { data: WireError["data"] } }).error.data.name as string) : "done";
+    const call = (params: object) => reader.call("dialog/respond", { dialogId, ...params } as never);
+    expect(nameOf(await call({ abstain: true }))).toBe("invalid_request");
+    expect(nameOf(await call({}))).toBe("invalid_params");
+    expect(nameOf(await call({ abstain: true, answer: { cancelled: true } }))).toBe("invalid_params");
+    on.session.subscribe(connection, { dialogs: true });
+    expect(await call({ abstain: true })).toMatchObject({ result: { dialogId } });
+    expect(await call({ answer: { cancelled: true } })).toMatchObject({ result: { resolution: { by: "client" } } });
+  });
+
   test("with pi's own timeout ends half a second before it, and pi returns its default", async () => {
     await using core = await startCore();
     const on = await scene(core);

@@ -131,6 +131,34 @@ test("pi-acp works: a run with edits is one of the daemon's", async () => {
   expect(await on.client.listSessions()).toHaveLength(1);
 });
 
+test("pi-acp cancels each text question unseen: alone that counts, otherwise another front end answers", async () => {
+  const on = await scene(["First.", "Second."]);
+  on.world.write(
+    "agent/extensions/ask.ts",
+    `export default (pi) => {
+       pi.on("before_agent_start", async (_event, ctx) => {
+         ctx.ui.notify("It is " + (await ctx.ui.input("Which?")));
+       });
+     };`,
+  );
+  const agent = new AcpAgent(started([piAcp], { ...on, env: { ...on.env, PI_ACP_PI_COMMAND: dropInMain } }));
+  await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+  const { sessionId } = (await agent.request("session/new", { cwd: on.world.cwd, mcpServers: [] })) as Json;
+  const ask = () => agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text: "Go." }] });
+  const [info] = await on.client.listSessions();
+  expect(await ask()).toMatchObject({ stopReason: "end_turn" });
+
+  const other = new Front(started([dropInMain, "--mode", "rpc", "--session", info?.file as string], on));
+  await other.call({ id: 1, type: "get_state" });
+  const asked = other.event("extension_ui_request");
+  const told = Promise.race(["typed", "undefined"].map((word) => other.told(`It is ${word}`).then(() => word)));
+  const answered = ask();
+  await asked;
+  other.write({ type: "extension_ui_response", id: other.questions[0]?.["id"], value: "typed" });
+  expect(await told).toBe("typed");
+  expect(await answered).toMatchObject({ stopReason: "end_turn" });
+});
+
 test("pi waits before its edits while a front end is there", async () => {
   const edit = (path: string, from: string, to: string) =>
     call("edit", { path, edits: [{ oldText: from, newText: to }] });

@@ -121,7 +121,7 @@ export class Front {
       return;
     }
     this.#read(record);
-    if (record["method"] === "select") this.questions.push(record);
+    if (record["method"] === "select" || record["method"] === "input") this.questions.push(record);
     if (record["method"] === "notify") this.#told.get(record["message"])?.();
     for (const awaited of this.#events.splice(0)) {
       if (awaited.type === record["type"]) awaited.seen();
