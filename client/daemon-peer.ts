@@ -57,6 +57,7 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "daemon/event",
   "daemon/gap",
   "session/gap",
+  "session/stderr",
   "provider/requestPrepared",
   "provider/requestDelivered",
   "provider/requestFailed",
@@ -218,6 +219,10 @@ export class DaemonPeer {
       this.#notifyGap(params);
       return;
     }
+    if (method === "session/stderr") {
+      this.#notifyStderr(params);
+      return;
+    }
     const notification = { name: method, params } as SessionNotification;
     if (!isWellFormed(notification)) {
       this.diagnose({ kind: "malformed_notification", method, params });
@@ -240,6 +245,12 @@ export class DaemonPeer {
     if (typeof sessionId === "string" && typeof gap.from === "number" && typeof gap.to === "number") {
       this.#feeds.get(sessionId)?.receiveGap(gap as Gap);
     } else this.diagnose({ kind: "malformed_notification", method: "session/gap", params });
+  }
+
+  #notifyStderr(params: unknown): void {
+    if (isRecord(params) && typeof params["sessionId"] === "string" && typeof params["text"] === "string") {
+      this.#feeds.get(params["sessionId"])?.receiveStderr(params as NotificationParams<"session/stderr">);
+    } else this.diagnose({ kind: "malformed_notification", method: "session/stderr", params });
   }
 
   /** A newer daemon's notification may have numbers in a session's log. */

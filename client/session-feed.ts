@@ -99,11 +99,13 @@ export interface FeedListener {
   readonly more?: SubscribeMore;
   /** Requests to the provider, at the highest level that any reader of the session asked for. */
   request?(notification: RequestNotification, size: number): void;
+  /** What pi writes to its stderr, for a reader whose `more` has `stderr`. */
+  stderr?(params: NotificationParams<"session/stderr">): void;
   end(end: FeedEnd): void;
 }
 
 /** Params of `session/subscribe` that readers cannot share. */
-export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake" | "holdEdits">;
+export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake" | "holdEdits" | "stderr">;
 
 export interface FeedOptions {
   /**
@@ -210,6 +212,11 @@ export class SessionFeed {
     for (const { listener, held, hasBegun } of [...this.#readers.values()]) {
       if (held === undefined || hasBegun) listener.request?.(notification, size);
     }
+  }
+
+  receiveStderr(params: NotificationParams<"session/stderr">): void {
+    for (const { listener } of [...this.#readers.values()])
+      if (listener.more?.stderr === true) listener.stderr?.(params);
   }
 
   receive(notification: SessionNotification, frame: string): void {

@@ -62,6 +62,25 @@ export const notifications = {
     params: Type.Object({ sessionId: SessionId, ...Gap.properties }, { additionalProperties: false }),
     since: "0.1.0",
   },
+  "session/stderr": {
+    summary:
+      "What the session's pi wrote to its stderr, for subscriptions with `stderr`: warnings of pi, output of extensions. It has no `seq`, is not kept, and comes up to a second later. pi's stderr can contain anything, also secrets.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        text: Type.String({ description: "As pi wrote it, not only whole lines." }),
+        omittedBytes: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            description:
+              "How many bytes are missing before it, at least: of more than 64 KiB in a second only the newest are sent.",
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
   "session/updated": {
     summary: "The session changed: its state, model, child, name.",
     params: Type.Object(

@@ -65,6 +65,13 @@ export const subscriptionMethods = {
             "While this subscription lasts, pi waits 25 ms between the `tool_execution_start` of an `edit` or `write` and its work, so that a client of the same machine can read the file as it was before.",
         }),
       ),
+      stderr: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            "Also `session/stderr`: what the session's pi writes to its stderr from now on; with `after: 0` also what it wrote since its start.",
+        }),
+      ),
       provider: Type.Optional(ProviderLevel),
       awake: Type.Optional(
         Type.Boolean({

@@ -89,7 +89,7 @@ async function serve(asked: FrontEndAsked, { env, stateDir: given }: DropInOptio
   const { client, chosen, created, saysDisposition } = await prepared(asked, { cwd, env, stateDir });
   for (const warning of [...asked.warnings, ...(chosen.warning === undefined ? [] : [chosen.warning])])
     process.stderr.write(`${warning}\n`);
-  const { stdin, stdout } = process;
+  const { stdin, stdout, stderr } = process;
   const frontEnd = new FrontEnd({
     client,
     ...chosen,
@@ -97,6 +97,7 @@ async function serve(asked: FrontEndAsked, { env, stateDir: given }: DropInOptio
     saysDisposition,
     input: stdin,
     output: stdout,
+    errors: stderr,
   });
   for (const [name, code] of [
     ["SIGTERM", 143],

@@ -30,6 +30,8 @@ export interface FrontEndOptions {
   readonly saysDisposition: boolean;
   readonly input: Readable;
   readonly output: Writable;
+  /** For what the session's pi writes to stderr. */
+  readonly errors: Writable;
 }
 
 /** The daemon's limit of one frame, less its own envelope: a longer command would end the connection. */
@@ -80,7 +82,7 @@ export class FrontEnd {
 
   /** Serves until stdin ends or the client has ended. Resolves with the exit code. */
   async run(): Promise<number> {
-    const { client, input, from, session, output, notice } = this.#options;
+    const { client, input, from, session, output, errors, notice } = this.#options;
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxCommandBytes,
       onRecord: (line) => this.#take(line.toString("utf8")),
@@ -92,6 +94,7 @@ export class FrontEnd {
       },
     });
     output.on("error", () => this.#ended.resolve(1));
+    errors.on("error", () => {});
     output.on("drain", () => this.#goOn());
     this.#follow(session, from);
     if (notice !== undefined) this.#output.write(noticeOf(notice, "warning"));
@@ -270,7 +273,13 @@ export class FrontEnd {
     const isCurrent = (): boolean => this.#listener === listener;
     const listener: FeedListener = {
       dialogs: true,
-      more: { inOrder: true, awake: true, holdEdits: true },
+      more: { inOrder: true, awake: true, holdEdits: true, stderr: true },
+      stderr: ({ text, omittedBytes }) => {
+        if (!isCurrent()) return;
+        if (omittedBytes !== undefined)
+          this.#options.errors.write(`pi-rpcd: ${omittedBytes} bytes of pi's stderr are omitted here.\n`);
+        this.#options.errors.write(text);
+      },
       begin: ({ cursor, epoch }) => {
         if (!isCurrent()) return;
         this.#place ??= { after: cursor, epoch };

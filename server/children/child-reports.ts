@@ -11,6 +11,7 @@ import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Journal } from "../log/journal.ts";
 import type { ProviderWatch } from "../log/provider-watch.ts";
+import type { StderrWatch } from "../log/stderr-watch.ts";
 import type { Child } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -28,6 +29,7 @@ export interface ChildReportsParts {
   readonly journal: Journal;
   readonly backfill: EventBackfill;
   readonly provider: ProviderWatch;
+  readonly stderr: StderrWatch;
   readonly prompts: SessionPrompts;
   readonly dialogs: Dialogs;
   readonly life: ChildLife;
@@ -60,16 +62,19 @@ export class ChildReports {
     this.#session = session;
     this.#parts = parts;
     const { events } = session;
-    const { dialogs, provider } = parts;
+    const { dialogs, provider, stderr } = parts;
     events.on("childStarting", () => dialogs.childStarting());
     events.on("childReady", (child) => {
       this.#keep(child);
       provider.attach(child);
+      stderr.attach(child);
       dialogs.childReady();
       parts.parts.tools.look(child);
     });
     events.on("handled", (generation) => {
-      if (generation === this.#generation) this.#keeping?.handled();
+      if (generation !== this.#generation) return;
+      this.#keeping?.handled();
+      stderr.look();
     });
     events.on("childChanged", () => this.#renew());
     events.on("reportsHeld", (isHolding) => this.#keeping?.reportsHeld(isHolding));
@@ -238,12 +243,13 @@ export class ChildReports {
   }
 
   async #childEnded({ child, exit, hadRun }: ChildEnded): Promise<void> {
-    const { provider, dialogs, journal, backfill, supervisor } = this.#parts;
+    const { provider, stderr, dialogs, journal, backfill, supervisor } = this.#parts;
     if (this.#keeping?.isOf(child) === true)
       journal.cannotContinue("The child ended before it had repeated its output.");
     // Frames that waited for the run to settle.
     this.#settling.open();
     provider.childEnded(child, exit.at);
+    stderr.childEnded(child);
     dialogs.childEnded(child);
     journal.pending([]);
     await this.#account(exit.at);

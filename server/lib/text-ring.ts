@@ -3,27 +3,29 @@ import { StringDecoder } from "node:string_decoder";
 /** Keeps the end of a text stream, at most `maxBytes` of UTF-8. */
 export class TextRing {
   readonly #maxBytes: number;
-  readonly #decoder = new StringDecoder("utf8");
-  #text = "";
+  #bytes = Buffer.alloc(0);
+  /** Bytes of the whole stream. */
+  size = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
   push(chunk: Buffer): void {
-    this.#text += this.#decoder.write(chunk.length > this.#maxBytes ? chunk.subarray(-this.#maxBytes) : chunk);
-    // A UTF-16 unit takes at most three bytes of UTF-8: cut only when the limit could be exceeded, and then by half.
-    if (this.#text.length > this.#maxBytes) this.#text = this.#text.slice(-Math.floor(this.#maxBytes / 2));
+    this.size += chunk.length;
+    this.#bytes = Buffer.concat([this.#bytes, chunk]).subarray(-this.#maxBytes);
+  }
+
+  /** The newest bytes after the first `from` of the stream, as far as they are kept; at most `maxBytes`. */
+  after(from: number, maxBytes: number): Buffer {
+    const wanted = Math.min(Math.max(0, this.size - from), maxBytes, this.#bytes.length);
+    return this.#bytes.subarray(this.#bytes.length - wanted);
   }
 
   /** The last `maxBytes` of the stream. */
   toString(): string {
-    const bytes = Buffer.from(this.#text);
-    if (bytes.length <= this.#maxBytes) return this.#text;
+    const text = new StringDecoder("utf8").write(this.#bytes);
     // A cut inside a character leaves a replacement character at the start.
-    return bytes
-      .subarray(-this.#maxBytes)
-      .toString("utf8")
-      .replace(/^\uFFFD+/, "");
+    return this.size > this.#bytes.length ? text.replace(/^\uFFFD+/, "") : text;
   }
 }

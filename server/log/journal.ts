@@ -2,7 +2,7 @@ import type { Gap } from "../../protocol/event.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
 import type { PendingItem } from "../../protocol/pending.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
-import type { Frame } from "../frames/frame.ts";
+import { type Frame, unnumberedFrame } from "../frames/frame.ts";
 import type { OwedNotification } from "../store/children.ts";
 import type { EventLog, LogChunk } from "./event-log.ts";
 import type { Subscriber } from "./subscription.ts";
@@ -164,6 +164,12 @@ export class Journal {
       const pieces = parts.flatMap(([name, json]) => [Buffer.from(`,"${name}":`), json]);
       return Buffer.concat([Buffer.from(head + text.slice(0, -1)), ...pieces, Buffer.from("}}")]);
     }, only);
+  }
+
+  /** Sends what pi wrote to stderr to the subscribers that want it, or to one of them. It has no number. */
+  tellStderr(params: object, only?: string): void {
+    const told = { jsonrpc: "2.0", method: "session/stderr", params: { sessionId: this.sessionId, ...params } };
+    this.#subscriptions.tellStderr(unnumberedFrame(Buffer.from(JSON.stringify(told)), this.sessionId), only);
   }
 
   /** Whether extensions have background work. */

@@ -12,6 +12,8 @@ export interface Orders extends ReadOptions {
   readonly dialogs?: boolean | undefined;
   /** Whether pi is to wait before the work of its editing tools. */
   readonly holdEdits?: boolean | undefined;
+  /** Whether it gets what pi writes to stderr. */
+  readonly stderr?: boolean | undefined;
   /** Whether answers to its calls come in the order of the notifications. Cannot be turned off again. */
   readonly inOrder?: boolean | undefined;
   /** The client of the subscriber. */
@@ -26,6 +28,7 @@ interface Order {
   readonly provider: ProviderLevel;
   readonly dialogs: boolean;
   readonly holdEdits: boolean;
+  readonly stderr: boolean;
   readonly clientId: string | undefined;
   readonly onEnd: (() => void) | undefined;
 }
@@ -37,6 +40,8 @@ export class Subscriptions {
   readonly #orders = new Map<string, Order>();
   #level: ProviderLevel = "off";
   #holdsEdits = false;
+  #followsStderr = false;
+  #onStderr: () => void = () => {};
   #onLevel: () => void = () => {};
   #answerers = 0;
   #onAnswerers: () => void = () => {};
@@ -73,6 +78,16 @@ export class Subscriptions {
   /** Calls `onLevel` after each change of {@link providerLevel} and {@link holdsEdits}. */
   onProviderLevel(onLevel: () => void): void {
     this.#onLevel = onLevel;
+  }
+
+  /** Whether any subscriber gets what pi writes to stderr. */
+  get followsStderr(): boolean {
+    return this.#followsStderr;
+  }
+
+  /** Calls `onStderr` after each change of {@link followsStderr}. */
+  onStderr(onStderr: () => void): void {
+    this.#onStderr = onStderr;
   }
 
   /** Number of subscribers that can answer dialogs. */
@@ -132,8 +147,9 @@ export class Subscriptions {
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
     const { clientId = known?.clientId, holdEdits = known?.holdEdits ?? false } = orders;
+    const { stderr = known?.stderr ?? false } = orders;
     const { onEnd } = known ?? orders;
-    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, holdEdits, clientId, onEnd });
+    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, holdEdits, stderr, clientId, onEnd });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
     else subscription.changeReading({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
     if (orders.inOrder === true) subscription.orderAnswers();
@@ -194,6 +210,12 @@ export class Subscriptions {
     return told;
   }
 
+  /** Sends a frame without a number to the subscribers of stderr, or to one of them. */
+  tellStderr(frame: Frame, only?: string): void {
+    for (const [id, { subscription, stderr }] of this.#orders)
+      if (stderr && (only === undefined || only === id)) this.guard(id, () => subscription.tell(frame));
+  }
+
   /** Isolates a failing subscriber from the others and from the caller. */
   guard(subscriberId: string, send: () => void): boolean {
     try {
@@ -220,14 +242,18 @@ export class Subscriptions {
     const level = highestLevel(orders.map(({ provider }) => provider));
     const answerers = orders.filter(({ dialogs }) => dialogs).length;
     const holdsEdits = orders.some(({ holdEdits }) => holdEdits);
+    const followsStderr = orders.some(({ stderr }) => stderr);
     const isOther = {
       level: level !== this.#level || holdsEdits !== this.#holdsEdits,
       answerers: answerers !== this.#answerers,
+      stderr: followsStderr !== this.#followsStderr,
     };
+    this.#followsStderr = followsStderr;
     this.#level = level;
     this.#holdsEdits = holdsEdits;
     this.#answerers = answerers;
     if (isOther.level) this.#onLevel();
     if (isOther.answerers) this.#onAnswerers();
+    if (isOther.stderr) this.#onStderr();
   }
 }

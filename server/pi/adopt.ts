@@ -33,6 +33,8 @@ class NotAdopted extends Error {
  */
 export async function adopt(child: Child, { sinks, ...adoption }: Adoption): Promise<ReadyState> {
   const asked = deferred<never>();
+  // Its extensions are loaded again, and write again what they write then.
+  child.stderrFrom = child.stderrAfter(0, 0).end;
   child.rebind({
     ...sinks,
     onEvent: (record, event, isDelta) => {

@@ -22,7 +22,7 @@ import { type RecordDiagnostic, Router } from "./router.ts";
 import type { PiOptions, PiProgram } from "./spawn-options.ts";
 import { helperMissing, modelIsMadeUp, startFailure } from "./start-failure.ts";
 import { StartupDialogs } from "./startup-dialogs.ts";
-import type { ChildStdio, KeeperLink, ProcessExit } from "./stdio.ts";
+import type { ChildStdio, KeeperLink, ProcessExit, StderrPart } from "./stdio.ts";
 import { type StopTimes, stopGracefully } from "./stop-ladder.ts";
 
 export interface ChildLimits extends StopTimes {
@@ -142,6 +142,8 @@ export class Child {
   readonly identity: LeaseHolder | undefined;
   /** When it was taken over from a former daemon. Undefined: this daemon started it. */
   restoredAt: number | undefined;
+  /** The place in its stderr before which it wrote for no session, or for another one. */
+  stderrFrom = 0;
   /** Why it takes no new work and ends after its run, as the end of a sentence. Undefined: it takes work. */
   retires: string | undefined;
   readonly #options: ChildOptions;
@@ -214,6 +216,11 @@ export class Child {
 
   get stderrTail(): string {
     return this.#stdio.stderrTail;
+  }
+
+  /** As {@link ChildStdio.stderrAfter}. */
+  stderrAfter(from: number, maxBytes: number): StderrPart {
+    return this.#stdio.stderrAfter(from, maxBytes);
   }
 
   /** Holds what it writes until the daemon has dealt with it; undefined: it ends with this daemon. */

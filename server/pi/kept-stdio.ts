@@ -8,6 +8,7 @@ import {
   openSync,
   readSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { open } from "node:fs/promises";
@@ -19,7 +20,7 @@ import type { KeeperAnswer, KeeperConfig, KeeperLimits, KeeperRest } from "../..
 import { within } from "../lib/deadline.ts";
 import { isStill, type ProcessIdentity, signal } from "./processes.ts";
 import type { SpawnPlan } from "./spawn-options.ts";
-import { type ChildStdio, type KeeperLink, type ProcessExit, started } from "./stdio.ts";
+import { type ChildStdio, type KeeperLink, type ProcessExit, type StderrPart, started } from "./stdio.ts";
 
 /** Where a kept process and the daemon meet. */
 export interface KeptPlace {
@@ -374,6 +375,9 @@ class KeptStdio implements ChildStdio {
   readonly #options: KeptOptions;
   readonly #exit = Promise.withResolvers<ProcessExit>();
   #stderr: string | undefined;
+  /** The length of its stderr's file when it was last read, and what the file has lost at its beginning by then. */
+  #stderrSize = 0;
+  #stderrCut = 0;
   #socket: Socket | undefined;
   /** What `stdout` is read from. */
   #source: Readable | undefined;
@@ -420,6 +424,28 @@ class KeptStdio implements ChildStdio {
 
   get stderrTail(): string {
     return this.#stderr ?? tailOf(this.#options.place, this.#options.maxStderrBytes);
+  }
+
+  stderrAfter(from: number, maxBytes: number): StderrPart {
+    const path = join(this.#options.place.directory, "stderr");
+    try {
+      const { size } = statSync(path);
+      // The keeper has cut a long file to its end: what came since the last look is not told from what is left.
+      if (size < this.#stderrSize) this.#stderrCut += this.#stderrSize - size;
+      this.#stderrSize = size;
+      const end = this.#stderrCut + size;
+      const wanted = Math.max(0, Math.min(end - from, maxBytes, size));
+      if (wanted === 0) return { bytes: Buffer.alloc(0), end };
+      const file = openSync(path, "r");
+      try {
+        const bytes = Buffer.alloc(wanted);
+        return { bytes: bytes.subarray(0, readSync(file, bytes, 0, wanted, size - wanted)), end };
+      } finally {
+        closeSync(file);
+      }
+    } catch {
+      return { bytes: Buffer.alloc(0), end: this.#stderrCut + this.#stderrSize };
+    }
   }
 
   #link(answer: KeeperAnswer, from: number): KeeperLink {

@@ -31,6 +31,12 @@ export interface KeeperLink {
   mortal(): void;
 }
 
+export interface StderrPart {
+  readonly bytes: Buffer;
+  /** How many bytes it wrote in all: `bytes` are the last of them. */
+  readonly end: number;
+}
+
 /** A started process. */
 export interface ChildStdio {
   readonly pid: number;
@@ -38,6 +44,8 @@ export interface ChildStdio {
   readonly stdout: Readable;
   /** The end of what it wrote to stderr. */
   readonly stderrTail: string;
+  /** The newest of what it wrote to stderr after the first `from` bytes, at most `maxBytes`. */
+  stderrAfter(from: number, maxBytes: number): StderrPart;
   /** Whether the process has ended. Its output may be unread, and its pid may belong to another process. */
   readonly hasEnded: boolean;
   /** Resolves when the process has ended and its output was read. */
@@ -78,6 +86,7 @@ export async function startChild(
     get stderrTail() {
       return tail.toString();
     },
+    stderrAfter: (from, maxBytes) => ({ bytes: tail.after(from, maxBytes), end: tail.size }),
     get hasEnded() {
       return child.exitCode !== null || child.signalCode !== null;
     },

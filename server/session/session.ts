@@ -44,6 +44,7 @@ import { Journal, type SubscribeOptions } from "../log/journal.ts";
 import type { Logs } from "../log/logs.ts";
 import { ProviderWatch } from "../log/provider-watch.ts";
 import { type SessionSnapshot, takeSnapshot } from "../log/snapshot.ts";
+import { StderrWatch } from "../log/stderr-watch.ts";
 import type { Subscriber } from "../log/subscription.ts";
 import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
@@ -124,6 +125,7 @@ export class Session {
   readonly #life: ChildLife;
   readonly #shutdown: ChildShutdown;
   readonly #restore: ChildRestore;
+  readonly #stderr: StderrWatch;
   #row: SessionRow | undefined;
 
   constructor(options: SessionOptions) {
@@ -160,6 +162,7 @@ export class Session {
       logger: log,
     });
     const provider = new ProviderWatch({ journal, maxBodyBytes: options.maxProviderBodyBytes, log });
+    const stderr = new StderrWatch(journal);
     const control = controlOf(context);
     const custody = custodyOf(context, {
       taker: options.taker,
@@ -204,6 +207,7 @@ export class Session {
       journal,
       backfill,
       provider,
+      stderr,
       prompts,
       dialogs,
       life,
@@ -261,6 +265,7 @@ export class Session {
     };
     this.#restore = new ChildRestore(context, restored);
     this.#record = record;
+    this.#stderr = stderr;
     this.#life = life;
     this.#shutdown = new ChildShutdown(context, {
       journal,
@@ -359,8 +364,14 @@ export class Session {
   }
 
   /** As {@link Journal.subscribe}. */
-  subscribe(subscriber: Subscriber, options?: SubscribeOptions): number {
-    return this.journal.subscribe(subscriber, options);
+  subscribe(subscriber: Subscriber, options: SubscribeOptions = {}): number {
+    // What pi has written until now is not for a later subscriber.
+    if (options.stderr === true) this.#stderr.look();
+    const cursor = this.journal.subscribe(subscriber, options);
+    if (options.stderr !== true || options.after !== 0) return cursor;
+    const { whenAnswered = (then: () => void) => then() } = options;
+    whenAnswered(() => this.#stderr.tellStart(subscriber.id));
+    return cursor;
   }
 
   /** Assigns a subscriber to its client. Dialogs for its former id become open to all clients. */

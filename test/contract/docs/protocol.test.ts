@@ -22,6 +22,7 @@ import { withGeneratedParts, withoutGeneratedParts } from "../../../scripts/lib/
 import { maxFileBytes } from "../../../server/context/cost/file-fold.ts";
 import { retryDelaysMs } from "../../../server/core/restart-policy.ts";
 import { protocolLimits, quantity } from "../../../server/edge/protocol-limits.ts";
+import { maxToldStderrBytes } from "../../../server/log/stderr-watch.ts";
 import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
@@ -140,7 +141,8 @@ describe("the numbers in the documents", () => {
     const costs = `${maxFileBytes / 1_024 ** 3} GiB`;
     const prompts = `${maxPromptBytes / 1_024} KiB`;
     const limits = protocolLimits.map(({ value }) => value);
-    const known = [...limits, `${hours} hours`, `${page} KiB`, ...delays, costs, prompts];
+    const stderr = `${maxToldStderrBytes / 1_024} KiB`;
+    const known = [...limits, `${hours} hours`, `${page} KiB`, ...delays, costs, prompts, stderr];
     const said = found(
       // Plain text blocks are program output.
       withoutGeneratedParts(read(document)).replaceAll(/^```text\n.*?^```$/gms, ""),

@@ -15,4 +15,6 @@ test("a TextRing accepts a chunk far above its limit", () => {
   const ring = new TextRing(10);
   ring.push(Buffer.from(`${"a".repeat(10_000)}the end`));
   expect(ring.toString()).toBe("aaathe end");
+  expect([ring.size, ring.after(10_003, 100).toString(), ring.after(0, 3).toString()]).toEqual([10_007, " end", "end"]);
+  expect([ring.after(0, 100).toString(), ring.after(10_007, 100).length]).toEqual(["aaathe end", 0]);
 });

@@ -432,7 +432,12 @@ describe("a process", () => {
     await using kept = await keep({ source });
     const { stdio } = await kept.takeOver(0);
     const file = join(kept.place.directory, "stderr");
+    const { end: before } = stdio.stderrAfter(0, 0);
     await vi.waitFor(() => expect(statSync(file).size).toBe(64 * 1024), patience);
+    const { bytes, end } = stdio.stderrAfter(0, 20);
+    expect(bytes.toString()).toMatch(/^x+\nthe end\n$/);
+    expect([end >= before, stdio.stderrAfter(end, 20).bytes.length]).toEqual([true, 0]);
+    expect(stdio.stderrAfter(end - 4, 20).bytes.toString()).toBe("end\n");
     expect(stdio.stderrTail).toMatch(/^x+\n(?:x{999}\n)+the end\n$/);
   });
 

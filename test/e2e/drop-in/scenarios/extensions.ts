@@ -357,7 +357,6 @@ export const extensions: readonly Scenario[] = [
   },
   {
     name: "words of an extension on stdout and stderr",
-    known: { "0.87.1": /^stderr differs/, "1.5.2": /^stderr differs/ },
     args,
     files: extension(`
       console.log("to stdout");
