@@ -6,6 +6,8 @@ import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-l
 import { BufferOverflowError, type EventGap } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
 
+type PiRecord = SessionEnvelope["event"];
+
 /** Notifications with a number in a session's log. */
 type SessionNotificationName = {
   readonly [Name in Exclude<NotificationName, `daemon/${string}`>]: NotificationParams<Name> extends {
@@ -66,6 +68,8 @@ export interface FeedStart {
   readonly cursor: number;
   /** The name of the session's log. */
   readonly epoch: string;
+  /** For a reader whose `more` has `catchUp`: pi's earlier events that still hold. */
+  readonly present?: readonly PiRecord[];
 }
 
 /** Why a feed ended. */
@@ -105,7 +109,7 @@ export interface FeedListener {
 }
 
 /** Params of `session/subscribe` that readers cannot share. */
-export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake" | "holdEdits" | "stderr">;
+export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake" | "holdEdits" | "stderr" | "catchUp">;
 
 export interface FeedOptions {
   /**
@@ -337,14 +341,14 @@ export class SessionFeed {
     this.#options.subscribe(undefined, provider, dialogs, undefined).catch(() => {});
   }
 
-  #begin(reader: Reader, { cursor: answered, epoch }: FeedStart): void {
+  #begin(reader: Reader, { cursor: answered, epoch, present }: FeedStart): void {
     if (this.#readers.get(reader.listener) !== reader) return;
     // A reader that joined another reader's request may have joined after the first events that follow its answer.
     const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
     reader.position = reader.after ?? cursor;
     reader.stale = answered;
     if (reader.hasBegun) reader.listener.resume?.({ cursor, epoch });
-    else reader.listener.begin({ cursor, epoch });
+    else reader.listener.begin({ cursor, epoch, ...(present === undefined ? {} : { present }) });
     reader.hasBegun = true;
     const held = reader.held ?? [];
     reader.held = undefined;

@@ -35,6 +35,13 @@ export const subscriptionMethods = {
             "after it.",
         }),
       ),
+      catchUp: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            "Begin before the first message or tool that is open in the current run. `present` has the earlier events that still hold. Without effect with `after` or `snapshot`.",
+        }),
+      ),
       types: Type.Optional(eventTypes),
       deltas: Type.Optional(
         Type.Boolean({
@@ -87,11 +94,18 @@ export const subscriptionMethods = {
       {
         cursor: {
           ...Seq,
-          description: "The newest seq at the moment of the call, or that of the snapshot. All later ones follow.",
+          description:
+            "The newest seq at the moment of the call, that of the snapshot, or with `catchUp` the one before what is open. All later ones follow.",
         },
         epoch: Epoch,
         session: Type.Optional({ ...SessionInfo, description: "With a snapshot: the session at `cursor`." }),
         snapshot: Type.Optional(Snapshot),
+        present: Type.Optional(
+          Type.Array(Type.Object({ type: Type.String() }, { additionalProperties: true }), {
+            description:
+              "With `catchUp`: pi's events up to `cursor` that still hold. `extension_ui_request` of `setStatus`, `setWidget` and `setTitle`, the newest of each key, and the `agent_start` of the current run.",
+          }),
+        ),
       },
       { additionalProperties: false },
     ),

@@ -2,6 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
 import { ConnectionClosedError } from "../../client/local-errors.ts";
+import type { SessionEnvelope } from "../../client/pi-events.ts";
 import type { FeedListener, SessionNotification } from "../../client/session-feed.ts";
 import type { SessionHandle } from "../../client/session-handle.ts";
 import type { Dialog } from "../../protocol/dialog.ts";
@@ -34,6 +35,8 @@ export interface FrontEndOptions {
   readonly errors: Writable;
 }
 
+type PiEvent = SessionEnvelope["event"];
+
 /** The daemon's limit of one frame, less its own envelope: a longer command would end the connection. */
 const maxCommandBytes = 16 * 1024 * 1024 - 4_096;
 /** How long commands may take after the end of stdin. */
@@ -61,6 +64,8 @@ export class FrontEnd {
   #session: SessionHandle;
   #leave: () => void = () => {};
   #listener: FeedListener | undefined;
+  /** Takes the events that hold when the session is followed. */
+  #begun: ((present: readonly PiEvent[]) => void) | undefined;
   #deltas = new DeltaText();
   #isRunning = false;
   /** The place in the session's log, for a session that is followed again. */
@@ -97,6 +102,8 @@ export class FrontEnd {
     errors.on("error", () => {});
     output.on("drain", () => this.#goOn());
     this.#follow(session, from);
+    // The first answer comes after what the front end has missed.
+    if (from === undefined) this.#moved(this.#caughtUpWith(session));
     if (notice !== undefined) this.#output.write(noticeOf(notice, "warning"));
     input.on("data", (chunk: Buffer) => splitter.push(chunk));
     input.on("end", () => {
@@ -225,7 +232,10 @@ export class FrontEnd {
   /** Writes another session's records from now on. Resolves when those are written that it has already. */
   async #moveTo(session: SessionHandle, from: Place | undefined): Promise<void> {
     this.#follow(session, from);
-    if (from === undefined) return;
+    if (from !== undefined) await this.#caughtUpWith(session);
+  }
+
+  async #caughtUpWith(session: SessionHandle): Promise<void> {
     const { cursor } = await session.get();
     const caughtUp = Promise.withResolvers<void>();
     this.#caughtUp = { cursor, resolve: caughtUp.resolve };
@@ -243,16 +253,21 @@ export class FrontEnd {
   /** Writes the records of this session, and no others. */
   #follow(session: SessionHandle, from: Place | undefined): void {
     this.#session = session;
+    this.#begun?.([]);
     this.#deltas = new DeltaText();
     this.#isRunning = false;
     this.#questions.clear();
     this.#place = from;
+    const begun = Promise.withResolvers<readonly PiEvent[]>();
+    this.#begun = begun.resolve;
     this.#join();
     if (from !== undefined) return;
+    // What arrives later waits for it.
+    this.#output.writeLater(begun.promise.then(linesOf));
     let unseen: readonly Dialog[] = [];
     const questions = this.#openQuestions(session).then((found) => {
       unseen = found;
-      return found.length === 0 ? undefined : found.map(questionOf).join("\n");
+      return linesOf(found.map(questionOf));
     });
     this.#output.writeLater(questions, () => {
       for (const { requestId } of unseen) this.#questions.written(requestId);
@@ -273,17 +288,20 @@ export class FrontEnd {
     const isCurrent = (): boolean => this.#listener === listener;
     const listener: FeedListener = {
       dialogs: true,
-      more: { inOrder: true, awake: true, holdEdits: true, stderr: true },
+      more: { inOrder: true, awake: true, holdEdits: true, stderr: true, catchUp: true },
       stderr: ({ text, omittedBytes }) => {
         if (!isCurrent()) return;
         if (omittedBytes !== undefined)
           this.#options.errors.write(`pi-rpcd: ${omittedBytes} bytes of pi's stderr are omitted here.\n`);
         this.#options.errors.write(text);
       },
-      begin: ({ cursor, epoch }) => {
+      begin: ({ cursor, epoch, present = [] }) => {
         if (!isCurrent()) return;
+        this.#isRunning ||= present.some(({ type }) => type === "agent_start");
+        this.#begun?.(present);
         this.#place ??= { after: cursor, epoch };
         this.#place.epoch = epoch;
+        this.#note();
       },
       // Another connection has not abstained yet.
       resume: () => {
@@ -354,7 +372,7 @@ export class FrontEnd {
       return;
     }
     for (const missing of this.#deltas.before(event)) this.#output.write(JSON.stringify(missing));
-    if (!this.#deltas.passes(event)) return;
+    if (!this.#deltas.passes(event) || this.#questions.isShown(event)) return;
     this.#output.write(recordIn(frame), this.#questions.asked(event));
   }
 
@@ -385,10 +403,14 @@ export class FrontEnd {
   }
 }
 
+function linesOf(events: readonly unknown[]): string | undefined {
+  return events.length === 0 ? undefined : events.map((event) => JSON.stringify(event)).join("\n");
+}
+
 /** A question as pi asked it. */
-function questionOf({ requestId: id, method, title, options, message, placeholder, prefill }: Dialog): string {
+function questionOf({ requestId: id, method, title, options, message, placeholder, prefill }: Dialog): object {
   const fields = { id, method, title, options, message, placeholder, prefill };
-  return JSON.stringify({ type: "extension_ui_request", ...fields });
+  return { type: "extension_ui_request", ...fields };
 }
 
 /** What pi would say, or what the daemon says. */

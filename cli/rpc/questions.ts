@@ -44,6 +44,11 @@ export class Questions {
     );
   }
 
+  /** Whether this question was written before pi's record of it: it was open already. */
+  isShown({ type, id }: Readonly<Record<string, unknown>>): boolean {
+    return type === "extension_ui_request" && typeof id === "string" && this.#open.has(id);
+  }
+
   /** Reads a record of pi. Returns what to call when the front end has got it; undefined: it is not a question. */
   asked({ type, id, method }: Readonly<Record<string, unknown>>): (() => void) | undefined {
     if (type !== "extension_ui_request" || typeof id !== "string" || !isDialogMethod(method)) return undefined;

@@ -118,7 +118,7 @@ export class ChildReports {
   #record(generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean): void {
     const { journal, backfill, provider } = this.#parts;
     if (!isDelta && generation === this.#generation) this.#keeping?.note(record);
-    journal.record(record, generation, isDelta);
+    journal.record(record, generation, isDelta, event);
     if (event === undefined || this.#isKnown(generation)) return;
     backfill.note(event);
     provider.look(event);
@@ -251,7 +251,7 @@ export class ChildReports {
     provider.childEnded(child, exit.at);
     stderr.childEnded(child);
     dialogs.childEnded(child);
-    journal.pending([]);
+    journal.childEnded();
     await this.#account(exit.at);
     if (!exit.expected) await backfill.run(this.#session.record.stored.file);
     await this.#endKeeping(child);

@@ -106,7 +106,7 @@ export class ChildRestore {
     const runId = prompts.runs.left?.runId;
     const last = lastEvents(eventLog, { upTo: at.applied.seq, generation, runId });
     prompts.resume(last);
-    journal.resume(last.pending);
+    journal.resume(last);
     // One that is owed is said again below, and found then.
     const isOwed = at.owed.some(({ method, params }) => method === "run/started" && params["runId"] === runId);
     if (runId !== undefined && !isOwed) eventLog.said?.claim("run/started", { runId });

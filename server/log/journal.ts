@@ -3,8 +3,11 @@ import type { NotificationName } from "../../protocol/notifications.ts";
 import type { PendingItem } from "../../protocol/pending.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
+import type { PiEvent } from "../pi/records.ts";
 import type { OwedNotification } from "../store/children.ts";
 import type { EventLog, LogChunk } from "./event-log.ts";
+import type { LastEvents } from "./last-events.ts";
+import { type CatchUp, headOf, PresentEvents } from "./present-events.ts";
 import type { Subscriber } from "./subscription.ts";
 import { type Orders, Subscriptions } from "./subscriptions.ts";
 
@@ -49,6 +52,7 @@ export class Journal {
   isClosed = false;
   readonly #log: EventLog;
   readonly #subscriptions: Subscriptions;
+  readonly #present = new PresentEvents();
   #hasPending = false;
   /** What waits for the end of a replay. */
   #unsaid: OwedNotification[] = [];
@@ -84,10 +88,12 @@ export class Journal {
     return this.#log.stage(record);
   }
 
-  /** Appends a record as pi wrote it. `isDelta`: a high-rate record. */
-  record(record: Buffer, generation: number, isDelta: boolean): void {
+  /** Appends a record as pi wrote it. `isDelta`: a high-rate record. `event`: the record, if it was parsed. */
+  record(record: Buffer, generation: number, isDelta: boolean, event?: PiEvent): void {
     const former = this.#log.cursor;
-    this.#publish(former, this.#log.appendEvent(record, generation, isDelta));
+    const frame = this.#log.appendEvent(record, generation, isDelta);
+    this.#publish(former, frame);
+    if (!isDelta) this.#present.note(event ?? headOf(record), frame.seq);
     // The log and pi's output differ.
     if (this.#unsaid.length + this.#starts.length > 0 && !this.isReplaying) this.#endReplay();
   }
@@ -177,9 +183,21 @@ export class Journal {
     return this.#hasPending;
   }
 
-  /** The background work that a former daemon has reported; its pi lives. */
-  resume(pending: readonly PendingItem[]): void {
+  /** What a former daemon has reported of a pi that lives. */
+  resume({ pending, agent }: Pick<LastEvents, "pending" | "agent">): void {
     this.#hasPending = pending.length > 0;
+    this.#present.resume(agent);
+  }
+
+  /** pi has ended, or has another session. */
+  childEnded(): void {
+    this.pending([]);
+    this.#present.clear();
+  }
+
+  /** Where a client that attaches now begins. */
+  catchUp(): CatchUp {
+    return this.#present.catchUp(this.cursor);
   }
 
   /** Reports the background work of extensions. It ends with their pi: the list is then empty. */

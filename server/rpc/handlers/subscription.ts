@@ -33,7 +33,7 @@ export function subscriptionHandlers(
     return cursor;
   };
   return {
-    "session/subscribe": async ({ sessionId, snapshot, after, epoch, awake, ...wanted }, call) => {
+    "session/subscribe": async ({ sessionId, snapshot, catchUp, after, epoch, awake, ...wanted }, call) => {
       const peer = peerOf(call);
       const orders = { ...wanted, clientId: call.by?.clientId };
       const session = registry.get(sessionId);
@@ -41,6 +41,12 @@ export function subscriptionHandlers(
       const { journal } = session;
       requireRoom(session, peer, call);
       if (awake !== undefined) session.supervisor.require(peer, awake);
+      // While a former daemon's log is continued, it is not known what is open.
+      if (catchUp === true && snapshot !== true && after === undefined && !journal.isReplaying) {
+        const { after: cursor, present } = journal.catchUp();
+        subscribe(session, peer, call, { ...orders, after: cursor, whenAnswered });
+        return { cursor, epoch: journal.epoch, present };
+      }
       if (snapshot !== true || (after !== undefined && journal.continues({ after, epoch }))) {
         const cursor = subscribe(session, peer, call, { ...orders, after, epoch, whenAnswered });
         return { cursor, epoch: journal.epoch };

@@ -102,6 +102,7 @@ describe("the names in the documents", () => {
         "get_messages",
         "get_state",
         "list_models",
+        "agent_start",
         "agent_settled",
         "message_end",
         "message_update",

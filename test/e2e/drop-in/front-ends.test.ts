@@ -236,6 +236,70 @@ test("a front end that attaches gets the question that is open, and its answer c
   await Promise.all([...told, handled]);
 });
 
+test("a front end that attaches to a run gets what holds, then the open message or tool, then its answer and the rest", async () => {
+  const on = await scene((gates) => [
+    answer("Slowly", hold(gates.named("text")), " done.", call("bash", { command: "cat; echo ended" })),
+    "The end.",
+  ]);
+  on.world.write(
+    "extension.ts",
+    `import { existsSync } from "node:fs";
+     export default (pi) => {
+       pi.on("session_start", (_event, ctx) => {
+         ctx.ui.setStatus("mode", "old");
+         ctx.ui.setWidget("list", ["one"]);
+         ctx.ui.setStatus("mode", "new");
+         ctx.ui.setStatus("gone", "x");
+         ctx.ui.setStatus("gone", undefined);
+         ctx.ui.setTitle("A title");
+       });
+       pi.on("tool_call", async () => {
+         while (!existsSync(${JSON.stringify(join(on.world.root, "go"))})) await new Promise((go) => setTimeout(go, 5));
+       });
+     };`,
+  );
+  const first = new Front(
+    started([dropInMain, "--mode", "rpc", "--extension", join(on.world.root, "extension.ts")], on),
+  );
+  const { data } = (await first.call({ id: 1, type: "get_state" })) as { data: { sessionFile: string } };
+  const attach = async (): Promise<Front> => {
+    const front = new Front(started([dropInMain, "--mode", "rpc", "--session", data.sessionFile], on));
+    await front.call({ id: 1, type: "get_state" });
+    return front;
+  };
+  const streaming = first.said("Slowly");
+  await first.call({ id: 2, type: "prompt", message: "Go." });
+  await streaming;
+  const second = await attach();
+  const shown = ["mode", "list", "A title"];
+  const ui = second.records.slice(0, 3).map(({ statusKey, widgetKey, title }) => statusKey ?? widgetKey ?? title);
+  expect(ui.toSorted()).toEqual(shown.toSorted());
+  expect(second.records.find(({ statusKey }) => statusKey === "mode")).toMatchObject({ statusText: "new" });
+  const types = second.records.slice(3).map(({ type }) => type as string);
+  expect([types[0], types[1], types.at(-1)]).toEqual(["agent_start", "message_start", "response"]);
+  expect(new Set(types.slice(2, -1))).toEqual(new Set(["message_update"]));
+  expect(second.text).toBe("Slowly");
+
+  const tool = second.event("tool_execution_start");
+  on.world.gates.named("text").open();
+  await tool;
+  expect(second.text).toBe("Slowly done.");
+  const third = await attach();
+  expect(third.records.slice(3).map(({ type }) => type)).toEqual(["agent_start", "tool_execution_start", "response"]);
+  const settled = [first, second, third].map((front) => front.event("agent_settled"));
+  on.world.write("go", "");
+  await Promise.all(settled);
+  // From the tool on, each has each record once, in the same order.
+  const from = ({ records }: Front): string[] =>
+    records
+      .slice(records.findIndex(({ type }) => type === "tool_execution_start"))
+      .filter(({ type }) => type !== "response")
+      .map((record) => JSON.stringify(record));
+  expect(from(second)).toEqual(from(first));
+  expect(from(third)).toEqual(from(first));
+  expect([first.text, second.text, third.text]).toEqual(["The end.", "The end.", "The end."]);
+});
+
 test("front ends that only look leave no session, no pi and no file, and one with a message stays", async () => {
   const on = await scene(["Hello."]);
   const look = async (): Promise<void> => {

@@ -58,6 +58,7 @@ export class Front {
   readonly #told = new Map<unknown, () => void>();
   /** The text of the deltas of the newest message. */
   text = "";
+  readonly records: Json[] = [];
   /** What extensions have asked. */
   readonly questions: Json[] = [];
 
@@ -115,6 +116,7 @@ export class Front {
   }
 
   #receive(record: Json): void {
+    this.records.push(record);
     if (record["type"] === "response") {
       this.responses += 1;
       this.#calls.get(record["id"])?.(record);
