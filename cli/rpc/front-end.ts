@@ -76,6 +76,8 @@ export class FrontEnd {
   /** Commands in progress that pi answers at once. */
   #passedOn = 0;
   readonly #waiting: (() => void)[] = [];
+  /** While it gets what it has missed of a session. */
+  #catchingUp: Promise<void> | undefined;
   /** Until which record of another session its answer waits. */
   #caughtUp: { readonly cursor: number; readonly resolve: () => void } | undefined;
 
@@ -103,7 +105,7 @@ export class FrontEnd {
     output.on("drain", () => this.#goOn());
     this.#follow(session, from);
     // The first answer comes after what the front end has missed.
-    if (from === undefined) this.#moved(this.#caughtUpWith(session));
+    if (this.#catchingUp !== undefined) this.#moved(this.#catchingUp);
     if (notice !== undefined) this.#output.write(noticeOf(notice, "warning"));
     input.on("data", (chunk: Buffer) => splitter.push(chunk));
     input.on("end", () => {
@@ -237,6 +239,7 @@ export class FrontEnd {
 
   async #caughtUpWith(session: SessionHandle): Promise<void> {
     const { cursor } = await session.get();
+    if (this.#session !== session) return;
     const caughtUp = Promise.withResolvers<void>();
     this.#caughtUp = { cursor, resolve: caughtUp.resolve };
     this.#note();
@@ -254,6 +257,7 @@ export class FrontEnd {
   #follow(session: SessionHandle, from: Place | undefined): void {
     this.#session = session;
     this.#begun?.([]);
+    this.#catchingUp = undefined;
     this.#deltas = new DeltaText();
     this.#isRunning = false;
     this.#questions.clear();
@@ -264,6 +268,11 @@ export class FrontEnd {
     if (from !== undefined) return;
     // What arrives later waits for it.
     this.#output.writeLater(begun.promise.then(linesOf));
+    const catchingUp = this.#caughtUpWith(session).catch(() => {});
+    this.#catchingUp = catchingUp;
+    void catchingUp.then(() => {
+      if (this.#catchingUp === catchingUp) this.#catchingUp = undefined;
+    });
     let unseen: readonly Dialog[] = [];
     const questions = this.#openQuestions(session).then((found) => {
       unseen = found;
@@ -372,8 +381,19 @@ export class FrontEnd {
       return;
     }
     for (const missing of this.#deltas.before(event)) this.#output.write(JSON.stringify(missing));
-    if (!this.#deltas.passes(event) || this.#questions.isShown(event)) return;
-    this.#output.write(recordIn(frame), this.#questions.asked(event));
+    if (!this.#deltas.passes(event) || this.#questions.has(String(event["id"]))) return;
+    const record = recordIn(frame);
+    const onWritten = this.#questions.asked(event);
+    const { id } = event;
+    if (onWritten === undefined || this.#catchingUp === undefined) this.#output.write(record, onWritten);
+    else {
+      // What was asked before may be answered: the next records say so.
+      const isOpen = this.#catchingUp.then(() => this.#questions.isOpen(String(id)));
+      this.#output.writeLater(
+        isOpen.then((is) => (is ? record : undefined)),
+        onWritten,
+      );
+    }
   }
 
   /** The id of the front end's own shell command; others are not its business. */

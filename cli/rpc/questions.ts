@@ -33,7 +33,13 @@ export class Questions {
     this.#now = now;
   }
 
+  /** Whether the front end has got it, or will. */
   has(requestId: string): boolean {
+    return this.#open.has(requestId);
+  }
+
+  /** Whether it waits for an answer, as far as is known. */
+  isOpen(requestId: string): boolean {
     return this.#open.get(requestId)?.dialogId !== undefined;
   }
 
@@ -42,11 +48,6 @@ export class Questions {
     return Array.from(this.#open.values()).flatMap(({ dialogId, hasAbstained }) =>
       hasAbstained === true && dialogId !== undefined ? [dialogId] : [],
     );
-  }
-
-  /** Whether this question was written before pi's record of it: it was open already. */
-  isShown({ type, id }: Readonly<Record<string, unknown>>): boolean {
-    return type === "extension_ui_request" && typeof id === "string" && this.#open.has(id);
   }
 
   /** Reads a record of pi. Returns what to call when the front end has got it; undefined: it is not a question. */

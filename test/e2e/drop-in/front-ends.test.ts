@@ -253,7 +253,9 @@ test("a front end that attaches to a run gets what holds, then the open message 
          ctx.ui.setStatus("gone", undefined);
          ctx.ui.setTitle("A title");
        });
-       pi.on("tool_call", async () => {
+       pi.on("tool_call", async (_event, ctx) => {
+         await ctx.ui.select("Which?", ["one"]);
+         ctx.ui.notify("asked");
          while (!existsSync(${JSON.stringify(join(on.world.root, "go"))})) await new Promise((go) => setTimeout(go, 5));
        });
      };`,
@@ -280,12 +282,18 @@ test("a front end that attaches to a run gets what holds, then the open message 
   expect(new Set(types.slice(2, -1))).toEqual(new Set(["message_update"]));
   expect(second.text).toBe("Slowly");
 
-  const tool = second.event("tool_execution_start");
+  const asked = second.asked();
   on.world.gates.named("text").open();
-  await tool;
+  await asked;
   expect(second.text).toBe("Slowly done.");
+  const [question] = second.questions;
+  const told = [first.told("asked"), second.told("asked")];
+  second.write({ type: "extension_ui_response", id: question?.["id"], value: "one" });
+  await Promise.all(told);
   const third = await attach();
-  expect(third.records.slice(3).map(({ type }) => type)).toEqual(["agent_start", "tool_execution_start", "response"]);
+  // Without the question, which is answered.
+  const missed = third.records.slice(3).map(({ type, method }) => method ?? type);
+  expect(missed).toEqual(["agent_start", "tool_execution_start", "notify", "response"]);
   const settled = [first, second, third].map((front) => front.event("agent_settled"));
   on.world.write("go", "");
   await Promise.all(settled);
@@ -293,7 +301,7 @@ test("a front end that attaches to a run gets what holds, then the open message 
   const from = ({ records }: Front): string[] =>
     records
       .slice(records.findIndex(({ type }) => type === "tool_execution_start"))
-      .filter(({ type }) => type !== "response")
+      .filter(({ type, method }) => type !== "response" && method !== "select")
       .map((record) => JSON.stringify(record));
   expect(from(second)).toEqual(from(first));
   expect(from(third)).toEqual(from(first));

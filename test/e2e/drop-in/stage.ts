@@ -59,6 +59,7 @@ export class Front {
   /** The text of the deltas of the newest message. */
   text = "";
   readonly records: Json[] = [];
+  #asked: () => void = () => {};
   /** What extensions have asked. */
   readonly questions: Json[] = [];
 
@@ -103,6 +104,13 @@ export class Front {
     return new Promise((resolve) => void this.#calls.set(command["id"], resolve));
   }
 
+  /** Resolves when an extension asks. */
+  asked(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#asked = resolve;
+    });
+  }
+
   event(type: string): Promise<void> {
     return new Promise((seen) => void this.#events.push({ type, seen }));
   }
@@ -123,7 +131,10 @@ export class Front {
       return;
     }
     this.#read(record);
-    if (record["method"] === "select" || record["method"] === "input") this.questions.push(record);
+    if (record["method"] === "select" || record["method"] === "input") {
+      this.questions.push(record);
+      this.#asked();
+    }
     if (record["method"] === "notify") this.#told.get(record["message"])?.();
     for (const awaited of this.#events.splice(0)) {
       if (awaited.type === record["type"]) awaited.seen();
