@@ -1,5 +1,5 @@
 import { Epoch, Snapshot } from "./event.ts";
-import { Seq, SessionId } from "./ids.ts";
+import { Seq, SessionId, Window } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { params, sessionIdOnly } from "./params.ts";
@@ -79,6 +79,10 @@ export const subscriptionMethods = {
             "Also `session/stderr`: what the session's pi writes to its stderr from now on; with `after: 0` also what it wrote since its start.",
         }),
       ),
+      window: Type.Optional({
+        ...Window,
+        description: "Names the program that shows the session, such as a running editor: see `session/open`.",
+      }),
       provider: Type.Optional(ProviderLevel),
       awake: Type.Optional(
         Type.Boolean({

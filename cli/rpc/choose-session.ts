@@ -127,18 +127,23 @@ export interface OpenOptions {
   readonly environment?: Readonly<Record<string, string>> | undefined;
   /** The session whose pi may go on to it. */
   readonly from?: string;
+  /** The pi of an open session that only this window shows is started again. */
+  readonly window?: string | undefined;
 }
+
+/** What starts front ends: an editor. Undefined: it has ended. */
+export const ownWindow = process.ppid === 1 ? undefined : `process:${process.ppid}`;
 
 /** Opens a file with these options; an open session that cannot have them now stays as it is. Throws the daemon's errors. */
 export async function openFile(
   client: Client,
   { file, sessionId }: SessionFile,
-  { options = {}, environment, from }: OpenOptions,
+  { options = {}, environment, from, window }: OpenOptions,
   callOptions: CallOptions = {},
 ): Promise<Chosen> {
   const { sessionDir: _, ephemeral: __, ...start } = options;
   const place = await placeBefore(client.session(sessionId));
-  const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from }) };
+  const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from, window }) };
   const open = async (more: Pick<Params<"session/open">, "options">): Promise<SessionHandle> =>
     await client.openSession({ ...params, ...more }, callOptions);
   if (Object.keys(start).length === 0) return { session: await open({}), from: place };

@@ -7,7 +7,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import type { CreateOptions } from "./carried-options.ts";
-import { beginning, dialogPolicy, type OpenOptions, openFile, type Place } from "./choose-session.ts";
+import { beginning, dialogPolicy, type OpenOptions, openFile, ownWindow, type Place } from "./choose-session.ts";
 import type { GivenCommand } from "./pi-record.ts";
 import { sessionFileAt } from "./session-files.ts";
 
@@ -116,7 +116,7 @@ const performers: Readonly<Record<string, Perform>> = {
       return { cancelled: false };
     }
     return await unlessCancelled(async () => {
-      const opened = await openFile(client, file, { ...kept(created), from: session.id }, options);
+      const opened = await openFile(client, file, { ...kept(created), from: session.id, window: ownWindow }, options);
       await move(opened.session, opened.from);
       return { cancelled: false };
     });

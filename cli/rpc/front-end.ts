@@ -8,10 +8,10 @@ import type { SessionHandle } from "../../client/session-handle.ts";
 import type { Dialog } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
-import { isRecord } from "../../protocol/objects.ts";
+import { defined, isRecord } from "../../protocol/objects.ts";
 import { within } from "../../server/lib/deadline.ts";
 import type { CreateOptions } from "./carried-options.ts";
-import { beginning, type Place } from "./choose-session.ts";
+import { beginning, ownWindow, type Place } from "./choose-session.ts";
 import { isPassedOn, moving, perform } from "./commands.ts";
 import { DeltaText } from "./delta-text.ts";
 import { OrderedOutput } from "./ordered-output.ts";
@@ -297,7 +297,14 @@ export class FrontEnd {
     const isCurrent = (): boolean => this.#listener === listener;
     const listener: FeedListener = {
       dialogs: true,
-      more: { inOrder: true, awake: true, holdEdits: true, stderr: true, catchUp: true },
+      more: {
+        inOrder: true,
+        awake: true,
+        holdEdits: true,
+        stderr: true,
+        catchUp: true,
+        ...defined({ window: ownWindow }),
+      },
       stderr: ({ text, omittedBytes }) => {
         if (!isCurrent()) return;
         if (omittedBytes !== undefined)

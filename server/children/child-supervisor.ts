@@ -18,6 +18,8 @@ import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
 export interface StartChange {
   readonly environment?: ChildEnvironment | undefined;
   readonly options?: StoredOptions | undefined;
+  /** Starts an idle child again also if nothing is other. */
+  readonly isReload?: boolean | undefined;
 }
 
 export interface ChildSupervisorOptions {
@@ -117,11 +119,12 @@ export class ChildSupervisor {
     while (this.#isOther(change)) {
       const reason = isAllowed() ? await this.#startAgain(change) : "shared";
       const isSettling = life.runId === undefined && (reason === "calls" || reason === "running");
-      if (isSettling && performance.now() < until) await pause(settlesEveryMs);
-      else if (reason !== undefined) {
+      if (reason === undefined) return;
+      if (!isSettling || performance.now() >= until) {
         this.#refuse(change, reason);
         return;
       }
+      await pause(settlesEveryMs);
     }
   }
 
@@ -162,12 +165,12 @@ export class ChildSupervisor {
   }
 
   #isOther(change: StartChange): boolean {
-    const { environment } = change;
+    const { environment, isReload } = change;
     const { record } = this.#session;
     const isKnown = this.#options.life.child?.restoredAt === undefined;
     const isSame =
       environment === undefined || (isKnown && record.environment?.fingerprint === environment.fingerprint);
-    return !isSame || this.#otherOptions(change).length > 0;
+    return isReload === true || !isSame || this.#otherOptions(change).length > 0;
   }
 
   #otherOptions({ options = {} }: StartChange): readonly string[] {

@@ -16,6 +16,8 @@ export interface Orders extends ReadOptions {
   readonly stderr?: boolean | undefined;
   /** Whether answers to its calls come in the order of the notifications. Cannot be turned off again. */
   readonly inOrder?: boolean | undefined;
+  /** The program that shows the session. */
+  readonly window?: string | undefined;
   /** The client of the subscriber. */
   readonly clientId?: string | undefined;
   /** Called once when a new subscription has ended, or its session is closed. */
@@ -29,6 +31,7 @@ interface Order {
   readonly dialogs: boolean;
   readonly holdEdits: boolean;
   readonly stderr: boolean;
+  readonly window: string | undefined;
   readonly clientId: string | undefined;
   readonly onEnd: (() => void) | undefined;
 }
@@ -59,10 +62,11 @@ export class Subscriptions {
     return this.#orders.has(subscriberId);
   }
 
-  /** Whether anyone else follows the session. */
-  hasOthers(subscriberId: string | undefined): boolean {
-    const isOwn = subscriberId !== undefined && this.#orders.has(subscriberId);
-    return this.#orders.size > (isOwn ? 1 : 0);
+  /** Whether anyone else follows the session, apart from subscribers of the same window. */
+  hasOthers(subscriberId: string | undefined, window?: string): boolean {
+    for (const [id, order] of this.#orders)
+      if (id !== subscriberId && (window === undefined || order.window !== window)) return true;
+    return false;
   }
 
   /** The highest level that any subscriber requests. */
@@ -147,9 +151,19 @@ export class Subscriptions {
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
     const { clientId = known?.clientId, holdEdits = known?.holdEdits ?? false } = orders;
-    const { stderr = known?.stderr ?? false } = orders;
+    const { stderr = known?.stderr ?? false, window = known?.window } = orders;
     const { onEnd } = known ?? orders;
-    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, holdEdits, stderr, clientId, onEnd });
+    this.#orders.set(subscriber.id, {
+      subscription,
+      onGone,
+      provider,
+      dialogs,
+      holdEdits,
+      stderr,
+      window,
+      clientId,
+      onEnd,
+    });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
     else subscription.changeReading({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
     if (orders.inOrder === true) subscription.orderAnswers();

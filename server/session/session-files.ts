@@ -71,6 +71,8 @@ export interface Opener {
   readonly from?: Session | undefined;
   /** Its connection, which may follow the sessions already. */
   readonly subscriberId?: string | undefined;
+  /** Its window, whose other connections count as the opener. */
+  readonly window?: string | undefined;
   readonly by?: By | undefined;
 }
 
@@ -444,10 +446,10 @@ type OpenParams = Omit<Params<"session/open">, "environment">;
 async function startedWith(
   options: StoredOptions | undefined,
   session: Session,
-  { environment, subscriberId, by }: Opener,
+  { environment, by, ...opener }: Opener,
 ): Promise<Session> {
   if (options !== undefined) session.control.check(by);
-  if (session.control.allows(by?.clientId ?? "")) await session.startAgainWith({ environment, options }, subscriberId);
+  if (session.control.allows(by?.clientId ?? "")) await session.startAgainWith({ environment, options }, opener);
   return session;
 }
 

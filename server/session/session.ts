@@ -308,9 +308,18 @@ export class Session {
     return this.#record.environment;
   }
 
-  /** As {@link ChildSupervisor.startAgainWith}, unless others than `subscriberId` follow the session. */
-  async startAgainWith(change: StartChange, subscriberId: string | undefined): Promise<void> {
-    await this.supervisor.startAgainWith(change, () => !this.journal.subscriptions.hasOthers(subscriberId));
+  /**
+   * As {@link ChildSupervisor.startAgainWith}, unless others than `subscriberId` follow the session. Subscribers of the
+   * same window are no others: with them, an idle child is started again in any case.
+   */
+  async startAgainWith(
+    { environment, options }: Omit<StartChange, "isReload">,
+    { subscriberId, window }: { readonly subscriberId?: string | undefined; readonly window?: string | undefined },
+  ): Promise<void> {
+    const { subscriptions } = this.journal;
+    const isAlone = (): boolean => !subscriptions.hasOthers(subscriberId, window);
+    const isReload = window !== undefined && subscriptions.hasOthers(subscriberId) && isAlone();
+    await this.supervisor.startAgainWith({ environment, options, isReload }, isAlone);
   }
 
   /** `session_lost`, once its pi is lost and cannot be replaced. */

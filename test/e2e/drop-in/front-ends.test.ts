@@ -1,5 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { RpcClient } from "@earendil-works/pi-coding-agent";
@@ -87,6 +87,46 @@ test("two front ends with equal ids get their own responses, each once, and both
   expect(first.responses).toBe(502);
   expect(second.responses).toBe(501);
   expect(first.stderr + second.stderr).toBe("");
+});
+
+test("an editor reloads a session by a second process that switches to it, unless another program shows it too", async () => {
+  const on = await scene(["Hello.", "Again."]);
+  const extension = join(on.world.cwd, "extension.ts");
+  const registering = (name: string): string =>
+    `export default (pi) => pi.registerCommand("${name}", { description: "One.", handler: async () => {} });\n`;
+  writeFileSync(extension, registering("former"));
+  const args = [dropInMain, "--mode", "rpc", "--extension", extension];
+  const first = new Front(started(args, on));
+  const { data } = (await first.call({ id: 1, type: "get_state" })) as {
+    data: { sessionFile: string; sessionId: string };
+  };
+  const names = async (front: Front, id: number): Promise<unknown[]> => {
+    const { data: listed } = (await front.call({ id, type: "get_commands" })) as { data: { commands: Json[] } };
+    return listed.commands.map(({ name }) => name);
+  };
+  expect(await names(first, 2)).toContain("former");
+  const settled = first.event("agent_settled");
+  await first.call({ id: 3, type: "prompt", message: "Hi." });
+  await settled;
+
+  writeFileSync(extension, registering("latter"));
+  const second = new Front(started(args, on));
+  await second.call({ id: 1, type: "switch_session", sessionPath: data.sessionFile });
+  expect(await names(second, 2)).toContain("latter");
+  first.end();
+  await first.exited;
+  expect(await second.call({ id: 3, type: "get_last_assistant_text" })).toMatchObject({ data: { text: "Hello." } });
+
+  const { sessionId } = data;
+  const { pid } = await on.client.call("session/get", { sessionId });
+  await on.client.call("session/subscribe", { sessionId });
+  const third = new Front(started(args, on));
+  await third.call({ id: 1, type: "switch_session", sessionPath: data.sessionFile });
+  expect(await on.client.call("session/get", { sessionId })).toMatchObject({ pid });
+  for (const front of [second, third]) {
+    front.end();
+    await front.exited;
+  }
 });
 
 test("a variable of the front end is in its tools, in no other session and in no file", async () => {
