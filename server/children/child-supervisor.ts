@@ -8,6 +8,7 @@ import type { Retry } from "../delivery/retry.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
 import type { Journal } from "../log/journal.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import { shownName } from "../pi/safe-values.ts";
 import type { StoredOptions } from "../store/stored-session.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { ChildLife } from "./child-life.ts";
@@ -44,6 +45,8 @@ export class ChildSupervisor {
   readonly #session: SessionContext;
   readonly #options: ChildSupervisorOptions;
   readonly #responsiveness: Responsiveness;
+  /** What callers asked of its start, and what that became: pi may name a model otherwise, or limit the thinking. */
+  readonly #asked = new Map<string, { readonly value: unknown; readonly became: unknown }>();
 
   constructor(session: SessionContext, options: ChildSupervisorOptions) {
     this.#session = session;
@@ -118,8 +121,8 @@ export class ChildSupervisor {
     const until = performance.now() + settlesWithinMs;
     while (this.#isOther(change)) {
       const reason = isAllowed() ? await this.#startAgain(change) : "shared";
-      const isSettling = life.runId === undefined && (reason === "calls" || reason === "running");
       if (reason === undefined) return;
+      const isSettling = life.runId === undefined && (reason === "calls" || reason === "running");
       if (!isSettling || performance.now() >= until) {
         this.#refuse(change, reason);
         return;
@@ -130,22 +133,26 @@ export class ChildSupervisor {
 
   /** Returns why that is not possible now. */
   async #startAgain(change: StartChange): Promise<AwakeReason | undefined> {
-    const { record } = this.#session;
+    const { record, events } = this.#session;
     const { life } = this.#options;
     const { child } = life;
-    const former = { environment: record.environment, options: record.stored.options };
+    const { environment, stored } = record;
     const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd: () => this.#take(change) });
     if (typeof outcome !== "object") return outcome;
     await outcome.ended;
-    const { name } = change.options ?? {};
-    if (child === undefined && name === undefined) return undefined;
+    // Also without a child: pi may refuse the options, and nobody would hear of it.
+    if (child === undefined && change.options === undefined) return undefined;
+    const name = shownName(change.options?.name ?? "");
     try {
       const next = await life.awake();
       // pi takes a name from its command line only for a new session.
       if (name !== undefined) await next.send({ type: "set_session_name", name });
+      this.#took(change);
     } catch (error) {
       // The next start would fail for the same reason.
-      this.#take(former);
+      record.environment = environment;
+      record.startedWith(change.options ?? {}, stored.options);
+      events.emit("changed");
       if (child !== undefined) await life.awake().catch(() => {});
       throw error;
     }
@@ -174,9 +181,24 @@ export class ChildSupervisor {
   }
 
   #otherOptions({ options = {} }: StartChange): readonly string[] {
+    const current = this.#currentOptions;
+    const isSame = (name: string, value: unknown): boolean =>
+      isDeepStrictEqual(current[name], value) ||
+      isDeepStrictEqual(this.#asked.get(name), { value, became: current[name] });
+    // pi does not take an empty name.
+    const given = { ...options, name: shownName(options.name ?? "") ?? current["name"] };
+    return Object.entries(given).flatMap(([name, value]) => (isSame(name, value) ? [] : [name]));
+  }
+
+  get #currentOptions(): Readonly<Record<string, unknown>> {
     const { stored } = this.#session.record;
-    const current: Readonly<Record<string, unknown>> = { ...stored.options, name: stored.name };
-    return Object.entries(options).flatMap(([name, value]) => (isDeepStrictEqual(current[name], value) ? [] : [name]));
+    return { ...stored.options, name: stored.name };
+  }
+
+  /** pi has started with these options. */
+  #took({ options = {} }: StartChange): void {
+    const current = this.#currentOptions;
+    for (const [name, value] of Object.entries(options)) this.#asked.set(name, { value, became: current[name] });
   }
 
   #take({ environment, options }: StartChange): void {

@@ -151,6 +151,32 @@ test("an idle session that nobody else follows is started again with the options
   await expect(open({ name: "mine" })).rejects.toMatchObject(shared);
 });
 
+test("options that pi refuses are not kept, also those that a session never had and one without a pi", async () => {
+  await using stage = await startStage();
+  const session = await stage.session();
+  await session.promptAndWait("Hi.");
+  const open = (options: StartOptions) => stage.client.call("session/open", { sessionId: session.id, options });
+  await expect(open({ flags: { "no-such-flag": true } })).rejects.toMatchObject({ kind: "start_failed" });
+  expect(await session.promptAndWait("Still there?")).toContain("Still there?");
+  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await expect(open({ flags: { "no-such-flag": true } })).rejects.toMatchObject({ kind: "start_failed" });
+  expect(await session.promptAndWait("And now?")).toContain("And now?");
+});
+
+test("an option that pi takes in another way starts the session once", async () => {
+  await using stage = await startStage();
+  const session = await stage.session();
+  await session.promptAndWait("Hi.");
+  const { generation } = await session.get();
+  const open = (options: StartOptions) => stage.client.call("session/open", { sessionId: session.id, options });
+  // The model does not reason, and a name has no space around it.
+  const options: StartOptions = { thinking: "high", name: " padded " };
+  for (let i = 0; i < 2; i += 1)
+    expect(await open(options)).toMatchObject({ generation: generation + 1, thinkingLevel: "off", name: "padded" });
+  expect(await open({ name: " " })).toMatchObject({ generation: generation + 1, name: "padded" });
+  expect(await open({ thinking: "low" })).toMatchObject({ generation: generation + 2 });
+});
+
 test("a pi without the option refuses to be without MCP, and to load what is its own, and starts for no unknown flag", async () => {
   await using stage = await startStage();
   const { noMcp = false, builtinExtensions } = capabilitiesOf(parseVersion(piUnderTest().version) ?? [0, 0, 0]);

@@ -121,7 +121,10 @@ test("an opened session takes the pi of the one its caller comes from, unless ot
 
   const other = await create({ tools: ["read"] });
   expect(await open(first.id, other.id)).toMatchObject({ state: "hibernated" });
-  expect(await open(first.id, second.id, { options: { tools: ["read"] } })).toMatchObject({ state: "hibernated" });
+  const restricted = await open(first.id, second.id, { options: { tools: ["read"] } });
+  expect(restricted).toMatchObject({ state: "idle" });
+  expect(restricted.pid).not.toBe(pidOfSecond);
+  await client.call("session/hibernate", { sessionId: first.id });
   await using follower = await connect({ stateDir: stage.stateDir });
   await follower.call("session/subscribe", { sessionId: second.id });
   expect(await open(first.id, second.id)).toMatchObject({ state: "hibernated" });
