@@ -18,6 +18,8 @@ import { workingDirectory } from "../core/working-directory.ts";
 import type { CreatedFiles } from "../custody/created-files.ts";
 import type { Child } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import { checkEntries } from "../pi/entry-check.ts";
+import { changeSince } from "../pi/file-mark.ts";
 import { checkFile, unusable, writerOf } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import type { PiCommand } from "../pi/records.ts";
@@ -157,8 +159,16 @@ export class SessionFiles {
   /** As {@link startNew}, with a file that exists. Undefined: the session is opened in another way. */
   async #goneOn(to: Target, params: OpenParams, { from, by, ...opener }: Opener): Promise<Session | undefined> {
     const { left } = this.#options;
-    const wanted = defined({ ...(await this.#optionsIn(params)), approve: params.approve });
-    if (from === undefined || !(await this.#canGoOn(from, to, wanted, opener))) return undefined;
+    if (from === undefined) return undefined;
+    const { approve, onForeignWrite, dialogPolicy } = params;
+    const options = defined({ ...(await this.#optionsIn(params)), approve });
+    const wanted = { options, policies: defined({ onForeignWrite, dialogPolicy }) };
+    if (!(await this.#canGoOn(from, to, wanted, opener))) return undefined;
+    if (this.#options.directory.find(to.id) === undefined) {
+      this.#options.lifecycle.requireRoom();
+      // pi would not come back from a cycle.
+      await checkEntries(to.file);
+    }
     if (from.runId !== undefined || from.state.kind === "running") await from.prompting.abort({ by });
     const { session } = await this.#branched(from, { type: "switch_session", sessionPath: to.file });
     if (left.has(from)) left.watch(session);
@@ -169,7 +179,7 @@ export class SessionFiles {
   async #canGoOn(
     from: Session,
     { file, id, cwd }: Target,
-    { model, thinking, name, ...options }: StoredOptions,
+    { options: { model, thinking, name, ...options }, policies }: Wanted,
     { subscriberId, environment }: Opener,
   ): Promise<boolean> {
     const { directory, sessions, env } = this.#options;
@@ -179,17 +189,21 @@ export class SessionFiles {
     const to = same?.stored ?? { ...stored, ...sessions.closed.get(id) };
     const wanted = { ...to, options: { ...to.options, ...options } };
     const isFree = same === undefined || (same.succession.canTake && isSameFile(same.file, file));
+    // An open session keeps its policies.
+    const hasPolicies = same !== undefined || isDeepStrictEqual({ ...to, ...policies }, to);
     const isAlone = [from, same].every((each) => each?.journal.subscriptions.hasOthers(subscriberId) !== true);
     return (
       isFree &&
       isAlone &&
+      hasPolicies &&
       isInside(file, [sessionRoot(env), dirname(stored.file), stored.options.sessionDir]) &&
       // pi takes them from the session.
       [model, thinking, name].every((each) => each === undefined) &&
       isSameFile(cwd, stored.cwd) &&
       (environment === undefined || environment.fingerprint === from.environment?.fingerprint) &&
       [to, wanted].every((each) => isDeepStrictEqual(rightsOf(each), rightsOf(stored))) &&
-      (same !== undefined || (await writerOf(file)) === undefined)
+      // Its own start decides about what another program has written.
+      (same === undefined ? (await writerOf(file)) === undefined : !(await hasChanged(same)))
     );
   }
 
@@ -207,11 +221,13 @@ export class SessionFiles {
 
   /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and errors of waking. */
   async fork(sessionId: string, entryId: string): Promise<Branched> {
+    this.#options.lifecycle.requireRoom();
     return await this.#branched(this.#options.directory.get(sessionId), { type: "fork", entryId });
   }
 
   /** As {@link fork}. */
   async clone(sessionId: string): Promise<Branched> {
+    this.#options.lifecycle.requireRoom();
     return await this.#branched(this.#options.directory.get(sessionId), { type: "clone" });
   }
 
@@ -222,6 +238,7 @@ export class SessionFiles {
   async startNew(sessionId: string, parentSession: string | undefined): Promise<Branched> {
     const { directory, created, left, env } = this.#options;
     const from = directory.get(sessionId);
+    this.#options.lifecycle.requireRoom();
     const own = { sessionId: uuidv7(), cwd: from.stored.cwd, env, now: new Date() };
     const request = { ...own, directory: from.stored.options.sessionDir, parentSession };
     const path = sessionFilePath(request);
@@ -337,7 +354,6 @@ export class SessionFiles {
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
-    this.#options.lifecycle.requireRoom();
     const data = await from.scope.run(async () => {
       const child = await from.awake();
       await requireIdle(from, child);
@@ -434,6 +450,17 @@ export class SessionFiles {
   #isInside(file: string, chosen?: string): boolean {
     return isInside(file, [sessionRoot(this.#options.env), chosen]);
   }
+}
+
+/** How a session is to be opened. */
+interface Wanted {
+  readonly options: StoredOptions;
+  readonly policies: Pick<StoredSession, "onForeignWrite" | "dialogPolicy">;
+}
+
+/** Whether a file is not as the session's own children left it. */
+async function hasChanged({ file, stored }: Session): Promise<boolean> {
+  return stored.fileMark !== undefined && (await changeSince(file, stored.fileMark)) !== undefined;
 }
 
 /** A session that is to be opened. */

@@ -131,6 +131,40 @@ test("an opened session takes the pi of the one its caller comes from, unless ot
   expect(await second.get()).toMatchObject({ pid: pidOfSecond, state: "idle" });
 });
 
+test("no pi goes on to a file with a cycle, to one that another program has written, or to other policies", async () => {
+  await using stage = await startStage();
+  const { client, cwd } = stage;
+  const create = async () => {
+    const session = await client.createSession({ cwd, model: "scripted/model-1", onForeignWrite: "refuse" });
+    await session.promptAndWait("Hi.");
+    await idle(session);
+    return session;
+  };
+  const [from, other] = [await create(), await create()];
+  const { pid } = await from.get();
+  const { file } = await other.get();
+  const entry = (id: string, parentId: string | null) =>
+    `${JSON.stringify({ type: "message", id, parentId, message: { role: "user", content: "Hi." } })}\n`;
+  const header = (id: string) =>
+    `${JSON.stringify({ type: "session", version: 3, id, timestamp: new Date(0).toISOString(), cwd })}\n`;
+  const at = (name: string) => join(dirname(file), `0_${name}.jsonl`);
+  writeFileSync(at("cycle"), header("cycle") + entry("a", "b") + entry("b", "a"));
+  const damaged = { kind: "session_file_unusable", data: { reason: "entries_damaged" } };
+  await expect(client.call("session/open", { file: at("cycle"), from: from.id })).rejects.toMatchObject(damaged);
+  expect(await from.get()).toMatchObject({ pid, state: "idle" });
+
+  await client.call("session/hibernate", { sessionId: other.id });
+  writeFileSync(file, entry("foreign", null), { flag: "a" });
+  const opened = await client.call("session/open", { sessionId: other.id, from: from.id });
+  expect(opened).toMatchObject({ state: "hibernated" });
+  await expect(other.promptAndWait("Hi.")).rejects.toMatchObject({ kind: "foreign_write" });
+
+  writeFileSync(at("policy"), header("policy") + entry("a", null));
+  const policy = { file: at("policy"), from: from.id, onForeignWrite: "reload" } as const;
+  expect((await client.call("session/open", policy)).pid).not.toBe(pid);
+  expect(await from.get()).toMatchObject({ pid, state: "idle" });
+});
+
 test("a fork that is refused changes nothing", async () => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [answer("One."), answer(hold(gate), "Two.")] } });
