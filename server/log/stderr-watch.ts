@@ -75,6 +75,8 @@ export class StderrWatch {
   /** The child has ended, or belongs to another session. */
   childEnded(child: WatchedChild): void {
     if (this.#child !== child) return;
+    // There is no later look, and its last words say why it ended.
+    this.#windowAt = Number.NEGATIVE_INFINITY;
     this.look();
     child.stderrFrom = Math.max(this.#offset, endOf(child));
     this.#child = undefined;

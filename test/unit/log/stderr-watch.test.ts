@@ -86,6 +86,19 @@ test("a subscriber of a session without a child gets all of the next one, and of
   expect(textOf(first)).toBe("starting ending again");
 });
 
+test("the last words of a child are told, however much it wrote just before", () => {
+  const { watch, follow, child } = watched();
+  const first = follow("first");
+  watch.attach(child);
+  child.write("a".repeat(40_000));
+  watch.look();
+  child.write(`${"b".repeat(100_000)} why it ends`);
+  watch.look();
+  watch.childEnded(child);
+  expect(textOf(first)).toMatch(/b why it ends$/);
+  expect(textOf(first).length + omittedIn(first)).toBe(child.written.length);
+});
+
 test("what a child wrote at its start can be told to one, without what it wrote for another session", () => {
   const { watch, follow, child } = watched();
   child.write("for another session ");
