@@ -31,8 +31,18 @@ const shown: Readonly<Record<string, string>> = {
 
 /** What {@link PresentEvents.note} needs of a record that was not parsed. */
 export function headOf(record: Buffer): PiEvent {
-  const [, type = "", toolCallId] = headFields.exec(record.toString("utf8", 0, headBytes)) ?? [];
-  return { type, ...(toolCallId === undefined ? {} : { toolCallId: JSON.parse(toolCallId) as unknown }) };
+  const [, type = "", literal] = headFields.exec(record.toString("utf8", 0, headBytes)) ?? [];
+  const toolCallId = literal === undefined ? undefined : textIn(literal);
+  return { type, ...(toolCallId === undefined ? {} : { toolCallId }) };
+}
+
+/** The escapes of such a record were not checked. */
+function textIn(literal: string): unknown {
+  try {
+    return JSON.parse(literal) as unknown;
+  } catch {
+    return undefined;
+  }
 }
 
 /** What pi's events say that still holds: what the user interface shows, the run, and what is open in it. */

@@ -72,3 +72,10 @@ test("what is kept is bounded, and ends with pi", () => {
   present.clear();
   expect(present.catchUp(cursor).present).toEqual([]);
 });
+
+test("a record that was not parsed is read also if its id is no text of JSON", () => {
+  for (const id of ["\\x", "\\u12", "a\tb"])
+    expect(headOf(Buffer.from(`{"type":"tool_execution_start","toolCallId":"${id}"}`))).toEqual({
+      type: "tool_execution_start",
+    });
+});
