@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import {
   type FileHandle,
+  link,
   mkdir,
   open,
   readdir,
@@ -153,12 +154,15 @@ export function fileExists(file: string): WireError {
   return new WireError("conflict", `The file ${file} exists already. Open it instead, if it is a session.`, { file });
 }
 
-/** Writes all or nothing: a killed daemon leaves no file that pi would take for a session. */
+/**
+ * Writes all or nothing: a killed daemon leaves no file that pi would take for a session. Rejects with `EEXIST` if another
+ * has made the file, or is making it.
+ */
 async function createWhole<T>(file: string, write: (handle: FileHandle) => Promise<T>): Promise<T> {
   const temporary = unfinished(file);
   await mkdir(dirname(file), { recursive: true });
+  const handle = await open(temporary, "wx", 0o600);
   try {
-    const handle = await open(temporary, "wx", 0o600);
     let written: T;
     try {
       written = await write(handle);
@@ -166,13 +170,26 @@ async function createWhole<T>(file: string, write: (handle: FileHandle) => Promi
     } finally {
       await handle.close();
     }
-    await rename(temporary, file);
+    await moveNew(temporary, file);
     return written;
-  } catch (error) {
+  } finally {
     await rm(temporary, { force: true }).catch(() => {});
-    throw error;
   }
 }
+
+/** Moves a file to a path that nothing has. */
+async function moveNew(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    // Some file systems have no links.
+    if (!noLinks.has((error as NodeJS.ErrnoException).code)) throw error;
+    await (await open(to, "wx", 0o600)).close();
+    await rename(from, to);
+  }
+}
+
+const noLinks: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"]);
 
 function unfinished(file: string): string {
   return `${file}.unfinished`;

@@ -216,6 +216,26 @@ test("a fork has all entries of a file, in a directory of its own, while another
   expect(JSON.parse(readFileSync(again.file, "utf8").split("\n")[0] ?? "")).toMatchObject({ parentSession: link });
 });
 
+test("of forks and new sessions at one path, one has the file, and it stays", async () => {
+  await using core = await startCore();
+  const { file: forkFrom } = await create(core, {});
+  const note = `${JSON.stringify({ type: "label", id: "a", x: "x".repeat(2_000_000) })}\n`;
+  writeFileSync(forkFrom, note, { flag: "a" });
+  for (const [name, others] of [
+    ["forks", [{ forkFrom }, { forkFrom }]],
+    ["mixed", [{}, {}]],
+  ] as const) {
+    const file = join(core.root, `${name}.jsonl`);
+    const made = await Promise.allSettled([{ forkFrom }, ...others].map((each) => create(core, { file, ...each })));
+    const sessions = made.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    expect(sessions).toHaveLength(1);
+    for (const one of made) if (one.status === "rejected") expect(one.reason).toMatchObject({ kind: "conflict" });
+    const [header = ""] = readFileSync(file, "utf8").split("\n");
+    expect(JSON.parse(header)).toMatchObject({ id: sessions[0]?.sessionId });
+    expect([statSync(file).nlink, existsSync(`${file}.unfinished`)]).toEqual([1, false]);
+  }
+});
+
 test("a file that pi could not load is not forked, and a fork that fails leaves nothing", async () => {
   const roots: string[] = [];
   await using core = await startCore({ roots: () => [...roots] });
