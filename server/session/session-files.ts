@@ -91,6 +91,8 @@ export class SessionFiles {
   readonly #made = new Set<string>();
   /** Sessions whose pi is asked to switch to another one. */
   readonly #branching = new Set<Session>();
+  /** Sessions whose pi goes on, and those to which it goes, by their ids. */
+  readonly #goingOn = new Map<string, Promise<void>>();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
@@ -157,22 +159,49 @@ export class SessionFiles {
   }
 
   /** As {@link startNew}, with a file that exists. Undefined: the session is opened in another way. */
-  async #goneOn(to: Target, params: OpenParams, { from, by, ...opener }: Opener): Promise<Session | undefined> {
-    const { left } = this.#options;
+  async #goneOn(to: Target, params: OpenParams, { from, ...opener }: Opener): Promise<Session | undefined> {
     if (from === undefined) return undefined;
     const { approve, onForeignWrite, dialogPolicy } = params;
     const options = defined({ ...(await this.#optionsIn(params)), approve });
     const wanted = { options, policies: defined({ onForeignWrite, dialogPolicy }) };
-    if (!(await this.#canGoOn(from, to, wanted, opener))) return undefined;
-    if (this.#options.directory.find(to.id) === undefined) {
-      this.#options.lifecycle.requireRoom();
+    return await this.#oneAtATime([from.sessionId, to.id], async () => {
+      if (!(await this.#canGoOn(from, to, wanted, opener))) return undefined;
+      return await this.#goOn(from, to, opener);
+    });
+  }
+
+  async #goOn(from: Session, to: Target, { by }: Opener): Promise<Session | undefined> {
+    const { directory, left, lifecycle, log } = this.#options;
+    if (directory.find(to.id) === undefined) {
+      lifecycle.requireRoom();
       // pi would not come back from a cycle.
       await checkEntries(to.file);
     }
     if (from.runId !== undefined || from.state.kind === "running") await from.prompting.abort({ by });
-    const { session } = await this.#branched(from, { type: "switch_session", sessionPath: to.file });
-    if (left.has(from)) left.watch(session);
-    return session;
+    try {
+      const { session } = await this.#branched(from, { type: "switch_session", sessionPath: to.file });
+      if (left.has(from)) left.watch(session);
+      return session;
+    } catch (error) {
+      if (!(error instanceof WireError) || error.kind !== "link_failed") throw error;
+      // It has got a pi meanwhile, for example.
+      log.info({ err: error, from: from.sessionId, to: to.id }, "a pi cannot go on to another session");
+      return undefined;
+    }
+  }
+
+  /** Waits until no other such work is in progress for any of these sessions. Each has a limit of its own. */
+  async #oneAtATime<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
+    const isBusy = () => ids.map((id) => this.#goingOn.get(id)).find((each) => each !== undefined);
+    for (let busy = isBusy(); busy !== undefined; busy = isBusy()) await busy;
+    const done = Promise.withResolvers<void>();
+    for (const id of ids) this.#goingOn.set(id, done.promise);
+    try {
+      return await work();
+    } finally {
+      for (const id of ids) this.#goingOn.delete(id);
+      done.resolve();
+    }
   }
 
   /** Whether the pi of `from` can have this session in the way in which it is to be opened. */
@@ -180,7 +209,7 @@ export class SessionFiles {
     from: Session,
     { file, id, cwd }: Target,
     { options: { model, thinking, name, ...options }, policies }: Wanted,
-    { subscriberId, environment }: Opener,
+    { subscriberId, by, environment }: Opener,
   ): Promise<boolean> {
     const { directory, sessions, env } = this.#options;
     const { stored } = from;
@@ -188,7 +217,9 @@ export class SessionFiles {
     const same = directory.find(id);
     const to = same?.stored ?? { ...stored, ...sessions.closed.get(id) };
     const wanted = { ...to, options: { ...to.options, ...options } };
-    const isFree = same === undefined || (same.succession.canTake && isSameFile(same.file, file));
+    const isFree =
+      same === undefined ||
+      (same.succession.canTake && same.control.allows(by?.clientId ?? "") && isSameFile(same.file, file));
     // An open session keeps its policies.
     const hasPolicies = same !== undefined || isDeepStrictEqual({ ...to, ...policies }, to);
     const isAlone = [from, same].every((each) => each?.journal.subscriptions.hasOthers(subscriberId) !== true);

@@ -131,6 +131,40 @@ test("an opened session takes the pi of the one its caller comes from, unless ot
   expect(await second.get()).toMatchObject({ pid: pidOfSecond, state: "idle" });
 });
 
+test("one of several callers at once gets the session with its pi, and the others get the same session", async () => {
+  await using stage = await startStage();
+  const create = async () => {
+    const session = await stage.session();
+    await session.promptAndWait("Hi.");
+    await idle(session);
+    return session;
+  };
+  const [to, one, two] = [await create(), await create(), await create()];
+  const pids = [(await one.get()).pid, (await two.get()).pid];
+  await stage.client.call("session/hibernate", { sessionId: to.id });
+  const opened = await Promise.all(
+    [one, one, two].map(({ id: from }) => stage.client.call("session/open", { sessionId: to.id, from })),
+  );
+  expect(new Set(opened.map(({ sessionId, pid }) => `${sessionId} ${pid}`)).size).toBe(1);
+  expect(pids).toContain(opened[0]?.pid);
+  // The pi of the other one stays with it.
+  const kept = [await one.get(), await two.get()].filter(({ state }) => state === "idle");
+  expect(kept).toHaveLength(1);
+  expect(pids).toContain(kept[0]?.pid);
+});
+
+test("a session that gets a pi of its own while another's goes on to it is opened with that one", async () => {
+  await using stage = await startStage();
+  const [to, from] = [await stage.session(), await stage.session()];
+  await to.promptAndWait("Hi.");
+  await idle(to);
+  await stage.client.call("session/hibernate", { sessionId: to.id });
+  const open = stage.client.call("session/open", { sessionId: to.id, from: from.id });
+  const [said, opened] = await Promise.all([to.promptAndWait("At once."), open]);
+  expect(said).toContain("At once.");
+  expect(opened.sessionId).toBe(to.id);
+});
+
 test("no pi goes on to a file with a cycle, to one that another program has written, or to other policies", async () => {
   await using stage = await startStage();
   const { client, cwd } = stage;
