@@ -183,8 +183,8 @@ export class SessionFiles {
       if (left.has(from)) left.watch(session);
       return session;
     } catch (error) {
-      if (!(error instanceof WireError) || error.kind !== "link_failed") throw error;
-      // It has got a pi meanwhile, for example.
+      if (!(error instanceof WireError) || !["link_failed", "session_busy"].includes(error.kind)) throw error;
+      // It has got a pi meanwhile, for example, or that of `from` compacts.
       log.info({ err: error, from: from.sessionId, to: to.id }, "a pi cannot go on to another session");
       return undefined;
     }
