@@ -14,6 +14,7 @@ import type { CreateOptions } from "./carried-options.ts";
 import { beginning, ownWindow, type Place } from "./choose-session.ts";
 import { isPassedOn, moving, perform } from "./commands.ts";
 import { DeltaText } from "./delta-text.ts";
+import { ErrorOutput } from "./error-output.ts";
 import { OrderedOutput } from "./ordered-output.ts";
 import { failure, type GivenCommand, noticeOf, recordIn, success, unreadable } from "./pi-record.ts";
 import { Questions, type Reply } from "./questions.ts";
@@ -55,6 +56,7 @@ const alreadyProcessing =
 export class FrontEnd {
   readonly #options: FrontEndOptions;
   readonly #output: OrderedOutput;
+  readonly #errors: ErrorOutput;
   /** Commands that are not answered yet. */
   readonly #pending = new Set<Promise<void>>();
   /** The front end's ids of its shell commands, by ours. */
@@ -85,11 +87,12 @@ export class FrontEnd {
     this.#options = options;
     this.#session = options.session;
     this.#output = new OrderedOutput(options.output);
+    this.#errors = new ErrorOutput(options.errors);
   }
 
   /** Serves until stdin ends or the client has ended. Resolves with the exit code. */
   async run(): Promise<number> {
-    const { client, input, from, session, output, errors, notice } = this.#options;
+    const { client, input, from, session, output, notice } = this.#options;
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxCommandBytes,
       onRecord: (line) => this.#take(line.toString("utf8")),
@@ -101,7 +104,6 @@ export class FrontEnd {
       },
     });
     output.on("error", () => this.#ended.resolve(1));
-    errors.on("error", () => {});
     output.on("drain", () => this.#goOn());
     this.#follow(session, from);
     // The first answer comes after what the front end has missed.
@@ -306,10 +308,7 @@ export class FrontEnd {
         ...defined({ window: ownWindow }),
       },
       stderr: ({ text, omittedBytes }) => {
-        if (!isCurrent()) return;
-        if (omittedBytes !== undefined)
-          this.#options.errors.write(`pi-rpcd: ${omittedBytes} bytes of pi's stderr are omitted here.\n`);
-        this.#options.errors.write(text);
+        if (isCurrent()) this.#errors.write(text, omittedBytes);
       },
       begin: ({ cursor, epoch, present = [] }) => {
         if (!isCurrent()) return;
