@@ -6,6 +6,7 @@ import type { SessionContext } from "../core/session-context.ts";
 import type { Pushing } from "../delivery/pushing.ts";
 import type { Retry } from "../delivery/retry.ts";
 import type { Dialogs } from "../dialogs/dialogs.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Journal } from "../log/journal.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
 import { shownName } from "../pi/safe-values.ts";
@@ -38,6 +39,8 @@ export interface ChildSupervisorOptions {
 /** How long a child may take after a run until its last answers, which the daemon itself asks for, have arrived. */
 const settlesWithinMs = 1_000;
 const settlesEveryMs = 20;
+/** Calls that want the session's pi to be started again. */
+const maxChangesWaiting = 64;
 
 /** Automatic actions on a session's child: ends it when idle, checks it when silent, restarts it after a crash. */
 export class ChildSupervisor {
@@ -45,6 +48,11 @@ export class ChildSupervisor {
   readonly #session: SessionContext;
   readonly #options: ChildSupervisorOptions;
   readonly #responsiveness: Responsiveness;
+  readonly #changes = new SerialQueue({
+    maxWaiting: maxChangesWaiting,
+    onFull: () =>
+      new WireError("overloaded", "Too many calls wait to start the session's pi again.", { retryAfterMs: 1_000 }),
+  });
   /** What callers asked of its start, and what that became: pi may name a model otherwise, or limit the thinking. */
   readonly #asked = new Map<string, { readonly value: unknown; readonly became: unknown }>();
 
@@ -117,6 +125,11 @@ export class ChildSupervisor {
    * ephemeral), nothing changes, and other options are `session_busy`. Throws errors of starting too.
    */
   async startAgainWith(change: StartChange, isAllowed: () => boolean): Promise<void> {
+    // One caller's options must not replace another's before pi has started with them.
+    await this.#changes.run(() => this.#changeStart(change, isAllowed));
+  }
+
+  async #changeStart(change: StartChange, isAllowed: () => boolean): Promise<void> {
     const { life } = this.#options;
     const until = performance.now() + settlesWithinMs;
     while (this.#isOther(change)) {

@@ -163,6 +163,17 @@ test("options that pi refuses are not kept, also those that a session never had 
   expect(await session.promptAndWait("And now?")).toContain("And now?");
 });
 
+test("each of two callers at once has started pi with its options", async () => {
+  await using stage = await startStage();
+  const session = await stage.session();
+  await session.promptAndWait("Hi.");
+  const open = (tools: string[]) => stage.client.call("session/open", { sessionId: session.id, options: { tools } });
+  const opened = await Promise.all([open(["read"]), open(["ls"]), open(["ls"])]);
+  expect(opened.map(({ generation }) => generation)).toEqual([2, 3, 3]);
+  await session.promptAndWait("Hi.");
+  expect(stage.provider.requests.at(-1)?.toolNames).toEqual(["ls"]);
+});
+
 test("an option that pi takes in another way starts the session once", async () => {
   await using stage = await startStage();
   const session = await stage.session();
