@@ -393,8 +393,8 @@ export class FrontEnd {
     const { id } = event;
     if (onWritten === undefined || this.#catchingUp === undefined) this.#output.write(record, onWritten);
     else {
-      // What was asked before may be answered: the next records say so.
-      const isOpen = this.#catchingUp.then(() => this.#questions.isOpen(String(id)));
+      // What was asked before may be answered: the next records say so. The daemon's id may come later than that.
+      const isOpen = this.#catchingUp.then(() => this.#questions.has(String(id)));
       this.#output.writeLater(
         isOpen.then((is) => (is ? record : undefined)),
         onWritten,

@@ -33,14 +33,9 @@ export class Questions {
     this.#now = now;
   }
 
-  /** Whether the front end has got it, or will. */
+  /** Whether the front end has got it, or will. Not of one that has ended. */
   has(requestId: string): boolean {
     return this.#open.has(requestId);
-  }
-
-  /** Whether it waits for an answer, as far as is known. */
-  isOpen(requestId: string): boolean {
-    return this.#open.get(requestId)?.dialogId !== undefined;
   }
 
   /** The questions that were left to others. */
