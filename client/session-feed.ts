@@ -109,7 +109,10 @@ export interface FeedListener {
 }
 
 /** Params of `session/subscribe` that readers cannot share. */
-export type SubscribeMore = Pick<Params<"session/subscribe">, "inOrder" | "awake" | "holdEdits" | "stderr" | "catchUp">;
+export type SubscribeMore = Pick<
+  Params<"session/subscribe">,
+  "inOrder" | "awake" | "holdEdits" | "stderr" | "catchUp" | "viewer"
+>;
 
 export interface FeedOptions {
   /**

@@ -18,8 +18,8 @@ export const PromptId = Type.String({
   description: "Chosen by the client (letters, digits and . _ -, the first a letter or digit), otherwise a UUIDv7.",
 });
 
-/** Names a program that shows sessions. */
-export const Window = Type.String({ pattern: "^[!-~]{1,64}$" });
+/** Identifies a program that shows sessions. */
+export const Viewer = Type.String({ pattern: "^[!-~]{1,64}$" });
 
 export const RunId = Type.String({ description: "A UUIDv7 that the daemon assigns to each run." });
 

@@ -1,7 +1,7 @@
 import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { DialogPolicy } from "./dialog.ts";
-import { SessionId, Window } from "./ids.ts";
+import { SessionId, Viewer } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, params, sessionIdOnly } from "./params.ts";
@@ -62,10 +62,10 @@ export const sessionFileMethods = {
         description:
           "The session that the caller comes from. Its pi goes on to the opened session, as with pi's `switch_session`, where that is possible: no other connection follows it, the opened session has no pi, and both have the same directory, environment and options. A run of `from` is then aborted first. Otherwise a pi is started.",
       }),
-      window: Type.Optional({
-        ...Window,
+      viewer: Type.Optional({
+        ...Viewer,
         description:
-          "The connections that follow an open session and gave this `window` to `session/subscribe` do not count as others. If there are such, and no others, the pi of an idle session is started again: this is how an editor reloads it.",
+          "If other connections follow an open session, and all of them gave this `viewer` to `session/subscribe`, they do not prevent that its pi is started again, and the pi of an idle session is. This is how an editor reloads a session.",
       }),
       options: Type.Optional({
         ...StartOptions,

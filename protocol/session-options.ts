@@ -67,8 +67,8 @@ export const CustomUi = Type.Enum(["undefined", "throw"], {
     "The result of an extension's `ctx.ui.custom()`, which needs a terminal: `undefined` resolves with `undefined`, like every pi in RPC mode; `throw` rejects with a `CustomUiUnsupportedError`. Default: the daemon's configuration.",
 });
 
-/** Options of pi's command line, and options that the daemon stores with a session. */
-export const sessionOptions = {
+/** Options of pi's command line for each start of a session's pi. */
+const ofStart = {
   model: Type.Optional(
     Type.String({
       pattern: "^[^-\\s\\u0000-\\u001f][^\\s\\u0000-\\u001f]{0,255}$",
@@ -129,16 +129,21 @@ export const sessionOptions = {
   noContextFiles: off("Ignores AGENTS.md and similar context files."),
   systemPrompt: text("Replaces pi's system prompt."),
   appendSystemPrompt: text("Appended to the system prompt, instead of pi's APPEND_SYSTEM.md."),
-  sessionDir: Type.Optional({
-    ...path,
-    description: "Directory of the session's file. A missing one is created, with mode 0700. Default: pi's own.",
-  }),
   approve: Type.Optional(
     Type.Boolean({
       description:
         "Whether pi loads the project's own settings and extensions. Default: only if the user's settings say so.",
     }),
   ),
+};
+
+/** Options of pi's command line, and options that the daemon stores with a session. */
+export const sessionOptions = {
+  ...ofStart,
+  sessionDir: Type.Optional({
+    ...path,
+    description: "Directory of the session's file. A missing one is created, with mode 0700. Default: pi's own.",
+  }),
   ephemeral: Type.Optional(
     Type.Boolean({ default: false, description: "Keeps the conversation only in pi's memory: it ends with its pi." }),
   ),
@@ -162,20 +167,14 @@ export const sessionOptions = {
   }),
 };
 
-const {
-  sessionDir: _directory,
-  ephemeral: _ephemeral,
-  env: _env,
-  labels: _labels,
-  customUi: _customUi,
-  optimisation: _optimisation,
-  pruning: _pruning,
-  ...ofStart
-} = sessionOptions;
-
 /** Options of pi's command line that another start of the same session's pi can have. */
 export const StartOptions = Type.Object(ofStart, { additionalProperties: false });
 export type StartOptions = Static<typeof StartOptions>;
+
+/** The {@link StartOptions} among a session's options. */
+export function startOptionsOf(options: Profile): StartOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(StartOptions.properties, name)));
+}
 
 /** A named set of options in the daemon's configuration. */
 export const Profile = params(sessionOptions);

@@ -1,5 +1,5 @@
 import { Epoch, Snapshot } from "./event.ts";
-import { Seq, SessionId, Window } from "./ids.ts";
+import { Seq, SessionId, Viewer } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { params, sessionIdOnly } from "./params.ts";
@@ -39,7 +39,7 @@ export const subscriptionMethods = {
         Type.Boolean({
           default: false,
           description:
-            "Begin before the first message or tool that is open in the current run. `present` has the earlier events that still hold. Without effect with `after` or `snapshot`.",
+            "Begin before the first message or tool that is open in the current run. `present` has the earlier events that still hold. Without effect with `after` or `snapshot`, and while the daemon repeats the output of a pi that survived its former daemon. The result then has no `present`.",
         }),
       ),
       types: Type.Optional(eventTypes),
@@ -79,9 +79,9 @@ export const subscriptionMethods = {
             "Also `session/stderr`: what the session's pi writes to its stderr from now on; with `after: 0` also what it wrote since its start.",
         }),
       ),
-      window: Type.Optional({
-        ...Window,
-        description: "Names the program that shows the session, such as a running editor: see `session/open`.",
+      viewer: Type.Optional({
+        ...Viewer,
+        description: "Identifies the program that shows the session, such as a running editor: see `session/open`.",
       }),
       provider: Type.Optional(ProviderLevel),
       awake: Type.Optional(
@@ -107,7 +107,7 @@ export const subscriptionMethods = {
         present: Type.Optional(
           Type.Array(Type.Object({ type: Type.String() }, { additionalProperties: true }), {
             description:
-              "With `catchUp`: pi's events up to `cursor` that still hold. `extension_ui_request` of `setStatus`, `setWidget` and `setTitle`, the newest of each key, and the `agent_start` of the current run.",
+              "With `catchUp`: pi's events up to `cursor` that still hold. `extension_ui_request` of `setStatus`, `setWidget` and `setTitle`, the newest of each key, and the `agent_start` of the current run. At most 128 of the first three, with 256 KiB together; after a restart of the daemon, older ones can be missing.",
           }),
         ),
       },

@@ -6,6 +6,7 @@ import type { SessionHandle } from "../../client/session-handle.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined } from "../../protocol/objects.ts";
+import { startOptionsOf } from "../../protocol/session-options.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import type { SessionChoice } from "./pi-arguments.ts";
 import { namedFile, referredFile, type SessionFile } from "./session-files.ts";
@@ -23,7 +24,7 @@ export const beginning = (): Place => ({ after: 0 });
 export interface Chosen {
   readonly session: SessionHandle;
   /** What was said since this place is the front end's too: its pi was started for it. Undefined: from now on. */
-  readonly from: Place | undefined;
+  readonly place: Place | undefined;
   /** What to say to the front end's user. */
   readonly notice?: string;
   /** For stderr, as pi says it. */
@@ -51,7 +52,7 @@ export async function chooseSession(client: Client, choice: SessionChoice, given
   const { cwd, options, environment } = given;
   const create = async (more: Partial<Params<"session/create">> = {}): Promise<Chosen> => {
     const params = { ...options, ...more, cwd, environment, dialogPolicy, whenLeft: "close" };
-    return { session: await client.createSession(params as Params<"session/create">), from: beginning() };
+    return { session: await client.createSession(params as Params<"session/create">), place: beginning() };
   };
   const where = { cwd, env: environment, sessionDir: options.sessionDir };
   const find = () => namedFile(choice, where);
@@ -127,31 +128,31 @@ export interface OpenOptions {
   readonly environment?: Readonly<Record<string, string>> | undefined;
   /** The session whose pi may go on to it. */
   readonly from?: string;
-  /** The pi of an open session that only this window shows is started again. */
-  readonly window?: string | undefined;
+  /** The pi of an open session that only this program shows is started again. */
+  readonly viewer?: string | undefined;
 }
 
-/** What starts front ends: an editor. Undefined: it has ended. */
-export const ownWindow = process.ppid === 1 ? undefined : `process:${process.ppid}`;
+/** Identifies this process's parent, usually an editor. Undefined if the parent is process 1: the editor may have ended. */
+export const ownViewer = process.ppid === 1 ? undefined : `process:${process.ppid}`;
 
 /** Opens a file with these options; an open session that cannot have them now stays as it is. Throws the daemon's errors. */
 export async function openFile(
   client: Client,
   { file, sessionId }: SessionFile,
-  { options = {}, environment, from, window }: OpenOptions,
+  { options = {}, environment, from, viewer }: OpenOptions,
   callOptions: CallOptions = {},
 ): Promise<Chosen> {
-  const { sessionDir: _, ephemeral: __, ...start } = options;
+  const start = startOptionsOf(options);
   const place = await placeBefore(client.session(sessionId));
-  const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from, window }) };
+  const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from, viewer }) };
   const open = async (more: Pick<Params<"session/open">, "options">): Promise<SessionHandle> =>
     await client.openSession({ ...params, ...more }, callOptions);
-  if (Object.keys(start).length === 0) return { session: await open({}), from: place };
+  if (Object.keys(start).length === 0) return { session: await open({}), place };
   try {
-    return { session: await open({ options: start }), from: place };
+    return { session: await open({ options: start }), place };
   } catch (error) {
     if (!(error instanceof WireError) || error.kind !== "session_busy") throw error;
-    return { session: await open({}), from: place, notice: error.message };
+    return { session: await open({}), place, notice: error.message };
   }
 }
 

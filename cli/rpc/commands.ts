@@ -7,7 +7,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import type { CreateOptions } from "./carried-options.ts";
-import { beginning, dialogPolicy, type OpenOptions, openFile, ownWindow, type Place } from "./choose-session.ts";
+import { beginning, dialogPolicy, type OpenOptions, openFile, ownViewer, type Place } from "./choose-session.ts";
 import type { GivenCommand } from "./pi-record.ts";
 import { sessionFileAt } from "./session-files.ts";
 
@@ -22,7 +22,7 @@ export interface Subject {
   /** Names a shell command in pi's events. */
   readonly bashId: string;
   /** Moves the front end to another session; resolves when it has written what is there since that place. */
-  readonly move: (session: SessionHandle, from?: Place) => Promise<void>;
+  readonly move: (session: SessionHandle, place?: Place) => Promise<void>;
 }
 
 type Perform = (command: GivenCommand, subject: Subject, options: CallOptions) => Promise<unknown>;
@@ -116,8 +116,8 @@ const performers: Readonly<Record<string, Perform>> = {
       return { cancelled: false };
     }
     return await unlessCancelled(async () => {
-      const opened = await openFile(client, file, { ...kept(created), from: session.id, window: ownWindow }, options);
-      await move(opened.session, opened.from);
+      const opened = await openFile(client, file, { ...kept(created), from: session.id, viewer: ownViewer }, options);
+      await move(opened.session, opened.place);
       return { cancelled: false };
     });
   },

@@ -11,7 +11,7 @@ import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import { within } from "../../server/lib/deadline.ts";
 import type { CreateOptions } from "./carried-options.ts";
-import { beginning, ownWindow, type Place } from "./choose-session.ts";
+import { beginning, ownViewer, type Place } from "./choose-session.ts";
 import { isPassedOn, moving, perform } from "./commands.ts";
 import { DeltaText } from "./delta-text.ts";
 import { ErrorOutput } from "./error-output.ts";
@@ -23,7 +23,7 @@ export interface FrontEndOptions {
   readonly client: Client;
   readonly session: SessionHandle;
   /** From where in the session's log; undefined: from now on. */
-  readonly from: Place | undefined;
+  readonly place: Place | undefined;
   /** What to say first. */
   readonly notice?: string;
   /** With which further sessions are created. */
@@ -66,7 +66,7 @@ export class FrontEnd {
   #session: SessionHandle;
   #leave: () => void = () => {};
   #listener: FeedListener | undefined;
-  /** Takes the events that hold when the session is followed. */
+  /** Resolves the wait for the events that hold, which come with the answer to the subscription. */
   #begun: ((present: readonly PiEvent[]) => void) | undefined;
   #deltas = new DeltaText();
   #isRunning = false;
@@ -80,7 +80,7 @@ export class FrontEnd {
   readonly #waiting: (() => void)[] = [];
   /** While it gets what it has missed of a session. */
   #catchingUp: Promise<void> | undefined;
-  /** Until which record of another session its answer waits. */
+  /** The cursor up to which records must be written before the next answer. */
   #caughtUp: { readonly cursor: number; readonly resolve: () => void } | undefined;
 
   constructor(options: FrontEndOptions) {
@@ -92,7 +92,7 @@ export class FrontEnd {
 
   /** Serves until stdin ends or the client has ended. Resolves with the exit code. */
   async run(): Promise<number> {
-    const { client, input, from, session, output, notice } = this.#options;
+    const { client, input, place, session, output, notice } = this.#options;
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxCommandBytes,
       onRecord: (line) => this.#take(line.toString("utf8")),
@@ -105,7 +105,7 @@ export class FrontEnd {
     });
     output.on("error", () => this.#ended.resolve(1));
     output.on("drain", () => this.#goOn());
-    this.#follow(session, from);
+    this.#follow(session, place);
     // The first answer comes after what the front end has missed.
     if (this.#catchingUp !== undefined) this.#moved(this.#catchingUp);
     if (notice !== undefined) this.#output.write(noticeOf(notice, "warning"));
@@ -178,7 +178,7 @@ export class FrontEnd {
       this.#output.writeLater(line.promise);
     };
     const { client, options, saysDisposition } = this.#options;
-    const move = (session: SessionHandle, from?: Place): Promise<void> => this.#moveTo(session, from);
+    const move = (session: SessionHandle, place?: Place): Promise<void> => this.#moveTo(session, place);
     const work = (): Promise<unknown> => {
       const subject = { client, session: this.#session, options, saysDisposition, bashId, move };
       return perform(command, subject, isMoving ? {} : { onAnswer });
@@ -234,9 +234,9 @@ export class FrontEnd {
   }
 
   /** Writes another session's records from now on. Resolves when those are written that it has already. */
-  async #moveTo(session: SessionHandle, from: Place | undefined): Promise<void> {
-    this.#follow(session, from);
-    if (from !== undefined) await this.#caughtUpWith(session);
+  async #moveTo(session: SessionHandle, place: Place | undefined): Promise<void> {
+    this.#follow(session, place);
+    if (place !== undefined) await this.#caughtUpWith(session);
   }
 
   async #caughtUpWith(session: SessionHandle): Promise<void> {
@@ -256,18 +256,18 @@ export class FrontEnd {
   }
 
   /** Writes the records of this session, and no others. */
-  #follow(session: SessionHandle, from: Place | undefined): void {
+  #follow(session: SessionHandle, place: Place | undefined): void {
     this.#session = session;
     this.#begun?.([]);
     this.#catchingUp = undefined;
     this.#deltas = new DeltaText();
     this.#isRunning = false;
     this.#questions.clear();
-    this.#place = from;
+    this.#place = place;
     const begun = Promise.withResolvers<readonly PiEvent[]>();
     this.#begun = begun.resolve;
     this.#join();
-    if (from !== undefined) return;
+    if (place !== undefined) return;
     // What arrives later waits for it.
     this.#output.writeLater(begun.promise.then(linesOf));
     const catchingUp = this.#caughtUpWith(session).catch(() => {});
@@ -305,7 +305,7 @@ export class FrontEnd {
         holdEdits: true,
         stderr: true,
         catchUp: true,
-        ...defined({ window: ownWindow }),
+        ...defined({ viewer: ownViewer }),
       },
       stderr: ({ text, omittedBytes }) => {
         if (isCurrent()) this.#errors.write(text, omittedBytes);
@@ -318,7 +318,7 @@ export class FrontEnd {
         this.#place.epoch = epoch;
         this.#note();
       },
-      // Another connection has not abstained yet.
+      // The daemon does not know any more that this front end abstained.
       resume: () => {
         for (const dialogId of this.#questions.abstained) this.#reply({ dialogId, abstain: true });
       },
@@ -393,7 +393,7 @@ export class FrontEnd {
     const { id } = event;
     if (onWritten === undefined || this.#catchingUp === undefined) this.#output.write(record, onWritten);
     else {
-      // What was asked before may be answered: the next records say so. The daemon's id may come later than that.
+      // The question may have been answered already: the records up to the present say so. The daemon's id may come later than that.
       const isOpen = this.#catchingUp.then(() => this.#questions.has(String(id)));
       this.#output.writeLater(
         isOpen.then((is) => (is ? record : undefined)),

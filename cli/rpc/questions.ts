@@ -4,9 +4,9 @@ interface Question {
   /** The daemon's id, once it is known. */
   dialogId?: string;
   readonly method: DialogMethod;
-  /** By the clock; undefined: on its way. */
+  /** Clock time at which the front end could read it; undefined: not written yet. */
   writtenAt?: number;
-  /** What came before the daemon's id. */
+  /** An answer that came before the daemon's id was known. */
   early?: DialogAnswer;
   hasAbstained?: true;
 }
@@ -16,7 +16,7 @@ export type Reply =
   | { readonly dialogId: string; readonly answer: DialogAnswer }
   | { readonly dialogId: string; readonly abstain: true };
 
-/** Some front ends cancel each `input` and `editor` at once, unseen by their users: a person needs longer. */
+/** Some front ends cancel each `input` and `editor` automatically. A person needs longer than this. */
 const unseenMs = 500;
 
 /** Whether the user types the answer. */

@@ -20,7 +20,7 @@ import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
 export interface StartChange {
   readonly environment?: ChildEnvironment | undefined;
   readonly options?: StoredOptions | undefined;
-  /** Starts an idle child again also if nothing is other. */
+  /** Starts an idle child again even if nothing differs. */
   readonly isReload?: boolean | undefined;
 }
 
@@ -132,7 +132,7 @@ export class ChildSupervisor {
   async #changeStart(change: StartChange, isAllowed: () => boolean): Promise<void> {
     const { life } = this.#options;
     const until = performance.now() + settlesWithinMs;
-    while (this.#isOther(change)) {
+    while (this.#differs(change)) {
       const reason = isAllowed() ? await this.#startAgain(change) : "shared";
       if (reason === undefined) return;
       const isSettling = life.runId === undefined && (reason === "calls" || reason === "running");
@@ -150,7 +150,7 @@ export class ChildSupervisor {
     const { life } = this.#options;
     const { child } = life;
     const { environment, stored } = record;
-    const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd: () => this.#take(change) });
+    const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd: () => this.#apply(change) });
     if (typeof outcome !== "object") return outcome;
     await outcome.ended;
     // Also without a child: pi may refuse the options, and nobody would hear of it.
@@ -164,7 +164,7 @@ export class ChildSupervisor {
     } catch (error) {
       // The next start would fail for the same reason.
       record.environment = environment;
-      record.startedWith(change.options ?? {}, stored.options);
+      record.setStartOptions(change.options ?? {}, stored.options);
       events.emit("changed");
       if (child !== undefined) await life.awake().catch(() => {});
       throw error;
@@ -172,28 +172,28 @@ export class ChildSupervisor {
     return undefined;
   }
 
-  /** Throws `session_busy` for options; an environment is only a wish. */
+  /** Throws `session_busy` for options. A new environment that cannot be applied is ignored. */
   #refuse(change: StartChange, reason: AwakeReason | "shared"): void {
-    const options = this.#otherOptions(change);
+    const options = this.#differingOptions(change);
     if (options.length === 0) return;
     const why = reason === "shared" ? "other connections follow it" : words[reason];
-    throw new WireError("session_busy", `The session keeps its ${options.join(", ")}: ${why}.`, {
+    throw new WireError("session_busy", `The session keeps its ${options.join(", ")}, because ${why}.`, {
       sessionId: this.#session.sessionId,
       reason,
       options,
     });
   }
 
-  #isOther(change: StartChange): boolean {
+  #differs(change: StartChange): boolean {
     const { environment, isReload } = change;
     const { record } = this.#session;
     const isKnown = this.#options.life.child?.restoredAt === undefined;
     const isSame =
       environment === undefined || (isKnown && record.environment?.fingerprint === environment.fingerprint);
-    return isReload === true || !isSame || this.#otherOptions(change).length > 0;
+    return isReload === true || !isSame || this.#differingOptions(change).length > 0;
   }
 
-  #otherOptions({ options = {} }: StartChange): readonly string[] {
+  #differingOptions({ options = {} }: StartChange): readonly string[] {
     const current = this.#currentOptions;
     const isSame = (name: string, value: unknown): boolean =>
       isDeepStrictEqual(current[name], value) ||
@@ -214,10 +214,10 @@ export class ChildSupervisor {
     for (const [name, value] of Object.entries(options)) this.#asked.set(name, { value, became: current[name] });
   }
 
-  #take({ environment, options }: StartChange): void {
+  #apply({ environment, options }: StartChange): void {
     const { record, events } = this.#session;
     if (environment !== undefined) record.environment = environment;
-    if (options !== undefined) record.startedWith(options);
+    if (options !== undefined) record.setStartOptions(options);
     events.emit("changed");
   }
 

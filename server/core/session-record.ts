@@ -173,7 +173,7 @@ export class SessionRecord {
    * Sets options of its next start; others stay. With `former`, these options are again as they were there, or absent. The
    * store logs a failed write.
    */
-  startedWith(options: StoredSession["options"], former?: StoredSession["options"]): void {
+  setStartOptions(options: StoredSession["options"], former?: StoredSession["options"]): void {
     const isOf = (from: object) => Object.entries(from).filter(([name]) => Object.hasOwn(options, name));
     const others = Object.entries(this.#stored.options).filter(([name]) => !Object.hasOwn(options, name));
     const set = former === undefined ? Object.entries(options) : isOf(former);

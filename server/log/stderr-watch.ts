@@ -5,9 +5,9 @@ import type { Journal } from "./journal.ts";
 
 type WatchedChild = Pick<Child, "stderrAfter" | "stderrFrom" | "restoredAt">;
 
-/** What pi writes to stderr without another record is found after this time at most. */
+/** Maximum delay for text that pi writes without another record. */
 const lookMs = 1_000;
-/** Of one session per second; of more only the newest is told. */
+/** Maximum text that is sent per session and second; the oldest bytes are omitted. */
 export const maxToldStderrBytes = 64 * 1024;
 const windowMs = 1_000;
 

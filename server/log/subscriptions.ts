@@ -17,7 +17,7 @@ export interface Orders extends ReadOptions {
   /** Whether answers to its calls come in the order of the notifications. Cannot be turned off again. */
   readonly inOrder?: boolean | undefined;
   /** The program that shows the session. */
-  readonly window?: string | undefined;
+  readonly viewer?: string | undefined;
   /** The client of the subscriber. */
   readonly clientId?: string | undefined;
   /** Called once when a new subscription has ended, or its session is closed. */
@@ -31,7 +31,7 @@ interface Order {
   readonly dialogs: boolean;
   readonly holdEdits: boolean;
   readonly stderr: boolean;
-  readonly window: string | undefined;
+  readonly viewer: string | undefined;
   readonly clientId: string | undefined;
   readonly onEnd: (() => void) | undefined;
 }
@@ -62,10 +62,10 @@ export class Subscriptions {
     return this.#orders.has(subscriberId);
   }
 
-  /** Whether anyone else follows the session, apart from subscribers of the same window. */
-  hasOthers(subscriberId: string | undefined, window?: string): boolean {
+  /** Whether anyone else follows the session, apart from subscribers of this viewer. */
+  hasOthers(subscriberId: string | undefined, viewer?: string): boolean {
     for (const [id, order] of this.#orders)
-      if (id !== subscriberId && (window === undefined || order.window !== window)) return true;
+      if (id !== subscriberId && (viewer === undefined || order.viewer !== viewer)) return true;
     return false;
   }
 
@@ -151,7 +151,7 @@ export class Subscriptions {
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
     const { clientId = known?.clientId, holdEdits = known?.holdEdits ?? false } = orders;
-    const { stderr = known?.stderr ?? false, window = known?.window } = orders;
+    const { stderr = known?.stderr ?? false, viewer = known?.viewer } = orders;
     const { onEnd } = known ?? orders;
     this.#orders.set(subscriber.id, {
       subscription,
@@ -160,7 +160,7 @@ export class Subscriptions {
       dialogs,
       holdEdits,
       stderr,
-      window,
+      viewer,
       clientId,
       onEnd,
     });

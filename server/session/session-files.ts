@@ -73,8 +73,8 @@ export interface Opener {
   readonly from?: Session | undefined;
   /** Its connection, which may follow the sessions already. */
   readonly subscriberId?: string | undefined;
-  /** Its window, whose other connections count as the opener. */
-  readonly window?: string | undefined;
+  /** Its program. Other connections of it do not prevent that a pi is started again. */
+  readonly viewer?: string | undefined;
   readonly by?: By | undefined;
 }
 
@@ -112,8 +112,8 @@ export class SessionFiles {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
       const { file, sessionId: id, cwd } = known;
       return (
-        (await this.#goneOn({ file, id, cwd }, params, opener)) ??
-        (await startedWith(await this.#optionsIn(params), known, opener))
+        (await this.#switchPi({ file, id, cwd }, params, opener)) ??
+        (await withStartOptions(await this.#optionsIn(params), known, opener))
       );
     }
     const { file, id, cwd, createdAt } = await this.#look(params, opener);
@@ -123,11 +123,11 @@ export class SessionFiles {
     // If that creation fails, this call can have the file.
     await directory.making(id)?.catch(() => {});
     await directory.ended(id);
-    const gone = await this.#goneOn({ file, id, cwd }, params, opener);
+    const gone = await this.#switchPi({ file, id, cwd }, params, opener);
     if (gone !== undefined) return gone;
     const options = await this.#optionsIn(params);
     const same = directory.find(id);
-    if (same !== undefined) return await startedWith(options, await requireSameFile(same, file), opener);
+    if (same !== undefined) return await withStartOptions(options, await requireSameFile(same, file), opener);
     const { approve = options?.approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
     const closed = this.#options.sessions.closed.get(id);
@@ -158,14 +158,14 @@ export class SessionFiles {
     return await requireSameFile(session, file);
   }
 
-  /** As {@link startNew}, with a file that exists. Undefined: the session is opened in another way. */
-  async #goneOn(to: Target, params: OpenParams, { from, ...opener }: Opener): Promise<Session | undefined> {
+  /** Switches the pi of `from` to an existing file. Undefined: that is not possible. */
+  async #switchPi(to: Target, params: OpenParams, { from, ...opener }: Opener): Promise<Session | undefined> {
     if (from === undefined) return undefined;
     const { approve, onForeignWrite, dialogPolicy } = params;
     const options = defined({ ...(await this.#optionsIn(params)), approve });
     const wanted = { options, policies: defined({ onForeignWrite, dialogPolicy }) };
     return await this.#oneAtATime([from.sessionId, to.id], async () => {
-      if (!(await this.#canGoOn(from, to, wanted, opener))) return undefined;
+      if (!(await this.#canSwitchPi(from, to, wanted, opener))) return undefined;
       return await this.#goOn(from, to, opener);
     });
   }
@@ -205,7 +205,7 @@ export class SessionFiles {
   }
 
   /** Whether the pi of `from` can have this session in the way in which it is to be opened. */
-  async #canGoOn(
+  async #canSwitchPi(
     from: Session,
     { file, id, cwd }: Target,
     { options: { model, thinking, name, ...options }, policies }: Wanted,
@@ -393,7 +393,7 @@ export class SessionFiles {
       const response = await child.send(command).finally(() => this.#branching.delete(from));
       if (!response.success) throw refused(command.type, response);
       if (isRecord(response.data) && response.data["cancelled"] === true) {
-        throw new WireError("refused_by_pi", `An extension does not let pi ${command.type} the session.`, {
+        throw new WireError("refused_by_pi", `An extension refused pi's ${command.type}.`, {
           reason: "cancelled_by_extension",
         });
       }
@@ -401,7 +401,7 @@ export class SessionFiles {
     });
     const session = this.#options.directory.find((await from.succession.successor) ?? "");
     if (session === undefined) {
-      throw new WireError("link_failed", `pi has not reported the session that the ${command.type} created.`);
+      throw new WireError("link_failed", `pi did not report its session after ${command.type}.`);
     }
     await this.#settleIn(session, from);
     const text = isRecord(data) ? data["text"] : undefined;
@@ -501,7 +501,7 @@ type Target = Pick<StoredHeader, "id" | "cwd"> & { readonly file: string };
 type OpenParams = Omit<Params<"session/open">, "environment">;
 
 /** Returns the session, whose pi has the opener's options, and its environment where that is possible now. */
-async function startedWith(
+async function withStartOptions(
   options: StoredOptions | undefined,
   session: Session,
   { environment, by, ...opener }: Opener,

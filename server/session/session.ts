@@ -310,15 +310,15 @@ export class Session {
 
   /**
    * As {@link ChildSupervisor.startAgainWith}, unless others than `subscriberId` follow the session. Subscribers of the
-   * same window are no others: with them, an idle child is started again in any case.
+   * same viewer are no others: with them, an idle child is started again in any case.
    */
   async startAgainWith(
     { environment, options }: Omit<StartChange, "isReload">,
-    { subscriberId, window }: { readonly subscriberId?: string | undefined; readonly window?: string | undefined },
+    { subscriberId, viewer }: { readonly subscriberId?: string | undefined; readonly viewer?: string | undefined },
   ): Promise<void> {
     const { subscriptions } = this.journal;
-    const isAlone = (): boolean => !subscriptions.hasOthers(subscriberId, window);
-    const isReload = window !== undefined && subscriptions.hasOthers(subscriberId) && isAlone();
+    const isAlone = (): boolean => !subscriptions.hasOthers(subscriberId, viewer);
+    const isReload = viewer !== undefined && subscriptions.hasOthers(subscriberId) && isAlone();
     await this.supervisor.startAgainWith({ environment, options, isReload }, isAlone);
   }
 

@@ -4,7 +4,8 @@ import type { DialogRegistry } from "../../dialogs/dialog-registry.ts";
 import type { Registry } from "../../session/registry.ts";
 import { type HandlersOf, peerOf } from "../call.ts";
 
-const abstains = "A subscription abstains, and needs a connection that stays open: use the WebSocket.";
+const abstains =
+  "Only a subscribed connection can abstain: call dialog/respond on the WebSocket that has the subscription.";
 
 export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): HandlersOf<typeof dialogMethods> {
   return {

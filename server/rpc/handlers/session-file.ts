@@ -13,12 +13,12 @@ export function sessionFileHandlers(
   tracker: DeliveryTracker,
 ): HandlersOf<typeof sessionFileMethods> {
   return {
-    "session/open": async ({ environment, anywhere, from: fromId, window, ...params }, call) => {
+    "session/open": async ({ environment, anywhere, from: fromId, viewer, ...params }, call) => {
       const { covers, mayReadAny } = callerOf(call);
       const mayOpenAny = anywhere === true && mayReadAny;
       const given = environment && registry.children.environments.ofClient(environment);
       const from = fromId === undefined ? undefined : registry.get(fromId);
-      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by, environment: given, from, window };
+      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by, environment: given, from, viewer };
       const open = async (): Promise<SessionInfo> => (await registry.files.open(params, opener)).info();
       return from === undefined ? await open() : await from.attribution.acting(call.by, open);
     },

@@ -157,7 +157,7 @@ test("an idle session that nobody else follows gets the options of the command l
   await prompted(front);
   expect(offered(on)).toEqual(["grep", "read"]);
   const other = new Front(started([...attached, "--tools", "read"], on));
-  await other.told("The session keeps its tools: other connections follow it.");
+  await other.told("The session keeps its tools, because other connections follow it.");
   await prompted(front);
   expect(offered(on)).toEqual(["grep", "read"]);
   for (const each of [front, other]) {
