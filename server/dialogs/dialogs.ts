@@ -192,7 +192,10 @@ export class Dialogs implements DialogOwner {
     const entry = this.#open.get(dialogId);
     if (entry === undefined) return undefined;
     if (!this.#options.canAnswer(subscriberId))
-      throw new WireError("invalid_request", "Only a connection that is subscribed with `dialogs: true` can abstain.");
+      throw new WireError(
+        "invalid_request",
+        "Only a connection that follows the session and can answer its dialogs can abstain.",
+      );
     entry.abstained.add(subscriberId);
     this.ownersChanged();
     return this.#endIfAllAbstain(entry);

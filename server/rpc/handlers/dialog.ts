@@ -24,7 +24,7 @@ export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): Han
     },
     "dialog/respond": async ({ dialogId, answer, abstain }, call) => {
       if ((answer === undefined) === (abstain === undefined))
-        throw new WireError("invalid_params", "Give either an answer or `abstain: true`.");
+        throw new WireError("invalid_params", "Give either an answer or an abstention.");
       const resolution =
         answer === undefined
           ? dialogs.abstain(dialogId, peerOf(call, abstains).id)
