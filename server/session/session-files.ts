@@ -213,6 +213,8 @@ export class SessionFiles {
   ): Promise<boolean> {
     const { directory, sessions, env } = this.#options;
     const { stored } = from;
+    // Without a pi there is nothing to go on with, and it may be one that does not start.
+    if (from.state.kind !== "idle" && from.state.kind !== "running") return false;
     if (stored.ephemeral === true || from.sessionId === id) return false;
     const same = directory.find(id);
     const to = same?.stored ?? { ...stored, ...sessions.closed.get(id) };

@@ -153,6 +153,24 @@ test("one of several callers at once gets the session with its pi, and the other
   expect(pids).toContain(kept[0]?.pid);
 });
 
+test("no pi is started to go on: a session that cannot start one is left for another", async () => {
+  await using stage = await startStage();
+  const create = async () => {
+    const params = { cwd: stage.cwd, model: "scripted/model-1", onForeignWrite: "refuse" } as const;
+    const session = await stage.client.createSession(params);
+    await session.promptAndWait("Hi.");
+    await idle(session);
+    await stage.client.call("session/hibernate", { sessionId: session.id });
+    return session;
+  };
+  const [to, from] = [await create(), await create()];
+  const { file, generation } = await from.get();
+  writeFileSync(file, '{"type":"label","id":"foreign","parentId":null}\n', { flag: "a" });
+  await stage.client.call("session/open", { sessionId: to.id, from: from.id });
+  expect(await to.promptAndWait("Hi.")).toContain("Hi.");
+  expect(await from.get()).toMatchObject({ generation, state: "hibernated" });
+});
+
 test("a session that gets a pi of its own while another's goes on to it is opened with that one", async () => {
   await using stage = await startStage();
   const [to, from] = [await stage.session(), await stage.session()];
