@@ -3,11 +3,7 @@ import { join } from "node:path";
 import { connect } from "../../client/connect.ts";
 import { stateDirectory } from "../../client/discovery.ts";
 import { createValidator } from "../../protocol/validation.ts";
-import { configure } from "../../server/configuration/configuration.ts";
 import { writerOf } from "../../server/pi/lease.ts";
-import { locatePi } from "../../server/pi/locate.ts";
-import type { PiProgram } from "../../server/pi/spawn-options.ts";
-import { ensureDaemon } from "../background.ts";
 import { CommandError } from "../errors.ts";
 import { becomePi, countedHop } from "./become-pi.ts";
 import type { CreateOptions } from "./carried-options.ts";
@@ -125,12 +121,13 @@ async function prepared(
   let client: Prepared["client"] | undefined;
   try {
     client = await reached(stateDir, env);
-    const info = await client.info();
+    const info = client.info();
+    info.catch(() => {});
     const { env: more, ...options } = asked.options;
     const environment = { ...definedIn(env), ...more };
     const chosen = await chooseSession(client, asked.session, { cwd, options, environment });
     const created: CreateOptions = { ...options, environment, whenLeft: "close" };
-    return { client, chosen, created, saysDisposition: info.pi.capabilities.promptDisposition };
+    return { client, chosen, created, saysDisposition: (await info).pi.capabilities.promptDisposition };
   } catch (error) {
     await client?.close();
     if (error instanceof Refused) throw error;
@@ -146,6 +143,7 @@ async function reached(stateDir: string, env: NodeJS.ProcessEnv): Promise<Prepar
     return await open();
   } catch {
     const own = Object.fromEntries(Object.entries(env).filter(([name]) => daemonsVariables.test(name)));
+    const { ensureDaemon } = await import("../background.ts");
     await ensureDaemon({ stateDir, env: own, signal: AbortSignal.timeout(startWithinMs) });
     return await open();
   }
@@ -169,6 +167,8 @@ async function fallBack(
     );
     return 1;
   }
+  // Most starts do not need it.
+  const { ownPi } = await import("./own-pi.ts");
   return await becomePi(await ownPi(env), argv, process.env);
 }
 
@@ -176,12 +176,6 @@ async function fallBack(
 interface Named {
   readonly session?: SessionChoice | undefined;
   readonly sessionDir?: string | undefined;
-}
-
-/** The pi that a daemon with this environment would use. */
-async function ownPi(env: NodeJS.ProcessEnv): Promise<PiProgram> {
-  const { values, origins } = configure({ file: undefined, env }, createValidator());
-  return await locatePi({ configured: origins.pi.kind === "file" ? values.pi : undefined, env });
 }
 
 /** A line in the state directory's log. It is for people who wonder; a failure to write it must not disturb pi. */
