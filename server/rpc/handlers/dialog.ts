@@ -4,8 +4,7 @@ import type { DialogRegistry } from "../../dialogs/dialog-registry.ts";
 import type { Registry } from "../../session/registry.ts";
 import { type HandlersOf, peerOf } from "../call.ts";
 
-const abstains =
-  "Only a subscribed connection can abstain: call dialog/respond on the WebSocket that has the subscription.";
+const abstains = "Only a subscribed connection can abstain, and this one ends with its call: use the WebSocket.";
 
 export function dialogHandlers(registry: Registry, dialogs: DialogRegistry): HandlersOf<typeof dialogMethods> {
   return {
