@@ -203,11 +203,18 @@ export class Dialogs implements DialogOwner {
 
   /** A client that can answer has connected or gone. */
   respondersChanged(): void {
-    const isAttended = this.#options.responders() > 0;
-    const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.registry.limits);
-    for (const entry of this.#open.values()) this.#leave(entry, ms);
+    for (const entry of this.#open.values()) this.#leave(entry, this.#leftMs(entry));
     this.ownersChanged();
-    for (const entry of this.#all()) this.#endIfAllAbstain(entry);
+  }
+
+  /** How long the dialog may stay open now. Undefined: a client can answer. */
+  #leftMs({ abstained }: OpenDialog): number | undefined {
+    const { policy, registry, responders } = this.#options;
+    const { limits } = registry;
+    const ms = unattendedFor(policy, "left", limits);
+    if (responders() === 0) return ms;
+    // Those that are left have abstained. Another one may have lost its connection, and return.
+    return responders(abstained) === 0 ? Math.min(ms ?? Number.POSITIVE_INFINITY, limits.maxAwayMs) : undefined;
   }
 
   /** Nobody is left who would answer: the dialog does not wait for its deadline, under any policy. */

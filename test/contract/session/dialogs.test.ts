@@ -203,7 +203,7 @@ describe("a question of an extension", () => {
     await next.until(event("agent_settled"));
   });
 
-  test("is cancelled once all that can answer have abstained, also if the last of the others leaves", async () => {
+  test("is cancelled once all that can answer have abstained; one that leaves without an answer may return", async () => {
     await using core = await startCore();
     const on = await scene(core, { policy: { kind: "wait" } });
     const [second, third] = [recorder("second"), recorder("third")];
@@ -214,6 +214,11 @@ describe("a question of an extension", () => {
     for (const id of [on.heard.id, on.heard.id, second.id]) expect(core.dialogs.abstain(dialogId, id)).toBeUndefined();
     expect(endings(on)).toEqual([]);
     on.session.unsubscribe(third.id);
+    expect(core.dialogs.page({}).dialogs).toMatchObject([{ dialogId, unattendedUntil: expect.any(Number) }]);
+    on.session.subscribe(third, { dialogs: true });
+    const [again] = core.dialogs.page({}).dialogs;
+    expect(again).not.toHaveProperty("unattendedUntil");
+    core.dialogs.abstain(dialogId, third.id);
     await on.heard.until(event("agent_settled"));
     expect(endings(on)).toEqual(["cancelled by no_responder"]);
     expect(answersOf(on)).toMatchObject([{ id: "q1", cancelled: true }]);

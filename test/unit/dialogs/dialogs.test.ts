@@ -197,6 +197,22 @@ describe("without a responder", () => {
     expect(room.endings).toEqual(["cancelled by no_responder"]);
   });
 
+  it("has some time, under every policy, for a responder that left it to those that have abstained", () => {
+    const room = new DialogFixture({ kind: "wait" });
+    room.attend(2);
+    room.ask();
+    const { dialogId } = room.only;
+    expect(room.dialogs.abstain(dialogId, "s1")).toBeUndefined();
+    room.attend(1);
+    room.clock.advance(maxAwayMs - 1);
+    room.attend(2);
+    room.clock.advance(maxAwayMs * 2);
+    expect(room.only).toMatchObject({ dialogId });
+    room.attend(1);
+    room.clock.advance(maxAwayMs);
+    expect(room.endings).toEqual(["cancelled by no_responder"]);
+  });
+
   it("`default` measures its time while responders are away", () => {
     const room = new DialogFixture({ kind: "default", afterMs: 5_000 });
     room.ask();
