@@ -6,6 +6,7 @@ import type { SessionHandle } from "../../client/session-handle.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import { defined } from "../../protocol/objects.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
 import { startOptionsOf } from "../../protocol/session-options.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import type { SessionChoice } from "./pi-arguments.ts";
@@ -143,25 +144,28 @@ export async function openFile(
   callOptions: CallOptions = {},
 ): Promise<Chosen> {
   const start = startOptionsOf(options);
-  const place = await placeBefore(client.session(sessionId));
+  const former = await client
+    .session(sessionId)
+    .get()
+    .catch(() => undefined);
   const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from, viewer }) };
-  const open = async (more: Pick<Params<"session/open">, "options">): Promise<SessionHandle> =>
-    await client.openSession({ ...params, ...more }, callOptions);
-  if (Object.keys(start).length === 0) return { session: await open({}), place };
+  const open = async (more: Pick<Params<"session/open">, "options">): Promise<Chosen> => {
+    const session = await client.openSession({ ...params, ...more }, callOptions);
+    return { session, place: placeOf(former, session.info) };
+  };
+  if (Object.keys(start).length === 0) return await open({});
   try {
-    return { session: await open({ options: start }), place };
+    return await open({ options: start });
   } catch (error) {
     if (!(error instanceof WireError) || error.kind !== "session_busy") throw error;
-    return { session: await open({}), place, notice: error.message };
+    return { ...(await open({})), notice: error.message };
   }
 }
 
-/** Where a session begins to say what belongs to its opening. Undefined: it has a pi, whose work is not the caller's. */
-async function placeBefore(session: SessionHandle): Promise<Place | undefined> {
-  try {
-    const { state, cursor, epoch } = await session.get();
-    return state === "hibernated" || state === "crashed" ? { after: cursor, epoch } : undefined;
-  } catch {
-    return beginning();
-  }
+/** Where a session begins to say what belongs to its opening. Undefined: it has the pi that it had. */
+function placeOf(former: SessionInfo | undefined, opened: SessionInfo | undefined): Place | undefined {
+  if (former === undefined) return beginning();
+  const { state, generation, cursor: after, epoch } = former;
+  const hadPi = state !== "hibernated" && state !== "crashed";
+  return hadPi && opened?.generation === generation ? undefined : { after, epoch };
 }

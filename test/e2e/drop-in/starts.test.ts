@@ -143,7 +143,12 @@ test("a stored session is opened with the options of the command line", async ()
 
 test("an idle session that nobody else follows gets the options of the command line, and another one a notice", async () => {
   const on = await scene(["Hello.", "Again.", "And again."]);
-  const session = await on.client.createSession({ cwd: on.world.cwd });
+  const extension = join(on.world.cwd, "extension.ts");
+  writeFileSync(
+    extension,
+    'export default (pi) => pi.on("session_start", (_event, { ui }) => ui.notify("started"));\n',
+  );
+  const session = await on.client.createSession({ cwd: on.world.cwd, extensions: [extension] });
   await session.promptAndWait("Hi.");
   const { file, pid } = await session.get();
   const attached = [dropInMain, "--mode", "rpc", "--session", file];
@@ -152,7 +157,9 @@ test("an idle session that nobody else follows gets the options of the command l
   same.end();
   await same.exited;
   const front = new Front(started([...attached, "--tools", "read,grep", "--name", "mine"], on));
+  const told = front.told("started");
   await front.call({ id: 1, type: "get_state" });
+  await told;
   expect(await session.get()).toMatchObject({ name: "mine", generation: 2 });
   await prompted(front);
   expect(offered(on)).toEqual(["grep", "read"]);
