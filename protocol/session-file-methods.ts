@@ -6,7 +6,7 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo } from "./session.ts";
-import { Environment, StartOptions } from "./session-options.ts";
+import { Environment, StartOptions, WhenLeft } from "./session-options.ts";
 
 const abortRun = Type.Optional(
   Type.Boolean({
@@ -52,6 +52,7 @@ export const sessionFileMethods = {
           "What happens when another program has written to the session's file. Default: as before it was closed, at first `reload`.",
       }),
       dialogPolicy: Type.Optional(DialogPolicy),
+      whenLeft: Type.Optional(WhenLeft),
       environment: Type.Optional({
         ...Environment,
         description:

@@ -10,7 +10,7 @@ import { optimisationNeeds } from "./optimisation/options.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
 import { pruningNeeds } from "./pruning/options.ts";
 import { ChildExit, SessionInfo, SessionState } from "./session.ts";
-import { Environment, sessionOptions } from "./session-options.ts";
+import { Environment, sessionOptions, WhenLeft } from "./session-options.ts";
 import { StoredSessionInfo } from "./stored-session.ts";
 
 /** A session that was just created. */
@@ -71,13 +71,7 @@ export const sessionMethods = {
         }),
       ),
       context: Type.Optional({ ...ContextOption, description: "A conversation that the session goes on with." }),
-      whenLeft: Type.Optional(
-        Type.Enum(["keep", "close"], {
-          default: "keep",
-          description:
-            "`close`: the session is closed when its last subscriber has left, if it has no message yet or is ephemeral: within a second if it unsubscribed, a minute after a lost connection. Holds for sessions that `session/startNew` makes from it, and until the daemon ends.",
-        }),
-      ),
+      whenLeft: Type.Optional(WhenLeft),
       delegatedBy: Type.Optional({
         ...SessionId,
         description:

@@ -54,6 +54,12 @@ export const Environment = Type.Record(Type.String(), Type.String({ pattern: "^[
     "The whole environment of the session's pi and its tools, instead of the daemon's; at most 4,096 names and 1 MiB. Variables that pi never inherits are left out (`NODE_OPTIONS`, `INIT_CWD`, `npm_*`, `PI_RPCD_*`), and `PI_CODING_AGENT_SESSION_DIR` stays the daemon's. An environment that leads to another directory of pi's configuration than the daemon's is `forbidden`. The daemon keeps it in memory alone: after a restart of the daemon, the next pi has the daemon's environment until `session/open` gives one again.",
 });
 
+export const WhenLeft = Type.Enum(["keep", "close"], {
+  default: "keep",
+  description:
+    "`close`: the session is closed when its last subscriber has left, if it has no message yet or is ephemeral: within a second if it unsubscribed, a minute after a lost connection. What happens to others, and to their runs, says `onDetach` of the daemon's configuration. Holds for sessions that take over its pi, and until the daemon ends.",
+});
+
 /** Labels by name, for lists of sessions. */
 export const Labels = Type.Record(Type.String(), Type.String({ maxLength: 256 }), {
   maxProperties: 32,

@@ -250,6 +250,7 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
       taker: { daemonId: randomUUID(), stateDir: state.path },
       logs,
       dialogDelayMs: configured.dialogDelayMs,
+      onDetach: configured.onDetach,
       now,
       onDelivery: (delivery) => metrics.deliveryChanged(delivery),
       contexts: contextConfiguration(configured),

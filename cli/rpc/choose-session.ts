@@ -148,7 +148,13 @@ export async function openFile(
     .session(sessionId)
     .get()
     .catch(() => undefined);
-  const params = { file, anywhere: true, dialogPolicy, ...defined({ environment, from, viewer }) };
+  const params = {
+    file,
+    anywhere: true,
+    dialogPolicy,
+    whenLeft: "close" as const,
+    ...defined({ environment, from, viewer }),
+  };
   const open = async (more: Pick<Params<"session/open">, "options">): Promise<Chosen> => {
     const session = await client.openSession({ ...params, ...more }, callOptions);
     return { session, place: placeOf(former, session.info) };

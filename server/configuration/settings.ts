@@ -144,6 +144,14 @@ export const settings = {
     true,
     { env: "PI_RPCD_LIVE_RESTORE" },
   ),
+  onDetach: row(
+    Type.Enum(["keep", "abort", "close"], {
+      description:
+        "What happens to a session that a front end of pi began with `pi-rpcd-pi`, when the last connection that follows it has left. `keep`: its run goes on, and costs. `abort`: its run is aborted. `close`: its run is aborted and the session closed; its file stays.",
+    }),
+    "keep",
+    { env: "PI_RPCD_ON_DETACH" },
+  ),
   orphanIdleMs: row(
     Type.Integer({
       minimum: 1_000,

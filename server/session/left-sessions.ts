@@ -1,10 +1,15 @@
 import { hasNoMessage } from "../pi/session-file.ts";
 import type { Session } from "./session.ts";
 
+/** What happens to a session with messages. `keep`: nothing; `abort`: its run is aborted; `close`: it is closed. */
+export type OnDetach = "keep" | "abort" | "close";
+
 export interface LeftSessionsOptions {
   readonly close: (session: Session) => Promise<unknown>;
   /** How long a lost connection may be away. */
   readonly graceMs: number;
+  /** Default: `keep`. */
+  readonly onDetach?: OnDetach | undefined;
   readonly onFault: (error: unknown, sessionId: string) => void;
 }
 
@@ -14,7 +19,10 @@ const never = new AbortController().signal;
 /** Somebody may have opened the session, and not subscribed yet. */
 const momentMs = 500;
 
-/** Closes sessions without a message, and ephemeral ones, when their last subscriber has left or none has come. */
+/**
+ * Closes sessions without a message, and ephemeral ones, when their last subscriber has left or none has come. What
+ * happens to others says {@link OnDetach}.
+ */
 export class LeftSessions {
   readonly #options: LeftSessionsOptions;
   readonly #watched = new WeakSet<Session>();
@@ -42,14 +50,16 @@ export class LeftSessions {
   }
 
   async #look(session: Session): Promise<void> {
+    const { close, onDetach } = this.#options;
     const { journal, stored, idleness, file } = session;
     const isLeft = (): boolean => !journal.isClosed && !journal.subscriptions.hasOthers(undefined);
     if (!isLeft()) return;
     // An ephemeral session has nothing that anyone could come back to.
-    if (stored.ephemeral === undefined) {
+    if (stored.ephemeral === undefined && onDetach !== "close") {
+      if (onDetach === "abort" && session.runId !== undefined) await session.prompting.abort();
       await idleness.wait(maxWorkMs, never);
       if (!(await hasNoMessage(file).catch(() => false)) || !idleness.isIdle) return;
     }
-    if (isLeft()) await this.#options.close(session);
+    if (isLeft()) await close(session);
   }
 }

@@ -13,7 +13,7 @@ import { CreatedFiles } from "../custody/created-files.ts";
 import { realPathOf } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
-import { LeftSessions } from "./left-sessions.ts";
+import { LeftSessions, type OnDetach } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import { SessionFactory } from "./session-factory.ts";
@@ -25,6 +25,8 @@ export interface RegistryOptions extends SessionLifecycleOptions, ChildSourceOpt
   readonly directory: SessionDirectory;
   readonly configuration: SessionConfiguration;
   readonly contexts: ContextConfiguration;
+  /** Default: `keep`. */
+  readonly onDetach?: OnDetach | undefined;
   readonly limits: SessionLifecycleOptions["limits"] & {
     readonly keepModelsMs: number;
     readonly leftSessionMs: number;
@@ -95,6 +97,7 @@ export class Registry {
     const left = new LeftSessions({
       close: (session) => lifecycle.end(session),
       graceMs: limits.leftSessionMs,
+      onDetach: options.onDetach,
       onFault: (err, sessionId) => log.error({ err, sessionId }, "cannot close a session that was left"),
     });
     this.files = new SessionFiles({ ...options, created, left, lifecycle });

@@ -128,8 +128,8 @@ export class SessionFiles {
     const options = await this.#optionsIn(params);
     const same = directory.find(id);
     if (same !== undefined) return await withStartOptions(options, await requireSameFile(same, file), opener);
-    const { approve = options?.approve, onForeignWrite, dialogPolicy } = params;
-    const { configuration } = this.#options;
+    const { approve = options?.approve, onForeignWrite, dialogPolicy, whenLeft } = params;
+    const { configuration, left } = this.#options;
     const closed = this.#options.sessions.closed.get(id);
     const { projectProblem, ...parts } =
       closed === undefined ? await openedParts(cwd, approve === true, configuration) : { projectProblem: undefined };
@@ -155,6 +155,7 @@ export class SessionFiles {
     };
     const session = await this.#begin(stored, { environment });
     tellProjectProblem(session, projectProblem);
+    if (whenLeft === "close") left.watch(session);
     return await requireSameFile(session, file);
   }
 
@@ -171,7 +172,7 @@ export class SessionFiles {
   }
 
   async #goOn(from: Session, to: Target, { by }: Opener): Promise<Session | undefined> {
-    const { directory, left, lifecycle, log } = this.#options;
+    const { directory, lifecycle, log } = this.#options;
     if (directory.find(to.id) === undefined) {
       lifecycle.requireRoom();
       // pi would not come back from a cycle.
@@ -179,9 +180,7 @@ export class SessionFiles {
     }
     if (from.runId !== undefined || from.state.kind === "running") await from.prompting.abort({ by });
     try {
-      const { session } = await this.#branched(from, { type: "switch_session", sessionPath: to.file });
-      if (left.has(from)) left.watch(session);
-      return session;
+      return (await this.#branched(from, { type: "switch_session", sessionPath: to.file })).session;
     } catch (error) {
       if (!(error instanceof WireError) || !["link_failed", "session_busy"].includes(error.kind)) throw error;
       // It has got a pi meanwhile, for example, or that of `from` compacts.
@@ -269,7 +268,7 @@ export class SessionFiles {
    * session that it makes itself.
    */
   async startNew(sessionId: string, parentSession: string | undefined): Promise<Branched> {
-    const { directory, created, left, env } = this.#options;
+    const { directory, created, env } = this.#options;
     const from = directory.get(sessionId);
     this.#options.lifecycle.requireRoom();
     const own = { sessionId: uuidv7(), cwd: from.stored.cwd, env, now: new Date() };
@@ -280,9 +279,7 @@ export class SessionFiles {
       const file = await createSessionFile(request);
       this.#made.add(file);
       try {
-        const branched = await this.#branched(from, { type: "switch_session", sessionPath: file });
-        if (left.has(from)) left.watch(branched.session);
-        return branched;
+        return await this.#branched(from, { type: "switch_session", sessionPath: file });
       } catch (error) {
         // pi may have it in spite of the error.
         if (directory.find(own.sessionId) === undefined) await removeIfEmpty(file);
@@ -406,6 +403,8 @@ export class SessionFiles {
       throw new WireError("link_failed", `pi did not report its session after ${command.type}.`);
     }
     await this.#settleIn(session, from);
+    const { left } = this.#options;
+    if (left.has(from)) left.watch(session);
     const text = isRecord(data) ? data["text"] : undefined;
     return { session, ...(typeof text === "string" ? { text } : {}) };
   }

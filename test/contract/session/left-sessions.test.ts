@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
-import { LeftSessions } from "../../../server/session/left-sessions.ts";
+import { LeftSessions, type OnDetach } from "../../../server/session/left-sessions.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, startCore } from "../../helpers/core.ts";
 import { patience } from "../../helpers/patience.ts";
@@ -13,11 +13,16 @@ function subscriber(id: string) {
   return { id, gone: gone.signal, send: () => {}, leave: () => gone.abort() };
 }
 
-function watched(core: Core, session: Session, graceMs: number): LeftSessions {
+function watched(core: Core, session: Session, graceMs: number, onDetach?: OnDetach): LeftSessions {
   const onFault = (error: unknown): void => {
     throw error;
   };
-  const left = new LeftSessions({ close: ({ sessionId }) => core.registry.close(sessionId), graceMs, onFault });
+  const left = new LeftSessions({
+    close: ({ sessionId }) => core.registry.close(sessionId),
+    graceMs,
+    onDetach,
+    onFault,
+  });
   left.watch(session);
   return left;
 }
@@ -100,4 +105,26 @@ test("an ephemeral session is closed, whatever is in it", async () => {
   await vi.waitFor(() => expect(core.registry.find(session.sessionId)).toBeUndefined(), patience);
   turn.resolve();
   await working.catch(() => {});
+});
+
+test("the run of a session that was left goes on, is aborted, or ends with the session, as the configuration says", async () => {
+  await using core = await startCore();
+  core.behave("keep-running");
+  const running = async (onDetach: OnDetach): Promise<Session> => {
+    const session = await core.registry.create({ cwd: core.cwd });
+    writeFileSync(session.file, message, { flag: "a" });
+    watched(core, session, 20, onDetach);
+    const one = subscriber("one");
+    session.subscribe(one);
+    await session.prompting.prompt({ text: "Hi.", ifRunning: "refuse" });
+    expect(session.runId).toBeDefined();
+    one.leave();
+    return session;
+  };
+  const [kept, aborted, closed] = [await running("keep"), await running("abort"), await running("close")];
+  await vi.waitFor(() => expect(core.registry.find(closed.sessionId)).toBeUndefined(), patience);
+  await aborted.settled();
+  expect(core.registry.find(aborted.sessionId)).toBe(aborted);
+  expect(existsSync(closed.file)).toBe(true);
+  expect(kept.runId).toBeDefined();
 });
