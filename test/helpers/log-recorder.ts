@@ -4,6 +4,7 @@ import { WebSocket } from "ws";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import type { Gap } from "../../protocol/event.ts";
 import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
+import { within } from "../../server/lib/deadline.ts";
 import type { SessionRecord } from "./session-record.ts";
 
 export interface LogRecorderOptions {
@@ -26,6 +27,9 @@ interface Message {
   readonly method?: string;
   readonly params?: { readonly seq: number; readonly firstSeq?: number } & Gap;
 }
+
+/** Without a message, also on a loaded machine. */
+const hangsAfterMs = 240_000;
 
 /**
  * A client without our client library that follows a session's log over all daemons: from its beginning, and after each
@@ -61,7 +65,8 @@ export class LogRecorder implements AsyncDisposable {
       if (this.#isOver) throw new Error(`${this.name} ended at ${this.#cursor}, before ${seq}.`);
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#watchers.add(resolve);
-      await promise;
+      const waited = await within(promise, hangsAfterMs);
+      if (waited.kind === "timeout") throw new Error(`${this.name} hangs at ${this.#cursor}, before ${seq}.`);
     }
   }
 

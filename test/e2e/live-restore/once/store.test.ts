@@ -58,6 +58,8 @@ test.each([
     const bytes = stage.records(pid).reduce((sum, { length }) => sum + length + 1, 0);
     expect(bytes).toBeGreaterThan(limits.keeper.maxHeldBytes);
     await expect.poll(async () => (await client.info()).store?.state).not.toBe("open");
+    await expect.poll(async () => (await push.get()).state, patience).toBe("answered");
+    await scene.caughtUp();
     await stage.kill();
     rmSync(fault);
     await stage.start();
