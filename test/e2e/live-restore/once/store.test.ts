@@ -43,7 +43,9 @@ test.each([
       env: { STORE_FAULT: fault },
       script: [answer(hold(gates[0]), emit), answer(emit), answer(emit), answer("Almost ", hold(gates[1]), "done.")],
       agent: { models: [{ id: "model-1", contextWindow: 100_000_000 }] },
-      allows: ({ reason }) => ["daemon_restart", "store_failed", "not_retained"].includes(reason),
+      // On a loaded machine the recording client may be too slow for all deltas.
+      allows: ({ reason, onlyDeltas }) =>
+        onlyDeltas === true || ["daemon_restart", "store_failed", "not_retained"].includes(reason),
     });
     const { session, client, stage, pid, record } = scene;
     const run = session.prompt("Emit.", { promptId: "emit" }).settled();
