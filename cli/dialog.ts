@@ -30,7 +30,7 @@ export async function dialog(invocation: Invocation<"dialog">): Promise<number> 
   try {
     const ended = await answerWhenOpen(() => callDaemon("dialog/respond", { dialogId, answer }, where), { signal });
     if (output.json) output.document(ended);
-    else output.print(`${dialogId} is ${ended.resolution?.how}.`);
+    else output.print(`${dialogId} is ${ended.resolution?.how ?? "open"}.`);
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof WireError) || error.kind !== "stale") throw error;

@@ -219,6 +219,7 @@ export class SessionHandle {
     answer: DialogAnswer,
     options: CallOptions = {},
   ): Promise<Required<Result<"dialog/respond">>> {
+    // Only an abstention has no resolution.
     return answerWhenOpen(() => this.#peer.call("dialog/respond", { dialogId, answer }, options), options) as Promise<
       Required<Result<"dialog/respond">>
     >;

@@ -52,7 +52,10 @@ export const sessionFileMethods = {
           "What happens when another program has written to the session's file. Default: as before it was closed, at first `reload`.",
       }),
       dialogPolicy: Type.Optional(DialogPolicy),
-      whenLeft: Type.Optional(WhenLeft),
+      whenLeft: Type.Optional({
+        ...WhenLeft,
+        description: "As in `session/create`, for a session that is not open yet.",
+      }),
       environment: Type.Optional({
         ...Environment,
         description:

@@ -21,29 +21,13 @@ const text = (description: string) =>
 const off = (description: string) => Type.Optional(Type.Boolean({ description }));
 
 /** pi's own options, of all supported versions, without their dashes. An extension's flag cannot have these names. */
-export const piOptions = [
-  ...["a", "api-key", "append-system-prompt", "approve", "c", "continue", "e", "exclude-tools", "export", "extension"],
-  ...[
-    "fork",
-    "h",
-    "help",
-    "list-models",
-    "mode",
-    "model",
-    "models",
-    "n",
-    "na",
-    "name",
-    "nbt",
-    "nc",
-    "ne",
-    "no-approve",
-  ],
-  ...["no-builtin-tools", "no-context-files", "no-extensions", "no-mcp", "no-prompt-templates", "no-session"],
-  ...["no-skills", "no-themes", "no-tools", "np", "ns", "nt", "offline", "p", "print", "prompt-template", "provider"],
-  ...["r", "resume", "session", "session-dir", "session-id", "skill", "system-prompt", "t", "theme", "thinking"],
-  ...["tools", "tui-mode", "use-theme", "v", "verbose", "version", "xt"],
-] as const;
+export const piOptions: readonly string[] = (
+  "a api-key append-system-prompt approve c continue e exclude-tools export extension fork h help list-models" +
+  " mode model models n na name nbt nc ne no-approve no-builtin-tools no-context-files no-extensions no-mcp" +
+  " no-prompt-templates no-session no-skills no-themes no-tools np ns nt offline p print prompt-template provider r" +
+  " resume session session-dir session-id skill system-prompt t theme thinking tools tui-mode use-theme v verbose" +
+  " version xt"
+).split(" ");
 export const flagNamePattern = `^(?!(?:${piOptions.join("|")})$)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`;
 
 /** The environment of a client, for the session's children. */

@@ -1,5 +1,8 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
+import { createValidator } from "../../protocol/validation.ts";
+import { configure } from "../../server/configuration/configuration.ts";
+import { locatePi } from "../../server/pi/locate.ts";
 import type { PiProgram } from "../../server/pi/spawn-options.ts";
 
 /** Counts how often programs have started one another on the way to pi. */
@@ -21,6 +24,12 @@ export function countedHop(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const hops = Number(env[hopsVariable] ?? 0) + 1;
   if (!(hops <= maxHops)) throw new CircleError();
   return { ...env, [hopsVariable]: String(hops) };
+}
+
+/** The pi that a daemon with this environment would use. */
+export async function ownPi(env: NodeJS.ProcessEnv): Promise<PiProgram> {
+  const { values, origins } = configure({ file: undefined, env }, createValidator());
+  return await locatePi({ configured: origins.pi.kind === "file" ? values.pi : undefined, env });
 }
 
 /**

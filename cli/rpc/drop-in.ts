@@ -5,7 +5,6 @@ import { stateDirectory } from "../../client/discovery.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { writerOf } from "../../server/pi/lease.ts";
 import { CommandError } from "../errors.ts";
-import { becomePi, countedHop } from "./become-pi.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import { type Chosen, chooseSession, Refused } from "./choose-session.ts";
 import { FrontEnd } from "./front-end.ts";
@@ -157,6 +156,8 @@ async function fallBack(
 ): Promise<number> {
   if (isStrict) throw new CommandError("not_carried", reason);
   note(env, `became pi: ${reason}`);
+  // Most starts need nothing of it, and start sooner without it.
+  const { becomePi, countedHop, ownPi } = await import("./become-pi.ts");
   // Also for the search for pi, which may start wrappers.
   Object.assign(process.env, countedHop(env));
   const named = session && (await namedFile(session, { cwd: process.cwd(), env, sessionDir }));
@@ -167,8 +168,6 @@ async function fallBack(
     );
     return 1;
   }
-  // Most starts do not need it.
-  const { ownPi } = await import("./own-pi.ts");
   return await becomePi(await ownPi(env), argv, process.env);
 }
 

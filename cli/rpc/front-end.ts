@@ -10,6 +10,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import { within } from "../../server/lib/deadline.ts";
+import { Gate } from "../../server/lib/gate.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import { beginning, ownViewer, type Place } from "./choose-session.ts";
 import { isPassedOn, moving, perform } from "./commands.ts";
@@ -44,6 +45,8 @@ const maxCommandBytes = 16 * 1024 * 1024 - 4_096;
 const lingerMs = 5_000;
 /** Commands that pi answers at once, at the same time. */
 const maxPassedOn = 32;
+/** One that takes longer waits for something, and lets others pass. */
+const longestMs = 10_000;
 /** Above it, nothing more is written until stdout has taken it. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 /** Commands that take as long as the agent or the user wants. */
@@ -75,9 +78,8 @@ export class FrontEnd {
   #isPaused = false;
   /** Settles when the front end has moved to another session. */
   #moving: Promise<void> | undefined;
-  /** Commands in progress that pi answers at once. */
-  #passedOn = 0;
-  readonly #waiting: (() => void)[] = [];
+  /** For commands that pi answers at once. */
+  readonly #places = new Gate(maxPassedOn, longestMs);
   /** While it gets what it has missed of a session. */
   #catchingUp: Promise<void> | undefined;
   /** The cursor up to which records must be written before the next answer. */
@@ -212,17 +214,19 @@ export class FrontEnd {
     });
   }
 
-  /** Commands that pi answers at once wait for one another: the daemon has a limit of unanswered ones. */
+  /**
+   * The daemon has a limit of unanswered commands. Every command waits for the place of the one before it, so that none
+   * overtakes another; those that may take long then leave their places at once.
+   */
   async #inTurn<T>(type: unknown, work: () => Promise<T>): Promise<T> {
-    if (!isPassedOn(type)) return await work();
-    while (this.#passedOn >= maxPassedOn) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
-    this.#passedOn += 1;
-    try {
-      return await work();
-    } finally {
-      this.#passedOn -= 1;
-      this.#waiting.shift()?.();
-    }
+    return await this.#places
+      .pass(async () => {
+        const done = work();
+        done.catch(() => {});
+        if (isPassedOn(type)) await done.catch(() => {});
+        return { done };
+      })
+      .then(({ done }) => done);
   }
 
   /** Stray and late answers are swallowed, as by pi. */
@@ -393,7 +397,7 @@ export class FrontEnd {
     const { id } = event;
     if (onWritten === undefined || this.#catchingUp === undefined) this.#output.write(record, onWritten);
     else {
-      // The question may have been answered already: the records up to the present say so. The daemon's id may come later than that.
+      // The question may have been answered already: the records up to the present say so.
       const isOpen = this.#catchingUp.then(() => this.#questions.has(String(id)));
       this.#output.writeLater(
         isOpen.then((is) => (is ? record : undefined)),

@@ -120,9 +120,9 @@ export class ChildSupervisor {
   }
 
   /**
-   * Gives the session's children another environment and other options, and starts an idle child again with them. If
-   * `isAllowed` returns false, or the child is needed (by a run, a call, an open question, or because the session is
-   * ephemeral), nothing changes, and other options are `session_busy`. Throws errors of starting too.
+   * Gives the session's children another environment and other options, and starts an idle child again with them. Nothing
+   * changes if `isAllowed` returns false, or if the child is needed: by a run, a call, an open question, or because the
+   * session is ephemeral. Throws `session_busy` for options that it then does not get, and errors of starting.
    */
   async startAgainWith(change: StartChange, isAllowed: () => boolean): Promise<void> {
     // One caller's options must not replace another's before pi has started with them.
@@ -153,7 +153,7 @@ export class ChildSupervisor {
     const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd: () => this.#apply(change) });
     if (typeof outcome !== "object") return outcome;
     await outcome.ended;
-    // Also without a child: pi may refuse the options, and nobody would hear of it.
+    // A session without a child is started too: otherwise nobody would learn that pi refuses the options.
     if (child === undefined && change.options === undefined) return undefined;
     const name = shownName(change.options?.name ?? "");
     try {

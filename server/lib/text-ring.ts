@@ -16,7 +16,7 @@ export class TextRing {
     this.#bytes = Buffer.concat([this.#bytes, chunk]).subarray(-this.#maxBytes);
   }
 
-  /** The newest bytes after the first `from` of the stream, as far as they are kept; at most `maxBytes`. */
+  /** Returns the newest kept bytes, at most `maxBytes`, of those that came after the first `from` bytes of the stream. */
   after(from: number, maxBytes: number): Buffer {
     const wanted = Math.min(Math.max(0, this.size - from), maxBytes, this.#bytes.length);
     return this.#bytes.subarray(this.#bytes.length - wanted);

@@ -50,32 +50,28 @@ export class StderrWatch {
       this.#windowAt = now;
       this.#left = maxToldStderrBytes;
     }
-    const { bytes, end } = child.stderrAfter(this.#offset, this.#left);
-    const omitted = end - this.#offset - bytes.length;
-    // The rest comes with the next window, as far as that is large enough.
+    const { bytes, end, omitted } = newest(child, this.#offset, this.#left);
+    // It waits for the next second, which has the full limit.
     if (bytes.length === 0 || (omitted > 0 && this.#left < maxToldStderrBytes)) return;
     this.#offset = end;
     this.#left -= bytes.length;
     if (omitted > 0) this.#decoder = new StringDecoder("utf8");
-    const start = omitted > 0 ? cutCharacter(bytes) : 0;
-    this.#tell(this.#decoder.write(bytes.subarray(start)), omitted + start);
+    this.#tell(this.#decoder.write(bytes), omitted);
   }
 
   /** Tells one subscriber what the child has written since its start, up to what was told to all. */
   tellStart(subscriberId: string): void {
     const child = this.#child;
     if (child === undefined) return;
-    const { bytes, end } = child.stderrAfter(child.stderrFrom, maxToldStderrBytes);
-    const omitted = end - child.stderrFrom - bytes.length;
-    const start = omitted > 0 ? cutCharacter(bytes) : 0;
-    const text = bytes.subarray(start, bytes.length - Math.max(0, end - this.#offset)).toString("utf8");
-    if (text !== "") this.#tell(text, omitted + start, subscriberId);
+    const { bytes, end, omitted } = newest(child, child.stderrFrom, maxToldStderrBytes);
+    const text = bytes.subarray(0, bytes.length - Math.max(0, end - this.#offset)).toString("utf8");
+    if (text !== "") this.#tell(text, omitted, subscriberId);
   }
 
   /** The child has ended, or belongs to another session. */
   childEnded(child: WatchedChild): void {
     if (this.#child !== child) return;
-    // There is no later look, and its last words say why it ended.
+    // Nothing is read later, and the last text says why it ended.
     this.#windowAt = Number.NEGATIVE_INFINITY;
     this.look();
     child.stderrFrom = Math.max(this.#offset, endOf(child));
@@ -114,9 +110,11 @@ function endOf(child: WatchedChild): number {
   return child.stderrAfter(0, 0).end;
 }
 
-/** How many bytes at the beginning are the rest of a character. */
-function cutCharacter(bytes: Buffer): number {
+/** The newest text after a place, without the rest of a cut character; `omitted`: bytes that are missing before it. */
+function newest(child: WatchedChild, from: number, maxBytes: number) {
+  const { bytes, end } = child.stderrAfter(from, maxBytes);
+  const omitted = end - from - bytes.length;
   let start = 0;
-  while (start < Math.min(3, bytes.length) && ((bytes[start] as number) & 0xc0) === 0x80) start += 1;
-  return start;
+  if (omitted > 0) while (start < Math.min(3, bytes.length) && ((bytes[start] as number) & 0xc0) === 0x80) start += 1;
+  return { bytes: bytes.subarray(start), end, omitted: omitted + start };
 }

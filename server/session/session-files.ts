@@ -189,7 +189,7 @@ export class SessionFiles {
     }
   }
 
-  /** Waits until no other such work is in progress for any of these sessions. Each has a limit of its own. */
+  /** Does the work when no other such work is in progress for any of these sessions. Each such work has limits of its own. */
   async #oneAtATime<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
     const isBusy = () => ids.map((id) => this.#goingOn.get(id)).find((each) => each !== undefined);
     for (let busy = isBusy(); busy !== undefined; busy = isBusy()) await busy;

@@ -310,7 +310,7 @@ export class Session {
 
   /**
    * As {@link ChildSupervisor.startAgainWith}, unless others than `subscriberId` follow the session. Subscribers of the
-   * same viewer are no others: with them, an idle child is started again in any case.
+   * same viewer do not count as others; if there are such, an idle child is started again even if nothing differs.
    */
   async startAgainWith(
     { environment, options }: Omit<StartChange, "isReload">,

@@ -69,7 +69,7 @@ async function heldTo(stage: Stage, sessionId: string): Promise<void> {
   expect(request?.toolNames).toEqual(["read"]);
   expect(JSON.stringify(request?.body)).toContain("- behind all\\n--approve");
   expect(JSON.stringify(request?.body)).toContain("flag --approve @file");
-  // There is no other model to go to.
+  // `models` names one model only.
   expect(await stage.client.session(sessionId).command({ type: "cycle_model" })).toBeNull();
   const command = 'printf %s "$FROM_CLIENT $FROM_PROFILE"';
   expect(await stage.client.call("session/bash", { sessionId, command })).toMatchObject({ output: "mine profile's" });
@@ -118,7 +118,7 @@ test("a session and each later child have its creation options, also after closi
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });
 
-test("an idle session that nobody else follows is started again with the options of session/open", async () => {
+test("session/open starts the pi of an idle session again with other options, if nobody else follows it", async () => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [answer("Hello."), answer(hold(gate), "Held.")] } });
   const { client, cwd, provider } = stage;

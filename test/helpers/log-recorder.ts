@@ -43,6 +43,8 @@ export class LogRecorder implements AsyncDisposable {
   #epoch: string | undefined;
   #socket: WebSocket | undefined;
   #isPresent = true;
+  /** Settles when it leaves. */
+  #leaves = Promise.withResolvers<void>();
   #isOver = false;
   #following: Promise<void>;
   readonly #watchers = new Set<() => void>();
@@ -73,6 +75,7 @@ export class LogRecorder implements AsyncDisposable {
   /** Breaks the connection, and stays away. */
   async leave(): Promise<void> {
     this.#isPresent = false;
+    this.#leaves.resolve();
     this.#socket?.terminate();
     await this.#following;
   }
@@ -81,6 +84,7 @@ export class LogRecorder implements AsyncDisposable {
   join(): void {
     if (this.#isPresent || this.#isOver) return;
     this.#isPresent = true;
+    this.#leaves = Promise.withResolvers();
     this.#following = this.#follow();
   }
 
@@ -94,8 +98,7 @@ export class LogRecorder implements AsyncDisposable {
     while (this.#isPresent) {
       // Waits for the next daemon, unless it leaves first.
       const listening = this.#options.listening().catch(() => undefined);
-      // Looks regularly whether it is to leave, for which there is no event here.
-      const daemon = await Promise.race([listening, sleep(20, undefined)]);
+      const daemon = await Promise.race([listening, this.#leaves.promise.then(() => undefined)]);
       if (!this.#isPresent) return;
       const wasConnected = daemon !== undefined && (await this.#connection(daemon));
       // A refused connection is tried again, without a busy loop.

@@ -89,6 +89,23 @@ test("two front ends with equal ids get their own responses, each once, and both
   expect(first.stderr + second.stderr).toBe("");
 });
 
+test("no command overtakes another, also where so many are sent at once that some wait", async () => {
+  const on = await scene(["Hello."]);
+  const front = new Front(started([dropInMain, "--mode", "rpc"], on));
+  await front.call({ id: "ready", type: "get_state" });
+  const answered: unknown[] = [];
+  const call = async (command: Json): Promise<void> => void answered.push((await front.call(command))["id"]);
+  const settled = front.event("agent_settled");
+  const many = Array.from({ length: 80 }, (_, index) => call({ id: index, type: "get_state" }));
+  await Promise.all([
+    ...many,
+    call({ id: "name", type: "set_session_name", name: "before the prompt" }),
+    call({ id: "prompt", type: "prompt", message: "Hi." }),
+    settled,
+  ]);
+  expect(answered).toEqual([...many.keys(), "name", "prompt"]);
+});
+
 test("an editor reloads a session by a second process that switches to it, unless another program shows it too", async () => {
   const on = await scene(["Hello.", "Again."]);
   const extension = join(on.world.cwd, "extension.ts");

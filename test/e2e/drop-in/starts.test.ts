@@ -141,7 +141,7 @@ test("a stored session is opened with the options of the command line", async ()
   await front.exited;
 });
 
-test("an idle session that nobody else follows gets the options of the command line, and another one a notice", async () => {
+test("the command line's options reach an idle session that nobody else follows; a shared session keeps its own and says so", async () => {
   const on = await scene(["Hello.", "Again.", "And again."]);
   const extension = join(on.world.cwd, "extension.ts");
   writeFileSync(

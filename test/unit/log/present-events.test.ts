@@ -73,7 +73,7 @@ test("what is kept is bounded, and ends with pi", () => {
   expect(present.catchUp(cursor).present).toEqual([]);
 });
 
-test("a record that was not parsed is read also if its id is no text of JSON", () => {
+test("a record that was not parsed is read even if its id has a malformed escape", () => {
   for (const id of ["\\x", "\\u12", "a\tb"])
     expect(headOf(Buffer.from(`{"type":"tool_execution_start","toolCallId":"${id}"}`))).toEqual({
       type: "tool_execution_start",

@@ -2,7 +2,7 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { ErrorOutput } from "../../../../cli/rpc/error-output.ts";
 
-test("of a stderr that nobody reads only so much waits, and a line says how much is missing", async () => {
+test("the text for a stderr that nobody reads is limited, and a line says how much is missing", async () => {
   let isRead = false;
   let taken = "";
   let goOn: () => void = () => {};

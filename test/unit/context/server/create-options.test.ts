@@ -91,7 +91,7 @@ describe("the options of a session", () => {
     }
   });
 
-  test("the id, the files and the environment of a session are no options, which are stored", async () => {
+  test("the id, the files and the environment of a session are not stored with its options", async () => {
     const file = join(root, "s.jsonl");
     const { options } = await create({ sessionId: "s", file, forkFrom: file, environment: { A: "b" } });
     expect(options).toEqual({});
