@@ -123,7 +123,7 @@ test("the run of a session that was left goes on, is aborted, or ends with the s
   };
   const [kept, aborted, closed] = [await running("keep"), await running("abort"), await running("close")];
   await vi.waitFor(() => expect(core.registry.find(closed.sessionId)).toBeUndefined(), patience);
-  await aborted.settled();
+  await vi.waitFor(() => expect(aborted.runId).toBeUndefined(), patience);
   expect(core.registry.find(aborted.sessionId)).toBe(aborted);
   expect(existsSync(closed.file)).toBe(true);
   expect(kept.runId).toBeDefined();
