@@ -11,7 +11,7 @@ import { validatorModules } from "./lib/validators.ts";
 
 // Builds an empty dist/: bundled JavaScript, the declarations of what is exported, the schemas and the reference.
 const dist = join(root, "dist");
-const folders = ["cli", "client", "context", "extension", "protocol", "provider", "server"];
+const folders = ["acp", "cli", "client", "context", "extension", "protocol", "provider", "server"];
 /** The modules that package.json exports. */
 const exported = ["client/index", "client/browser", "protocol/index", "context/document/index", "extension/index"];
 /** What every start of the command line loads, and the shortest commands. */

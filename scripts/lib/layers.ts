@@ -46,6 +46,7 @@ const layers: Readonly<Record<string, Layer>> = {
   protocol: { files: ["protocol/"], imports: [] },
   provider: { files: ["provider/"], imports: [] },
   client: { files: ["client/"], imports: ["protocol"] },
+  acp: { files: ["acp/"], imports: ["protocol"] },
   // The parts are optional: one file loads them when one is on, and nothing else in the helper knows them.
   "extension/open": {
     files: ["extension/open.ts"],
