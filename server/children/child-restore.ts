@@ -16,6 +16,7 @@ import type { Prompting } from "../prompts/prompting.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
 import type { ChildLife } from "./child-life.ts";
 import type { ChildReports } from "./child-reports.ts";
+import type { ChildSupervisor } from "./child-supervisor.ts";
 import { isExact, type LeftChild, lacksRecords, whyRetired } from "./survival.ts";
 
 export interface ChildRestoreParts {
@@ -29,6 +30,7 @@ export interface ChildRestoreParts {
   readonly custody: Custody;
   readonly tracker: DeliveryTracker;
   readonly pushing: Pushing;
+  readonly supervisor: ChildSupervisor;
   readonly parts: PartCalls;
   /** Makes the object for a child of a former daemon, which begins to read its output in the next turn. */
   readonly adopt: (left: LeftChild, stdio: ChildStdio, sinks: ChildSinks) => Child;
@@ -55,11 +57,15 @@ export class ChildRestore {
    * yet, resolves at once; callers of the session then wait for it.
    */
   async run(left: LeftChild): Promise<void> {
-    const { life } = this.#parts;
+    const { life, supervisor } = this.#parts;
     const restored = this.#restored(left);
     // The daemon's start does not wait for a child that has stopped to answer.
     if (left.hasAnswered) await within(restored, maxReplayMs);
-    else life.awaitLeft(restored, () => left.kill());
+    else {
+      life.awaitLeft(restored, () => left.kill());
+      // Pushes that this daemon found waited for that pi.
+      void restored.then((child) => child ?? supervisor.leftEnded());
+    }
   }
 
   /** The session's child ended with a former daemon; entries that it had not written are lost. */

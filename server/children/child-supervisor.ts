@@ -236,6 +236,12 @@ export class ChildSupervisor {
     } else if (hadRun || this.hibernation.isHeld || pushing.wantsChild) retry.failed();
   }
 
+  /** The pi of a former daemon has ended before this one could go on with it. */
+  leftEnded(): void {
+    const { life, pushing } = this.#options;
+    if (!life.isEnding && (this.hibernation.isHeld || pushing.wantsChild)) this.#again();
+  }
+
   #again(): void {
     const { life, pushing, retry } = this.#options;
     if (pushing.wantsChild) void pushing.handOver();

@@ -260,6 +260,7 @@ export class Session {
       custody,
       tracker,
       pushing,
+      supervisor,
       parts,
       adopt,
     };

@@ -110,6 +110,27 @@ test("a parked push is resent once if the daemon dies around the call", async ()
   await scene.check();
 });
 
+test("a push that was held when the daemon died is answered, although its pi ends before it answers the next one", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open({
+    script: [answer("I thi", hold(gate), "nk.")],
+    allows: ({ reason }) => reason === "daemon_restart",
+  });
+  const { session, stage, pid } = scene;
+  const run = session.prompt("Think.").settled();
+  run.catch(() => {});
+  await gate.reached;
+  const push = session.push({ customType: "note", content: "Note this.", deliverAs: "steer" });
+  await until(push, "held");
+  scene.suspend();
+  await stage.replace();
+  process.kill(pid, "SIGKILL");
+  gate.open();
+  expect(await run).toMatchObject({ outcome: "interrupted" });
+  expect(await push.answered).toMatchObject({ attempts: [{ outcome: "delivered" }] });
+  await session.waitForIdle();
+});
+
 test("an answer to a dialog reaches the extension when it was stored and pi had not read it", async () => {
   await using scene = await Scene.open({
     script: [answer(call("bash", { command: "echo ask-first | tr a-z A-Z" })), answer("Done.")],
