@@ -2,26 +2,38 @@ import type { Gap } from "../protocol/event.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
 
-/** A notification of a session's log, or `tool/formerText`. */
+/** A notification about a session. */
 export type SessionNotification = {
   readonly [Name in NotificationName]: { readonly name: Name; readonly params: NotificationParams<Name> };
 }[NotificationName];
 
-/** What a follower of a session is told. None of it may throw. */
-export interface Follower {
-  /** First and once. `present`: pi's earlier events that still hold. */
-  begin(start: { readonly cursor: number; readonly present?: readonly Readonly<Record<string, unknown>>[] }): void;
-  /** Each notification once, in the order of the log. */
-  receive(notification: SessionNotification): void;
-  gap(gap: Pick<Gap, "from" | "to" | "onlyDeltas"> & { readonly reason: string }): void;
-  /** Last and once: the session was closed, or cannot be followed. */
-  end(reason: { readonly kind: "session_closed" } | { readonly kind: "failed"; readonly error: unknown }): void;
+/** A place in a session's log. */
+export interface Place {
+  /** The newest number that a follower has. */
+  readonly after: number;
+  /** Without it, a number of the log that the session has now. */
+  readonly epoch?: string;
 }
 
-/** The daemon as this translation needs it: the host decides how to reach it. */
+/** What a follower of a session is told. None of it may throw. */
+export interface Follower {
+  /** First and once, with the place before what follows. */
+  begin(start: { readonly cursor: number; readonly epoch: string }): void;
+  /** Each notification once, in the order of the log. */
+  receive(notification: SessionNotification): void;
+  /** Numbers that the follower does not get. */
+  gap(gap: Pick<Gap, "from" | "to" | "onlyDeltas">): void;
+  /** Last and once. */
+  end(end: { readonly kind: "session_closed" } | { readonly kind: string; readonly error: unknown }): void;
+}
+
+/** The daemon as the translation needs it. The host decides how to reach it. */
 export interface Port {
   /** Calls a method of the protocol. Rejects with `WireError`. */
   call<M extends MethodName>(method: M, params: Params<M>, signal?: AbortSignal): Promise<Result<M>>;
-  /** Follows a session, from before what is open in its run, until the returned function is called. */
-  follow(sessionId: string, follower: Follower): () => void;
+  /**
+   * Follows a session as one that answers dialogs: from `place` on, otherwise from before the message and the tools that
+   * are open in its run. A later call for the same session takes the place of the former. The returned function ends it.
+   */
+  follow(sessionId: string, follower: Follower, place?: Place): () => void;
 }

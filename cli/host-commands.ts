@@ -26,6 +26,36 @@ export const hostCommands = {
     examples: ["pi-rpcd pi", "pi-rpcd pi --version", "pi-rpcd pi -- --help"],
     exitCodes: [0, 1, 2],
   },
+  acp: {
+    summary: "Speaks the Agent Client Protocol on stdin and stdout, for editors.",
+    description:
+      "For editors that speak ACP, such as Zed and those of JetBrains: docs/acp.md shows what to configure. Sessions are those of the daemon: they go on when the editor ends, and other clients see them.",
+    arguments: [],
+    options: {
+      model: { type: "string", placeholder: "MODEL", description: "The model of new sessions.", default: "pi's" },
+      thinking: {
+        type: "string",
+        placeholder: "LEVEL",
+        choices: ["off", "minimal", "low", "medium", "high", "xhigh", "max"],
+        description: "The thinking level of new sessions.",
+        default: "pi's",
+      },
+      profile: { type: "string", placeholder: "NAME", description: "The profile of new sessions.", default: "none" },
+      "on-detach": {
+        type: "string",
+        placeholder: "WHAT",
+        choices: ["keep", "abort"],
+        description: "What happens to runs when the editor ends and nobody else follows them.",
+        default: "keep",
+      },
+      login: { type: "boolean", description: "Logs in to a provider in this terminal, with pi." },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints an error of this command on stderr as JSON." },
+      help,
+    },
+    examples: ["pi-rpcd acp", "pi-rpcd acp --profile lean", "pi-rpcd acp --login"],
+    exitCodes: [0, 1, 2],
+  },
   rpc: {
     summary: "Speaks pi's RPC mode on stdin and stdout, for a session of the daemon.",
     description:

@@ -25,6 +25,7 @@ export const loaders: Loaders = {
   push: async () => (await import("./push.ts")).push,
   deliveries: async () => (await import("./deliveries.ts")).deliveries,
   delivery: async () => (await import("./delivery.ts")).delivery,
+  acp: async () => (await import("./acp.ts")).acp,
   rpc: async () => (await import("./rpc.ts")).rpc,
   open: async () => (await import("./open.ts")).open,
   fork: async () => (await import("./fork.ts")).fork,

@@ -14,6 +14,12 @@ export const idempotencyKey = Type.Optional(
       "With the same key and params, the first result is returned again. With the same key and other params: `conflict`.",
   }),
 );
+export const ifAlone = Type.Optional(
+  Type.Boolean({
+    default: false,
+    description: "Only if no other connection follows the session: otherwise `session_busy`.",
+  }),
+);
 /** Errors of calls that need the session's pi, and start one if necessary. */
 export const childErrors = [
   "session_not_found",

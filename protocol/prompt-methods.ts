@@ -3,7 +3,7 @@ import { DeliveryEffects } from "./delivery.ts";
 import { PromptId, RunId, Seq, SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { childErrors, message, params, sessionIdOnly } from "./params.ts";
+import { childErrors, ifAlone, message, params, sessionIdOnly } from "./params.ts";
 import { IfRunning, Prompt, PromptResult, PromptState } from "./prompt.ts";
 import { SessionState } from "./session.ts";
 
@@ -112,7 +112,7 @@ export const promptMethods = {
   },
   "session/abort": {
     summary: "Aborts the run and returns when the session is idle. Overtakes waiting calls, never a prompt under way.",
-    params: params({ sessionId: SessionId, expectedRunId }),
+    params: params({ sessionId: SessionId, expectedRunId, ifAlone }),
     result: Type.Object(
       {
         aborted: Type.Boolean({ description: "Whether there was a run to abort." }),
@@ -124,7 +124,15 @@ export const promptMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi", "deadline_exceeded", "run_mismatch"],
+    errors: [
+      "session_not_found",
+      "child_exited",
+      "overloaded",
+      "refused_by_pi",
+      "deadline_exceeded",
+      "run_mismatch",
+      "session_busy",
+    ],
     // Another run may be active by then.
     retry: "never",
     pi: { command: "abort", asItIs: false },

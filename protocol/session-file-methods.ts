@@ -4,7 +4,7 @@ import { DialogPolicy } from "./dialog.ts";
 import { SessionId, Viewer } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { childErrors, params, sessionIdOnly } from "./params.ts";
+import { childErrors, ifAlone, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo } from "./session.ts";
 import { Environment, StartOptions, WhenLeft } from "./session-options.ts";
 
@@ -177,6 +177,7 @@ export const sessionFileMethods = {
     params: params({
       sessionId: SessionId,
       confirm: Type.Literal(true, { description: "The transcript is gone for good." }),
+      ifAlone,
     }),
     result: Type.Object(
       { exit: Type.Optional(ChildExit), deliveries: DeliveryEffects },
@@ -186,7 +187,7 @@ export const sessionFileMethods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "session_in_use", "session_file_unusable"],
+    errors: ["session_not_found", "session_in_use", "session_file_unusable", "session_busy"],
     retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -49,6 +49,11 @@ export const SessionInfo = Type.Object(
     state: SessionState,
     cwd: Type.String(),
     name: Type.Optional(Type.String()),
+    firstMessage: Type.Optional(
+      Type.String({
+        description: "The first 200 characters of the user's first message; only in a list with `stored`.",
+      }),
+    ),
     file: Type.String({
       description:
         "pi's session file. A terminal pi can open it while no child is running. Empty if the session is ephemeral.",

@@ -2,16 +2,18 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MethodRow } from "../protocol/method-row.ts";
 import { methods } from "../protocol/methods.ts";
+import { incomingText } from "./lib/acp-schemas.ts";
 import { withCommandReference, withGeneratedParts, withSettings } from "./lib/documents.ts";
 import { wireText } from "./lib/wire-text.ts";
 
-// Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, client/retries.ts, and
-// parts of PROTOCOL.md, CONFIGURATION.md and docs/cli.md. With --check it only compares.
+// Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, client/retries.ts,
+// acp/schema/incoming.json from the schema of ACP, and parts of PROTOCOL.md, CONFIGURATION.md and docs/cli.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/wire.txt": wireText(),
   "client/retries.ts": retriesText(),
+  "acp/schema/incoming.json": incomingText(),
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
   "docs/cli.md": withCommandReference(read("docs/cli.md")),

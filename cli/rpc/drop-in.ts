@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { connect } from "../../client/connect.ts";
 import { stateDirectory } from "../../client/discovery.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { writerOf } from "../../server/pi/lease.ts";
+import { editorClient } from "../editor-client.ts";
 import { CommandError } from "../errors.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import { type Chosen, chooseSession, Refused } from "./choose-session.ts";
@@ -21,16 +21,9 @@ export interface DropInOptions {
   readonly isStrict: boolean;
 }
 
-/** How long a daemon may take to start before pi itself does the work. */
-const startWithinMs = 10_000;
-const giveUpAfterMs = 60_000;
 const logName = "rpc.log";
 /** A longer log begins again. */
 const maxLogBytes = 256 * 1024;
-
-/** A daemon that a front end starts gets no more of its environment: it serves others too. */
-const daemonsVariables =
-  /^(?:HOME|USER|LOGNAME|SHELL|PATH|LANG|LC_.*|TZ|TMPDIR|XDG_.*|PI_CODING_AGENT_DIR|PI_RPCD_.*)$/;
 
 /** Serves as pi's RPC mode through the daemon, or becomes pi. Resolves with the exit code. Throws {@link CommandError}. */
 export async function dropIn(options: DropInOptions): Promise<number> {
@@ -105,7 +98,7 @@ async function serve(asked: FrontEndAsked, { env, stateDir: given }: DropInOptio
 }
 
 interface Prepared {
-  readonly client: Awaited<ReturnType<typeof connect>>;
+  readonly client: Awaited<ReturnType<typeof editorClient>>;
   readonly chosen: Chosen;
   /** With which further sessions are created. */
   readonly created: CreateOptions;
@@ -119,7 +112,7 @@ async function prepared(
 ): Promise<Prepared> {
   let client: Prepared["client"] | undefined;
   try {
-    client = await reached(stateDir, env);
+    client = await editorClient({ stateDir, env, name: "pi front end" });
     const info = client.info();
     info.catch(() => {});
     const { env: more, ...options } = asked.options;
@@ -132,19 +125,6 @@ async function prepared(
     if (error instanceof Refused) throw error;
     // pi itself says best why it does not start.
     throw new NotStarted(wordsOf(error), { cause: error });
-  }
-}
-
-async function reached(stateDir: string, env: NodeJS.ProcessEnv): Promise<Prepared["client"]> {
-  const open = () =>
-    connect({ stateDir, name: "pi front end", start: false, validateResults: false, reconnect: { giveUpAfterMs } });
-  try {
-    return await open();
-  } catch {
-    const own = Object.fromEntries(Object.entries(env).filter(([name]) => daemonsVariables.test(name)));
-    const { ensureDaemon } = await import("../background.ts");
-    await ensureDaemon({ stateDir, env: own, signal: AbortSignal.timeout(startWithinMs) });
-    return await open();
   }
 }
 

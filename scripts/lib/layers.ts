@@ -74,6 +74,10 @@ const layers: Readonly<Record<string, Layer>> = {
     files: ["cli/rpc.ts", "cli/rpc/"],
     imports: ["cli", "client", "protocol", "server/config", "server/lib", "server/pi"],
   },
+  "cli/acp": {
+    files: ["cli/acp.ts", "cli/acp/"],
+    imports: ["acp", "cli", "cli/doctor", "client", "protocol"],
+  },
   "cli/attach": { files: ["cli/attach.ts", "cli/attach/"], imports: ["cli", "client", "protocol"] },
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
   cli: {
@@ -87,6 +91,7 @@ const layers: Readonly<Record<string, Layer>> = {
       "cli/doctor",
       "cli/docs",
       "cli/service",
+      "cli/acp",
       "cli/attach",
       "cli/rpc",
     ],

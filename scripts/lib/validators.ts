@@ -1,5 +1,6 @@
 import { Ajv } from "ajv";
 import standaloneModule from "ajv/dist/standalone/index.js";
+import { answerSchemas, requestSchemas } from "../../acp/incoming.ts";
 import { builtFile, builtNames, schemaKey } from "../../protocol/built-validation.ts";
 import { quickFile, quickMethods } from "../../protocol/known-result.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
@@ -26,6 +27,8 @@ const given = [
   ...Object.values(notices),
   ...Object.values(settings).map(({ schema }) => schema),
   ConfigurationFile,
+  ...Object.values(requestSchemas),
+  ...Object.values(answerSchemas),
 ];
 const sent = [...rows.map(({ result }) => result), ...Object.values(notifications).map(({ params }) => params)];
 const frames = [...Object.values(outwardFrames), CarryReply, EntriesReply, HoldReply, ReleaseReply];

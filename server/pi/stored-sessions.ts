@@ -67,6 +67,19 @@ export async function listStored(request: StoredRequest): Promise<StoredPage> {
   return { sessions };
 }
 
+/** The first words of a user in each of these files; undefined where there are none. */
+export async function firstMessagesIn(files: readonly string[]): Promise<readonly (string | undefined)[]> {
+  const messages: (string | undefined)[] = [];
+  for (let at = 0; at < files.length; at += atATime) {
+    const some = files.slice(at, at + atATime).map(async (file) => {
+      const found = await factsOf(file);
+      return found === undefined ? undefined : (await read(found))?.firstMessage;
+    });
+    messages.push(...(await Promise.all(some)));
+  }
+  return messages;
+}
+
 /** A deleted file has no directory. */
 async function isListedAt(cwd: string, isListed: (cwd: string) => boolean): Promise<boolean> {
   const directory = await realpath(cwd).catch(() => undefined);

@@ -27,7 +27,7 @@ import { createSessionFile, removeIfEmpty, sessionFilePath, sessionRoot } from "
 import { isInside, isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
-import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
+import { firstMessagesIn, listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import { refused } from "../prompts/prompting.ts";
 import { closedSession } from "../store/closed-sessions.ts";
 import type { SessionStore } from "../store/sessions.ts";
@@ -249,6 +249,11 @@ export class SessionFiles {
     const isListed = covers === undefined ? undefined : (directory: string) => covers({ cwd: directory });
     const held = await Promise.all(this.#options.directory.all().map(({ file }) => realpath(file).catch(() => file)));
     return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit, isListed, signal });
+  }
+
+  /** The first words of a user in each file. */
+  async firstMessages(files: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return await firstMessagesIn(files);
   }
 
   /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and errors of waking. */

@@ -9,6 +9,7 @@ import type { QueueKind } from "../../prompts/queued-texts.ts";
 import type { Registry } from "../../session/registry.ts";
 import { atResponse } from "../answer-place.ts";
 import type { Call, HandlersOf } from "../call.ts";
+import { requireAlone } from "./session-file.ts";
 
 const defaultWaitMs = 600_000;
 const defaultListed = 100;
@@ -46,8 +47,9 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
     "session/steer": (params, call) => prompt(params, "steer", call),
     "session/followUp": (params, call) => prompt(params, "followUp", call),
-    "session/abort": async ({ sessionId, expectedRunId }, call) => {
+    "session/abort": async ({ sessionId, expectedRunId, ifAlone }, call) => {
       const session = registry.get(sessionId);
+      if (ifAlone === true) requireAlone(session, call);
       const underWay = tracker.underWay(sessionId);
       // An abort of a specific run does not end the summary of a branch.
       if (expectedRunId === undefined) session.parts.abortNavigation();

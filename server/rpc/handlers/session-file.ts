@@ -47,16 +47,18 @@ export function sessionFileHandlers(
       await session.attribution.acting(by, () => session.reload());
       return session.info();
     },
-    "session/delete": async ({ sessionId }, { by }) => {
+    "session/delete": async ({ sessionId, ifAlone }, call) => {
+      const session = registry.get(sessionId);
+      if (ifAlone === true) requireAlone(session, call);
       const underWay = tracker.underWay(sessionId);
-      const exit = await registry.get(sessionId).attribution.acting(by, () => registry.files.delete(sessionId));
+      const exit = await session.attribution.acting(call.by, () => registry.files.delete(sessionId));
       return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
 }
 
 /** Throws `session_busy` if other connections follow the session. */
-function requireAlone({ journal }: Session, { peer }: Call): void {
+export function requireAlone({ journal }: Session, { peer }: Call): void {
   if (!journal.subscriptions.hasOthers(peer?.id)) return;
   throw new WireError("session_busy", "Other connections follow the session.", { reason: "shared" });
 }

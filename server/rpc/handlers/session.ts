@@ -1,5 +1,6 @@
 import { realpath } from "node:fs/promises";
 import type { Params, Result } from "../../../protocol/methods.ts";
+import { defined } from "../../../protocol/objects.ts";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { Covers } from "../../core/session-scope.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
@@ -99,7 +100,12 @@ async function listWithFiles(
     covers,
     signal,
   });
-  return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
+  const messages = await registry.files.firstMessages(listed.sessions.map(({ file }) => file));
+  const sessions = listed.sessions.map((session, index) => ({
+    ...session,
+    ...defined({ firstMessage: messages[index] }),
+  }));
+  return { ...listed, sessions, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
 }
 
 function created(session: Session): Result<"session/create"> {

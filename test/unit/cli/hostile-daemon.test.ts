@@ -189,6 +189,7 @@ const others = [
   "stop",
   "config",
   "connect",
+  "acp",
   "rpc",
   "pi",
   "doctor",

@@ -150,6 +150,7 @@ test("a token's listings of files run one at a time, and do not wait for those o
         await listing.promise;
         return { sessions: [] };
       },
+      firstMessages: async () => [],
     },
   };
   const list = sessionHandlers(registry as never, {} as never)["session/list"];

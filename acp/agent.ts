@@ -1,0 +1,289 @@
+import { realpathSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import type { MethodName, Params as WireParams } from "../protocol/methods.ts";
+import { isRecord } from "../protocol/objects.ts";
+import { PROTOCOL_VERSION } from "../protocol/wire.ts";
+import { AcpError, acpErrorCode } from "./acp-error.ts";
+import { abilitiesIn, type ClientAbilities } from "./client-abilities.ts";
+import { acpErrorOf } from "./known-errors.ts";
+import { Outbox, type Sink } from "./outbox.ts";
+import type { Port } from "./port.ts";
+import { type Answer, type Params, RpcPeer } from "./rpc-peer.ts";
+import { AcpSession } from "./session.ts";
+import { listSessions } from "./session-list.ts";
+
+export interface AgentOptions {
+  readonly port: Port;
+  readonly sink: Sink;
+  /** The version of this program. */
+  readonly version: string;
+  /** What sessions are created and opened with, such as the client's environment. */
+  readonly created?: Partial<WireParams<"session/create">>;
+  readonly opened?: Partial<WireParams<"session/open">>;
+}
+
+type Method = (params: Params, signal: AbortSignal) => Promise<Answer>;
+
+/** The version of ACP. */
+const acpVersion = 1;
+const ownPrefix = "_pi-rpcd/";
+/** These belong to a connection of the daemon's, which the client does not see. */
+const hidden: ReadonlySet<string> = new Set([
+  "daemon/hello",
+  "daemon/subscribe",
+  "daemon/unsubscribe",
+  "session/subscribe",
+  "session/unsubscribe",
+]);
+
+/** An agent of ACP for one client, whose sessions are those of the daemon. */
+export class Agent {
+  readonly #options: AgentOptions;
+  readonly #outbox: Outbox;
+  readonly #peer: RpcPeer;
+  readonly #sessions = new Map<string, AcpSession>();
+  #client: ClientAbilities | undefined;
+  readonly #methods: Readonly<Record<string, Method>> = {
+    authenticate: () => this.#authenticate(),
+    "session/new": (params) => this.#create(params),
+    "session/load": (params) => this.#load(params),
+    "session/resume": (params) => this.#resume(params),
+    "session/list": async (params) => ({ result: await listSessions(this.#options.port, params) }),
+    "session/close": (params) => this.#close(params),
+    "session/delete": (params) => this.#delete(params),
+    "session/set_config_option": (params) => this.#setOption(params),
+    "session/set_mode": async ({ sessionId, modeId }) => {
+      await this.#set(sessionId, "thought_level", modeId);
+      return { result: {} };
+    },
+    "session/set_model": async ({ sessionId, modelId }) => {
+      await this.#set(sessionId, "model", modelId);
+      return { result: {} };
+    },
+    "session/prompt": async (params, signal) => ({ result: await this.#sessionOf(params).prompt(params, signal) }),
+  };
+
+  constructor(options: AgentOptions) {
+    this.#options = options;
+    this.#outbox = new Outbox(options.sink);
+    this.#peer = new RpcPeer(this.#outbox, {
+      request: (method, params, signal) => this.#request(method, params, signal),
+      notification: (method, params) => this.#notification(method, params),
+    });
+  }
+
+  /** Handles one message of the client. */
+  receive(text: string): void {
+    this.#peer.receive(text);
+  }
+
+  /** The client has gone: its sessions and their runs go on. Returns the ids of its sessions. */
+  close(): readonly string[] {
+    const left = [...this.#sessions.keys()];
+    this.#outbox.close();
+    this.#peer.close();
+    for (const session of this.#sessions.values()) session.leave();
+    this.#sessions.clear();
+    return left;
+  }
+
+  /** The daemon cannot be reached any more: answers everything that waits. */
+  fail(why: string): void {
+    this.#peer.failAll(new AcpError("internalError", why));
+  }
+
+  async #request(method: string, params: Params, signal: AbortSignal): Promise<Answer> {
+    if (method === "initialize") return await this.#initialize(params);
+    if (this.#client === undefined) throw new AcpError("invalidRequest", "The first request is initialize.");
+    if (method.startsWith(ownPrefix)) return await this.#own(method.slice(ownPrefix.length), params, signal);
+    const perform = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
+    if (perform === undefined) throw new AcpError("methodNotFound", `There is no method ${method.slice(0, 100)}.`);
+    return await perform(params, signal);
+  }
+
+  #notification(method: string, { sessionId }: Params): void {
+    if (method !== "session/cancel") return;
+    this.#sessions
+      .get(String(sessionId))
+      ?.cancel()
+      .catch(() => {});
+  }
+
+  async #initialize(params: Params): Promise<Answer> {
+    const { port, version } = this.#options;
+    this.#client = abilitiesIn(params);
+    const { pi } = await port.call("daemon/info", {});
+    const hasMcp = (pi.capabilities as { readonly mcpServers?: boolean }).mcpServers === true;
+    return {
+      result: {
+        protocolVersion: acpVersion,
+        agentInfo: { name: "pi-rpcd", title: "pi", version },
+        agentCapabilities: {
+          loadSession: true,
+          promptCapabilities: { image: true, audio: false, embeddedContext: true },
+          mcpCapabilities: { http: hasMcp, sse: false },
+          sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+          _meta: { "pi-rpcd": { protocol: PROTOCOL_VERSION, pi: pi.version } },
+        },
+        authMethods: this.#authMethods(),
+      },
+    };
+  }
+
+  #authMethods(): readonly object[] {
+    const login = { id: "pi", name: "Log in with pi" };
+    if (this.#client?.terminalLogin === true) return [{ ...login, type: "terminal", args: ["--login"] }];
+    return [{ ...login, description: "Run `pi-rpcd pi` in a terminal, and /login there." }];
+  }
+
+  async #authenticate(): Promise<Answer> {
+    const { models } = await this.#options.port.call("model/list", { refresh: true });
+    if (models.length === 0) throw this.#noModel();
+    return { result: {} };
+  }
+
+  #noModel(): AcpError {
+    return new AcpError("authRequired", "pi has no model: log in, or give it a key.", {
+      authMethods: this.#authMethods(),
+    });
+  }
+
+  async #create(params: Params): Promise<Answer> {
+    const { port, created } = this.#options;
+    const cwd = directoryIn(params);
+    const info = await port.call("session/create", {
+      ...created,
+      cwd,
+      dialogPolicy: { kind: "wait" },
+      whenLeft: "close",
+    });
+    const { sessionId } = info;
+    const session = this.#attached(sessionId, info.cwd);
+    const choices = await session.choices();
+    if (!session.hasModel) {
+      this.#forget(sessionId);
+      await port.call("session/close", { sessionId }).catch(() => {});
+      throw this.#noModel();
+    }
+    // Clients drop updates of a session whose id they do not know yet.
+    return { result: { sessionId, ...choices }, after: () => session.follow({ after: 0 }) };
+  }
+
+  async #load(params: Params): Promise<Answer> {
+    const { session } = await this.#opened(params);
+    await session.replay();
+    return { result: await session.choices(), after: () => session.resume() };
+  }
+
+  async #resume(params: Params): Promise<Answer> {
+    const { session } = await this.#opened(params);
+    return { result: await session.choices(), after: () => session.follow() };
+  }
+
+  async #opened(params: Params): Promise<{ readonly session: AcpSession }> {
+    const { port, opened } = this.#options;
+    const cwd = directoryIn(params);
+    const sessionId = String(params["sessionId"]);
+    const info = await port.call("session/open", {
+      ...opened,
+      sessionId,
+      dialogPolicy: { kind: "wait" },
+      whenLeft: "close",
+    });
+    if (realPathOf(cwd) !== realPathOf(info.cwd))
+      throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
+    this.#forget(sessionId);
+    return { session: this.#attached(sessionId, info.cwd) };
+  }
+
+  /** The run ends if nobody else follows the session, otherwise only the run that this client began. */
+  async #close(params: Params): Promise<Answer> {
+    const { sessionId } = params;
+    const session = this.#sessionOf(params);
+    await session.close();
+    this.#forget(String(sessionId));
+    return { result: {} };
+  }
+
+  async #delete({ sessionId: given }: Params): Promise<Answer> {
+    const { port } = this.#options;
+    const sessionId = String(given);
+    try {
+      await port.call("session/open", { sessionId });
+      await port.call("session/delete", { sessionId, confirm: true, ifAlone: true });
+    } catch (error) {
+      if (acpErrorOf(error).code !== acpErrorCode.resourceNotFound) throw error;
+    }
+    this.#forget(sessionId);
+    return { result: {} };
+  }
+
+  async #setOption({ sessionId, configId, value }: Params): Promise<Answer> {
+    await this.#set(sessionId, configId, value);
+    const { configOptions } = await this.#sessionOf({ sessionId }).choices();
+    return { result: { configOptions } };
+  }
+
+  async #set(given: unknown, configId: unknown, value: unknown): Promise<void> {
+    const { port } = this.#options;
+    const sessionId = String(given);
+    this.#sessionOf({ sessionId });
+    if (typeof value !== "string") throw new AcpError("invalidParams", "The value is not a text.");
+    if (configId === "thought_level") {
+      type Level = WireParams<"session/setThinkingLevel">["level"];
+      await port.call("session/setThinkingLevel", { sessionId, level: value as Level });
+    } else if (configId === "model") {
+      const [provider = "", ...rest] = value.split("/");
+      await port.call("session/setModel", { sessionId, provider, modelId: rest.join("/") });
+    } else throw new AcpError("invalidParams", "There is no such option.");
+  }
+
+  /** A method of the daemon's, with the rights that the connection has. */
+  async #own(method: string, params: Params, signal: AbortSignal): Promise<Answer> {
+    if (hidden.has(method)) throw new AcpError("methodNotFound", `There is no method ${ownPrefix}${method}.`);
+    const { _meta, ...own } = params;
+    const result = await this.#options.port.call(method as MethodName, own as WireParams<MethodName>, signal);
+    return { result: isRecord(result) ? result : { value: result } };
+  }
+
+  #attached(sessionId: string, cwd: string): AcpSession {
+    const session = new AcpSession({
+      sessionId,
+      cwd,
+      port: this.#options.port,
+      peer: this.#peer,
+      outbox: this.#outbox,
+      client: this.#client as ClientAbilities,
+      onEnd: () => {
+        if (this.#sessions.get(sessionId) === session) this.#sessions.delete(sessionId);
+      },
+    });
+    this.#sessions.set(sessionId, session);
+    return session;
+  }
+
+  #forget(sessionId: string): void {
+    this.#sessions.get(sessionId)?.leave();
+    this.#sessions.delete(sessionId);
+  }
+
+  #sessionOf({ sessionId }: Params): AcpSession {
+    const session = this.#sessions.get(String(sessionId));
+    if (session === undefined)
+      throw new AcpError("resourceNotFound", "The session is not open on this connection: create, load or resume it.");
+    return session;
+  }
+}
+
+function directoryIn({ cwd }: Params): string {
+  if (typeof cwd !== "string" || !isAbsolute(cwd)) throw new AcpError("invalidParams", "cwd is not an absolute path.");
+  return cwd;
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,178 @@
+import type { SessionUpdate, ToolCall, ToolCallUpdate } from "@agentclientprotocol/sdk";
+import { DisplayTerminal } from "./display-terminal.ts";
+import { Pace } from "./pace.ts";
+import { partialJson } from "./partial-json.ts";
+import type { ToolPlace } from "./paths.ts";
+import { rawValue } from "./raw-value.ts";
+import { type Told, ToolCallIds } from "./told.ts";
+import { resultFields, runningContent, type ToolResult } from "./tool-results.ts";
+import { type CalledTool, describeTool, isShell } from "./tools.ts";
+
+export interface LiveToolsOptions {
+  readonly place: ToolPlace;
+  /** Whether the client shows terminals by `terminal_output` in `_meta`. */
+  readonly terminals: boolean;
+  readonly told: Told | undefined;
+  readonly send: (update: SessionUpdate) => void;
+}
+
+interface OpenTool {
+  readonly toolCallId: string;
+  name: string;
+  /** Undefined: they are not complete yet. */
+  args: { readonly value: unknown } | undefined;
+  /** The beginning of the arguments' JSON, while they stream. */
+  argsText: string;
+  isRunning: boolean;
+  formerText: string | null | undefined;
+  /** The answer that calls it, by its number. */
+  readonly answer: number;
+  readonly pace: Pace;
+  readonly terminal: DisplayTerminal | undefined;
+}
+
+const intervalMs = 250;
+/** Only so much of streaming arguments is shown. The complete arguments follow. */
+const maxArgsChars = 16 * 1024;
+
+/** The tool calls of a session that have not ended. */
+export class LiveTools {
+  readonly #options: LiveToolsOptions;
+  readonly #ids: ToolCallIds;
+  readonly #open = new Map<string, OpenTool>();
+  readonly #ended: Set<string>;
+  #answer = 0;
+
+  constructor(options: LiveToolsOptions) {
+    const { told } = options;
+    this.#options = options;
+    this.#ids = told?.ids ?? new ToolCallIds();
+    this.#ended = new Set(told?.endedTools);
+    for (const [id, { toolCallId, name, args }] of told?.openTools ?? []) {
+      this.#open.set(id, this.#tool(toolCallId, name, { args: { value: args }, terminal: undefined }));
+    }
+  }
+
+  /** Another answer begins: its tool calls can have ids of earlier ones. */
+  nextAnswer(): void {
+    this.#answer++;
+  }
+
+  /** The model begins a tool call. */
+  started(id: string, name: string): void {
+    const earlier = this.#open.get(id);
+    if (earlier?.answer === this.#answer) return;
+    if (earlier !== undefined) this.#fail(id, earlier);
+    this.#add(id, name);
+  }
+
+  argumentsDelta(id: string, delta: string): void {
+    const tool = this.#open.get(id);
+    if (tool === undefined || tool.args !== undefined || tool.argsText.length >= maxArgsChars) return;
+    tool.argsText = (tool.argsText + delta).slice(0, maxArgsChars);
+    tool.pace.request(() => this.#update(tool, this.#described(tool.name, partialJson(tool.argsText))));
+  }
+
+  /** The tool call is complete. */
+  called(id: string, name: string, args: unknown): void {
+    this.started(id, name);
+    const tool = this.#open.get(id);
+    if (tool === undefined || tool.args !== undefined) return;
+    tool.pace.cancel();
+    tool.name = name;
+    tool.args = { value: args };
+    this.#update(tool, this.#described(name, args));
+  }
+
+  executing(id: string, name: string, args: unknown): void {
+    const tool = this.#known(id, name);
+    if (tool === undefined || tool.isRunning) return;
+    tool.pace.cancel();
+    tool.isRunning = true;
+    const described = tool.args === undefined ? this.#described(name, args) : {};
+    tool.args ??= { value: args };
+    this.#update(tool, { ...described, status: "in_progress" });
+  }
+
+  /** `content`: the latest state of its output. */
+  progress(id: string, name: string, content: unknown): void {
+    const tool = this.#known(id, name);
+    if (tool === undefined) return;
+    tool.pace.request(() => {
+      const { terminal } = tool;
+      const shown = terminal === undefined ? runningContent(tool.name, content) : [];
+      if (shown.length > 0) this.#update(tool, { content: shown });
+      const _meta = terminal?.output(content);
+      if (_meta !== undefined) this.#update(tool, { _meta });
+    });
+  }
+
+  ended(id: string, name: string, result: ToolResult): void {
+    const tool = this.#known(id, name);
+    if (tool === undefined) return;
+    const called: CalledTool = { name: tool.name, args: tool.args?.value };
+    const { place } = this.#options;
+    const fields = resultFields(called, result, { place, formerText: tool.formerText });
+    const exit = tool.terminal?.exit(fields._meta) ?? fields._meta;
+    this.#end(id, tool, { ...fields, ...(exit && { _meta: exit }) });
+  }
+
+  /** The text of the file that a running `write` replaces; `null`: there is no file. */
+  formerText(id: string, text: string | null): void {
+    const tool = this.#open.get(id);
+    if (tool !== undefined) tool.formerText = text;
+  }
+
+  /** The run has ended: tool calls without an end never get one. */
+  failAll(): void {
+    for (const [id, tool] of this.#open) this.#fail(id, tool);
+  }
+
+  close(): void {
+    for (const { pace } of this.#open.values()) pace.cancel();
+  }
+
+  /** The open tool call of this id. One whose start was lost begins here. Undefined: it has ended. */
+  #known(id: string, name: string): OpenTool | undefined {
+    return this.#open.get(id) ?? (this.#ended.has(id) ? undefined : this.#add(id, name));
+  }
+
+  #add(id: string, name: string): OpenTool {
+    const { place, terminals } = this.#options;
+    const toolCallId = this.#ids.next(id);
+    const terminal = terminals && isShell(name) ? new DisplayTerminal(toolCallId, place.cwd) : undefined;
+    const tool = this.#tool(toolCallId, name, { args: undefined, terminal });
+    this.#ended.delete(id);
+    this.#open.set(id, tool);
+    const { title, kind } = describeTool({ name, args: undefined }, place);
+    const call: ToolCall = { toolCallId, name, title, kind, status: "pending", ...terminal?.start() };
+    this.#options.send({ sessionUpdate: "tool_call", ...call });
+    return tool;
+  }
+
+  #tool(toolCallId: string, name: string, fields: Pick<OpenTool, "args" | "terminal">): OpenTool {
+    const start = { argsText: "", isRunning: false, formerText: undefined, pace: new Pace(intervalMs) };
+    return { toolCallId, name, answer: this.#answer, ...start, ...fields };
+  }
+
+  #fail(id: string, tool: OpenTool): void {
+    const exit = tool.terminal?.exit(undefined);
+    this.#end(id, tool, { status: "failed", ...(exit && { content: [], _meta: exit }) });
+  }
+
+  #end(id: string, tool: OpenTool, fields: Omit<ToolCallUpdate, "toolCallId">): void {
+    tool.pace.cancel();
+    this.#open.delete(id);
+    this.#ended.add(id);
+    this.#update(tool, fields);
+  }
+
+  #described(name: string, args: unknown): Omit<ToolCallUpdate, "toolCallId"> {
+    const rawInput = rawValue(args);
+    return { ...describeTool({ name, args }, this.#options.place), ...(rawInput !== undefined && { rawInput }) };
+  }
+
+  #update({ toolCallId }: OpenTool, fields: Omit<ToolCallUpdate, "toolCallId">): void {
+    this.#options.send({ sessionUpdate: "tool_call_update", toolCallId, ...fields });
+  }
+}

@@ -1,0 +1,377 @@
+import { randomUUID } from "node:crypto";
+import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import { isRecord } from "../protocol/objects.ts";
+import { type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
+import { branchSummary, type CompactionEnd, CompactionUpdates } from "./compactions.ts";
+import { LiveTools } from "./live-tools.ts";
+import {
+  answerChunk,
+  customChunks,
+  failureChunk,
+  firstWords,
+  type Meta,
+  messageIdOf,
+  type Notice,
+  noticeUpdate,
+  type PiMessage,
+  userChunks,
+} from "./messages.ts";
+import type { ToolPlace } from "./paths.ts";
+import { StreamedAnswer } from "./streamed-answer.ts";
+import { customKey, type Told } from "./told.ts";
+import { UsageTally } from "./usage.ts";
+
+/** What the client can show, from its capabilities. */
+export interface ClientFeatures {
+  /** `session.notices`. */
+  readonly notices: boolean;
+  /** `session.compaction`. */
+  readonly compaction: boolean;
+  /** `_meta.terminal_output`. */
+  readonly terminals: boolean;
+}
+
+export interface LiveUpdatesOptions {
+  readonly place: ToolPlace;
+  readonly client: ClientFeatures;
+  readonly send: (update: SessionUpdate) => void;
+  /** The size of the model's context window in tokens. Undefined: it is not known now. */
+  readonly contextSize: () => number | undefined;
+  /** What a replay has told: its events are left out. Its usage and title are continued. */
+  readonly told?: Told | undefined;
+  /** Without `told`: the session's cost until now, in US dollars. Default: 0. */
+  readonly cost?: number | undefined;
+  /** Without `told`: the title that the client knows. Default: the first message becomes the title. */
+  readonly title?: string | undefined;
+}
+
+type PiEvent = Readonly<Record<string, unknown>>;
+
+interface Answer {
+  readonly messageId: string;
+  readonly text: StreamedAnswer;
+  /** pi's ids of its tool calls by the index of their blocks. */
+  readonly calls: Map<number, string>;
+}
+
+/**
+ * Translates pi's events of one session (docs/json.md of pi) to updates of the client, as they come. Nothing in the events
+ * is trusted: extensions and models make parts of them.
+ */
+export class LiveUpdates {
+  readonly #options: LiveUpdatesOptions;
+  readonly #told: Told | undefined;
+  readonly #tools: LiveTools;
+  readonly #compactions: CompactionUpdates;
+  readonly #usage: UsageTally;
+  /** Extensions' messages that a replay has told and whose events have not come yet. */
+  readonly #customs: { readonly key: string; readonly atMs: number }[];
+  #title: string | undefined;
+  /** `told`: the events until its end belong to a message that a replay has told. */
+  #answer: Answer | "told" | undefined;
+  /** Whether another answer may have begun unseen, so that parts of an answer are not known to belong to this one. */
+  #isAdrift = false;
+  /** `told`: the events until its end belong to one that a replay has told. */
+  #compaction: { readonly id: string } | "told" | undefined;
+
+  constructor(options: LiveUpdatesOptions) {
+    const { place, client, send, told } = options;
+    this.#options = options;
+    this.#told = told;
+    this.#tools = new LiveTools({ place, terminals: client.terminals, told, send });
+    this.#compactions = new CompactionUpdates(client.compaction);
+    this.#usage = told?.usage ?? new UsageTally(options.cost);
+    this.#customs = [...(told?.customs ?? [])];
+    this.#title = told?.title ?? options.title;
+  }
+
+  /** The next event, in pi's order. `at`: when pi reported it, as in its envelope. */
+  event(event: PiEvent, at: string = new Date().toISOString()): void {
+    switch (event["type"]) {
+      case "message_start":
+        this.#messageStart(event["message"]);
+        return;
+      case "message_update":
+        this.#messageUpdate(event["assistantMessageEvent"]);
+        return;
+      case "message_end":
+        this.#messageEnd(event["message"], at);
+        return;
+      case "tool_execution_start":
+      case "tool_execution_update":
+      case "tool_execution_end":
+        this.#execution(event);
+        return;
+      case "agent_end":
+      case "agent_settled":
+        this.#tools.failAll();
+        return;
+      case "compaction_start":
+        this.#compactionStart(at);
+        return;
+      case "compaction_end":
+        this.#compactionEnd(event, at);
+        return;
+      case "auto_retry_start":
+      case "summarization_retry_scheduled":
+        this.#retry(event);
+        return;
+      case "session_info_changed":
+        this.#named(event["name"], at);
+        return;
+      case "entry_appended":
+        if (isRecord(event["entry"])) this.#usage.add(event["entry"]["usage"]);
+        return;
+      case "rpcd_entry":
+        this.#entry(event["entry"], at);
+        return;
+      default:
+    }
+  }
+
+  /**
+   * A user's message that this client did not send, when pi has it (its `message_end`). `meta`: our fields of `_meta`, such
+   * as `by`. Nothing is sent if a replay has told it.
+   */
+  user(message: PiMessage, meta?: Meta): void {
+    if (!this.#isTold(message)) for (const chunk of userChunks(message, meta)) this.#options.send(chunk);
+  }
+
+  /** A message to the user that is not part of the session. */
+  notice(notice: Notice): void {
+    const { notices } = this.#options.client;
+    this.#options.send(noticeUpdate(notice, { notices, id: `notice-${randomUUID()}` }));
+  }
+
+  /** The text of the file that a running `write` replaces; `null`: there is no file. */
+  formerText(toolCallId: string, text: string | null): void {
+    this.#tools.formerText(toolCallId, text);
+  }
+
+  /** Events are missing here. `onlyDeltas`: later events have their complete content. */
+  lose({ onlyDeltas = false }: { readonly onlyDeltas?: boolean | undefined } = {}): void {
+    this.#isAdrift ||= !onlyDeltas;
+    if (typeof this.#answer === "object") this.#answer.text.lose();
+  }
+
+  /** The run has ended without pi's events for it, such as when pi was killed. */
+  runEnded(): void {
+    this.#tools.failAll();
+    this.#endOpenCompaction();
+    this.#answer = undefined;
+  }
+
+  /** Clears the timers. Updates that wait for them are dropped. */
+  close(): void {
+    this.#tools.close();
+  }
+
+  #messageStart(message: unknown): void {
+    if (!isRecord(message) || message["role"] !== "assistant") return;
+    this.#isAdrift = false;
+    this.#answer = this.#isTold(message) ? "told" : this.#begin(messageIdOf(message));
+  }
+
+  #begin(messageId: string): Answer {
+    this.#tools.nextAnswer();
+    const text = new StreamedAnswer((kind, part) => this.#options.send(answerChunk(kind, part, messageId)));
+    return { messageId, text, calls: new Map() };
+  }
+
+  #messageUpdate(step: unknown): void {
+    const answer = this.#answer;
+    if (typeof answer !== "object" || this.#isAdrift || !isRecord(step)) return;
+    const [kind, part] = String(step["type"]).split("_");
+    const index = step["contentIndex"];
+    if (typeof index !== "number") return;
+    if (kind === "toolcall") this.#toolStep(answer, index, step);
+    else if (kind === "text" || kind === "thinking") {
+      const { delta, content } = step;
+      if (part === "start") answer.text.started(index, kind);
+      else if (part === "delta" && typeof delta === "string") answer.text.delta(index, kind, delta);
+      else if (part === "end" && typeof content === "string") answer.text.ended(index, kind, content);
+    }
+  }
+
+  #toolStep(answer: Answer, index: number, { type, id, toolName, delta, toolCall }: PiEvent): void {
+    if (type === "toolcall_start" && typeof id === "string") {
+      answer.text.started(index, "tool");
+      answer.calls.set(index, id);
+      this.#tools.started(id, nameOf(toolName));
+    } else if (type === "toolcall_delta" && typeof delta === "string") {
+      const call = answer.calls.get(index);
+      if (call !== undefined) this.#tools.argumentsDelta(call, delta);
+    } else if (type === "toolcall_end") {
+      answer.text.ended(index, "tool", "");
+      const call = toolCallIn(toolCall);
+      if (call !== undefined) this.#called(call);
+    }
+  }
+
+  #messageEnd(message: unknown, at: string): void {
+    if (!isRecord(message)) return;
+    switch (message["role"]) {
+      case "user":
+        this.#first(message, at);
+        return;
+      case "assistant":
+        this.#answerEnd(message);
+        return;
+      case "toolResult":
+        this.#toolResult(message);
+        return;
+      case "custom":
+        this.#custom(message, message["timestamp"]);
+        return;
+      default:
+    }
+  }
+
+  #answerEnd(message: PiMessage): void {
+    const answer = this.#answer;
+    const messageId = messageIdOf(message);
+    this.#answer = undefined;
+    if (this.#isTold(message)) return;
+    // The start of another answer was lost: it is said here as a whole.
+    const isThis = typeof answer === "object" && answer.messageId === messageId;
+    const { text } = isThis ? answer : this.#begin(messageId);
+    text.completed(message["content"]);
+    for (const call of toolCallsOf(message)) this.#called(call);
+    const failure = failureChunk(message);
+    if (failure !== undefined) this.#options.send(failure);
+    this.#usage.answered(message);
+    this.#sendUsage();
+  }
+
+  #called({ id, name, args }: ToolCallBlock): void {
+    this.#tools.called(id, name, args);
+  }
+
+  #execution({
+    type,
+    toolCallId: id,
+    toolName,
+    args,
+    result,
+    partialResult,
+    isError,
+    parentToolCallId,
+  }: PiEvent): void {
+    // A call that a tool's script makes (pi 1.0 and later) is not in the session's file, so a replay could not tell it.
+    if (typeof id !== "string" || parentToolCallId !== undefined) return;
+    const name = nameOf(toolName);
+    if (type === "tool_execution_start") this.#tools.executing(id, name, args);
+    else if (type === "tool_execution_update") {
+      if (isRecord(partialResult)) this.#tools.progress(id, name, partialResult["content"]);
+    } else {
+      const { content, details } = isRecord(result) ? result : {};
+      this.#tools.ended(id, name, { content, details, isError: isError === true });
+    }
+  }
+
+  /** Ends a tool call whose `tool_execution_end` was lost. */
+  #toolResult(message: PiMessage): void {
+    const { toolCallId: id, toolName, content, details, isError, usage } = message;
+    if (this.#isTold(message)) return;
+    this.#usage.add(usage);
+    if (typeof id === "string") {
+      this.#tools.ended(id, nameOf(toolName), { content, details, isError: isError === true });
+    }
+  }
+
+  /** `sentAt`: an entry of this content that is not older is the same message. */
+  #custom(message: PiMessage, sentAt: unknown): void {
+    const key = customKey(message);
+    const at = this.#customs.findIndex((told) => told.key === key && !(told.atMs < Number(sentAt)));
+    if (at !== -1) this.#customs.splice(at, 1);
+    else for (const chunk of customChunks(message)) this.#options.send(chunk);
+  }
+
+  #compactionStart(at: string): void {
+    const startedAt = Date.parse(at);
+    if (this.#told?.compactions.some((endedAt) => endedAt >= startedAt) === true) {
+      this.#compaction = "told";
+      return;
+    }
+    this.#endOpenCompaction();
+    const id = `compaction-${randomUUID()}`;
+    this.#compaction = { id };
+    this.#options.send(this.#compactions.started(id));
+  }
+
+  /** Its end was lost, or never came. */
+  #endOpenCompaction(): void {
+    if (typeof this.#compaction === "object") {
+      const end = { kind: "failed", error: "The compaction did not end." } as const;
+      this.#options.send(this.#compactions.ended(this.#compaction.id, end));
+    }
+    this.#compaction = undefined;
+  }
+
+  #compactionEnd({ result, aborted, errorMessage }: PiEvent, at: string): void {
+    if (this.#compaction === undefined) this.#compactionStart(at);
+    const compaction = this.#compaction;
+    this.#compaction = undefined;
+    if (typeof compaction !== "object") return;
+    this.#options.send(this.#compactions.ended(compaction.id, compactionEnd(result, aborted === true, errorMessage)));
+    if (!isRecord(result)) return;
+    this.#usage.compacted(result["usage"], result["estimatedTokensAfter"]);
+    this.#sendUsage();
+  }
+
+  #retry({ attempt, maxAttempts, delayMs, errorMessage }: PiEvent): void {
+    const seconds = typeof delayMs === "number" ? ` in ${Math.round(delayMs / 100) / 10} s` : "";
+    const title = `Retry ${String(attempt)} of ${String(maxAttempts)}${seconds}`;
+    const description = typeof errorMessage === "string" ? errorMessage : undefined;
+    this.notice({ severity: "warning", title, description });
+  }
+
+  #first(message: PiMessage, at: string): void {
+    if (this.#title === undefined) this.#named(firstWords(message), at);
+  }
+
+  #named(name: unknown, updatedAt: string): void {
+    const title = typeof name === "string" && name !== "" ? name : null;
+    this.#title = title ?? "";
+    this.#options.send({ sessionUpdate: "session_info_update", title, updatedAt });
+  }
+
+  /** An entry of the session's file that a daemon found after the one before it was killed. */
+  #entry(entry: unknown, at: string): void {
+    if (!isRecord(entry)) return;
+    const { type, id, summary, timestamp, usage } = entry;
+    const words = typeof summary === "string" ? summary : "";
+    if (type === "message") this.#messageEnd(entry["message"], at);
+    else if (type === "custom_message") {
+      const sentAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
+      this.#custom({ ...entry, timestamp: sentAt }, sentAt);
+    } else if (type === "session_info") this.#named(entry["name"], at);
+    else if (type === "compaction") {
+      this.#compactionEnd({ result: { summary, usage } }, typeof timestamp === "string" ? timestamp : at);
+    } else if (type === "branch_summary") {
+      this.#usage.add(usage);
+      this.#options.send(branchSummary(`branch-${String(id)}`, words));
+    } else this.#usage.add(usage);
+  }
+
+  #sendUsage(): void {
+    const update = this.#usage.update(this.#options.contextSize());
+    if (update !== undefined) this.#options.send(update);
+  }
+
+  #isTold(message: PiMessage): boolean {
+    return this.#told?.messages.has(messageIdOf(message)) === true;
+  }
+}
+
+function compactionEnd(result: unknown, isCancelled: boolean, error: unknown): CompactionEnd {
+  if (isRecord(result)) {
+    return { kind: "completed", summary: typeof result["summary"] === "string" ? result["summary"] : "" };
+  }
+  if (isCancelled) return { kind: "cancelled" };
+  return { kind: "failed", error: typeof error === "string" ? error : "The compaction failed." };
+}
+
+function nameOf(name: unknown): string {
+  return typeof name === "string" ? name : "";
+}

@@ -1,0 +1,192 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
+import { WireError } from "../protocol/errors.ts";
+import { isRecord } from "../protocol/objects.ts";
+import { isPermission, permissionOptions } from "./permission.ts";
+import type { Port } from "./port.ts";
+import type { Params, RpcPeer } from "./rpc-peer.ts";
+
+export interface QuestionsOptions {
+  readonly sessionId: string;
+  readonly port: Port;
+  readonly peer: Pick<RpcPeer, "request">;
+  /** Whether the client can show a form. */
+  readonly hasForms: boolean;
+  /** The tool call that waits for an answer: the only one that has not ended. */
+  readonly waitingTool: () => string | undefined;
+  readonly update: (update: SessionUpdate) => void;
+  /** Tells the user that a question could not be asked. */
+  readonly onUnasked: (title: string) => void;
+}
+
+/** A question in the form of ACP. */
+interface Asking {
+  readonly method: "session/request_permission" | "elicitation/create";
+  readonly params: object;
+  /** Undefined: the client's answer is none. */
+  readonly answerOf: (answer: Params) => DialogAnswer | undefined;
+}
+
+/**
+ * The questions of a session's extensions, one at a time. Others may answer them too: the first answer counts. An error or
+ * a lost connection is no answer.
+ */
+export class Questions {
+  readonly #options: QuestionsOptions;
+  readonly #waiting: Dialog[] = [];
+  /** Those that this client left to others. */
+  readonly #left = new Set<string>();
+  readonly #known = new Set<string>();
+  #current: { readonly dialogId: string; readonly ended: AbortController } | undefined;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  opened(dialog: Dialog): void {
+    if (this.#known.has(dialog.dialogId)) return;
+    this.#known.add(dialog.dialogId);
+    if (!this.#options.hasForms && (dialog.method === "input" || dialog.method === "editor")) this.#leave(dialog);
+    else {
+      this.#waiting.push(dialog);
+      this.#next();
+    }
+  }
+
+  resolved(dialogId: string, how: "answered" | "cancelled" | "ended", title: string): void {
+    this.#known.delete(dialogId);
+    if (this.#left.delete(dialogId) && how === "cancelled") this.#options.onUnasked(title);
+    const at = this.#waiting.findIndex((waiting) => waiting.dialogId === dialogId);
+    if (at !== -1) this.#waiting.splice(at, 1);
+    if (this.#current?.dialogId === dialogId) this.#current.ended.abort();
+  }
+
+  /** The client does not get the session's questions any more. */
+  close(): void {
+    this.#waiting.length = 0;
+    this.#current?.ended.abort();
+  }
+
+  #leave({ dialogId }: Dialog): void {
+    this.#left.add(dialogId);
+    this.#options.port.call("dialog/respond", { dialogId, abstain: true }).catch(() => {});
+  }
+
+  #next(): void {
+    if (this.#current !== undefined) return;
+    const dialog = this.#waiting.shift();
+    if (dialog === undefined) return;
+    const ended = new AbortController();
+    this.#current = { dialogId: dialog.dialogId, ended };
+    void this.#ask(dialog, ended.signal).then(() => {
+      this.#current = undefined;
+      this.#next();
+    });
+  }
+
+  async #ask(dialog: Dialog, signal: AbortSignal): Promise<void> {
+    const { peer, waitingTool, update } = this.#options;
+    const { dialogId, title } = dialog;
+    const tool = waitingTool();
+    const toolCallId = tool ?? `dialog-${dialogId}`;
+    if (tool === undefined)
+      update({ sessionUpdate: "tool_call", toolCallId, title, kind: "other", status: "pending", ...described(dialog) });
+    const { method, params, answerOf } = this.#asking(dialog, toolCallId);
+    let answer: DialogAnswer | undefined;
+    try {
+      answer = answerOf(await peer.request(method, params, signal));
+      if (answer !== undefined) await this.#respond(dialogId, answer, signal);
+    } catch {
+      // Somebody else answered, or this client cannot.
+    }
+    if (tool !== undefined) return;
+    const isDone = answer !== undefined && !("cancelled" in answer);
+    update({ sessionUpdate: "tool_call_update", toolCallId, status: isDone ? "completed" : "failed" });
+  }
+
+  /** A dialog can be reserved for the client whose prompt it came from. */
+  async #respond(dialogId: string, answer: DialogAnswer, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        await this.#options.port.call("dialog/respond", { dialogId, answer });
+        return;
+      } catch (error) {
+        const retryAfterMs = error instanceof WireError ? error.data["retryAfterMs"] : undefined;
+        if (!(error instanceof WireError) || error.kind !== "dialog_reserved" || typeof retryAfterMs !== "number")
+          throw error;
+        await pause(retryAfterMs, signal);
+      }
+    }
+  }
+
+  #asking(dialog: Dialog, toolCallId: string): Asking {
+    const { method, options = [] } = dialog;
+    if (method === "confirm")
+      return this.#permission(dialog, toolCallId, ["Yes", "No"], ([yes]) => ({ confirmed: yes === "Yes" }));
+    if (method === "select" && (!this.#options.hasForms || isPermission(options)))
+      return this.#permission(dialog, toolCallId, options, ([value]) => ({ value }));
+    return this.#form(dialog, toolCallId);
+  }
+
+  #permission(
+    dialog: Dialog,
+    toolCallId: string,
+    texts: readonly string[],
+    answerWith: (chosen: [text: string]) => DialogAnswer,
+  ): Asking {
+    const { sessionId } = this.#options;
+    const toolCall = { toolCallId, title: dialog.title, ...described(dialog) };
+    return {
+      method: "session/request_permission",
+      params: { sessionId, toolCall, options: permissionOptions(texts) },
+      answerOf: ({ outcome }) => {
+        if (!isRecord(outcome)) return undefined;
+        if (outcome["outcome"] === "cancelled") return { cancelled: true };
+        const text = texts[Number(outcome["optionId"])];
+        return text === undefined ? undefined : answerWith([text]);
+      },
+    };
+  }
+
+  #form({ method, title, message, options = [], placeholder, prefill }: Dialog, toolCallId: string): Asking {
+    const { sessionId } = this.#options;
+    const property =
+      method === "select"
+        ? { type: "string", title, enum: options }
+        : { type: "string", title, ...(prefill === undefined ? {} : { default: prefill }) };
+    const description = placeholder === undefined ? {} : { description: placeholder };
+    const requestedSchema = {
+      type: "object",
+      properties: { value: { ...property, ...description } },
+      required: ["value"],
+    };
+    return {
+      method: "elicitation/create",
+      params: { mode: "form", sessionId, toolCallId, message: message ?? title, requestedSchema },
+      answerOf: ({ action, content }) => {
+        const value = action === "accept" && isRecord(content) ? content["value"] : undefined;
+        return typeof value === "string" ? { value } : { cancelled: true };
+      },
+    };
+  }
+}
+
+/** What the question says beside its title. */
+function described({ message }: Dialog): Pick<Extract<SessionUpdate, { sessionUpdate: "tool_call" }>, "content"> {
+  return message === undefined || message === ""
+    ? {}
+    : { content: [{ type: "content", content: { type: "text", text: message } }] };
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const stop = (): void => reject(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,12 @@
+/** `JSON.stringify` overflows the stack at about 4,000 levels. No tool needs more than this. */
+const maxDepth = 200;
+
+/** A value from a model, to be sent as it is. Undefined: it is nested too deeply to be sent. */
+export function rawValue(value: unknown): unknown {
+  return isWithin(value, maxDepth) ? value : undefined;
+}
+
+function isWithin(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return depth > 0 && Object.values(value).every((part) => isWithin(part, depth - 1));
+}

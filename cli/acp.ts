@@ -1,0 +1,16 @@
+import { defined } from "../protocol/objects.ts";
+import type { Invocation } from "./invocation.ts";
+
+/** Speaks the Agent Client Protocol on stdin and stdout, or logs in. Resolves with the exit code. */
+export async function acp(invocation: Invocation<"acp">): Promise<number> {
+  const { options, env } = invocation;
+  if (options.login === true) return await (await import("./acp/login.ts")).login(invocation);
+  const { model, thinking, profile } = options;
+  const { serve } = await import("./acp/serve.ts");
+  return await serve({
+    stateDir: options["state-dir"],
+    env,
+    created: defined({ model, thinking, profile }),
+    abortsOnDetach: options["on-detach"] === "abort",
+  });
+}

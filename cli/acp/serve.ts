@@ -1,0 +1,76 @@
+import { once } from "node:events";
+import { Agent } from "../../acp/agent.ts";
+import type { Client } from "../../client/client.ts";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import type { Params } from "../../protocol/methods.ts";
+import { editorClient } from "../editor-client.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { packageVersion } from "../version.ts";
+import { clientPort } from "./client-port.ts";
+
+/** The daemon's limit of one frame, less its own envelope. */
+const maxMessageBytes = 16 * 1024 * 1024 - 4_096;
+
+export interface ServeOptions {
+  /** The daemon's. Default: as for every client. */
+  readonly stateDir: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  /** The options of new sessions. */
+  readonly created: Partial<Params<"session/create">>;
+  /** Whether runs end with the editor, unless somebody else follows them. */
+  readonly abortsOnDetach: boolean;
+}
+
+/** Serves an editor on stdin and stdout until stdin ends or the daemon is gone for good. Resolves with the exit code. */
+export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOptions): Promise<number> {
+  const client = await editorClient({ stateDir, env, name: "ACP client" });
+  const { stdin, stdout } = process;
+  const environment = definedIn(env);
+  const agent = new Agent({
+    port: clientPort(client),
+    sink: {
+      write: (text) => stdout.write(`${text}\n`),
+      drained: async () => void (await once(stdout, "drain")),
+    },
+    version: packageVersion(),
+    created: { ...created, environment },
+    opened: { environment },
+  });
+  const ended = Promise.withResolvers<number>();
+  const splitter = new JsonlSplitter({
+    maxRecordBytes: maxMessageBytes,
+    onRecord: (line) => agent.receive(line.toString("utf8")),
+    onOversize: () => agent.receive(""),
+  });
+  stdout.on("error", () => ended.resolve(exitCodes.failed));
+  stdin.on("data", (chunk: Buffer) => splitter.push(chunk));
+  stdin.on("end", () => ended.resolve(exitCodes.done));
+  stdin.on("error", () => ended.resolve(exitCodes.done));
+  for (const [name, code] of [
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    process.removeAllListeners(name);
+    process.on(name, () => ended.resolve(code));
+  }
+  void client.closed.then(() => {
+    agent.fail("The daemon is gone.");
+    ended.resolve(exitCodes.failed);
+  });
+  const code = await ended.promise;
+  const sessions = agent.close();
+  if (abortsOnDetach) await abortAll(client, sessions);
+  await client.close();
+  return code;
+}
+
+/** As pi would: the runs end with the editor, unless somebody else follows them. */
+async function abortAll(client: Client, sessions: readonly string[]): Promise<void> {
+  await Promise.allSettled(sessions.map((sessionId) => client.call("session/abort", { sessionId, ifAlone: true })));
+}
+
+function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}

@@ -1,0 +1,194 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect } from "vitest";
+import { patience } from "../../helpers/patience.ts";
+import { wrongIn } from "./wrong.ts";
+
+const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+
+export type Json = Readonly<Record<string, unknown>>;
+export type Update = Json & { readonly sessionUpdate: string };
+
+export interface EditorOptions {
+  readonly stateDir: string;
+  /** The directory of pi's configuration. */
+  readonly agentDir: { readonly env: Readonly<Record<string, string>> };
+  /** More options of the command. */
+  readonly args?: readonly string[];
+  /** Answers the agent's requests. Default: none is answered. */
+  readonly answer?: (method: string, params: Json, signal: AbortSignal) => Promise<Json> | Json | undefined;
+}
+
+/** A message that the agent sent, and how it is wrong. */
+interface Wrong {
+  readonly message: Json;
+  readonly why: string;
+}
+
+/** An editor with a connection of its own to the agent. It checks each message of the agent by the protocol's schema. */
+export class Editor implements AsyncDisposable {
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #options: EditorOptions;
+  readonly #calls = new Map<number, { readonly method: string; readonly answer: PromiseWithResolvers<Json> }>();
+  readonly #cancelled = new Map<unknown, AbortController>();
+  readonly #watchers = new Set<() => void>();
+  #count = 0;
+  /** Messages of the agent. */
+  messages = 0;
+  readonly wrong: Wrong[] = [];
+  readonly updates: { readonly sessionId: string; readonly update: Update }[] = [];
+  /** Answers without a request. */
+  readonly strays: Json[] = [];
+  /** The agent's requests. */
+  readonly asked: { readonly method: string; readonly params: Json }[] = [];
+  /** The requests whose answers the agent does not want any more. */
+  readonly withdrawn: unknown[] = [];
+  stderr = "";
+
+  constructor(options: EditorOptions) {
+    this.#options = options;
+    const { stateDir, agentDir, args = [] } = options;
+    const words = [
+      "--disable-warning=ExperimentalWarning",
+      main,
+      "acp",
+      "--state-dir",
+      stateDir,
+      "--model",
+      "scripted/model-1",
+      ...args,
+    ];
+    this.#child = spawn(process.execPath, words, { env: { ...process.env, ...agentDir.env } });
+    this.#child.stderr.on("data", (chunk: Buffer) => {
+      this.stderr += chunk.toString();
+    });
+    createInterface({ input: this.#child.stdout }).on("line", (line) => this.#receive(JSON.parse(line) as Json));
+    this.#child.on("exit", () => {
+      for (const { answer } of this.#calls.values()) answer.reject(new Error(`The agent has ended. ${this.stderr}`));
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  /** Sends `initialize`. Resolves with the agent's answer. */
+  async initialize(clientCapabilities: Json = {}): Promise<Json> {
+    return await this.call("initialize", { protocolVersion: 1, clientCapabilities });
+  }
+
+  async call(method: string, params: Json): Promise<Json> {
+    this.#count += 1;
+    const answer = Promise.withResolvers<Json>();
+    this.#calls.set(this.#count, { method, answer });
+    this.write({ jsonrpc: "2.0", id: this.#count, method, params });
+    return await answer.promise;
+  }
+
+  notify(method: string, params: Json): void {
+    this.write({ jsonrpc: "2.0", method, params });
+  }
+
+  /** The id of the newest request. */
+  get newest(): number {
+    return this.#count;
+  }
+
+  write(message: unknown): void {
+    this.#child.stdin.write(`${typeof message === "string" ? message : JSON.stringify(message)}\n`);
+  }
+
+  /** A prompt of one text; resolves with its answer. */
+  async prompt(sessionId: string, text: string): Promise<Json> {
+    return await this.call("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+  }
+
+  async create(cwd: string, more: Json = {}): Promise<string> {
+    const { sessionId } = await this.call("session/new", { cwd, mcpServers: [], ...more });
+    return String(sessionId);
+  }
+
+  of(sessionId: string, kind?: string): readonly Update[] {
+    return this.updates
+      .filter((each) => each.sessionId === sessionId && (kind === undefined || each.update.sessionUpdate === kind))
+      .map(({ update }) => update);
+  }
+
+  /** The text of an answer's chunks. */
+  text(sessionId: string, kind = "agent_message_chunk"): string {
+    return this.of(sessionId, kind)
+      .map(({ content }) => String((content as Json)["text"]))
+      .join("");
+  }
+
+  /** Resolves when the condition holds, looking after each message. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#watchers.add(resolve);
+      const timer = setTimeout(resolve, patience.timeout);
+      await promise;
+      clearTimeout(timer);
+      if (!this.#watchers.has(resolve)) continue;
+      this.#watchers.delete(resolve);
+      if (!condition()) throw new Error(`It does not come. ${this.stderr}`);
+    }
+  }
+
+  /** Ends stdin. Resolves with the agent's exit code. */
+  async end(): Promise<number | null> {
+    const exited = this.#child.exitCode === null ? once(this.#child, "exit") : undefined;
+    this.#child.stdin.end();
+    await exited;
+    return this.#child.exitCode;
+  }
+
+  /** Kills the agent's process. */
+  async kill(): Promise<void> {
+    const exited = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) await this.end();
+    expect(this.wrong).toEqual([]);
+  }
+
+  #receive(message: Json): void {
+    this.messages += 1;
+    const { id, method, params } = message;
+    const call = method === undefined ? this.#calls.get(id as number) : undefined;
+    const why = wrongIn(message, call?.method);
+    if (why !== undefined) this.wrong.push({ message, why });
+    if (call !== undefined) {
+      this.#calls.delete(id as number);
+      const { result, error } = message;
+      if (error === undefined) call.answer.resolve(result as Json);
+      else call.answer.reject(error);
+    } else if (method === undefined) this.strays.push(message);
+    else if (method === "session/update") this.updates.push(params as (typeof this.updates)[number]);
+    else if (method === "$/cancel_request") this.#withdraw((params as Json)["requestId"]);
+    else if (typeof method === "string" && id !== undefined) void this.#answer(id, method, params as Json);
+    for (const watcher of this.#watchers) {
+      this.#watchers.delete(watcher);
+      watcher();
+    }
+  }
+
+  #withdraw(requestId: unknown): void {
+    this.withdrawn.push(requestId);
+    this.#cancelled.get(requestId)?.abort();
+    this.write({ jsonrpc: "2.0", id: requestId, error: { code: -32_800, message: "cancelled" } });
+  }
+
+  async #answer(id: unknown, method: string, params: Json): Promise<void> {
+    this.asked.push({ method, params });
+    const controller = new AbortController();
+    this.#cancelled.set(id, controller);
+    const result = await this.#options.answer?.(method, params, controller.signal);
+    if (result !== undefined && !controller.signal.aborted) this.write({ jsonrpc: "2.0", id, result });
+  }
+}
