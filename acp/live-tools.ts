@@ -27,6 +27,8 @@ interface OpenTool {
   formerText: string | null | undefined;
   /** The answer that calls it, by its number. */
   readonly answer: number;
+  /** The answer's id, if a replay has told the call. */
+  readonly toldAnswerId: string | undefined;
   readonly pace: Pace;
   readonly terminal: DisplayTerminal | undefined;
 }
@@ -42,20 +44,24 @@ export class LiveTools {
   readonly #open = new Map<string, OpenTool>();
   readonly #ended: Set<string>;
   #answer = 0;
+  /** The answer whose events come now, if a replay has told it. */
+  #toldAnswerId: string | undefined;
 
   constructor(options: LiveToolsOptions) {
     const { told } = options;
     this.#options = options;
     this.#ids = told?.ids ?? new ToolCallIds();
     this.#ended = new Set(told?.endedTools);
-    for (const [id, { toolCallId, name, args }] of told?.openTools ?? []) {
-      this.#open.set(id, this.#tool(toolCallId, name, { args: { value: args }, terminal: undefined }));
+    for (const [id, { toolCallId, name, args, answerId }] of told?.openTools ?? []) {
+      const fields = { args: { value: args }, terminal: undefined, toldAnswerId: answerId };
+      this.#open.set(id, this.#tool(toolCallId, name, fields));
     }
   }
 
-  /** Another answer begins: its tool calls can have ids of earlier ones. */
-  nextAnswer(): void {
+  /** Another answer begins: its tool calls can have ids of earlier ones. `toldId`: its id, if a replay has told it. */
+  nextAnswer(toldId?: string): void {
     this.#answer++;
+    this.#toldAnswerId = toldId;
   }
 
   /** The model begins a tool call. */
@@ -123,9 +129,12 @@ export class LiveTools {
     if (tool !== undefined) tool.formerText = text;
   }
 
-  /** The run has ended: tool calls without an end never get one. */
-  failAll(): void {
-    for (const [id, tool] of this.#open) this.#fail(id, tool);
+  /** The run has ended: tool calls without an end never get one. `isPast`: it ended before what a replay has told. */
+  failAll(isPast = false): void {
+    for (const [id, tool] of this.#open) {
+      const isOfLaterRun = this.#isLater(tool) || (isPast && tool.toldAnswerId !== undefined);
+      if (!isOfLaterRun) this.#fail(id, tool);
+    }
   }
 
   close(): void {
@@ -134,14 +143,21 @@ export class LiveTools {
 
   /** The open tool call of this id. One whose start was lost begins here. Undefined: it has ended. */
   #known(id: string, name: string): OpenTool | undefined {
-    return this.#open.get(id) ?? (this.#ended.has(id) ? undefined : this.#add(id, name));
+    const tool = this.#open.get(id);
+    if (tool === undefined) return this.#ended.has(id) ? undefined : this.#add(id, name);
+    return this.#isLater(tool) ? undefined : tool;
+  }
+
+  /** Whether a replay has told it, and the events come from before it. */
+  #isLater({ toldAnswerId }: OpenTool): boolean {
+    return toldAnswerId !== undefined && this.#toldAnswerId !== undefined && toldAnswerId !== this.#toldAnswerId;
   }
 
   #add(id: string, name: string): OpenTool {
     const { place, terminals } = this.#options;
     const toolCallId = this.#ids.next(id);
     const terminal = terminals && isShell(name) ? new DisplayTerminal(toolCallId, place.cwd) : undefined;
-    const tool = this.#tool(toolCallId, name, { args: undefined, terminal });
+    const tool = this.#tool(toolCallId, name, { args: undefined, terminal, toldAnswerId: undefined });
     this.#ended.delete(id);
     this.#open.set(id, tool);
     const { title, kind } = describeTool({ name, args: undefined }, place);
@@ -150,7 +166,7 @@ export class LiveTools {
     return tool;
   }
 
-  #tool(toolCallId: string, name: string, fields: Pick<OpenTool, "args" | "terminal">): OpenTool {
+  #tool(toolCallId: string, name: string, fields: Pick<OpenTool, "args" | "terminal" | "toldAnswerId">): OpenTool {
     const start = { argsText: "", isRunning: false, formerText: undefined, pace: new Pace(intervalMs) };
     return { toolCallId, name, answer: this.#answer, ...start, ...fields };
   }

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { isRecord } from "../protocol/objects.ts";
 import { type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
-import { branchSummary, type CompactionEnd, CompactionUpdates } from "./compactions.ts";
+import { branchSummary, CompactionUpdates } from "./compactions.ts";
+import { LiveCompactions } from "./live-compactions.ts";
 import { LiveTools } from "./live-tools.ts";
 import {
   answerChunk,
@@ -17,6 +18,7 @@ import {
   userChunks,
 } from "./messages.ts";
 import type { ToolPlace } from "./paths.ts";
+import { wordOf } from "./raw-value.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { customKey, type Told } from "./told.ts";
 import { UsageTally } from "./usage.ts";
@@ -62,7 +64,7 @@ export class LiveUpdates {
   readonly #options: LiveUpdatesOptions;
   readonly #told: Told | undefined;
   readonly #tools: LiveTools;
-  readonly #compactions: CompactionUpdates;
+  readonly #compactions: LiveCompactions;
   readonly #usage: UsageTally;
   /** Extensions' messages that a replay has told and whose events have not come yet. */
   readonly #customs: { readonly key: string; readonly atMs: number }[];
@@ -71,22 +73,21 @@ export class LiveUpdates {
   #answer: Answer | "told" | undefined;
   /** Whether another answer may have begun unseen, so that parts of an answer are not known to belong to this one. */
   #isAdrift = false;
-  /** `told`: the events until its end belong to one that a replay has told. */
-  #compaction: { readonly id: string } | "told" | undefined;
 
   constructor(options: LiveUpdatesOptions) {
     const { place, client, send, told } = options;
     this.#options = options;
     this.#told = told;
     this.#tools = new LiveTools({ place, terminals: client.terminals, told, send });
-    this.#compactions = new CompactionUpdates(client.compaction);
+    const compactions = new CompactionUpdates(client.compaction);
+    this.#compactions = new LiveCompactions(compactions, told?.compactions ?? [], send);
     this.#usage = told?.usage ?? new UsageTally(options.cost);
     this.#customs = [...(told?.customs ?? [])];
     this.#title = told?.title ?? options.title;
   }
 
-  /** The next event, in pi's order. `at`: when pi reported it, as in its envelope. */
-  event(event: PiEvent, at: string = new Date().toISOString()): void {
+  /** The next event, in pi's order. `at`: the clock time of its envelope, in milliseconds. */
+  event(event: PiEvent, at: number = Date.now()): void {
     switch (event["type"]) {
       case "message_start":
         this.#messageStart(event["message"]);
@@ -104,20 +105,20 @@ export class LiveUpdates {
         return;
       case "agent_end":
       case "agent_settled":
-        this.#tools.failAll();
+        this.#tools.failAll(this.#isPast(at));
         return;
       case "compaction_start":
-        this.#compactionStart(at);
+        this.#compactions.started(at);
         return;
       case "compaction_end":
-        this.#compactionEnd(event, at);
+        this.#compacted(event, at);
         return;
       case "auto_retry_start":
       case "summarization_retry_scheduled":
-        this.#retry(event);
+        if (!this.#isPast(at)) this.#retry(event);
         return;
       case "session_info_changed":
-        this.#named(event["name"], at);
+        if (!this.#isPast(at)) this.#named(event["name"], at);
         return;
       case "entry_appended":
         if (isRecord(event["entry"])) this.#usage.add(event["entry"]["usage"]);
@@ -157,7 +158,7 @@ export class LiveUpdates {
   /** The run has ended without pi's events for it, such as when pi was killed. */
   runEnded(): void {
     this.#tools.failAll();
-    this.#endOpenCompaction();
+    this.#compactions.abandon();
     this.#answer = undefined;
   }
 
@@ -169,7 +170,12 @@ export class LiveUpdates {
   #messageStart(message: unknown): void {
     if (!isRecord(message) || message["role"] !== "assistant") return;
     this.#isAdrift = false;
-    this.#answer = this.#isTold(message) ? "told" : this.#begin(messageIdOf(message));
+    this.#answer = this.#isTold(message) ? this.#skip(message) : this.#begin(messageIdOf(message));
+  }
+
+  #skip(message: PiMessage): "told" {
+    this.#tools.nextAnswer(messageIdOf(message));
+    return "told";
   }
 
   #begin(messageId: string): Answer {
@@ -181,7 +187,7 @@ export class LiveUpdates {
   #messageUpdate(step: unknown): void {
     const answer = this.#answer;
     if (typeof answer !== "object" || this.#isAdrift || !isRecord(step)) return;
-    const [kind, part] = String(step["type"]).split("_");
+    const [kind, part] = wordOf(step["type"]).split("_");
     const index = step["contentIndex"];
     if (typeof index !== "number") return;
     if (kind === "toolcall") this.#toolStep(answer, index, step);
@@ -197,7 +203,7 @@ export class LiveUpdates {
     if (type === "toolcall_start" && typeof id === "string") {
       answer.text.started(index, "tool");
       answer.calls.set(index, id);
-      this.#tools.started(id, nameOf(toolName));
+      this.#tools.started(id, wordOf(toolName));
     } else if (type === "toolcall_delta" && typeof delta === "string") {
       const call = answer.calls.get(index);
       if (call !== undefined) this.#tools.argumentsDelta(call, delta);
@@ -208,7 +214,7 @@ export class LiveUpdates {
     }
   }
 
-  #messageEnd(message: unknown, at: string): void {
+  #messageEnd(message: unknown, at: number): void {
     if (!isRecord(message)) return;
     switch (message["role"]) {
       case "user":
@@ -231,7 +237,10 @@ export class LiveUpdates {
     const answer = this.#answer;
     const messageId = messageIdOf(message);
     this.#answer = undefined;
-    if (this.#isTold(message)) return;
+    if (this.#isTold(message)) {
+      this.#skip(message);
+      return;
+    }
     // The start of another answer was lost: it is said here as a whole.
     const isThis = typeof answer === "object" && answer.messageId === messageId;
     const { text } = isThis ? answer : this.#begin(messageId);
@@ -259,7 +268,7 @@ export class LiveUpdates {
   }: PiEvent): void {
     // A call that a tool's script makes (pi 1.0 and later) is not in the session's file, so a replay could not tell it.
     if (typeof id !== "string" || parentToolCallId !== undefined) return;
-    const name = nameOf(toolName);
+    const name = wordOf(toolName);
     if (type === "tool_execution_start") this.#tools.executing(id, name, args);
     else if (type === "tool_execution_update") {
       if (isRecord(partialResult)) this.#tools.progress(id, name, partialResult["content"]);
@@ -275,82 +284,58 @@ export class LiveUpdates {
     if (this.#isTold(message)) return;
     this.#usage.add(usage);
     if (typeof id === "string") {
-      this.#tools.ended(id, nameOf(toolName), { content, details, isError: isError === true });
+      this.#tools.ended(id, wordOf(toolName), { content, details, isError: isError === true });
     }
   }
 
   /** `sentAt`: an entry of this content that is not older is the same message. */
   #custom(message: PiMessage, sentAt: unknown): void {
     const key = customKey(message);
-    const at = this.#customs.findIndex((told) => told.key === key && !(told.atMs < Number(sentAt)));
+    const at = this.#customs.findIndex(
+      (told) => told.key === key && (typeof sentAt !== "number" || !(told.atMs < sentAt)),
+    );
     if (at !== -1) this.#customs.splice(at, 1);
     else for (const chunk of customChunks(message)) this.#options.send(chunk);
   }
 
-  #compactionStart(at: string): void {
-    const startedAt = Date.parse(at);
-    if (this.#told?.compactions.some((endedAt) => endedAt >= startedAt) === true) {
-      this.#compaction = "told";
-      return;
-    }
-    this.#endOpenCompaction();
-    const id = `compaction-${randomUUID()}`;
-    this.#compaction = { id };
-    this.#options.send(this.#compactions.started(id));
-  }
-
-  /** Its end was lost, or never came. */
-  #endOpenCompaction(): void {
-    if (typeof this.#compaction === "object") {
-      const end = { kind: "failed", error: "The compaction did not end." } as const;
-      this.#options.send(this.#compactions.ended(this.#compaction.id, end));
-    }
-    this.#compaction = undefined;
-  }
-
-  #compactionEnd({ result, aborted, errorMessage }: PiEvent, at: string): void {
-    if (this.#compaction === undefined) this.#compactionStart(at);
-    const compaction = this.#compaction;
-    this.#compaction = undefined;
-    if (typeof compaction !== "object") return;
-    this.#options.send(this.#compactions.ended(compaction.id, compactionEnd(result, aborted === true, errorMessage)));
-    if (!isRecord(result)) return;
+  #compacted(event: PiEvent, at: number): void {
+    const { result } = event;
+    if (!this.#compactions.ended(event, at) || !isRecord(result)) return;
     this.#usage.compacted(result["usage"], result["estimatedTokensAfter"]);
     this.#sendUsage();
   }
 
   #retry({ attempt, maxAttempts, delayMs, errorMessage }: PiEvent): void {
     const seconds = typeof delayMs === "number" ? ` in ${Math.round(delayMs / 100) / 10} s` : "";
-    const title = `Retry ${String(attempt)} of ${String(maxAttempts)}${seconds}`;
+    const title = `Retry ${wordOf(attempt)} of ${wordOf(maxAttempts)}${seconds}`;
     const description = typeof errorMessage === "string" ? errorMessage : undefined;
     this.notice({ severity: "warning", title, description });
   }
 
-  #first(message: PiMessage, at: string): void {
+  #first(message: PiMessage, at: number): void {
     if (this.#title === undefined) this.#named(firstWords(message), at);
   }
 
-  #named(name: unknown, updatedAt: string): void {
+  #named(name: unknown, at: number): void {
     const title = typeof name === "string" && name !== "" ? name : null;
     this.#title = title ?? "";
-    this.#options.send({ sessionUpdate: "session_info_update", title, updatedAt });
+    this.#options.send({ sessionUpdate: "session_info_update", title, updatedAt: new Date(at).toISOString() });
   }
 
   /** An entry of the session's file that a daemon found after the one before it was killed. */
-  #entry(entry: unknown, at: string): void {
+  #entry(entry: unknown, at: number): void {
     if (!isRecord(entry)) return;
     const { type, id, summary, timestamp, usage } = entry;
     const words = typeof summary === "string" ? summary : "";
+    const writtenAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
     if (type === "message") this.#messageEnd(entry["message"], at);
-    else if (type === "custom_message") {
-      const sentAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
-      this.#custom({ ...entry, timestamp: sentAt }, sentAt);
-    } else if (type === "session_info") this.#named(entry["name"], at);
+    else if (type === "custom_message") this.#custom({ ...entry, timestamp: writtenAt }, writtenAt);
+    else if (type === "session_info") this.#named(entry["name"], at);
     else if (type === "compaction") {
-      this.#compactionEnd({ result: { summary, usage } }, typeof timestamp === "string" ? timestamp : at);
+      this.#compacted({ result: { summary, usage } }, Number.isNaN(writtenAt) ? at : writtenAt);
     } else if (type === "branch_summary") {
       this.#usage.add(usage);
-      this.#options.send(branchSummary(`branch-${String(id)}`, words));
+      this.#options.send(branchSummary(`branch-${wordOf(id)}`, words));
     } else this.#usage.add(usage);
   }
 
@@ -359,19 +344,12 @@ export class LiveUpdates {
     if (update !== undefined) this.#options.send(update);
   }
 
+  /** Whether a replay has told what came later. */
+  #isPast(at: number): boolean {
+    return this.#told !== undefined && at < this.#told.lastAtMs;
+  }
+
   #isTold(message: PiMessage): boolean {
     return this.#told?.messages.has(messageIdOf(message)) === true;
   }
-}
-
-function compactionEnd(result: unknown, isCancelled: boolean, error: unknown): CompactionEnd {
-  if (isRecord(result)) {
-    return { kind: "completed", summary: typeof result["summary"] === "string" ? result["summary"] : "" };
-  }
-  if (isCancelled) return { kind: "cancelled" };
-  return { kind: "failed", error: typeof error === "string" ? error : "The compaction failed." };
-}
-
-function nameOf(name: unknown): string {
-  return typeof name === "string" ? name : "";
 }

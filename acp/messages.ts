@@ -1,5 +1,6 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import { isRecord } from "../protocol/objects.ts";
+import { wordOf } from "./raw-value.ts";
 import { firstLine, oneLine } from "./text.ts";
 
 /** A message of pi (docs/message-types.md of pi). Extensions make some of them, so nothing in it is checked. */
@@ -15,7 +16,7 @@ const maxNoticeChars = 1_000;
 
 /** The id of a message. It is the same in a replay, as far as pi's times differ. */
 export function messageIdOf({ role, timestamp }: PiMessage): string {
-  return `${String(role)}-${String(timestamp)}`;
+  return `${wordOf(role)}-${wordOf(timestamp)}`;
 }
 
 export function answerChunk(kind: TextKind, text: string, messageId: string): SessionUpdate {

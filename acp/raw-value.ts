@@ -10,3 +10,11 @@ function isWithin(value: unknown, depth: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   return depth > 0 && Object.values(value).every((part) => isWithin(part, depth - 1));
 }
+
+/**
+ * A string or a number as text, anything else as none. `String()` throws for an object whose `toString` is a value of
+ * JSON.
+ */
+export function wordOf(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}

@@ -15,11 +15,11 @@ import {
   userChunks,
 } from "./messages.ts";
 import type { ToolPlace } from "./paths.ts";
-import { rawValue } from "./raw-value.ts";
+import { rawValue, wordOf } from "./raw-value.ts";
 import { fenced, firstLine } from "./text.ts";
-import { customKey, type Told, ToolCallIds } from "./told.ts";
+import { customKey, type Told, type ToldTool, ToolCallIds } from "./told.ts";
 import { resultFields } from "./tool-results.ts";
-import { type CalledTool, describeTool } from "./tools.ts";
+import { describeTool } from "./tools.ts";
 import { UsageTally } from "./usage.ts";
 
 export interface ReplayOptions {
@@ -52,7 +52,7 @@ export class Replay {
   readonly #messages = new Set<string>();
   readonly #customs: { readonly key: string; readonly atMs: number }[] = [];
   readonly #endedTools = new Set<string>();
-  readonly #openTools = new Map<string, CalledTool & { readonly toolCallId: string }>();
+  readonly #openTools = new Map<string, ToldTool>();
   readonly #compactionTimes: number[] = [];
   readonly #ids = new ToolCallIds();
   readonly #title: string | undefined;
@@ -65,8 +65,11 @@ export class Replay {
     this.#results = resultsOf(this.#branch);
     this.#compactions = new CompactionUpdates(options.compaction);
     this.#title = titleOf(entries, this.#branch);
-    const answers = this.#branch.map(messageOf).filter((message) => message?.["role"] === "assistant");
-    this.#running = options.isRunning ? answers.at(-1) : undefined;
+    // pi takes in a user's message when all tools of the answer before it have ended.
+    const last = this.#branch
+      .map(messageOf)
+      .findLast((message) => /^(assistant|user)$/.test(wordOf(message?.["role"])));
+    this.#running = options.isRunning && last?.["role"] === "assistant" ? last : undefined;
   }
 
   /** What has been told. It is complete when {@link updates} has ended. */
@@ -80,6 +83,7 @@ export class Replay {
       ids: this.#ids,
       usage: this.#usage,
       title: this.#title,
+      lastAtMs: timeOf(this.#entries.at(-1) ?? {}),
     };
   }
 
@@ -103,10 +107,10 @@ export class Replay {
     else if (type === "compaction") {
       this.#usage.compacted(usage);
       this.#compactionTimes.push(timeOf(entry));
-      yield this.#compactions.whole(`compaction-${String(id)}`, { kind: "completed", summary: words });
+      yield this.#compactions.whole(`compaction-${wordOf(id)}`, { kind: "completed", summary: words });
     } else if (type === "branch_summary") {
       this.#usage.add(usage);
-      yield branchSummary(`branch-${String(id)}`, words);
+      yield branchSummary(`branch-${wordOf(id)}`, words);
     } else if (type === "usage") this.#usage.add(usage);
   }
 
@@ -171,7 +175,7 @@ export class Replay {
       return { ...tool, ...present(resultFields(call, { content, details, isError: isError === true }, { place })) };
     }
     if (caller === this.#running) {
-      this.#openTools.set(call.id, { name: call.name, args: call.args, toolCallId });
+      this.#openTools.set(call.id, { name: call.name, args: call.args, toolCallId, answerId: messageIdOf(caller) });
       return { ...tool, status: "pending" };
     }
     this.#endedTools.add(call.id);
@@ -199,7 +203,7 @@ function shellCommand({ command, output, exitCode, cancelled, timestamp }: PiMes
   const text = typeof output === "string" && output !== "" ? fenced(output) : undefined;
   return {
     sessionUpdate: "tool_call",
-    toolCallId: `bash-${String(timestamp)}`,
+    toolCallId: `bash-${wordOf(timestamp)}`,
     title: firstLine(line, 200) || "bash",
     kind: "execute",
     status: hasFailed ? "failed" : "completed",

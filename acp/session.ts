@@ -268,7 +268,7 @@ export class AcpSession {
   #take(notification: SessionNotification): void {
     switch (notification.name) {
       case "session/event":
-        this.#event(notification.params.event, new Date(notification.params.at).toISOString());
+        this.#event(notification.params.event, notification.params.at);
         break;
       case "prompt/updated": {
         const { prompt, by } = notification.params;
@@ -305,18 +305,20 @@ export class AcpSession {
     }
   }
 
-  #event(event: PiEvent, at: string): void {
+  #event(event: PiEvent, at: number): void {
     const { type, toolCallId, message } = event;
     if (type === "tool_execution_start") this.#tools.add(String(toolCallId));
     if (type === "tool_execution_end") this.#tools.delete(String(toolCallId));
-    if (type === "message_start") this.#sent(false, undefined);
+    if (type === "message_start" || type === "rpcd_entry") this.#sent(false, undefined);
     if (type === "extension_ui_request" && event["method"] === "notify") {
       const severity =
         event["notifyType"] === "error" || event["notifyType"] === "warning" ? event["notifyType"] : "info";
       this.#notice(severity, String(event["message"]));
-    } else if (isRecord(message) && message["role"] === "user") {
-      if (type === "message_end") this.#unsent = message;
-    } else this.#live.event(event, at);
+      return;
+    }
+    this.#live.event(event, at);
+    const said = type === "message_end" ? message : messageInEntry(event);
+    if (isRecord(said) && said["role"] === "user") this.#unsent = said;
   }
 
   /** The sender of the last user's message is known, or nobody will say who it was. */
@@ -421,6 +423,11 @@ function answerTo(result: PromptResult): object {
   if (outcome !== "settled")
     throw new AcpError("internalError", "pi ended in the middle of the run.", { promptId, runId, state });
   return answer(stopReason === "length" ? "max_tokens" : "end_turn");
+}
+
+/** The message of an entry that pi has written and not reported. */
+function messageInEntry({ type, entry }: PiEvent): unknown {
+  return type === "rpcd_entry" && isRecord(entry) && entry["type"] === "message" ? entry["message"] : undefined;
 }
 
 function textOf(content: unknown): string {

@@ -13,12 +13,20 @@ export interface Told {
   /** pi's ids of the tool calls that have ended. */
   readonly endedTools: ReadonlySet<string>;
   /** By pi's id: the tool calls that can still run. */
-  readonly openTools: ReadonlyMap<string, CalledTool & { readonly toolCallId: string }>;
+  readonly openTools: ReadonlyMap<string, ToldTool>;
   /** Clock times at which compactions had ended. */
   readonly compactions: readonly number[];
   readonly ids: ToolCallIds;
   readonly usage: UsageTally;
   readonly title: string | undefined;
+  /** The clock time of the last entry that was known; NaN if there is none. */
+  readonly lastAtMs: number;
+}
+
+export interface ToldTool extends CalledTool {
+  readonly toolCallId: string;
+  /** {@link messageIdOf} of the answer that calls it. */
+  readonly answerId: string;
 }
 
 /** The key of an extension's message in {@link Told}. */

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import { patience } from "../../helpers/patience.ts";
+import { Scene } from "./scene.ts";
+
+test("a second session leaves the run of the first alone", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk."), answer("The second.")]);
+  const editor = await scene.editor();
+  const first = await editor.create(scene.cwd);
+  const run = editor.prompt(first, "Think.");
+  await editor.until(() => editor.text(first) === "I thi");
+  const second = await editor.create(scene.cwd);
+  expect(await editor.prompt(second, "Go.")).toMatchObject({ stopReason: "end_turn" });
+  gate.open();
+  expect(await run).toMatchObject({ stopReason: "end_turn" });
+  expect([editor.text(first), editor.text(second)]).toEqual(["I think.", "The second."]);
+});
+
+test("a run goes on when its editor ends, and another editor loads all of it", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([
+    answer("I look. ", call("bash", { command: "echo hello" })),
+    answer("I thi", hold(gate), "nk."),
+  ]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  editor.prompt(sessionId, "Think.").catch(() => {});
+  await editor.until(() => editor.text(sessionId).endsWith("I thi"));
+  expect(await editor.end()).toBe(0);
+  const other = await scene.editor();
+  const loaded = await other.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
+  expect(loaded).toMatchObject({ configOptions: [{ id: "model" }, { id: "thought_level" }], modes: {}, models: {} });
+  expect(other.text(sessionId, "user_message_chunk")).toBe("Think.");
+  await other.until(() => other.text(sessionId).endsWith("I thi"));
+  gate.open();
+  await other.until(() => other.text(sessionId).endsWith("nk."));
+  expect(other.text(sessionId)).toBe("I look. I think.");
+  expect(other.of(sessionId, "tool_call")).toMatchObject([{ status: "completed", title: "echo hello" }]);
+});
+
+test("a session is loaded again on the same connection, and by an editor that resumes it without its history", async () => {
+  await using scene = await Scene.open([answer("One."), answer("Two.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "First.");
+  const params = { sessionId, cwd: scene.cwd, mcpServers: [] };
+  await editor.call("session/load", params);
+  expect(editor.text(sessionId)).toBe("One.One.");
+  const other = await scene.editor();
+  await other.call("session/resume", params);
+  expect(await other.prompt(sessionId, "Second.")).toMatchObject({ stopReason: "end_turn" });
+  expect(other.text(sessionId)).toBe("Two.");
+  await editor.until(() => editor.text(sessionId).endsWith("Two."));
+  expect(editor.text(sessionId)).toBe("One.One.Two.");
+  expect(editor.of(sessionId, "user_message_chunk").at(-1)).toMatchObject({ content: { text: "Second." } });
+});
+
+test("closing ends only the client's own run, and its prompt is cancelled", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk."), answer("Mi", hold(gate), "ne.")]);
+  const [editor, other] = [await scene.editor(), await scene.editor()];
+  const sessionId = await editor.create(scene.cwd);
+  const params = { sessionId, cwd: scene.cwd };
+  await other.call("session/resume", params);
+  const run = editor.prompt(sessionId, "Think.");
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  // Another one's run goes on.
+  await other.call("session/close", { sessionId });
+  await expect(other.prompt(sessionId, "Go.")).rejects.toMatchObject({ code: -32_002 });
+  await other.call("session/resume", params);
+  expect(await editor.call("session/close", { sessionId })).toEqual({});
+  expect(await run).toMatchObject({ stopReason: "cancelled" });
+  const session = scene.stage.client.session(sessionId);
+  await session.waitForIdle();
+  expect(await session.get()).toMatchObject({ state: "idle" });
+});
+
+test("a session without a message is closed with its editor, one with a message stays", async () => {
+  await using scene = await Scene.open([answer("One.")]);
+  const editor = await scene.editor();
+  const [empty, used] = [await editor.create(scene.cwd), await editor.create(scene.cwd)];
+  await editor.prompt(used, "Go.");
+  await editor.end();
+  const { client } = scene.stage;
+  await expect
+    .poll(async () => (await client.listSessions()).map(({ sessionId }) => sessionId), patience)
+    .toEqual([used]);
+  expect(empty).not.toBe(used);
+});
+
+test("with --on-detach abort a run ends with its editor", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
+  const editor = await scene.editor({ args: ["--on-detach", "abort"] });
+  const sessionId = await editor.create(scene.cwd);
+  editor.prompt(sessionId, "Think.").catch(() => {});
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  await editor.end();
+  expect(await scene.stage.client.session(sessionId).get()).toMatchObject({ state: "idle" });
+});
+
+test("what others say in the session is shown with its sender, once", async () => {
+  await using scene = await Scene.open([answer("To the other."), answer("To the push.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  const session = scene.stage.client.session(sessionId);
+  await session.promptAndWait("From the other.");
+  const push = session.push({ customType: "note", content: "Pushed." });
+  await push.answered;
+  await editor.until(() => editor.text(sessionId) === "To the other.To the push.");
+  const messages = editor.of(sessionId, "user_message_chunk");
+  expect(messages).toMatchObject([{ content: { text: "From the other." } }, { content: { text: "Pushed." } }]);
+});
+
+test("a daemon that is started again leaves the editor its session", async () => {
+  await using scene = await Scene.open([answer("Before."), answer("After.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "First.");
+  await scene.stage.restart();
+  expect(await editor.prompt(sessionId, "Second.")).toMatchObject({ stopReason: "end_turn" });
+  expect(editor.text(sessionId)).toBe("Before.After.");
+});

@@ -1,0 +1,251 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { LiveUpdates } from "../../../acp/live-updates.ts";
+import { Replay, type ReplayOptions } from "../../../acp/replay.ts";
+import { clientState } from "../../helpers/acp-client-state.ts";
+import { expectValidUpdates } from "../../helpers/acp-schema.ts";
+import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
+
+const place = { cwd: "/work" };
+type Given = PiSession | readonly Unchecked[];
+
+function replayOf(given: Given, options: Partial<ReplayOptions & { leafId: string | null }> = {}): Replay {
+  const entries = given instanceof PiSession ? given.entries.slice(1) : given;
+  const leafId = options.leafId === undefined ? ((entries.at(-1) as Unchecked)?.id ?? null) : options.leafId;
+  return new Replay({ entries, leafId }, { place, compaction: false, isRunning: false, ...options });
+}
+
+function updatesOf(given: Given, options: Parameters<typeof replayOf>[1] = {}): Unchecked[] {
+  const updates = Array.from(replayOf(given, options).updates());
+  expectValidUpdates(updates);
+  return updates.filter(({ sessionUpdate }) => sessionUpdate !== "session_info_update");
+}
+
+describe("a replay", () => {
+  test("tells texts as chunks in their order, and tool calls with their results", () => {
+    const session = new PiSession();
+    session.system("not for clients");
+    session.user("hello");
+    session.assistant([thinking("h"), thinking("m"), text("a"), call("c1"), text("b"), call("c2")]);
+    session.result("c1", "out");
+    session.assistant([], { stopReason: "error", errorMessage: "400: no" });
+    const said = (kind: string, words: string): object => ({
+      sessionUpdate: `${kind}_chunk`,
+      content: { type: "text", text: words },
+    });
+    const updates = updatesOf(session);
+    expect(updates).toMatchObject([
+      said("user_message", "hello"),
+      said("agent_thought", "hm"),
+      said("agent_message", "a"),
+      { sessionUpdate: "tool_call", toolCallId: "c1", status: "completed", rawInput: { command: "c1" } },
+      said("agent_message", "b"),
+      { sessionUpdate: "tool_call", toolCallId: "c2", status: "failed" },
+      said("agent_message", "Error: 400: no"),
+    ]);
+    expect(updates[1].messageId).toBe(updates[4].messageId);
+    expect(updates[6].messageId).not.toBe(updates[1].messageId);
+  });
+
+  test("tells the active branch alone, with its summaries in their places", () => {
+    const session = new PiSession();
+    const first = session.user("kept");
+    session.user("abandoned");
+    session.branch(first);
+    session.append("branch_summary", { fromId: "e2", summary: "what was abandoned" });
+    session.compaction("what was kept", first);
+    session.append("label", { targetId: first, label: "x" });
+    session.append("custom_message", { customType: "ci", content: "shown", display: true });
+    session.append("custom_message", { customType: "ci", content: "hidden", display: false });
+    session.message("bashExecution", { command: "ls\nx", output: "a", exitCode: 1, cancelled: false });
+    expect(updatesOf(session)).toMatchObject([
+      { content: { text: "kept" } },
+      { title: "Summary of another branch", kind: "think", content: [{ content: { text: "what was abandoned" } }] },
+      { title: "Compacting the context", status: "completed", content: [{ content: { text: "what was kept" } }] },
+      { sessionUpdate: "user_message_chunk", content: { text: "shown" }, _meta: { "pi-rpcd": { customType: "ci" } } },
+      { title: "ls", kind: "execute", status: "failed", _meta: { "pi-rpcd": { exitCode: 1 } } },
+    ]);
+    const own = updatesOf(session, { compaction: true })[2];
+    expect(own).toMatchObject({
+      sessionUpdate: "compaction_update",
+      status: "completed",
+      summary: [text("what was kept")],
+    });
+    expect(updatesOf(session, { leafId: null })).toEqual([]);
+    expect(updatesOf(session, { leafId: "no such entry" })).toEqual([]);
+  });
+
+  test("ends also if the entries are a cycle, or are not entries", () => {
+    const entries = [
+      { type: "message", id: "a", parentId: "b", message: { role: "user", content: "x" } },
+      { type: "message", id: "b", parentId: "a", message: 7 },
+      { id: "c" },
+    ];
+    expect(updatesOf(entries, { leafId: "b" })).toHaveLength(1);
+  });
+
+  test("has the title, the time of the last entry, and the usage", () => {
+    const session = new PiSession();
+    session.user("\nfirst words\n");
+    const usage = { totalTokens: 8, cost: { total: 0.25 } };
+    session.assistant([], { usage });
+    session.branch(null);
+    session.user("again");
+    session.assistant([], { usage });
+    const info = (): Unchecked => Array.from(replayOf(session).updates())[0];
+    expect(info()).toEqual({
+      sessionUpdate: "session_info_update",
+      title: "again",
+      updatedAt: (session.entries.at(-1) as Unchecked).timestamp,
+    });
+    session.append("session_info", { name: "the name" });
+    expect(info().title).toBe("the name");
+    expect(updatesOf(session, { contextSize: 100 }).at(-1)).toEqual({
+      sessionUpdate: "usage_update",
+      used: 8,
+      size: 100,
+      cost: { amount: 0.5, currency: "USD" },
+    });
+    session.compaction("s", undefined);
+    expect(updatesOf(session, { contextSize: 100 }).at(-1).sessionUpdate).not.toBe("usage_update");
+  });
+
+  test("makes an update when it is asked for it", () => {
+    const session = new PiSession();
+    session.user("one");
+    let calls = 0;
+    const metaOf = (): Unchecked => ({ by: `me ${++calls}` });
+    for (let n = 0; n < 10; n++) session.user("more");
+    const updates = replayOf(session, { metaOf }).updates();
+    updates.next();
+    expect(updates.next().value).toMatchObject({ _meta: { "pi-rpcd": { by: "me 1" } } });
+    expect(calls).toBe(1);
+  });
+});
+
+/** A random session: pi's events, and the entries with the number of events before each. */
+interface Session {
+  readonly events: { readonly event: Unchecked; readonly at: number }[];
+  readonly entries: { readonly entry: Unchecked; readonly after: number }[];
+  /** Before which event each turn begins. */
+  readonly starts: number[];
+}
+
+type Turn =
+  | { readonly kind: "user" | "custom" | "compaction"; readonly words: string }
+  | { readonly kind: "end" }
+  | { readonly kind: "answer"; readonly blocks: readonly Block[] };
+
+interface Block {
+  readonly kind: string;
+  readonly words: string;
+  /** Whether a tool call gets a result. */
+  readonly ends: boolean;
+}
+
+function sessionOf(turns: readonly Turn[]): Session {
+  const session: Session = { events: [], entries: [], starts: [] };
+  let time = 0;
+  const tell = (event: Unchecked): void => void session.events.push({ event, at: ++time });
+  const append = (type: string, fields: object): void => {
+    const id = `e${session.entries.length}`;
+    const parentId = session.entries.length === 0 ? null : `e${session.entries.length - 1}`;
+    const entry = { type, id, parentId, timestamp: new Date(++time).toISOString(), ...fields };
+    session.entries.push({ entry, after: session.events.length });
+  };
+  const ended = (message: Unchecked): void => {
+    tell({ type: "message_end", message });
+    append("message", { message });
+  };
+  for (const turn of turns) {
+    const timestamp = ++time;
+    session.starts.push(session.events.length);
+    if (turn.kind === "user") ended({ role: "user", content: turn.words, timestamp });
+    else if (turn.kind === "custom") {
+      const message = { customType: "ci", content: turn.words, display: true };
+      tell({ type: "message_end", message: { role: "custom", ...message, timestamp } });
+      append("custom_message", message);
+    } else if (turn.kind === "compaction") {
+      tell({ type: "compaction_start" });
+      append("compaction", { summary: turn.words });
+      tell({ type: "compaction_end", result: { summary: turn.words } });
+    } else if (turn.kind === "end") tell({ type: "agent_end" });
+    else if ("blocks" in turn) {
+      tell({ type: "message_start", message: { role: "assistant", content: [], timestamp } });
+      const content = turn.blocks.map(({ kind, words }, index) => {
+        const update = (type: string, fields: object): void =>
+          tell({
+            type: "message_update",
+            assistantMessageEvent: { type: `${kind}_${type}`, contentIndex: index, ...fields },
+          });
+        if (kind !== "toolcall") {
+          for (const delta of [words, words]) update("delta", { delta });
+          update("end", { content: words + words });
+          return { type: kind, [kind]: words + words };
+        }
+        const block = { type: "toolCall", id: `c${index}`, name: "bash", arguments: { command: words } };
+        update("start", { id: block.id, toolName: "bash" });
+        update("end", { toolCall: block });
+        return block;
+      });
+      ended({ role: "assistant", content, timestamp });
+      for (const [index, { kind, words, ends }] of turn.blocks.entries()) {
+        if (kind !== "toolcall" || !ends) continue;
+        const called = { toolCallId: `c${index}`, toolName: "bash" };
+        const result = { content: [text(words)], details: {} };
+        tell({ type: "tool_execution_start", ...called, args: { command: words } });
+        tell({ type: "tool_execution_end", ...called, result, isError: words.length > 3 });
+        ended({ role: "toolResult", ...called, ...result, isError: words.length > 3, timestamp: ++time });
+      }
+    }
+  }
+  tell({ type: "agent_end" });
+  return session;
+}
+
+describe("live updates after a replay", () => {
+  const end = fc.constant<Turn>({ kind: "end" });
+  const words = fc.string({ minLength: 1, maxLength: 5 });
+  const block = fc.record({ kind: fc.constantFrom("text", "thinking", "toolcall"), words, ends: fc.boolean() });
+  const turn: fc.Arbitrary<Turn> = fc.oneof(
+    end,
+    fc.record({
+      kind: fc.constantFrom("user" as const, "custom" as const, "compaction" as const),
+      words: fc.constantFrom("same", "other"),
+    }),
+    fc.record({ kind: fc.constant("answer" as const), blocks: fc.array(block, { maxLength: 4 }) }),
+  );
+
+  function followed({ events, entries }: Session, toldEntries: number, from: number): Unchecked {
+    const given = entries.slice(0, toldEntries).map(({ entry }) => entry);
+    const replay = replayOf(given, { isRunning: toldEntries < entries.length });
+    const updates = Array.from(replay.updates());
+    const send = (update: SessionUpdate): void => void updates.push(update);
+    const client = { notices: true, compaction: false, terminals: false };
+    const live = new LiveUpdates({ place, client, send, contextSize: () => undefined, told: replay.told });
+    for (const { event, at } of events.slice(from)) {
+      if (event.message?.role === "user") live.user(event.message);
+      live.event(event, at);
+    }
+    live.close();
+    expectValidUpdates(updates);
+    return clientState(updates);
+  }
+
+  test("say what it did not, once, wherever it ends and whichever earlier events come again", () => {
+    fc.assert(
+      fc.property(fc.array(turn, { maxLength: 8 }), fc.nat(), fc.nat(), (turns, cut, start) => {
+        const session = sessionOf(turns);
+        const told = cut % (session.entries.length + 1);
+        const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
+        // The events that come after a replay begin before what is open in its run.
+        const known = session.entries[told - 1]?.after ?? 0;
+        const starts = [0, ...session.starts.filter((at) => at <= known)];
+        expect(followed(session, told, starts[start % starts.length] ?? 0)).toEqual(whole);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
