@@ -1,5 +1,6 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { HelperConfig, PartsConfig } from "../protocol/link.ts";
+import type { McpServer } from "../protocol/mcp-servers.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
 import type { TrackedDelivery } from "./delivery/tracker.ts";
@@ -85,6 +86,8 @@ export interface Memory {
   customUi: HelperConfig["customUi"];
   /** Configuration of the parts. `undefined`: none is active. */
   parts: PartsConfig | undefined;
+  /** MCP servers, which each instance registers again: pi forgets them with the instance. */
+  mcpServers?: readonly McpServer[];
   readonly kept: KeptValues;
   readonly held: Map<string, HeldItem>;
   readonly inserted: Map<string, InsertedPush>;

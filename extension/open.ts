@@ -6,6 +6,7 @@ import { findOrStartEngine } from "./engine.ts";
 import type { Engine, HostPort, Part } from "./engine-port.ts";
 import { linkToDaemon, refuseLink } from "./helper.ts";
 import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
+import { registerMcpServers } from "./mcp-servers.ts";
 import { isLinkKept, keepLink, leftLink } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
 import { tree } from "./tree.ts";
@@ -44,6 +45,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
     engine.memory.isOnlyAsked = isOnlyAsked === true;
     engine.memory.customUi = config.customUi;
     engine.memory.parts = config.parts;
+    if (config.mcpServers !== undefined) engine.memory.mcpServers = config.mcpServers;
   }
   if (config !== undefined && keeper() !== undefined) setTimeout(() => void loadAll(engine), loadAllAfterMs).unref();
   const { link } = engine.memory;
@@ -55,6 +57,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   engine.add(atWork);
   const contextParts = contextPartsOf(engine);
   linkToDaemon(pi, engine, link, contextParts);
+  registerMcpServers(pi, engine.memory.mcpServers ?? []);
   const loading = [contextParts(), engine.loadContext()].filter((one) => one !== undefined);
   return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
 }

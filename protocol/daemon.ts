@@ -11,6 +11,7 @@ export const PiCapabilities = Type.Object(
     }),
     builtinExtensions: Type.Optional(Type.Boolean({ description: "`extensions` takes `builtin:NAME`." })),
     noMcp: Type.Optional(Type.Boolean({ description: "`session/create` takes `noMcp`." })),
+    mcpServers: Type.Optional(Type.Boolean({ description: "`session/create` and `session/open` take `mcpServers`." })),
     settledAborted: Type.Boolean({ description: "`agent_settled` says whether the run was aborted." }),
   },
   { additionalProperties: false },

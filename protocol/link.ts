@@ -8,6 +8,7 @@
  * This module is loaded inside every pi: it imports nothing at run time.
  */
 
+import type { McpServer } from "./mcp-servers.ts";
 import type { OptimisationConfig } from "./optimisation/config.ts";
 import type { PruningConfig } from "./pruning/config.ts";
 
@@ -62,6 +63,8 @@ export interface HelperConfig {
   readonly customUi?: "throw";
   /** Absent: no part is active. */
   readonly parts?: PartsConfig;
+  /** MCP servers that the helper registers in pi, with secrets. Absent: none. */
+  readonly mcpServers?: readonly McpServer[];
   /** Variables of pi's environment that are for its start alone. */
   readonly startEnvironment?: StartEnvironment;
 }

@@ -3,6 +3,7 @@ import { DeliveryEffects } from "./delivery.ts";
 import { DialogPolicy } from "./dialog.ts";
 import { SessionId, Viewer } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+import { McpServers } from "./mcp-servers.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, ifAlone, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo } from "./session.ts";
@@ -61,6 +62,11 @@ export const sessionFileMethods = {
         description:
           "The environment of the session's pi and its tools, as `environment` of `session/create`. For an open session with another one: if the session is idle and no other connection follows it, its pi is started again. Otherwise nothing changes, and the result has the environment in use.",
       }),
+      mcpServers: Type.Optional({
+        ...McpServers,
+        description:
+          "The MCP servers of the session's pi, as `mcpServers` of `session/create`, instead of those that it has. Default: they stay; a session that is not open has none. For an open session with other ones: if the session is idle and no other connection follows it, its pi is started again. Otherwise it is `session_busy`, whose `options` has `mcpServers`; without this param the session can be opened as it is.",
+      }),
       from: Type.Optional({
         ...SessionId,
         description:
@@ -84,6 +90,7 @@ export const sessionFileMethods = {
     needs: [
       { param: "approve", capability: "admin" },
       { param: "environment", capability: "admin", isLocal: true },
+      { param: "mcpServers", capability: "admin" },
       { param: "anywhere", capability: "admin", isLocal: true },
       { param: "options", capability: "admin" },
     ],

@@ -5,6 +5,7 @@ import { DeliveryEffects } from "./delivery.ts";
 import { DialogPolicy } from "./dialog.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+import { McpServers } from "./mcp-servers.ts";
 import type { MethodRow } from "./method-row.ts";
 import { optimisationNeeds } from "./optimisation/options.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
@@ -60,6 +61,7 @@ export const sessionMethods = {
         }),
       ),
       environment: Type.Optional(Environment),
+      mcpServers: Type.Optional(McpServers),
       onForeignWrite: Type.Optional({ ...OnForeignWrite, default: "reload" }),
       dialogPolicy: Type.Optional(DialogPolicy),
       idleAfterMs: Type.Optional(
@@ -89,6 +91,7 @@ export const sessionMethods = {
       ),
       { param: "forkFrom", capability: "admin", isLocal: true },
       { param: "environment", capability: "admin", isLocal: true },
+      { param: "mcpServers", capability: "admin" },
       ...optimisationNeeds,
       ...pruningNeeds,
     ],
@@ -121,7 +124,7 @@ export const sessionMethods = {
     retry: "keyed",
     effect: "session",
     effectId: "sessionId",
-    unstored: ["environment"],
+    unstored: ["environment", "mcpServers"],
     pi: { command: "new_session", asItIs: false },
   },
   "session/list": {

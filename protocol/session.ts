@@ -90,6 +90,13 @@ export const SessionInfo = Type.Object(
         },
       ),
     ),
+    mcpServers: Type.Optional(
+      Type.Array(Type.String(), {
+        maxItems: 32,
+        description:
+          "The names of the MCP servers that a client gave for the session's pi, or for the next one. Absent: there are none, or a former daemon knew them.",
+      }),
+    ),
     projectTrust: Type.Enum(["approved", "not_approved"], {
       description: "Whether pi may load the project's own settings and extensions. RPC mode never asks.",
     }),

@@ -1,9 +1,10 @@
 import { HELPER_CONFIG_ENV, type HelperConfig, type PartsConfig, type StartEnvironment } from "../../protocol/link.ts";
+import type { McpServer } from "../../protocol/mcp-servers.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { takeOwnedFile } from "./owned-file.ts";
 import { partsError } from "./parts-config.ts";
 
-const maxConfigBytes = 256 * 1024;
+const maxConfigBytes = 512 * 1024;
 /** One hour. */
 const maxWaitMs = 3_600_000;
 
@@ -34,12 +35,14 @@ export function endStartEnvironment(env: NodeJS.ProcessEnv, startEnvironment: St
 
 function helperConfig(value: unknown): HelperConfig {
   if (!isRecord(value)) throw new Error("The helper's configuration is not an object.");
-  const { link, statusKey, contextWithinMs, isOnlyAsked, customUi, parts, startEnvironment } = value;
+  const { link, statusKey, contextWithinMs, isOnlyAsked, customUi, parts, startEnvironment, mcpServers } = value;
   if (typeof link !== "number") throw new Error("The helper's configuration has no link version.");
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
   if (startEnvironment !== undefined && !isStartEnvironment(startEnvironment))
     throw new Error("The helper's configuration has an invalid startEnvironment.");
+  if (mcpServers !== undefined && !isServers(mcpServers))
+    throw new Error("The helper's configuration has invalid mcpServers.");
   const wrong = parts === undefined ? undefined : partsError(parts);
   if (wrong !== undefined) throw new Error(`The helper's configuration: ${wrong}`);
   const config = {
@@ -49,6 +52,7 @@ function helperConfig(value: unknown): HelperConfig {
     ...(customUi === "throw" ? ({ customUi } as const) : {}),
     ...(parts === undefined ? {} : { parts: parts as PartsConfig }),
     ...(startEnvironment === undefined ? {} : { startEnvironment }),
+    ...(mcpServers === undefined ? {} : { mcpServers }),
   };
   if (contextWithinMs === undefined) return config;
   if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0))
@@ -60,4 +64,9 @@ function isStartEnvironment(value: unknown): value is StartEnvironment {
   const isEntry = (entry: unknown): boolean =>
     isRecord(entry) && typeof entry["value"] === "string" && ["string", "undefined"].includes(typeof entry["before"]);
   return isRecord(value) && Object.values(value).every(isEntry);
+}
+
+/** pi checks the other fields. */
+function isServers(value: unknown): value is readonly McpServer[] {
+  return Array.isArray(value) && value.every((server) => isRecord(server) && typeof server["name"] === "string");
 }

@@ -13,6 +13,7 @@ import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { EventBackfill } from "../log/event-backfill.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import { type ReadyState, readyState } from "../pi/ready-state.ts";
 import type { RunStarter } from "../prompts/runs.ts";
 import type { SessionPrompts } from "../prompts/session-prompts.ts";
@@ -36,6 +37,8 @@ export interface StartSinks extends ChildSinks {
   readonly onPi: () => void;
   /** The variables of the child. Default: the daemon's own. */
   readonly environment?: ChildEnvironment | undefined;
+  /** The MCP servers that it gets. Default: none. */
+  readonly mcpServers?: ChildMcpServers | undefined;
 }
 
 export interface Started {
@@ -358,9 +361,9 @@ export class ChildLife implements SessionCore {
     const generation = record.nextGeneration();
     events.emit("childStarting");
     try {
-      const { environment } = record;
+      const { environment, mcpServers } = record;
       const own = childSinks(this.#session, generation);
-      const sinks = { ...own, signal, environment, onPi: () => this.#startRate.count() };
+      const sinks = { ...own, signal, environment, mcpServers, onPi: () => this.#startRate.count() };
       const { child, ready } = await source.start(record.stored, sinks, log);
       await initialContext.give(child, generation, signal);
       custody.started(child, generation);

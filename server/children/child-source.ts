@@ -13,7 +13,7 @@ import { movedDirectory, workingDirectory } from "../core/working-directory.ts";
 import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
-import { requireOptions } from "../pi/capabilities.ts";
+import { requireMcpServers, requireOptions } from "../pi/capabilities.ts";
 import { Child, type ChildLimits, type ChildOptions, type ChildSinks, type KeptOptions } from "../pi/child.ts";
 import { ChildEnvironments } from "../pi/child-environment.ts";
 import type { ChildRegistry } from "../pi/child-registry.ts";
@@ -215,18 +215,20 @@ export class ChildSource implements ChildStarter {
       ...spawnOptions(stored.options, parts),
       ...(name === undefined ? {} : { name }),
     };
-    const { environment = this.environments.own } = sinks;
+    const { environment = this.environments.own, mcpServers } = sinks;
+    const hasServers = mcpServers?.isEmpty === false;
     const program = await this.#options.locate();
     requireOptions(program, options);
+    if (hasServers) requireMcpServers(program);
     const kind: WarmKind = { program, cwd: stored.cwd, options, environment };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
     // A warm pi has read pi's settings already.
     const isBySettings = settingsOf(stored.options.optimisation) !== undefined;
-    const warm =
-      stored.ephemeral === true || isBySettings ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
+    const isCold = stored.ephemeral === true || isBySettings || hasServers;
+    const warm = isCold ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
     const started = warm ?? (await cold());
     rememberParts(started.child, parts);
-    if (stored.ephemeral === true) return started;
+    if (stored.ephemeral === true || hasServers) return started;
     this.#pool.wanted(kind);
     return started;
   }

@@ -9,6 +9,7 @@ import type { Dialogs } from "../dialogs/dialogs.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Journal } from "../log/journal.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import { shownName } from "../pi/safe-values.ts";
 import type { StoredOptions } from "../store/stored-session.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
@@ -19,6 +20,7 @@ import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
 /** For the next child. What is absent stays. */
 export interface StartChange {
   readonly environment?: ChildEnvironment | undefined;
+  readonly mcpServers?: ChildMcpServers | undefined;
   readonly options?: StoredOptions | undefined;
   /** Starts an idle child again even if nothing differs. */
   readonly isReload?: boolean | undefined;
@@ -120,9 +122,10 @@ export class ChildSupervisor {
   }
 
   /**
-   * Gives the session's children another environment and other options, and starts an idle child again with them. Nothing
+   * Gives the session's children another environment, other MCP servers and other options, and starts an idle child again with them. Nothing
    * changes if `isAllowed` returns false, or if the child is needed: by a run, a call, an open question, or because the
-   * session is ephemeral. Throws `session_busy` for options that it then does not get, and errors of starting.
+   * session is ephemeral. Throws `session_busy` for options and MCP servers that it then does not get, and errors of
+   * starting.
    */
   async startAgainWith(change: StartChange, isAllowed: () => boolean): Promise<void> {
     // One caller's options must not replace another's before pi has started with them.
@@ -149,12 +152,12 @@ export class ChildSupervisor {
     const { record, events } = this.#session;
     const { life } = this.#options;
     const { child } = life;
-    const { environment, stored } = record;
+    const { environment, mcpServers, stored } = record;
     const outcome = await this.hibernation.fallAsleep({ evenIfHeld: true, atEnd: () => this.#apply(change) });
     if (typeof outcome !== "object") return outcome;
     await outcome.ended;
-    // A session without a child is started too: otherwise nobody would learn that pi refuses the options.
-    if (child === undefined && change.options === undefined) return undefined;
+    // A session without a child is started too: otherwise nobody would learn that pi refuses what it is given.
+    if (child === undefined && change.options === undefined && change.mcpServers === undefined) return undefined;
     const name = shownName(change.options?.name ?? "");
     try {
       const next = await life.awake();
@@ -164,6 +167,7 @@ export class ChildSupervisor {
     } catch (error) {
       // The next start would fail for the same reason.
       record.environment = environment;
+      record.mcpServers = mcpServers;
       record.setStartOptions(change.options ?? {}, stored.options);
       events.emit("changed");
       if (child !== undefined) await life.awake().catch(() => {});
@@ -172,9 +176,9 @@ export class ChildSupervisor {
     return undefined;
   }
 
-  /** Throws `session_busy` for options. A new environment that cannot be applied is ignored. */
+  /** Throws `session_busy` for options and MCP servers. A new environment that cannot be applied is ignored. */
   #refuse(change: StartChange, reason: AwakeReason | "shared"): void {
-    const options = this.#differingOptions(change);
+    const options = [...this.#differingOptions(change), ...(this.#hasOtherServers(change) ? ["mcpServers"] : [])];
     if (options.length === 0) return;
     const why = reason === "shared" ? "other connections follow it" : words[reason];
     throw new WireError("session_busy", `The session keeps its ${options.join(", ")}, because ${why}.`, {
@@ -187,10 +191,19 @@ export class ChildSupervisor {
   #differs(change: StartChange): boolean {
     const { environment, isReload } = change;
     const { record } = this.#session;
-    const isKnown = this.#options.life.child?.restoredAt === undefined;
     const isSame =
-      environment === undefined || (isKnown && record.environment?.fingerprint === environment.fingerprint);
-    return isReload === true || !isSame || this.#differingOptions(change).length > 0;
+      environment === undefined || (this.#isKnown && record.environment?.fingerprint === environment.fingerprint);
+    const isOther = this.#hasOtherServers(change) || this.#differingOptions(change).length > 0;
+    return isReload === true || !isSame || isOther;
+  }
+
+  /** Whether the secrets of its child are known. A former daemon did not store them. */
+  get #isKnown(): boolean {
+    return this.#options.life.child?.restoredAt === undefined;
+  }
+
+  #hasOtherServers({ mcpServers }: StartChange): boolean {
+    return mcpServers !== undefined && !(this.#isKnown && this.#session.record.mcpServers.isSame(mcpServers));
   }
 
   #differingOptions({ options = {} }: StartChange): readonly string[] {
@@ -214,9 +227,10 @@ export class ChildSupervisor {
     for (const [name, value] of Object.entries(options)) this.#asked.set(name, { value, became: current[name] });
   }
 
-  #apply({ environment, options }: StartChange): void {
+  #apply({ environment, mcpServers, options }: StartChange): void {
     const { record, events } = this.#session;
     if (environment !== undefined) record.environment = environment;
+    if (mcpServers !== undefined) record.mcpServers = mcpServers;
     if (options !== undefined) record.setStartOptions(options);
     events.emit("changed");
   }

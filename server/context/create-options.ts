@@ -54,7 +54,8 @@ export async function createOptions(
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...further } = more;
   const { context: _context, delegatedBy: _by, whenLeft: _left, ...chosen } = further;
-  const { sessionId: _id, file: _file, forkFrom: _source, environment: _environment, ...given } = chosen;
+  const { sessionId: _id, file: _file, forkFrom: _source, ...withSecrets } = chosen;
+  const { environment: _environment, mcpServers: _servers, ...given } = withSecrets;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName, file);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));

@@ -3,6 +3,7 @@ import type { MergedParts } from "../../protocol/configuration/part-options.ts";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import { isSpawnValue, shownName } from "../pi/safe-values.ts";
 import type { StoredSession } from "../store/stored-session.ts";
@@ -60,6 +61,8 @@ export class SessionRecord {
   readonly epoch: string;
   /** The environment of its child, or of the next one. Never stored. Default: the daemon's own. */
   environment: ChildEnvironment | undefined;
+  /** The MCP servers that clients gave for its child, or for the next one. Never stored. */
+  mcpServers: ChildMcpServers;
   readonly #save: SaveSession;
   #stored: StoredSession;
   #model: ModelRef | undefined;
@@ -67,9 +70,15 @@ export class SessionRecord {
   #hasPrices = true;
   #isClosed = false;
 
-  constructor(stored: StoredSession, save: SaveSession, environment?: ChildEnvironment) {
+  constructor(
+    stored: StoredSession,
+    save: SaveSession,
+    environment?: ChildEnvironment,
+    mcpServers = ChildMcpServers.none,
+  ) {
     const { logEpoch = randomBytes(6).toString("hex") } = stored;
     this.environment = environment;
+    this.mcpServers = mcpServers;
     this.#stored = { ...stored, logEpoch };
     this.epoch = logEpoch;
     this.#save = save;

@@ -2,10 +2,10 @@ import { WireError } from "../../protocol/errors.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { PartCalls } from "../context/part-calls.ts";
 import { childSinks, type SessionContext } from "../core/session-context.ts";
+import type { SessionRecord } from "../core/session-record.ts";
 import type { Pushing } from "../delivery/pushing.ts";
 import { within } from "../lib/deadline.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
-import type { ChildEnvironment } from "../pi/child-environment.ts";
 import { isSameFile } from "../pi/session-paths.ts";
 import type { Custody } from "./custody.ts";
 import { HeldReports } from "./held-reports.ts";
@@ -90,13 +90,14 @@ export class Succession {
 
   /**
    * Takes over a child that contains this session by now. Its reports are held until pi has confirmed the session.
-   * Resolves then, or when the child has been cleaned up. `environment`: the child's variables.
+   * Resolves then, or when the child has been cleaned up. `from`: what the child was started with.
    */
-  takeOver(child: Child, environment: ChildEnvironment | undefined): Promise<void> {
+  takeOver(child: Child, from: Pick<SessionRecord, "environment" | "mcpServers">): Promise<void> {
     const { record, scope } = this.#session;
     const { life, custody, pushing, parts, maxHeldBytes } = this.#parts;
     const generation = record.nextGeneration();
-    record.environment = environment;
+    record.environment = from.environment;
+    record.mcpServers = from.mcpServers;
     this.#given.delete(child);
     const own = childSinks(this.#session, generation);
     const held = new HeldReports({ sinks: own, maxBytes: maxHeldBytes, onFull: () => void child.stop() });

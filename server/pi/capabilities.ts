@@ -12,6 +12,7 @@ export function capabilitiesOf(version: Version): PiCapabilities {
     promptDisposition: isAtLeast(version, [0, 99, 0]),
     builtinExtensions: isAtLeast(version, [0, 99, 0]),
     noMcp: isAtLeast(version, [1, 0, 4]),
+    mcpServers: isAtLeast(version, [1, 0, 3]),
     settledAborted: isAtLeast(version, [1, 1, 0]),
   };
 }
@@ -25,4 +26,10 @@ export function requireOptions({ version, capabilities }: PiProgram, { noMcp, ex
   const own = extensions.find((extension) => extension.startsWith("builtin:"));
   if (own === undefined || capabilities.builtinExtensions === true) return;
   throw new WireError("unsupported_by_pi", `pi ${version} cannot load ${own}.`, { option: "extensions" });
+}
+
+/** Throws `unsupported_by_pi` if this pi cannot get MCP servers from an extension. */
+export function requireMcpServers({ version, capabilities }: PiProgram): void {
+  if (capabilities.mcpServers === true) return;
+  throw new WireError("unsupported_by_pi", `pi ${version} takes no MCP servers.`, { option: "mcpServers" });
 }

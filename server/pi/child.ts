@@ -8,6 +8,7 @@ import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { ChildEnvironment } from "./child-environment.ts";
+import type { ChildMcpServers } from "./child-mcp-servers.ts";
 import type { ChildRegistry } from "./child-registry.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, isCommandId, type SendOptions } from "./commands.ts";
@@ -99,6 +100,8 @@ export interface ChildOptions extends ChildSinks {
   readonly env: NodeJS.ProcessEnv;
   /** The variables of pi and its tools. Default: `env`. */
   readonly environment?: ChildEnvironment | undefined;
+  /** Default: none. */
+  readonly mcpServers?: ChildMcpServers | undefined;
   readonly limits: ChildLimits;
   /** What a former daemon knew of it. Default: it is new, and {@link Child.becomeReady} follows. */
   readonly left?: LeftState | undefined;

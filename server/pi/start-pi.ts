@@ -42,7 +42,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
       startEnv: caches.env,
     });
   const plan = planWith();
-  const { contextWithinMs, isOnlyAsked, parts } = options;
+  const { contextWithinMs, isOnlyAsked, parts, mcpServers } = options;
   const { customUi } = options.pi;
   const config: HelperConfig = {
     link: LINK_VERSION,
@@ -52,6 +52,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
     ...(customUi === "throw" ? { customUi } : {}),
     ...(parts === undefined ? {} : { parts }),
+    ...(mcpServers?.isEmpty === false ? { mcpServers: mcpServers.servers } : {}),
   };
   let isStarted = false;
   // Before the first file: the next daemon removes the files that a killed one left of this start.

@@ -156,7 +156,7 @@ export class Registry {
     if (existing !== undefined) return existing;
     // A second file with the same id would be a copy.
     if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
-      return await this.files.open({ sessionId }, { environment: this.#factory.environmentOf(params) });
+      return await this.files.open({ sessionId }, this.#factory.secretsOf(params));
     return await this.lifecycle.make(sessionId, () => this.#factory.create({ params, sessionId, admit, caller }));
   }
 

@@ -14,7 +14,8 @@ import { admittedDirectory } from "../core/working-directory.ts";
 import { type CreatedFiles, createFile, fileExists, sumOf } from "../custody/created-files.ts";
 import { makeDirectory, removeDirectory } from "../lib/make-directory.ts";
 import { withoutLinks } from "../lib/real-path.ts";
-import type { ChildEnvironment, ChildEnvironments } from "../pi/child-environment.ts";
+import type { ChildEnvironments } from "../pi/child-environment.ts";
+import { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import { diskFull, exhaustion } from "../pi/exhaustion.ts";
 import { unusable } from "../pi/lease.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
@@ -23,7 +24,7 @@ import type { StoredSession } from "../store/stored-session.ts";
 import type { LeftSessions } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
-import type { SessionLifecycle } from "./session-lifecycle.ts";
+import type { Beginning, SessionLifecycle } from "./session-lifecycle.ts";
 
 /** One call of `session/create`. */
 export interface Creation {
@@ -54,9 +55,12 @@ export class SessionFactory {
     this.#options = options;
   }
 
-  /** The environment that the call gives. Throws `invalid_params` and `forbidden`. */
-  environmentOf({ environment }: Params<"session/create">): ChildEnvironment | undefined {
-    return environment === undefined ? undefined : this.#options.environments.ofClient(environment);
+  /** The secrets that the call gives. Throws `invalid_params` and `forbidden`. */
+  secretsOf({ environment, mcpServers }: Params<"session/create">): Pick<Beginning, "environment" | "mcpServers"> {
+    return {
+      environment: environment && this.#options.environments.ofClient(environment),
+      mcpServers: mcpServers && new ChildMcpServers(mcpServers),
+    };
   }
 
   /** Leaves nothing if it throws. A full disk is `store_failed`. */
@@ -68,7 +72,7 @@ export class SessionFactory {
 
   async #create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
     const { configuration, contexts, env, runDirectory } = this.#options;
-    const environment = this.environmentOf(params);
+    const secrets = this.secretsOf(params);
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
     const wanted = await createOptions(params, configuration);
@@ -104,7 +108,7 @@ export class SessionFactory {
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
-        const how = { signal, ownOptimisation, environment };
+        const how = { signal, ownOptimisation, ...secrets };
         if (ephemeral) return await lifecycle.begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
         const initial = given?.content;
         const path = sessionFilePath(request);

@@ -18,6 +18,7 @@ import { workingDirectory } from "../core/working-directory.ts";
 import type { CreatedFiles } from "../custody/created-files.ts";
 import type { Child } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import { checkEntries } from "../pi/entry-check.ts";
 import { changeSince } from "../pi/file-mark.ts";
 import { checkFile, unusable, writerOf } from "../pi/lease.ts";
@@ -69,6 +70,8 @@ export interface Opener {
   readonly mayOpenAny?: boolean;
   /** The environment of the session's children. Default: it stays as it is, at first the daemon's own. */
   readonly environment?: ChildEnvironment | undefined;
+  /** The MCP servers of the session's children. Default: they stay as they are, at first none. */
+  readonly mcpServers?: ChildMcpServers | undefined;
   /** The session whose pi may go on to the opened one. */
   readonly from?: Session | undefined;
   /** Its connection, which may follow the sessions already. */
@@ -105,7 +108,7 @@ export class SessionFiles {
    */
   async open(params: OpenParams, opener: Opener = {}): Promise<Session> {
     const { directory } = this.#options;
-    const { covers, environment } = opener;
+    const { covers, environment, mcpServers } = opener;
     if (params.sessionId !== undefined) await directory.ended(params.sessionId);
     const known = params.sessionId === undefined ? undefined : directory.find(params.sessionId);
     if (known !== undefined && params.file === undefined) {
@@ -153,7 +156,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const session = await this.#begin(stored, { environment });
+    const session = await this.#begin(stored, { environment, mcpServers });
     tellProjectProblem(session, projectProblem);
     if (whenLeft === "close") left.watch(session);
     return await requireSameFile(session, file);
@@ -208,7 +211,7 @@ export class SessionFiles {
     from: Session,
     { file, id, cwd }: Target,
     { options: { model, thinking, name, ...options }, policies }: Wanted,
-    { subscriberId, by, environment }: Opener,
+    { subscriberId, by, environment, mcpServers }: Opener,
   ): Promise<boolean> {
     const { directory, sessions, env } = this.#options;
     const { stored } = from;
@@ -233,6 +236,7 @@ export class SessionFiles {
       [model, thinking, name].every((each) => each === undefined) &&
       isSameFile(cwd, stored.cwd) &&
       (environment === undefined || environment.fingerprint === from.environment?.fingerprint) &&
+      (mcpServers ?? same?.mcpServers ?? from.mcpServers).isSame(from.mcpServers) &&
       [to, wanted].every((each) => isDeepStrictEqual(rightsOf(each), rightsOf(stored))) &&
       // Its own start decides about what another program has written.
       (same === undefined ? (await writerOf(file)) === undefined : !(await hasChanged(same)))
@@ -327,7 +331,7 @@ export class SessionFiles {
         throw otherRights(to.sessionId);
       }
       taker = to;
-      left.resolve(to.succession.takeOver(child, from.environment));
+      left.resolve(to.succession.takeOver(child, from));
       await to.succession.taken;
     };
     const replaced = this.#replaced(from, { sessionId: hello.sessionId, file }, take).catch(async (error: unknown) => {
@@ -379,7 +383,7 @@ export class SessionFiles {
       await take(to);
       if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has switched to yet another session.");
     };
-    await this.#begin(stored, { how, environment: from.environment });
+    await this.#begin(stored, { how, environment: from.environment, mcpServers: from.mcpServers });
     return sessionId;
   }
 
@@ -503,17 +507,18 @@ async function hasChanged({ file, stored }: Session): Promise<boolean> {
 /** A session that is to be opened. */
 type Target = Pick<StoredHeader, "id" | "cwd"> & { readonly file: string };
 
-/** The environment is given as part of the {@link Opener}. */
-type OpenParams = Omit<Params<"session/open">, "environment">;
+/** Environment and MCP servers are given as parts of the {@link Opener}. */
+type OpenParams = Omit<Params<"session/open">, "environment" | "mcpServers">;
 
-/** Returns the session, whose pi has the opener's options, and its environment where that is possible now. */
+/** Returns the session, whose pi has the opener's options and MCP servers, and its environment where that is possible now. */
 async function withStartOptions(
   options: StoredOptions | undefined,
   session: Session,
-  { environment, by, ...opener }: Opener,
+  { environment, mcpServers, by, ...opener }: Opener,
 ): Promise<Session> {
-  if (options !== undefined) session.control.check(by);
-  if (session.control.allows(by?.clientId ?? "")) await session.startAgainWith({ environment, options }, opener);
+  if (options !== undefined || mcpServers !== undefined) session.control.check(by);
+  const change = { environment, mcpServers, options };
+  if (session.control.allows(by?.clientId ?? "")) await session.startAgainWith(change, opener);
   return session;
 }
 

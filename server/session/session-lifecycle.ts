@@ -25,6 +25,7 @@ import type { Logs } from "../log/logs.ts";
 import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
@@ -91,6 +92,8 @@ export interface Beginning {
   readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>) | undefined;
   /** The environment of its children. Default: the daemon's own. */
   readonly environment?: ChildEnvironment | undefined;
+  /** The MCP servers of its children. Default: none. */
+  readonly mcpServers?: ChildMcpServers | undefined;
   /** The messages with which its file was created. */
   readonly content?: ContentSum | undefined;
   /** Aborted when the caller goes away. */
@@ -149,12 +152,12 @@ export class SessionLifecycle {
    * and `session_file_unusable` if the file belongs to another session; then only a file with messages remains.
    */
   async begin(stored: StoredSession, beginning: Beginning = {}): Promise<Session> {
-    const { how = "awake", content, signal, ownOptimisation, environment } = beginning;
+    const { how = "awake", content, signal, ownOptimisation } = beginning;
     const { sessionId, file } = stored;
     const { directory } = this.#options;
     const { compaction } = this.#shared.children;
     if (stored.ephemeral !== true) requireOwnFile(stored, directory.withCreating());
-    const session = this.#session({ ...stored, isBeginning: true }, environment);
+    const session = this.#session({ ...stored, isBeginning: true }, beginning);
     directory.creating.add(session);
     try {
       const reserved = compaction.reserve(sessionId, stored.options.optimisation);
@@ -191,9 +194,9 @@ export class SessionLifecycle {
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
     const stored = { ...inheritedFields(from, now), sessionId, file, generation: 1 };
-    const { environment } = this.#options.directory.find(from.sessionId) ?? {};
+    const { environment, mcpServers } = this.#options.directory.find(from.sessionId) ?? {};
     try {
-      await this.make(sessionId, () => this.begin(stored, { how: "asleep", environment }));
+      await this.make(sessionId, () => this.begin(stored, { how: "asleep", environment, mcpServers }));
     } catch (error) {
       await unlink(file).catch(() => {});
       throw error;
@@ -253,7 +256,7 @@ export class SessionLifecycle {
     ]);
   }
 
-  #session(stored: StoredSession, environment?: ChildEnvironment): Session {
+  #session(stored: StoredSession, { environment, mcpServers }: Beginning = {}): Session {
     const { children, contexts, watch } = this.#shared;
     const { directory, sessions, prompts, tracker, dialogs, taker, logs, limits, env, runDirectory } = this.#options;
     const { spillDirectory, roots, spill, configuration, survival } = this.#options;
@@ -261,6 +264,7 @@ export class SessionLifecycle {
       ...limits,
       stored,
       environment: environment ?? children.environments.own,
+      mcpServers,
       sessions,
       source: children,
       survival,

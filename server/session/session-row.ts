@@ -2,6 +2,7 @@ import type { Control } from "../../protocol/control.ts";
 import type { ChildExit, ModelRef, SessionInfo } from "../../protocol/session.ts";
 import { factsOf } from "../core/session-record.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 
 /** All that a row depends on. Each value is immutable: what changes is another value. */
@@ -11,6 +12,7 @@ export interface RowSources {
   readonly thinkingLevel: string | undefined;
   /** Undefined: unknown. */
   readonly environment: ChildEnvironment | undefined;
+  readonly mcpServers: ChildMcpServers;
   readonly isLost: boolean;
   readonly state: SessionInfo["state"];
   readonly pid: number | undefined;
@@ -58,12 +60,14 @@ export class SessionRow {
 
 /** Reads nothing but its sources, because a row is used again as long as they are the same. */
 function infoOf(sources: RowSources): SessionInfo {
-  const { isLost, pid, restoredAt, runId, restarts, silentSince, control, exit, environment } = sources;
+  const { isLost, pid, restoredAt, runId, restarts, silentSince, control, exit } = sources;
+  const { environment, mcpServers } = sources;
   return {
     ...factsOf(sources),
     ...(environment === undefined
       ? {}
       : { environment: { from: environment.from, fingerprint: environment.fingerprint } }),
+    ...(mcpServers.isEmpty ? {} : { mcpServers: [...mcpServers.names] }),
     ...(isLost ? { ephemeral: "lost" as const } : {}),
     state: sources.state,
     ...(pid === undefined ? {} : { pid }),

@@ -48,6 +48,7 @@ import { StderrWatch } from "../log/stderr-watch.ts";
 import type { Subscriber } from "../log/subscription.ts";
 import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
+import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { ChildStdio } from "../pi/stdio.ts";
 import { Prompting } from "../prompts/prompting.ts";
@@ -61,6 +62,8 @@ export interface SessionOptions {
   readonly stored: StoredSession;
   /** The environment of its children, which is not stored. */
   readonly environment: ChildEnvironment;
+  /** The MCP servers of its children, which are not stored. Default: none. */
+  readonly mcpServers?: ChildMcpServers | undefined;
   /** Stores changes of the session's record. */
   readonly sessions: Pick<SessionStore, "put" | "flush">;
   readonly prompts: PromptStore;
@@ -133,7 +136,8 @@ export class Session {
     const { sessionId } = stored;
     this.#options = options;
 
-    const record = new SessionRecord(stored, (current) => sessions.put(current), options.environment);
+    const { environment, mcpServers } = options;
+    const record = new SessionRecord(stored, (current) => sessions.put(current), environment, mcpServers);
     const { epoch } = record;
     const numbers = record.numbers((upTo) => sessions.flush(sessionId, upTo));
     const events: SessionEmitter = new EventEmitter();
@@ -309,18 +313,23 @@ export class Session {
     return this.#record.environment;
   }
 
+  /** The MCP servers that clients gave for its child, or for the next one. */
+  get mcpServers(): ChildMcpServers {
+    return this.#record.mcpServers;
+  }
+
   /**
    * As {@link ChildSupervisor.startAgainWith}, unless others than `subscriberId` follow the session. Subscribers of the
    * same viewer do not count as others; if there are such, an idle child is started again even if nothing differs.
    */
   async startAgainWith(
-    { environment, options }: Omit<StartChange, "isReload">,
+    change: Omit<StartChange, "isReload">,
     { subscriberId, viewer }: { readonly subscriberId?: string | undefined; readonly viewer?: string | undefined },
   ): Promise<void> {
     const { subscriptions } = this.journal;
     const isAlone = (): boolean => !subscriptions.hasOthers(subscriberId, viewer);
     const isReload = viewer !== undefined && subscriptions.hasOthers(subscriberId) && isAlone();
-    await this.supervisor.startAgainWith({ environment, options, isReload }, isAlone);
+    await this.supervisor.startAgainWith({ ...change, isReload }, isAlone);
   }
 
   /** `session_lost`, once its pi is lost and cannot be replaced. */
@@ -355,6 +364,7 @@ export class Session {
       thinkingLevel,
       // A former daemon started it.
       environment: child?.restoredAt === undefined ? this.#record.environment : undefined,
+      mcpServers: this.#record.mcpServers,
       isLost: loss !== undefined,
       state: state.kind,
       pid: child?.pid,

@@ -78,7 +78,10 @@ test("a secret param is not part of the stored hash, so that it can neither be f
     async () => ({ aborted: false }),
     () => true,
   );
-  const given = (value: string, key: string) => ({ cwd: "/", idempotencyKey: key, environment: { KEY: value } });
+  const given = (value: string, key: string) => ({
+    ...{ cwd: "/", idempotencyKey: key, environment: { KEY: value } },
+    mcpServers: [{ name: "m", command: "c", env: { KEY: value } }],
+  });
   await create(given("one", "k"));
   expect(await create(given("other", "k"))).toEqual({ aborted: false });
   expect(hashes).toEqual([canonicalHash({ cwd: "/", idempotencyKey: "k" })]);

@@ -3,6 +3,7 @@ import type { SessionInfo } from "../../../protocol/session.ts";
 import type { sessionFileMethods } from "../../../protocol/session-file-methods.ts";
 import { requireFile } from "../../custody/ephemeral.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { ChildMcpServers } from "../../pi/child-mcp-servers.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import type { Call, HandlersOf } from "../call.ts";
@@ -13,12 +14,15 @@ export function sessionFileHandlers(
   tracker: DeliveryTracker,
 ): HandlersOf<typeof sessionFileMethods> {
   return {
-    "session/open": async ({ environment, anywhere, from: fromId, viewer, ...params }, call) => {
+    "session/open": async ({ environment, mcpServers, anywhere, from: fromId, viewer, ...params }, call) => {
       const { covers, mayReadAny } = callerOf(call);
       const mayOpenAny = anywhere === true && mayReadAny;
-      const given = environment && registry.children.environments.ofClient(environment);
+      const given = {
+        environment: environment && registry.children.environments.ofClient(environment),
+        mcpServers: mcpServers && new ChildMcpServers(mcpServers),
+      };
       const from = fromId === undefined ? undefined : registry.get(fromId);
-      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by, environment: given, from, viewer };
+      const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by, ...given, from, viewer };
       const open = async (): Promise<SessionInfo> => (await registry.files.open(params, opener)).info();
       return from === undefined ? await open() : await from.attribution.acting(call.by, open);
     },

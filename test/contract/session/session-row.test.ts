@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ChildEnvironment } from "../../../server/pi/child-environment.ts";
+import { ChildMcpServers } from "../../../server/pi/child-mcp-servers.ts";
 import { resultText, wholeText } from "../../../server/rpc/answer-text.ts";
 import { listAnswers } from "../../../server/rpc/handlers/session.ts";
 import type { Session } from "../../../server/session/session.ts";
@@ -23,6 +24,7 @@ const sources: RowSources = {
   model: undefined,
   thinkingLevel: undefined,
   environment: undefined,
+  mcpServers: ChildMcpServers.none,
   isLost: false,
   state: "hibernated",
   pid: undefined,
@@ -44,6 +46,7 @@ const other: RowSources = {
   model: { provider: "p", id: "m" },
   thinkingLevel: "high",
   environment: new ChildEnvironment("client", "f", {}),
+  mcpServers: new ChildMcpServers([{ name: "m", command: "c" }]),
   isLost: true,
   state: "running",
   pid: 7,

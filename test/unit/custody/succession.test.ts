@@ -6,6 +6,7 @@ import { Succession } from "../../../server/custody/succession.ts";
 import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 import type { Child } from "../../../server/pi/child.ts";
 import { ChildEnvironment } from "../../../server/pi/child-environment.ts";
+import { ChildMcpServers } from "../../../server/pi/child-mcp-servers.ts";
 
 const stored = { sessionId: "forked", file: "/nowhere/1_forked.jsonl" };
 
@@ -13,6 +14,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 const environment = new ChildEnvironment("client", "f", {});
+const mcpServers = new ChildMcpServers([{ name: "m", command: "c" }]);
 
 /** A session that takes over a child which has said hello, and answers on request. */
 function takeOver() {
@@ -42,14 +44,15 @@ function takeOver() {
     startTimeoutMs: 120_000,
     maxHeldBytes: 1_000,
   });
-  const verified = succession.takeOver(child, environment);
+  const verified = succession.takeOver(child, { environment, mcpServers });
   return { record: session.record, answer, verified, taken: succession.taken, stops: () => stops };
 }
 
-test("a session has the environment of the child that it took over", () => {
+test("a session has the environment and the MCP servers of the child that it took over", () => {
   const { record, verified } = takeOver();
   void verified.catch(() => {});
   expect(record.environment).toBe(environment);
+  expect(record.mcpServers).toBe(mcpServers);
 });
 
 test("a pi with slow extensions after a fork has the time of a start to report its session", async () => {

@@ -58,6 +58,14 @@ test("the configuration says how long requests wait for a context", () => {
   }
 });
 
+test("the configuration has the MCP servers of a client, which pi checks", () => {
+  const text = (mcpServers: unknown) => JSON.stringify({ link: 1, statusKey: "key", mcpServers });
+  const servers = [{ name: "m", command: "c", env: { A: "x".repeat(300_000) } }];
+  expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text(servers)) })).toMatchObject({ mcpServers: servers });
+  for (const wrong of [{}, [{ command: "c" }], ["m"]])
+    expect(() => takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text(wrong)) })).toThrow("invalid mcpServers");
+});
+
 test("variables meant only for pi's start are restored, unless they were changed, and jiti caches nothing", () => {
   const startEnvironment = { A: { value: "start", before: "own" }, B: { value: "start" }, C: { value: "start" } };
   const text = JSON.stringify({ link: 1, statusKey: "key", startEnvironment });

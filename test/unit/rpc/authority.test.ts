@@ -60,6 +60,8 @@ describe("a capability", () => {
     ["session/create", { sessionDir: "/x" }],
     ["session/create", { file: "/x.jsonl" }],
     ["session/open", { approve: true }],
+    ["session/create", { mcpServers: [{ name: "m", command: "c" }] }],
+    ["session/open", { mcpServers: [] }],
     // A path is read, or its existence is revealed.
     ["session/create", { optimisation: { compaction: { prompt: "/x" } } }],
     ["session/create", { optimisation: { dynamicTools: { synonyms: "/x" } } }],
@@ -91,7 +93,7 @@ describe("a capability", () => {
       expect(made(grantOf("admin"), false)).toMatchObject({ kind: "forbidden", param: "environment" });
       expect(made(grantOf("prompt"), true)).toMatchObject({ kind: "forbidden", needs: "admin" });
       expect(methods[name]).toMatchObject(
-        name === "session/create" ? { unstored: ["environment"] } : { retry: "safe" },
+        name === "session/create" ? { unstored: ["environment", "mcpServers"] } : { retry: "safe" },
       );
     }
   });

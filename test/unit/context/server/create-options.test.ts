@@ -91,9 +91,10 @@ describe("the options of a session", () => {
     }
   });
 
-  test("the id, the files and the environment of a session are not stored with its options", async () => {
+  test("the id, the files, the environment and the MCP servers of a session are not stored with its options", async () => {
     const file = join(root, "s.jsonl");
-    const { options } = await create({ sessionId: "s", file, forkFrom: file, environment: { A: "b" } });
+    const secrets = { environment: { A: "b" }, mcpServers: [{ name: "m", command: "c", env: { A: "b" } }] };
+    const { options } = await create({ sessionId: "s", file, forkFrom: file, ...secrets });
     expect(options).toEqual({});
   });
 
