@@ -58,6 +58,7 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "daemon/gap",
   "session/gap",
   "session/stderr",
+  "session/formerText",
   "provider/requestPrepared",
   "provider/requestDelivered",
   "provider/requestFailed",
@@ -223,6 +224,10 @@ export class DaemonPeer {
       this.#notifyStderr(params);
       return;
     }
+    if (method === "session/formerText") {
+      this.#notifyFormerText(params);
+      return;
+    }
     const notification = { name: method, params } as SessionNotification;
     if (!isWellFormed(notification)) {
       this.diagnose({ kind: "malformed_notification", method, params });
@@ -251,6 +256,15 @@ export class DaemonPeer {
     if (isRecord(params) && typeof params["sessionId"] === "string" && typeof params["text"] === "string") {
       this.#feeds.get(params["sessionId"])?.receiveStderr(params as NotificationParams<"session/stderr">);
     } else this.diagnose({ kind: "malformed_notification", method: "session/stderr", params });
+  }
+
+  #notifyFormerText(params: unknown): void {
+    const given = (isRecord(params) ? params : {}) as Partial<NotificationParams<"session/formerText">>;
+    const { sessionId, toolCallId, path, text } = given;
+    const isText = typeof text === "string" || text === null;
+    if (typeof sessionId === "string" && typeof toolCallId === "string" && typeof path === "string" && isText) {
+      this.#feeds.get(sessionId)?.receiveFormerText(given as NotificationParams<"session/formerText">);
+    } else this.diagnose({ kind: "malformed_notification", method: "session/formerText", params });
   }
 
   /** A newer daemon's notification may have numbers in a session's log. */

@@ -105,13 +105,15 @@ export interface FeedListener {
   request?(notification: RequestNotification, size: number): void;
   /** What pi writes to its stderr, for a reader whose `more` has `stderr`. */
   stderr?(params: NotificationParams<"session/stderr">): void;
+  /** What a file has before the tool `write` replaces it, for a reader whose `more` has `formerText`. */
+  formerText?(params: NotificationParams<"session/formerText">): void;
   end(end: FeedEnd): void;
 }
 
 /** Params of `session/subscribe` that readers cannot share. */
 export type SubscribeMore = Pick<
   Params<"session/subscribe">,
-  "inOrder" | "awake" | "holdEdits" | "stderr" | "catchUp" | "viewer"
+  "inOrder" | "awake" | "holdEdits" | "formerText" | "stderr" | "catchUp" | "viewer"
 >;
 
 export interface FeedOptions {
@@ -224,6 +226,11 @@ export class SessionFeed {
   receiveStderr(params: NotificationParams<"session/stderr">): void {
     for (const { listener } of [...this.#readers.values()])
       if (listener.more?.stderr === true) listener.stderr?.(params);
+  }
+
+  receiveFormerText(params: NotificationParams<"session/formerText">): void {
+    for (const { listener } of [...this.#readers.values()])
+      if (listener.more?.formerText === true) listener.formerText?.(params);
   }
 
   receive(notification: SessionNotification, frame: string): void {

@@ -17,6 +17,7 @@ import {
   findEngine,
   type HostPort,
 } from "./engine-port.ts";
+import { FormerTexts } from "./former-texts.ts";
 import type { OutwardBody } from "./link/outbound.ts";
 import { claimMemory, releaseMemory } from "./memory.ts";
 import { PartRegistry } from "./part-registry.ts";
@@ -78,6 +79,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
   const handOver = new HandOver({ pi, memory, run, inserted, send, fault, wait: () => timer.ask() });
   const observer = new Observer({ memory, inserted, send, tell: tellExtensions(pi) });
   const queueWindow = new QueueWindow();
+  const formerTexts = new FormerTexts(send);
   const pending = new PendingList({ send, context: () => current });
   /** Pushes received before the session has started. */
   const early: HeldPush[] = [];
@@ -237,9 +239,12 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
       }
     };
 
-  pi.on("tool_call", async ({ toolName }) => {
+  pi.on("tool_call", async (event, { cwd }) => {
+    const { toolName } = event;
+    await formerTexts.called(event, cwd, memory.watch.formerText === true);
     if (memory.watch.holdEdits && editingTools.has(toolName)) await delay(editsWaitMs);
   });
+  pi.on("tool_execution_end", ({ toolCallId }) => formerTexts.ended(toolCallId));
   pi.on(
     "session_start",
     guarded("session_start", (event, ctx) => {
@@ -310,6 +315,7 @@ function startEngine(pi: ExtensionAPI, loadContext: LoadPart): Engine {
     "agent_settled",
     guarded("agent_settled", (event, ctx) => {
       queueWindow.close();
+      formerTexts.settled();
       const end = run.settled(event);
       observer.over({ aborted: end === "aborted", error: "The run ended without an answer." });
       handOver.settled(end, ctx);

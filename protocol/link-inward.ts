@@ -117,6 +117,8 @@ export const inwardFrames = {
     maxBodyBytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
     /** Whether the tools `edit` and `write` wait a moment before their work. */
     holdEdits: Type.Optional(Type.Boolean()),
+    /** Whether a `formerText` is sent before the tool `write` replaces a file. */
+    formerText: Type.Optional(Type.Boolean()),
   }),
   /**
    * Put this context before the conversation in each request from now on, while the conversation is in this process. A

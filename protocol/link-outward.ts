@@ -2,7 +2,7 @@ import type { Static, TUnsafe } from "typebox";
 import { Evidence, PayloadCheck } from "./delivery.ts";
 import { DeliveryId } from "./ids.ts";
 import { readonlyArray, Type } from "./json-schema.ts";
-import { leftOutReasons, MAX_HEADERS } from "./link.ts";
+import { leftOutReasons, MAX_FORMER_TEXT_BYTES, MAX_HEADERS, MAX_PATH_BYTES } from "./link.ts";
 import { type NoticeData, type NoticeName, notices } from "./optimisation/notices.ts";
 
 /**
@@ -149,6 +149,20 @@ export const outwardFrames = {
       dependencies: factsTogether,
       anyOf: [{ required: ["evidence"] }, { properties: { outcome: { enum: ["failed", "aborted"] } } }],
     },
+  ),
+  /**
+   * What a file has before the tool `write` replaces it; null: it does not exist. Sent before the tool's work, only while
+   * the daemon watches, and not for a text that is unknown. At most {@link MAX_FORMER_TEXT_BYTES} in UTF-8.
+   */
+  formerText: Type.Object(
+    {
+      kind: Type.Literal("formerText"),
+      at,
+      toolCallId: Type.String({ minLength: 1, maxLength: 1_024 }),
+      path: Type.String({ maxLength: MAX_PATH_BYTES, pattern: "^/[^\\u0000]*$" }),
+      text: Type.Union([Type.String({ maxLength: MAX_FORMER_TEXT_BYTES }), Type.Null()]),
+    },
+    closed,
   ),
   /** Pushes that a request omits, or that a compaction has removed. Sent again for each such request. */
   leftOut: Type.Object(

@@ -81,6 +81,20 @@ export const notifications = {
     ),
     since: "0.1.0",
   },
+  "session/formerText": {
+    summary:
+      "What a file has before the tool `write` replaces it, for subscriptions with `formerText`. It has no `seq`, is not kept, and comes before that tool's `tool_execution_end`. None comes where the text is unknown: for more than 1 MiB, what is not text in UTF-8, a directory, a device, a file that cannot be read or that another call of the same message changes first, and after a lost connection.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        toolCallId: Type.String(),
+        path: Type.String({ description: "The file's absolute path, as pi resolves it." }),
+        text: Type.Union([Type.String(), Type.Null()], { description: "null: the file does not exist." }),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
   "session/updated": {
     summary: "The session changed: its state, model, child, name.",
     params: Type.Object(

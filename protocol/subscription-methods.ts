@@ -72,6 +72,13 @@ export const subscriptionMethods = {
             "While this subscription lasts, pi waits 25 ms between the `tool_execution_start` of an `edit` or `write` and its work, so that a client of the same machine can read the file as it was before.",
         }),
       ),
+      formerText: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            "Also `session/formerText`: what a file has before the tool `write` replaces it. While such a subscription lasts, pi reads the file before the tool's work.",
+        }),
+      ),
       stderr: Type.Optional(
         Type.Boolean({
           default: false,
@@ -127,6 +134,8 @@ export const subscriptionMethods = {
       { param: "awake", capability: "prompt" },
       { param: "dialogs", capability: "prompt" },
       { param: "holdEdits", capability: "prompt" },
+      // The text may be new to the model, and with it to observers. Who prompts can have the model read the file.
+      { param: "formerText", capability: "prompt" },
     ],
     since: "0.1.0",
     errors: ["session_not_found", "session_file_unusable", "invalid_request", "child_exited"],

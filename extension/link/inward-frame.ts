@@ -70,8 +70,10 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
     deliveryId === undefined || isDeliveryId(deliveryId) ? undefined : "The carry frame has an invalid deliveryId.",
   drained: () => undefined,
   context: ({ context }) => contextError(context),
-  watch: ({ provider, bodyPrefix, maxBodyBytes, holdEdits }) => {
+  watch: ({ provider, bodyPrefix, maxBodyBytes, holdEdits, formerText }) => {
     if (holdEdits !== undefined && typeof holdEdits !== "boolean") return "The watch frame has an invalid holdEdits.";
+    if (formerText !== undefined && typeof formerText !== "boolean")
+      return "The watch frame has an invalid formerText.";
     if (!providerLevels.some((level) => level === provider)) return "A watch frame needs a level.";
     if (typeof bodyPrefix !== "string" || !isAbsolute(bodyPrefix) || bodyPrefix.includes("\0"))
       return "A watch frame needs an absolute bodyPrefix.";

@@ -15,6 +15,8 @@ export interface ProviderWatch {
   readonly bodies: BodyTarget;
   /** Whether the tools `edit` and `write` wait a moment before their work. */
   readonly holdEdits: boolean;
+  /** Whether the text of a file is reported before the tool `write` replaces it. */
+  readonly formerText?: boolean;
 }
 
 export const unwatched: ProviderWatch = { level: "off", bodies: { prefix: "", maxBytes: 0 }, holdEdits: false };
@@ -60,9 +62,9 @@ export class RequestReporter {
   }
 
   /** Sets the level of reports, starting with the next request. */
-  watch({ provider, bodyPrefix, maxBodyBytes, holdEdits = false }: Watch): void {
+  watch({ provider, bodyPrefix, maxBodyBytes, holdEdits = false, formerText = false }: Watch): void {
     const bodies = { prefix: bodyPrefix, maxBytes: maxBodyBytes };
-    this.#options.memory.watch = { level: provider, bodies, holdEdits };
+    this.#options.memory.watch = { level: provider, bodies, holdEdits, formerText };
   }
 
   /** A message list is complete, and a request is about to be made. */

@@ -205,6 +205,7 @@ export class ChildReports {
     if (frame.kind === "debug") parts.said(frame);
     if (frame.kind === "reload") parts.reload();
     if (frame.kind === "pending") journal.pending(frame.pending);
+    if (frame.kind === "formerText") journal.tellFormerText(frame);
     if (frame.kind === "hello") this.#hello(frame);
   }
 

@@ -1,5 +1,5 @@
 import type { Gap } from "../../protocol/event.ts";
-import type { NotificationName } from "../../protocol/notifications.ts";
+import type { NotificationName, NotificationParams } from "../../protocol/notifications.ts";
 import type { PendingItem } from "../../protocol/pending.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
@@ -176,6 +176,14 @@ export class Journal {
   tellStderr(params: object, only?: string): void {
     const told = { jsonrpc: "2.0", method: "session/stderr", params: { sessionId: this.sessionId, ...params } };
     this.#subscriptions.tellStderr(unnumberedFrame(Buffer.from(JSON.stringify(told)), this.sessionId), only);
+  }
+
+  /** Sends the text of a file that the tool `write` is about to replace to the subscribers that want it. It has no number. */
+  tellFormerText({ toolCallId, path, text }: Omit<NotificationParams<"session/formerText">, "sessionId">): void {
+    if (!this.#subscriptions.wantsFormerText) return;
+    const params = { sessionId: this.sessionId, toolCallId, path, text };
+    const told = { jsonrpc: "2.0", method: "session/formerText", params };
+    this.#subscriptions.tellFormerText(unnumberedFrame(Buffer.from(JSON.stringify(told)), this.sessionId));
   }
 
   /** Whether extensions have background work. */

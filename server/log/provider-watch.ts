@@ -206,8 +206,8 @@ export class ProviderWatch {
   #ask(): void {
     const child = this.#child;
     const { providerLevel: provider, subscriptions } = this.#options.journal;
-    const { holdsEdits: holdEdits } = subscriptions;
-    const asked = holdEdits ? `${provider} and holdEdits` : provider;
+    const { holdsEdits: holdEdits, wantsFormerText: formerText } = subscriptions;
+    const asked = [provider, ...(holdEdits ? ["holdEdits"] : []), ...(formerText ? ["formerText"] : [])].join(" and ");
     if (child === undefined || this.#asking >= maxAsking || this.#asked === asked) return;
     this.#asking += 1;
     this.#asked = asked;
@@ -219,6 +219,7 @@ export class ProviderWatch {
         bodyPrefix,
         maxBodyBytes: this.#options.maxBodyBytes,
         ...(holdEdits && { holdEdits }),
+        ...(formerText && { formerText }),
       })
       .catch((error: unknown) => {
         if (child.state.kind === "ready") {

@@ -12,6 +12,8 @@ export interface Orders extends ReadOptions {
   readonly dialogs?: boolean | undefined;
   /** Whether pi is to wait before the work of its editing tools. */
   readonly holdEdits?: boolean | undefined;
+  /** Whether it gets the texts of files that the tool `write` replaces. */
+  readonly formerText?: boolean | undefined;
   /** Whether it gets what pi writes to stderr. */
   readonly stderr?: boolean | undefined;
   /** Whether answers to its calls come in the order of the notifications. Cannot be turned off again. */
@@ -30,6 +32,7 @@ interface Order {
   readonly provider: ProviderLevel;
   readonly dialogs: boolean;
   readonly holdEdits: boolean;
+  readonly formerText: boolean;
   readonly stderr: boolean;
   readonly viewer: string | undefined;
   readonly clientId: string | undefined;
@@ -43,6 +46,7 @@ export class Subscriptions {
   readonly #orders = new Map<string, Order>();
   #level: ProviderLevel = "off";
   #holdsEdits = false;
+  #wantsFormerText = false;
   #followsStderr = false;
   #onStderr: () => void = () => {};
   #onLevel: () => void = () => {};
@@ -79,7 +83,12 @@ export class Subscriptions {
     return this.#holdsEdits;
   }
 
-  /** Calls `onLevel` after each change of {@link providerLevel} and {@link holdsEdits}. */
+  /** Whether any subscriber gets the texts of files that the tool `write` replaces. */
+  get wantsFormerText(): boolean {
+    return this.#wantsFormerText;
+  }
+
+  /** Calls `onLevel` after each change of {@link providerLevel}, {@link holdsEdits} and {@link wantsFormerText}. */
   onProviderLevel(onLevel: () => void): void {
     this.#onLevel = onLevel;
   }
@@ -151,6 +160,7 @@ export class Subscriptions {
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
     const { clientId = known?.clientId, holdEdits = known?.holdEdits ?? false } = orders;
+    const { formerText = known?.formerText ?? false } = orders;
     const { stderr = known?.stderr ?? false, viewer = known?.viewer } = orders;
     const { onEnd } = known ?? orders;
     this.#orders.set(subscriber.id, {
@@ -159,6 +169,7 @@ export class Subscriptions {
       provider,
       dialogs,
       holdEdits,
+      formerText,
       stderr,
       viewer,
       clientId,
@@ -230,6 +241,12 @@ export class Subscriptions {
       if (stderr && (only === undefined || only === id)) this.guard(id, () => subscription.tell(frame));
   }
 
+  /** Sends a frame without a number to the subscribers of former texts. */
+  tellFormerText(frame: Frame): void {
+    for (const [id, { subscription, formerText }] of this.#orders)
+      if (formerText) this.guard(id, () => subscription.tell(frame));
+  }
+
   /** Isolates a failing subscriber from the others and from the caller. */
   guard(subscriberId: string, send: () => void): boolean {
     try {
@@ -256,15 +273,17 @@ export class Subscriptions {
     const level = highestLevel(orders.map(({ provider }) => provider));
     const answerers = orders.filter(({ dialogs }) => dialogs).length;
     const holdsEdits = orders.some(({ holdEdits }) => holdEdits);
+    const wantsFormerText = orders.some(({ formerText }) => formerText);
     const followsStderr = orders.some(({ stderr }) => stderr);
     const isOther = {
-      level: level !== this.#level || holdsEdits !== this.#holdsEdits,
+      level: level !== this.#level || holdsEdits !== this.#holdsEdits || wantsFormerText !== this.#wantsFormerText,
       answerers: answerers !== this.#answerers,
       stderr: followsStderr !== this.#followsStderr,
     };
     this.#followsStderr = followsStderr;
     this.#level = level;
     this.#holdsEdits = holdsEdits;
+    this.#wantsFormerText = wantsFormerText;
     this.#answerers = answerers;
     if (isOther.level) this.#onLevel();
     if (isOther.answerers) this.#onAnswerers();

@@ -1,5 +1,5 @@
 import type { Static, TSchema } from "typebox";
-import { MAX_HEADER_CHARS } from "../../protocol/link.ts";
+import { MAX_FORMER_TEXT_BYTES, MAX_HEADER_CHARS } from "../../protocol/link.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
 import { type OutwardFrame, outwardFrames } from "../../protocol/link-outward.ts";
 import { nonFiniteIn } from "../../protocol/non-finite.ts";
@@ -54,6 +54,8 @@ function bounded(frame: OutwardFrame): OutwardFrame | undefined {
       return withShortError(frame);
     case "requestEnd":
       return requestEnd(frame);
+    case "formerText":
+      return Buffer.byteLength(frame.text ?? "") > MAX_FORMER_TEXT_BYTES ? undefined : frame;
     case "pending":
       return { ...frame, pending: frame.pending.map((item) => withShortError({ ...item, label: label(item.label) })) };
     case "notice":
