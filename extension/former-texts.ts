@@ -8,7 +8,7 @@ import { MAX_FORMER_TEXT_BYTES, MAX_PATH_BYTES } from "../protocol/link.ts";
 import type { OutwardBody } from "./link/outbound.ts";
 
 /** How long the tool waits for a file system that does not answer. */
-const readsWithinMs = 1_000;
+const readsWithinMs = 5_000;
 const changingTools: ReadonlySet<string> = new Set(["edit", "write"]);
 
 interface ToolCall {
