@@ -19,6 +19,7 @@ import {
 } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
 import { DeliveryId, PromptId, SessionId } from "./ids.ts";
+import { McpServer } from "./mcp-servers.ts";
 import { CacheBroken, CostCheckpointDetail, CostCheckpointEvent, CostUsage } from "./optimisation/notices.ts";
 import { OptimisationOptions, ToolResultPolicy } from "./optimisation/options.ts";
 import { PartReport } from "./optimisation/report.ts";
@@ -76,6 +77,7 @@ export const namedObjects: Readonly<Record<string, TSchema>> = {
   EstimatorOptions: OptimisationOptions.properties.estimator,
   FormatOptions: OptimisationOptions.properties.format,
   MaskingOptions: OptimisationOptions.properties.masking,
+  McpServer,
   OptimisationOptions,
   PartReport,
   PiCapabilities,

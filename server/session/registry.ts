@@ -16,7 +16,7 @@ import type { StoredPrompt } from "../store/prompts.ts";
 import { LeftSessions, type OnDetach } from "./left-sessions.ts";
 import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
-import { SessionFactory } from "./session-factory.ts";
+import { type GivenSecrets, SessionFactory } from "./session-factory.ts";
 import { SessionFiles } from "./session-files.ts";
 import { SessionLifecycle, type SessionLifecycleOptions } from "./session-lifecycle.ts";
 import { SessionWatch } from "./session-watch.ts";
@@ -158,6 +158,11 @@ export class Registry {
     if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
       return await this.files.open({ sessionId }, this.#factory.secretsOf(params));
     return await this.lifecycle.make(sessionId, () => this.#factory.create({ params, sessionId, admit, caller }));
+  }
+
+  /** As {@link SessionFactory.secretsOf}. */
+  secretsOf(given: GivenSecrets): ReturnType<SessionFactory["secretsOf"]> {
+    return this.#factory.secretsOf(given);
   }
 
   /** Synchronous, so that of two calls with one id only the first makes a session. Throws `conflict`. */

@@ -26,6 +26,12 @@ import type { Session } from "./session.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { Beginning, SessionLifecycle } from "./session-lifecycle.ts";
 
+/** The params of a call that are kept in memory alone. */
+export interface GivenSecrets {
+  readonly environment?: Params<"session/create">["environment"] | undefined;
+  readonly mcpServers?: Params<"session/create">["mcpServers"] | undefined;
+}
+
 /** One call of `session/create`. */
 export interface Creation {
   readonly params: Params<"session/create">;
@@ -55,8 +61,8 @@ export class SessionFactory {
     this.#options = options;
   }
 
-  /** The secrets that the call gives. Throws `invalid_params` and `forbidden`. */
-  secretsOf({ environment, mcpServers }: Params<"session/create">): Pick<Beginning, "environment" | "mcpServers"> {
+  /** The secrets that a call gives, for children. Throws `invalid_params` and `forbidden`. */
+  secretsOf({ environment, mcpServers }: GivenSecrets): Pick<Beginning, "environment" | "mcpServers"> {
     return {
       environment: environment && this.#options.environments.ofClient(environment),
       mcpServers: mcpServers && new ChildMcpServers(mcpServers),

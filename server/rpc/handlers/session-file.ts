@@ -3,7 +3,6 @@ import type { SessionInfo } from "../../../protocol/session.ts";
 import type { sessionFileMethods } from "../../../protocol/session-file-methods.ts";
 import { requireFile } from "../../custody/ephemeral.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { ChildMcpServers } from "../../pi/child-mcp-servers.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import type { Call, HandlersOf } from "../call.ts";
@@ -17,10 +16,7 @@ export function sessionFileHandlers(
     "session/open": async ({ environment, mcpServers, anywhere, from: fromId, viewer, ...params }, call) => {
       const { covers, mayReadAny } = callerOf(call);
       const mayOpenAny = anywhere === true && mayReadAny;
-      const given = {
-        environment: environment && registry.children.environments.ofClient(environment),
-        mcpServers: mcpServers && new ChildMcpServers(mcpServers),
-      };
+      const given = registry.secretsOf({ environment, mcpServers });
       const from = fromId === undefined ? undefined : registry.get(fromId);
       const opener = { covers, mayOpenAny, subscriberId: call.peer?.id, by: call.by, ...given, from, viewer };
       const open = async (): Promise<SessionInfo> => (await registry.files.open(params, opener)).info();

@@ -231,6 +231,11 @@ describe("an invalid frame from the daemon", () => {
       JSON.stringify({ jsonrpc: "2.0", method: "session/event", params: { sessionId, seq: "1" } }),
       JSON.stringify({ jsonrpc: "2.0", method: "session/updated", params: { sessionId, seq: 1 } }),
       JSON.stringify({ jsonrpc: "2.0", method: "delivery/updated", params: { sessionId, seq: 1, delivery: {} } }),
+      JSON.stringify({
+        jsonrpc: "2.0",
+        method: "session/formerText",
+        params: { sessionId, toolCallId: "t", path: "/" },
+      }),
     ];
     for (const frame of frames) daemon.sendRaw(frame);
     expect(await client.info()).toEqual(daemonInfo());
@@ -239,7 +244,7 @@ describe("an invalid frame from the daemon", () => {
       "binary_frame",
       ...Array.from({ length: 5 }, () => "unexpected_message"),
       "unknown_notification",
-      ...Array.from({ length: 4 }, () => "malformed_notification"),
+      ...Array.from({ length: 5 }, () => "malformed_notification"),
     ]);
     expect(diagnostics[0]).toMatchObject({ text: "{not json", error: expect.any(SyntaxError) });
   });

@@ -33,6 +33,8 @@ const frames: readonly OutwardFrame[] = [
   { kind: "settled", at: 0, aborted: true, failed: false, held: ["d"] },
   { kind: "fault", at, where: "observer", error: "x" },
   { kind: "reload", at },
+  { kind: "formerText", at, toolCallId: "t", path: "/f", text: "old" },
+  { kind: "formerText", at, toolCallId: "t", path: "/f", text: null },
   { kind: "debug", at, part: "pruning", facts: { request: 3, usage: null } },
   request,
   { ...request, deliveryIds: ["d"], model: { provider: "p", id: "m" }, ...facts },
@@ -208,6 +210,15 @@ describe("parseOutwardFrame", () => {
     };
     expect(notice("0.5")).toBeDefined();
     expect(notice("1e999")).toBeUndefined();
+  });
+
+  test("refuses a former text of more than 1 MiB, and a path that is not absolute", () => {
+    const former = { kind: "formerText", at, toolCallId: "t", path: "/f" };
+    expect(mutant(former, "text", "é".repeat(524_288))).toBeDefined();
+    expect(mutant(former, "text", `${"é".repeat(524_288)}x`)).toBeUndefined();
+    for (const path of ["f", "", "/a\0b", `/${"x".repeat(4_096)}`])
+      expect(parse({ ...former, text: null, path })).toBeUndefined();
+    expect(parse({ ...former, text: null, toolCallId: "t".repeat(1_025) })).toBeUndefined();
   });
 
   test("refuses facts of more than 8 KiB, or nested too deep", () => {
