@@ -13,6 +13,7 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^[^\\u0000]*$": "have no NUL character",
   "^[^\\u0000]{1,256}$": "be 1 to 256 characters, none of them NUL",
   "^[^\\u0000]{1,512}$": "be 1 to 512 characters, none of them NUL",
+  "^[^\\u0000]{1,4096}$": "be 1 to 4096 characters, none of them NUL",
   "^/[^\\u0000]{0,4095}$": "be an absolute path of at most 4096 characters",
   "^/[^\\u0000]{0,4089}\\.jsonl$": "be an absolute path of at most 4096 characters that ends in .jsonl",
 
@@ -30,6 +31,7 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}(=[\\s\\S]{0,256})?$":
     "be the name of a label (1 to 64 letters, digits or . _ / -, the first a letter or digit), or name=text",
   "^[0-9A-Za-z_-]{8,64}$": "be 8 to 64 letters, digits or _ -",
+  "^[A-Za-z0-9_-]{1,64}$": "be 1 to 64 letters, digits or _ -",
   "^[A-Za-z0-9_.:-]{1,64}$": "be 1 to 64 letters, digits or _ . : -",
   "^[!-~]{1,64}$": `be 1 to 64 ${visible}`,
   "^[!-~]{1,128}$": `be 1 to 128 ${visible}`,
@@ -50,6 +52,11 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^[^/\\s]{1,128}/[^\\s]{1,256}$": "be a model as provider/id",
   "^(?:100|[0-9]{1,2})(?:\\.[0-9]{1,3})?%$": "be a percentage, such as 80%",
   "^image/[a-z0-9.+-]{1,64}$": "be the type of an image, such as image/png",
+  "^[^=\\u0000]{1,256}$": "be a variable's name: 1 to 256 characters, none of them = or NUL",
+  "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$": "be the name of an HTTP header, at most 128 characters",
+  "^[\\t\\u0020-\\u007e\\u0080-\\u00ff]*$":
+    "be the value of an HTTP header: no line end, and no character above U+00FF",
+  "^[Hh][Tt][Tt][Pp][Ss]?://[!-~]+$": "be an address with http or https",
   "^[A-Za-z_][A-Za-z0-9_]{0,127}$": "be a variable's name: 1 to 128 letters, digits or _, the first not a digit",
   "^[^=\\u0000]+$": "be a variable's name, without = and without NUL",
   "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$": "be a variable's name, or its beginning and a *",

@@ -157,6 +157,9 @@ const connecting = () =>
       await expect(open(digestServer("second"))).rejects.toMatchObject(busy("shared"));
       expect(await client.call("session/open", { sessionId })).toMatchObject({ pid, mcpServers: ["own-tools"] });
       await second.call("session/unsubscribe", { sessionId });
+      await second.call("session/acquireControl", { sessionId, policy: "exclusive" });
+      await expect(open(digestServer("second"))).rejects.toMatchObject({ kind: "not_controller" });
+      await second.call("session/acquireControl", { sessionId, policy: "shared" });
 
       const opened = await open(digestServer("second"), digestServer("x", "another"));
       expect(opened).toMatchObject({ generation: 2, mcpServers: ["another", "own-tools"] });
@@ -190,6 +193,14 @@ const connecting = () =>
       expect(await get(client, from.sessionId)).toMatchObject({ pid: from.pid, mcpServers: ["own-tools"] });
       const opened = await open([digestServer("one")]);
       expect(opened).toMatchObject({ pid: from.pid, mcpServers: ["own-tools"] });
+
+      // A session that was closed is opened without the former ones.
+      const { sessionId } = to;
+      for (const given of [{ mcpServers: [digestServer("x", "new")] }, {}]) {
+        await client.call("session/close", { sessionId });
+        const { mcpServers = [] } = await client.call("session/open", { sessionId, ...given });
+        expect(mcpServers).toEqual((given.mcpServers ?? []).map(({ name }) => name));
+      }
     });
 
     test("a session with servers gets no warm pi, and no other session gets its pi", async () => {
@@ -216,9 +227,11 @@ const connecting = () =>
       expect(restored).toMatchObject({ pid, restoredAt: expect.any(Number) });
       expect(restored).not.toHaveProperty("mcpServers");
       expect(await digestIn(stage, sessionId)).toContain(sha256(secret));
-
-      await stage.client.call("session/hibernate", { sessionId });
+      // This daemon does not know what it has.
+      const { pid: next } = await stage.client.call("session/open", { sessionId, mcpServers: [] });
+      expect(next).not.toBe(pid);
       expect(await digestIn(stage, sessionId)).toContain("not found");
+      expect(await stage.client.call("session/open", { sessionId, mcpServers: [] })).toMatchObject({ pid: next });
       const opened = await stage.client.call("session/open", { sessionId, mcpServers: [digestServer(secret)] });
       expect(opened.mcpServers).toEqual(["own-tools"]);
       expect(await digestIn(stage, sessionId)).toContain(sha256(secret));
