@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { MAX_FORMER_TEXT_BYTES, MAX_PATH_BYTES } from "../protocol/link.ts";
+import { MAX_FORMER_TEXT_BYTES } from "../protocol/link.ts";
 import type { OutwardBody } from "./link/outbound.ts";
 
 /** How long the tool waits for a file system that does not answer. */
@@ -57,7 +57,7 @@ function pathOf(given: unknown, cwd: string): string | undefined {
   if (typeof given !== "string") return undefined;
   const plain = given.replace(unicodeSpaces, " ").replace(/^@/, "");
   const path = resolve(cwd, expanded(plain) ?? "\0");
-  return isAbsolute(path) && !path.includes("\0") && Buffer.byteLength(path) <= MAX_PATH_BYTES ? path : undefined;
+  return path.includes("\0") ? undefined : path;
 }
 
 function expanded(path: string): string | undefined {
@@ -88,8 +88,7 @@ async function textOf(path: string): Promise<string | null | undefined> {
 async function bytesOf(path: string): Promise<Buffer | undefined> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
-    const found = await file.stat();
-    if (!found.isFile() || found.size > MAX_FORMER_TEXT_BYTES) return undefined;
+    if (!(await file.stat()).isFile()) return undefined;
     // Files of /proc have no size, and a file can grow.
     const bytes = Buffer.allocUnsafe(MAX_FORMER_TEXT_BYTES + 1);
     let length = 0;

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { connect } from "../../client/index.ts";
 import type { FeedListener } from "../../client/session-feed.ts";
 import { answer, call } from "../../provider/reply.ts";
+import { Notifications } from "../helpers/notifications.ts";
 import { patience } from "../helpers/patience.ts";
 import { startStage } from "../helpers/stage.ts";
 
@@ -55,16 +56,13 @@ test("who asks for it gets the text of a file before the model's write replaces 
   const session = await stage.session();
   const wanting = listener({ formerText: true });
   const leave = session.listen(wanting.own);
-  await using second = await connect({ stateDir });
-  const other = listener(undefined);
-  second.session(session.id).listen(other.own);
-  await Promise.all([wanting.begun, other.begun]);
+  await using other = await Notifications.of(stateDir, session.id);
+  await wanting.begun;
 
   await session.promptAndWait("go");
   // The answer of a call overtakes notifications.
-  for (const { heard } of [other, wanting])
-    await vi.waitFor(() => expect(heard.filter((one) => typeof one === "string")).toHaveLength(7), patience);
   const { heard } = wanting;
+  await vi.waitFor(() => expect(heard.filter((one) => typeof one === "string")).toHaveLength(7), patience);
   const texts = heard.filter((one) => typeof one !== "string");
   expect(texts).toEqual([
     { toolCallId: "a", path: at("old.txt"), text: "old\r\n\u{1f600}" },
@@ -74,7 +72,8 @@ test("who asks for it gets the text of a file before the model's write replaces 
   ]);
   for (const text of texts as { readonly toolCallId: string }[])
     expect(heard.indexOf(text)).toBeLessThan(heard.indexOf(text.toolCallId));
-  expect(other.heard.toSorted()).toEqual(["a", "b", "c", "d", "e", "f", "g"]);
+  await other.event("tool_execution_end", ({ toolCallId }) => toolCallId === "g");
+  expect(other.named("session/formerText")).toEqual([]);
   expect(readFileSync(at("new/one.txt"), "utf8")).toBe("by b");
 
   // Nothing is read after the last such subscription has ended.
