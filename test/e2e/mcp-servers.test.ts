@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -93,7 +93,7 @@ const connecting = () =>
       expect(info.mcpServers).toEqual(["own-tools"]);
       expect(await digestIn(stage, info.sessionId)).toContain(`${sha256(secret)} --of test`);
 
-      // pi forgets the servers when it loads its extensions again.
+      // Later pis get them too.
       await client.call("session/reload", { sessionId: info.sessionId });
       expect(await digestIn(stage, info.sessionId)).toContain(sha256(secret));
 
@@ -166,7 +166,7 @@ const connecting = () =>
       expect(opened.pid).not.toBe(pid);
       expect(await digestIn(stage, sessionId)).toContain(sha256("second"));
 
-      // A session that pi makes of this one keeps its pi, and so its servers.
+      // A session that pi makes of this one keeps its pi, which loads its extensions again and forgets the servers.
       const { session } = await client.call("session/clone", { sessionId });
       expect(session.mcpServers).toEqual(opened.mcpServers);
       expect(await digestIn(stage, session.sessionId)).toContain(sha256("second"));
@@ -254,7 +254,7 @@ const connecting = () =>
     });
 
     test("an MCP server that pi cannot connect, and a pi without MCP, fail nothing", async () => {
-      await using stage = await startStage({ provider: { script: [answer("one"), answer("two")] } });
+      await using stage = await startStage({ provider: { script: [answer("one"), answer("two"), answer("one")] } });
       const { client, cwd } = stage;
       const heard = async (params: object, wanted: string) => {
         const given = { cwd, model: "scripted/model-1", mcpServers: [digestServer("x")], ...params };
@@ -267,6 +267,9 @@ const connecting = () =>
       };
       await heard({ mcpServers: [{ name: "gone", command: join(stage.root, "nothing") }] }, "gone: failed");
       await heard({ noExtensions: true }, "no loaded extension connects MCP servers");
+      const extension = join(stage.root, "own.ts");
+      writeFileSync(extension, 'export default (pi) => pi.registerMcpServer("own-tools", { command: "nothing" });');
+      await heard({ extensions: [extension] }, "pi refuses the MCP server own-tools: MCP server");
     });
   });
 
