@@ -2,7 +2,7 @@ import type { Static, TUnsafe } from "typebox";
 import { Evidence, PayloadCheck } from "./delivery.ts";
 import { DeliveryId } from "./ids.ts";
 import { readonlyArray, Type } from "./json-schema.ts";
-import { leftOutReasons, MAX_FORMER_TEXT_BYTES, MAX_HEADERS, MAX_PATH_BYTES } from "./link.ts";
+import { leftOutReasons, MAX_FORMER_TEXT_BYTES, MAX_HEADERS } from "./link.ts";
 import { type NoticeData, type NoticeName, notices } from "./optimisation/notices.ts";
 
 /**
@@ -159,7 +159,7 @@ export const outwardFrames = {
       kind: Type.Literal("formerText"),
       at,
       toolCallId: Type.String({ minLength: 1, maxLength: 1_024 }),
-      path: Type.String({ maxLength: MAX_PATH_BYTES, pattern: "^/[^\\u0000]*$" }),
+      path: Type.String({ maxLength: 4_096, pattern: "^/[^\\u0000]*$" }),
       text: Type.Union([Type.String({ maxLength: MAX_FORMER_TEXT_BYTES }), Type.Null()]),
     },
     closed,

@@ -45,9 +45,8 @@ export const CONTEXT_ROOT_TYPE = "pi-rpcd.context";
 export const MAX_HEADERS = 64;
 export const MAX_HEADER_CHARS = 16 * 1024;
 
-/** Of a file's text in a `formerText`, and of a path. */
+/** Of a file's text in a `formerText`, in UTF-8. */
 export const MAX_FORMER_TEXT_BYTES = 1024 * 1024;
-export const MAX_PATH_BYTES = 4_096;
 
 /** Larger inward frames use a file, because pi needs quadratic time for large records. */
 export const MAX_INLINE_FRAME_BYTES = 256 * 1024;
