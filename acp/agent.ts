@@ -1,11 +1,13 @@
 import { realpathSync } from "node:fs";
 import { isAbsolute } from "node:path";
+import { WireError } from "../protocol/errors.ts";
 import type { MethodName, Params as WireParams } from "../protocol/methods.ts";
 import { isRecord } from "../protocol/objects.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { AcpError, acpErrorCode } from "./acp-error.ts";
 import { abilitiesIn, type ClientAbilities } from "./client-abilities.ts";
 import { acpErrorOf } from "./known-errors.ts";
+import { mcpServersOf, type WireServers } from "./mcp-servers.ts";
 import { Outbox, type Sink } from "./outbox.ts";
 import type { Port } from "./port.ts";
 import { type Answer, type Params, RpcPeer } from "./rpc-peer.ts";
@@ -27,6 +29,9 @@ type Method = (params: Params, signal: AbortSignal) => Promise<Answer>;
 /** The version of ACP. */
 const acpVersion = 1;
 const ownPrefix = "_pi-rpcd/";
+/** Questions of extensions wait for a person. */
+const dialogPolicy = { kind: "wait" } as const;
+const withoutServers = "This version of pi does not take MCP servers of clients: they are left out.";
 /** These belong to a connection of the daemon's, which the client does not see. */
 const hidden: ReadonlySet<string> = new Set([
   "daemon/hello",
@@ -43,6 +48,8 @@ export class Agent {
   readonly #peer: RpcPeer;
   readonly #sessions = new Map<string, AcpSession>();
   #client: ClientAbilities | undefined;
+  /** Whether this pi takes MCP servers of clients. */
+  #takesServers = false;
   readonly #methods: Readonly<Record<string, Method>> = {
     authenticate: () => this.#authenticate(),
     "session/new": (params) => this.#create(params),
@@ -87,6 +94,18 @@ export class Agent {
     return left;
   }
 
+  /** Another daemon has the sessions now: it gets again what daemons keep in memory alone. */
+  renew(): void {
+    const { port, opened } = this.#options;
+    if (opened === undefined) return;
+    // A session that is not open must not be opened.
+    for (const sessionId of this.#sessions.keys())
+      void port
+        .call("session/get", { sessionId })
+        .then(() => port.call("session/open", { ...opened, sessionId }))
+        .catch(() => {});
+  }
+
   /** The daemon cannot be reached any more: answers everything that waits. */
   fail(why: string): void {
     this.#peer.failAll(new AcpError("internalError", why));
@@ -113,7 +132,7 @@ export class Agent {
     const { port, version } = this.#options;
     this.#client = abilitiesIn(params);
     const { pi } = await port.call("daemon/info", {});
-    const hasMcp = (pi.capabilities as { readonly mcpServers?: boolean }).mcpServers === true;
+    this.#takesServers = pi.capabilities.mcpServers === true;
     return {
       result: {
         protocolVersion: acpVersion,
@@ -121,7 +140,7 @@ export class Agent {
         agentCapabilities: {
           loadSession: true,
           promptCapabilities: { image: true, audio: false, embeddedContext: true },
-          mcpCapabilities: { http: hasMcp, sse: false },
+          mcpCapabilities: { http: this.#takesServers, sse: false },
           sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
           _meta: { "pi-rpcd": { protocol: PROTOCOL_VERSION, pi: pi.version } },
         },
@@ -151,12 +170,10 @@ export class Agent {
   async #create(params: Params): Promise<Answer> {
     const { port, created } = this.#options;
     const cwd = directoryIn(params);
-    const info = await port.call("session/create", {
-      ...created,
-      cwd,
-      dialogPolicy: { kind: "wait" },
-      whenLeft: "close",
-    });
+    const servers = this.#serversIn(params);
+    const info = await this.#withServers(servers.taken, (mcpServers) =>
+      port.call("session/create", { ...created, cwd, dialogPolicy, whenLeft: "close", ...mcpServers }),
+    );
     const { sessionId } = info;
     const session = this.#attached(sessionId, info.cwd);
     const choices = await session.choices();
@@ -166,34 +183,65 @@ export class Agent {
       throw this.#noModel();
     }
     // Clients drop updates of a session whose id they do not know yet.
-    return { result: { sessionId, ...choices }, after: () => session.follow({ after: 0 }) };
+    const after = (): void => {
+      session.follow({ after: 0 });
+      if (servers.isLeftOut) session.warn(withoutServers);
+    };
+    return { result: { sessionId, ...choices }, after };
   }
 
   async #load(params: Params): Promise<Answer> {
-    const { session } = await this.#opened(params);
+    const { session, warnings } = await this.#opened(params);
     await session.replay();
-    return { result: await session.choices(), after: () => session.resume() };
+    const after = (): void => {
+      session.resume();
+      for (const warning of warnings) session.warn(warning);
+    };
+    return { result: await session.choices(), after };
   }
 
   async #resume(params: Params): Promise<Answer> {
-    const { session } = await this.#opened(params);
-    return { result: await session.choices(), after: () => session.follow() };
+    const { session, warnings } = await this.#opened(params);
+    const after = (): void => {
+      session.follow();
+      for (const warning of warnings) session.warn(warning);
+    };
+    return { result: await session.choices(), after };
   }
 
-  async #opened(params: Params): Promise<{ readonly session: AcpSession }> {
+  async #opened(params: Params): Promise<{ readonly session: AcpSession; readonly warnings: readonly string[] }> {
     const { port, opened } = this.#options;
     const cwd = directoryIn(params);
     const sessionId = String(params["sessionId"]);
-    const info = await port.call("session/open", {
-      ...opened,
-      sessionId,
-      dialogPolicy: { kind: "wait" },
-      whenLeft: "close",
+    const servers = this.#serversIn(params);
+    const warnings = servers.isLeftOut ? [withoutServers] : [];
+    const open = (mcpServers: { readonly mcpServers?: WireServers }) =>
+      port.call("session/open", { ...opened, sessionId, dialogPolicy, whenLeft: "close", ...mcpServers });
+    const info = await this.#withServers(servers.taken, open).catch(async (error: unknown) => {
+      if (servers.taken.length === 0 || !keepsServers(error)) throw error;
+      warnings.push(`The session keeps its MCP servers. ${error.message}`);
+      return await open({});
     });
     if (realPathOf(cwd) !== realPathOf(info.cwd))
       throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
     this.#forget(sessionId);
-    return { session: this.#attached(sessionId, info.cwd) };
+    return { session: this.#attached(sessionId, info.cwd), warnings };
+  }
+
+  /** `isLeftOut`: pi cannot take those of the client. */
+  #serversIn({ mcpServers = [] }: Params): { readonly taken: WireServers; readonly isLeftOut: boolean } {
+    const servers = mcpServersOf(mcpServers as Parameters<typeof mcpServersOf>[0]);
+    return this.#takesServers ? { taken: servers, isLeftOut: false } : { taken: [], isLeftOut: servers.length > 0 };
+  }
+
+  /** No list leaves a session's servers as they are. */
+  async #withServers<T>(servers: WireServers, call: (params: { mcpServers?: WireServers }) => Promise<T>): Promise<T> {
+    try {
+      return await call(servers.length === 0 ? {} : { mcpServers: servers });
+    } catch (error) {
+      const isForbidden = error instanceof WireError && error.kind === "forbidden" && servers.length > 0;
+      throw isForbidden ? new AcpError("invalidParams", error.message, error.data) : error;
+    }
   }
 
   /** The run ends if nobody else follows the session, otherwise only the run that this client began. */
@@ -273,6 +321,11 @@ export class Agent {
       throw new AcpError("resourceNotFound", "The session is not open on this connection: create, load or resume it.");
     return session;
   }
+}
+
+/** Whether a session cannot get other MCP servers now. */
+function keepsServers(error: unknown): error is WireError {
+  return error instanceof WireError && (error.kind === "session_busy" || error.kind === "not_controller");
 }
 
 function directoryIn({ cwd }: Params): string {

@@ -87,6 +87,11 @@ export class AcpSession {
     return this.#chosen?.models.length !== 0;
   }
 
+  /** Tells the user of this client alone. */
+  warn(title: string): void {
+    this.#notice("warning", title);
+  }
+
   /** Sends what happens in the session, from `place` on or from before what is open in its run. */
   follow(place?: Place): void {
     this.#isPaused = false;
@@ -281,6 +286,11 @@ export class AcpSession {
         this.#tools.clear();
         this.#live.runEnded();
         break;
+      case "session/formerText": {
+        const { toolCallId, text } = notification.params;
+        this.#live.formerText(toolCallId, text);
+        break;
+      }
       case "dialog/opened":
         this.#questions.opened(notification.params.dialog);
         break;

@@ -25,12 +25,13 @@ export function clientPort(client: Client): Port {
 function listenerOf(follower: Follower): FeedListener {
   return {
     dialogs: true,
-    more: { catchUp: true },
+    more: { catchUp: true, formerText: true },
     begin: (start) => follower.begin(start),
     gap: ({ from, to, reason, ...gap }) => {
       const { onlyDeltas } = gap as { readonly onlyDeltas?: boolean };
       follower.gap({ from, to, ...(onlyDeltas === undefined ? {} : { onlyDeltas }) });
     },
+    formerText: (params) => follower.receive({ name: "session/formerText", params }),
     receive: (notification) => follower.receive(notification),
     end: (end) => follower.end(end),
   };

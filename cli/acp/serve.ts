@@ -53,6 +53,9 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
     process.removeAllListeners(name);
     process.on(name, () => ended.resolve(code));
   }
+  client.onConnection((event) => {
+    if (event.kind === "connected" && event.daemon === "another") agent.renew();
+  });
   void client.closed.then(() => {
     agent.fail("The daemon is gone.");
     ended.resolve(exitCodes.failed);

@@ -1,0 +1,112 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
+import { expect, test } from "vitest";
+import { answer, call } from "../../../provider/reply.ts";
+import { Scene } from "./scene.ts";
+
+// Programs of others that speak ACP.
+
+const root = join(import.meta.dirname, "..", "..", "..");
+const main = join(root, "cli", "main.ts");
+const command = [process.execPath, "--disable-warning=ExperimentalWarning", main, "acp"];
+const script = [answer("I look. ", call("bash", { command: "echo hello" })), answer("Done.")];
+
+/** What the tests use of the SDK's classes of version 1, which it had until 2.0. */
+interface Connection {
+  initialize(params: object): Promise<object>;
+  newSession(params: object): Promise<{ sessionId: string }>;
+  loadSession(params: object): Promise<object>;
+  prompt(params: object): Promise<{ stopReason: string }>;
+}
+
+interface SdkOfOne {
+  readonly ClientSideConnection: new (toClient: () => object, stream: object) => Connection;
+  ndJsonStream(output: WritableStream, input: ReadableStream): object;
+}
+
+function agentOf({ stage }: Scene): ChildProcess & { stdin: Writable; stdout: Readable } {
+  const [file = "", ...args] = command;
+  const words = [...args, "--state-dir", stage.stateDir, "--model", "scripted/model-1"];
+  return spawn(file, words, {
+    env: { ...process.env, ...stage.agentDir.env },
+    stdio: ["pipe", "pipe", "inherit"],
+  }) as never;
+}
+
+function sdkOf(importer: string): string {
+  const found = createRequire(join(root, "node_modules", importer, "package.json")).resolve("@agentclientprotocol/sdk");
+  return pathToFileURL(found).href;
+}
+
+test.each(["pi-acp", "acpx"])("the SDK that %s has is a client", async (importer) => {
+  const { ClientSideConnection, ndJsonStream } = (await import(sdkOf(importer))) as SdkOfOne;
+  await using scene = await Scene.open(script);
+  const agent = agentOf(scene);
+  const kinds: string[] = [];
+  const client = {
+    sessionUpdate: ({ update }: { readonly update: { readonly sessionUpdate: string } }) => {
+      kinds.push(update.sessionUpdate);
+    },
+    requestPermission: () => ({ outcome: { outcome: "cancelled" } }),
+  };
+  const stream = ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout) as ReadableStream);
+  const connection = new ClientSideConnection(() => client, stream);
+  await connection.initialize({ protocolVersion: 1, clientCapabilities: {} });
+  const { sessionId } = await connection.newSession({ cwd: scene.cwd, mcpServers: [] });
+  const prompt = [{ type: "text", text: "Go." }];
+  expect(await connection.prompt({ sessionId, prompt })).toMatchObject({ stopReason: "end_turn" });
+  expect(kinds).toEqual(
+    expect.arrayContaining(["agent_message_chunk", "tool_call", "tool_call_update", "usage_update"]),
+  );
+  expect(await connection.loadSession({ sessionId, cwd: scene.cwd, mcpServers: [] })).toHaveProperty("configOptions");
+  agent.stdin.end();
+  await once(agent, "exit");
+  expect(agent.exitCode).toBe(0);
+});
+
+test("the newest SDK is a client", async () => {
+  const { client: makeClient, ndJsonStream, methods } = await import("@agentclientprotocol/sdk");
+  await using scene = await Scene.open(script);
+  const agent = agentOf(scene);
+  const kinds: string[] = [];
+  const app = makeClient().onNotification(methods.client.session.update, ({ params }) => {
+    kinds.push(params.update.sessionUpdate);
+  });
+  const stream = ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout) as ReadableStream);
+  await app.connectWith(stream, async (connection) => {
+    await connection.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+    const { sessionId } = await connection.request(methods.agent.session.new, { cwd: scene.cwd, mcpServers: [] });
+    const prompt = [{ type: "text" as const, text: "Go." }];
+    expect(await connection.request(methods.agent.session.prompt, { sessionId, prompt })).toMatchObject({
+      stopReason: "end_turn",
+    });
+  });
+  expect(kinds).toEqual(expect.arrayContaining(["agent_message_chunk", "tool_call", "tool_call_update"]));
+  agent.stdin.end();
+  await once(agent, "exit");
+});
+
+/** Runs acpx. Resolves with what it printed on stdout. */
+async function acpx({ stage, cwd }: Scene, ...words: readonly string[]): Promise<string> {
+  const agent = [...command, "--state-dir", stage.stateDir, "--model", "scripted/model-1"].join(" ");
+  const options = ["--agent", agent, "--cwd", cwd, "--approve-all", "--format", "json", "--ttl", "1"];
+  const child = spawn(process.execPath, [join(root, "node_modules", "acpx", "dist", "cli.js"), ...options, ...words], {
+    env: { ...process.env, ...stage.agentDir.env, HOME: stage.root },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [out, error] = [child.stdout, child.stderr].map(async (stream) => (await stream.toArray()).join(""));
+  await once(child, "exit");
+  expect([child.exitCode, await error]).toEqual([0, ""]);
+  return (await out) ?? "";
+}
+
+test("acpx runs a prompt once", async () => {
+  await using scene = await Scene.open(script);
+  const printed = await acpx(scene, "exec", "Go.");
+  expect(printed).toContain("Done.");
+  expect(printed).not.toContain('"error"');
+});
