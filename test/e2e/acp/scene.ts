@@ -1,22 +1,25 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Step } from "../../../provider/script.ts";
-import { type Stage, startStage } from "../../helpers/stage.ts";
+import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
+import { startStage } from "../../helpers/stage.ts";
 import { Editor, type EditorOptions } from "./editor.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 
 /** A daemon with real pi, and editors of it. */
 export class Scene implements AsyncDisposable {
-  readonly stage: Stage;
+  readonly stage: KillableStage;
   readonly #editors: Editor[] = [];
 
-  private constructor(stage: Stage) {
+  private constructor(stage: KillableStage) {
     this.stage = stage;
   }
 
-  static async open(script: readonly Step[] = [], { config }: { readonly config?: string } = {}): Promise<Scene> {
-    const stage = await startStage({ provider: { script }, ...(config === undefined ? {} : { config }) });
+  /** `isKillable`: the daemon is a process of its own, and a restart kills it. */
+  static async open(script: readonly Step[] = [], { isKillable = false } = {}): Promise<Scene> {
+    const options = { provider: { script } };
+    const stage = await (isKillable ? startKillableStage(options) : startStage(options));
     mkdirSync(join(stage.agentDir.path, "extensions"));
     const path = JSON.stringify(join(fixtures, "asking.ts"));
     writeFileSync(join(stage.agentDir.path, "extensions", "asking.ts"), `export { default } from ${path};\n`);
