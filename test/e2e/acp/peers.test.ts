@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { answer, call } from "../../../provider/reply.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import { patience } from "../../helpers/patience.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 import { Scene } from "./scene.ts";
 
 // Programs of others that speak ACP.
@@ -90,23 +93,61 @@ test("the newest SDK is a client", async () => {
   await once(agent, "exit");
 });
 
-/** Runs acpx. Resolves with what it printed on stdout. */
-async function acpx({ stage, cwd }: Scene, ...words: readonly string[]): Promise<string> {
+/** Runs acpx. Resolves with the JSON lines that it printed. */
+async function acpx({ stage, cwd }: Scene, ...words: readonly string[]): Promise<readonly Unchecked[]> {
   const agent = [...command, "--state-dir", stage.stateDir, "--model", "scripted/model-1"].join(" ");
-  const options = ["--agent", agent, "--cwd", cwd, "--approve-all", "--format", "json", "--ttl", "1"];
+  const options = ["--agent", agent, "--cwd", cwd, "--approve-all", "--format", "json", "--json-strict", "--ttl", "1"];
   const child = spawn(process.execPath, [join(root, "node_modules", "acpx", "dist", "cli.js"), ...options, ...words], {
     env: { ...process.env, ...stage.agentDir.env, HOME: stage.root },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const [out, error] = [child.stdout, child.stderr].map(async (stream) => (await stream.toArray()).join(""));
-  await once(child, "exit");
-  expect([child.exitCode, await error]).toEqual([0, ""]);
-  return (await out) ?? "";
+  const [out = "", errors] = await Promise.all(
+    [child.stdout, child.stderr].map(async (stream) => (await stream.toArray()).join("")),
+  );
+  if (child.exitCode === null) await once(child, "exit");
+  expect([child.exitCode, errors]).toEqual([0, ""]);
+  const lines = out
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Unchecked);
+  expect(lines.filter(({ error }) => error !== undefined)).toEqual([]);
+  return lines;
+}
+
+function said(lines: readonly Unchecked[]): string {
+  const updates = lines
+    .map(({ params }) => params?.update)
+    .filter((update) => update?.sessionUpdate === "agent_message_chunk");
+  return updates.map(({ content }) => content.text).join("");
 }
 
 test("acpx runs a prompt once", async () => {
   await using scene = await Scene.open(script);
-  const printed = await acpx(scene, "exec", "Go.");
-  expect(printed).toContain("Done.");
-  expect(printed).not.toContain('"error"');
+  expect(said(await acpx(scene, "exec", "Go."))).toBe("I look. Done.");
+});
+
+test("acpx keeps a session, queues prompts, chooses options, cancels, lists and closes", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([
+    answer("One."),
+    answer("Two."),
+    answer("I thi", hold(gate), "nk."),
+    answer("Four."),
+  ]);
+  await acpx(scene, "sessions", "new");
+  expect(said(await acpx(scene, "prompt", "First."))).toBe("One.");
+  await acpx(scene, "set", "model", "scripted-anthropic/model-1");
+  await acpx(scene, "set", "model", "scripted/model-1");
+  expect(said(await acpx(scene, "prompt", "Second."))).toBe("Two.");
+  const [session] = await scene.stage.client.listSessions();
+  const running = acpx(scene, "prompt", "Third.");
+  await gate.reached;
+  await acpx(scene, "prompt", "--no-wait", "Fourth.");
+  await acpx(scene, "cancel");
+  expect((await running).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
+  await expect.poll(() => scene.stage.provider.requests.length, patience).toBe(4);
+  const listed = await acpx(scene, "sessions", "list");
+  expect(JSON.stringify(listed)).toContain(session?.sessionId);
+  await acpx(scene, "sessions", "close");
+  expect(await scene.stage.client.listSessions()).toMatchObject([{ sessionId: session?.sessionId }]);
 });
