@@ -22,6 +22,14 @@ export interface AgentOptions {
   /** What sessions are created and opened with, such as the client's environment. */
   readonly created?: Partial<WireParams<"session/create">>;
   readonly opened?: Partial<WireParams<"session/open">>;
+  /** Writes an exported session of a directory to a file, and returns its path. Absent: there is no such command. */
+  readonly saveExport?: (cwd: string, path: string | undefined, html: string) => Promise<string>;
+}
+
+interface Opened {
+  readonly session: AcpSession;
+  readonly name: string | undefined;
+  readonly warnings: readonly string[];
 }
 
 type Method = (params: Params, signal: AbortSignal) => Promise<Answer>;
@@ -201,7 +209,8 @@ export class Agent {
   }
 
   async #resume(params: Params): Promise<Answer> {
-    const { session, warnings } = await this.#opened(params);
+    const { session, name, warnings } = await this.#opened(params);
+    await session.resumeWithout(name);
     const after = (): void => {
       session.follow();
       for (const warning of warnings) session.warn(warning);
@@ -209,7 +218,7 @@ export class Agent {
     return { result: await session.choices(), after };
   }
 
-  async #opened(params: Params): Promise<{ readonly session: AcpSession; readonly warnings: readonly string[] }> {
+  async #opened(params: Params): Promise<Opened> {
     const { port, opened } = this.#options;
     const cwd = directoryIn(params);
     const sessionId = String(params["sessionId"]);
@@ -224,8 +233,7 @@ export class Agent {
     });
     if (realPathOf(cwd) !== realPathOf(info.cwd))
       throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
-    this.#forget(sessionId);
-    return { session: this.#attached(sessionId, info.cwd), warnings };
+    return { session: this.#sessions.get(sessionId) ?? this.#attached(sessionId, info.cwd), name: info.name, warnings };
   }
 
   /** `isLeftOut`: pi cannot take those of the client. */
@@ -284,6 +292,8 @@ export class Agent {
       const [provider = "", ...rest] = value.split("/");
       await port.call("session/setModel", { sessionId, provider, modelId: rest.join("/") });
     } else throw new AcpError("invalidParams", "There is no such option.");
+    // pi takes the nearest level that the model has.
+    await this.#sessionOf({ sessionId }).tellLevel();
   }
 
   /** A method of the daemon's, with the rights that the connection has. */
@@ -295,6 +305,7 @@ export class Agent {
   }
 
   #attached(sessionId: string, cwd: string): AcpSession {
+    const { saveExport } = this.#options;
     const session = new AcpSession({
       sessionId,
       cwd,
@@ -302,6 +313,7 @@ export class Agent {
       peer: this.#peer,
       outbox: this.#outbox,
       client: this.#client as ClientAbilities,
+      saveExport: saveExport && ((path, html) => saveExport(cwd, path, html)),
       onEnd: () => {
         if (this.#sessions.get(sessionId) === session) this.#sessions.delete(sessionId);
       },

@@ -1,10 +1,17 @@
 import type { AvailableCommand } from "@agentclientprotocol/sdk";
 import type { Port } from "./port.ts";
 
+interface Subject {
+  readonly port: Port;
+  readonly sessionId: string;
+  /** Writes an exported session to a file, and returns its path. Undefined: the client has no files here. */
+  readonly saveExport: ((path: string | undefined, html: string) => Promise<string>) | undefined;
+}
+
 /** A command of this agent, which pi does not have in RPC mode. */
 export interface Builtin {
   /** Resolves with what to tell the user. */
-  perform(port: Port, sessionId: string): Promise<string | undefined>;
+  perform(subject: Subject): Promise<string | undefined>;
 }
 
 export const builtins: readonly AvailableCommand[] = [
@@ -23,22 +30,22 @@ export function builtinIn(text: string, piCommands: readonly AvailableCommand[])
   const [, name, words = ""] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
   if (piCommands.some((command) => command.name === name)) return undefined;
   const perform = performers[name ?? ""];
-  return perform === undefined ? undefined : { perform: (port, sessionId) => perform(port, sessionId, words.trim()) };
+  return perform === undefined ? undefined : { perform: (subject) => perform(subject, words.trim()) };
 }
 
-type Perform = (port: Port, sessionId: string, words: string) => Promise<string | undefined>;
+type Perform = (subject: Subject, words: string) => Promise<string | undefined>;
 
 const performers: Readonly<Record<string, Perform>> = {
-  compact: async (port, sessionId, words) => {
+  compact: async ({ port, sessionId }, words) => {
     await port.call("session/compact", { sessionId, ...(words === "" ? {} : { customInstructions: words }) });
     return undefined;
   },
-  name: async (port, sessionId, name) => {
+  name: async ({ port, sessionId }, name) => {
     if (name === "") return "Write the name after the command: /name NAME";
     await port.call("session/rename", { sessionId, name });
     return `The session's name is now “${name}”.`;
   },
-  session: async (port, sessionId) => {
+  session: async ({ port, sessionId }) => {
     const [{ file, cwd }, { totalMessages, tokens, cost }] = await Promise.all([
       port.call("session/get", { sessionId }),
       port.call("session/getStats", { sessionId }),
@@ -53,11 +60,9 @@ const performers: Readonly<Record<string, Perform>> = {
     ];
     return rows.map(([name, value]) => `- ${name}: ${value}`).join("\n");
   },
-  export: async (port, sessionId, path) => {
-    const { data } = await port.call("session/command", {
-      sessionId,
-      command: { type: "export_html", ...(path === "" ? {} : { outputPath: path }) },
-    });
-    return `The session was exported: ${String((data as { readonly path?: unknown } | undefined)?.path)}`;
+  export: async ({ port, sessionId, saveExport }, path) => {
+    if (saveExport === undefined) return "This client has no files on the daemon's machine.";
+    const { html } = await port.call("session/export", { sessionId });
+    return `The session was exported: ${await saveExport(path === "" ? undefined : path, html)}`;
   },
 };

@@ -9,14 +9,13 @@ import { AcpError } from "./acp-error.ts";
 import { type Builtin, builtinIn, builtins } from "./builtins.ts";
 import { type Choices, type Chosen, choicesOf, readChosen } from "./choices.ts";
 import type { ClientAbilities } from "./client-abilities.ts";
-import { LiveUpdates } from "./live-updates.ts";
+import { LiveUpdates, type LiveUpdatesOptions } from "./live-updates.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Place, Port, SessionNotification } from "./port.ts";
 import { promptContent } from "./prompt-content.ts";
 import { Questions } from "./questions.ts";
 import { Replay } from "./replay.ts";
 import type { Params as Given, RpcPeer } from "./rpc-peer.ts";
-import type { Told } from "./told.ts";
 
 export interface SessionOptions {
   readonly sessionId: string;
@@ -25,6 +24,8 @@ export interface SessionOptions {
   readonly peer: RpcPeer;
   readonly outbox: Outbox;
   readonly client: ClientAbilities;
+  /** Writes an exported session to a file, and returns its path. Undefined: the client has no files here. */
+  readonly saveExport: ((path: string | undefined, html: string) => Promise<string>) | undefined;
   /** The session was closed, or cannot be followed any more. */
   readonly onEnd: () => void;
 }
@@ -58,6 +59,8 @@ export class AcpSession {
   /** A user's message whose sender is not known yet. */
   #unsent: PiEvent | undefined;
   #chosen: Chosen | undefined;
+  /** The commands that the client knows, as JSON. */
+  #commandsText = "";
   #info: Pick<SessionInfo, "name" | "generation"> | undefined;
   /** Waits until events up to a number are out. */
   readonly #waits = new Set<{ readonly cursor: number; readonly resolve: () => void }>();
@@ -65,7 +68,7 @@ export class AcpSession {
   constructor(options: SessionOptions) {
     const { sessionId, port, peer, client } = options;
     this.#options = options;
-    this.#live = this.#translated(undefined);
+    this.#live = this.#translated({});
     this.#questions = new Questions({
       sessionId,
       port,
@@ -90,6 +93,12 @@ export class AcpSession {
   /** Tells the user of this client alone. */
   warn(title: string): void {
     this.#notice("warning", title);
+  }
+
+  /** Tells what is chosen now, where the client may take another choice for the session's. */
+  async tellLevel(): Promise<void> {
+    const { modes } = await this.choices();
+    this.#update({ sessionUpdate: "current_mode_update", currentModeId: modes.currentModeId });
   }
 
   /** Sends what happens in the session, from `place` on or from before what is open in its run. */
@@ -121,7 +130,16 @@ export class AcpSession {
       await outbox.emptied;
     }
     this.#live.close();
-    this.#live = this.#translated(replay.told);
+    this.#live = this.#translated({ told: replay.told });
+  }
+
+  /** The client has the session without its history. */
+  async resumeWithout(name: string | undefined): Promise<void> {
+    const { port, sessionId } = this.#options;
+    const { cost } = await port.call("session/getStats", { sessionId });
+    this.#live.close();
+    // The next prompt is not the first: it gives no title.
+    this.#live = this.#translated({ title: name ?? "", cost });
   }
 
   /** Goes on after {@link replay}. */
@@ -192,14 +210,14 @@ export class AcpSession {
     for (const { resolve } of this.#waits) resolve();
   }
 
-  #translated(told: Told | undefined): LiveUpdates {
+  #translated(known: Pick<LiveUpdatesOptions, "told" | "title" | "cost">): LiveUpdates {
     const { cwd, client } = this.#options;
     return new LiveUpdates({
       place: { cwd },
       client,
       contextSize: () => this.#chosen?.model?.contextWindow,
       send: (update) => this.#update(update),
-      told,
+      ...known,
     });
   }
 
@@ -368,10 +386,18 @@ export class AcpSession {
   }
 
   async #tellCommands(): Promise<void> {
-    const names = await this.#piCommands().catch(() => []);
-    if (this.#isOver) return;
-    const own = builtins.filter(({ name }) => !names.some((command) => command.name === name));
-    this.#update({ sessionUpdate: "available_commands_update", availableCommands: [...names, ...own] });
+    const commands = await this.#piCommands().catch(() => []);
+    const names = new Set(commands.map(({ name }) => name));
+    const own = builtins.filter(({ name }) => !names.has(name) && this.#canPerform(name));
+    const availableCommands = [...commands, ...own];
+    const text = JSON.stringify(availableCommands);
+    if (this.#isOver || text === this.#commandsText) return;
+    this.#commandsText = text;
+    this.#update({ sessionUpdate: "available_commands_update", availableCommands });
+  }
+
+  #canPerform(builtin: string): boolean {
+    return builtin !== "export" || this.#options.saveExport !== undefined;
   }
 
   async #piCommands(): Promise<AvailableCommand[]> {
@@ -396,8 +422,7 @@ export class AcpSession {
   }
 
   async #perform(builtin: Builtin): Promise<object> {
-    const { port, sessionId } = this.#options;
-    const words = await builtin.perform(port, sessionId);
+    const words = await builtin.perform(this.#options);
     if (words !== undefined)
       this.#update({
         sessionUpdate: "agent_message_chunk",

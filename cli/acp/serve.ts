@@ -1,4 +1,6 @@
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { Agent } from "../../acp/agent.ts";
 import type { Client } from "../../client/client.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
@@ -35,6 +37,11 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
     version: packageVersion(),
     created: { ...created, environment },
     opened: { environment },
+    saveExport: async (cwd, path, html) => {
+      const file = resolve(cwd, path ?? `pi-session-${Date.now()}.html`);
+      await writeFile(file, html);
+      return file;
+    },
   });
   const ended = Promise.withResolvers<number>();
   const splitter = new JsonlSplitter({

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
@@ -116,14 +116,18 @@ test("a command of an extension ends its turn, and its words are shown", async (
   expect(editor.text(sessionId)).toContain("[]");
 });
 
-test("built-in commands name the session and show its facts", async () => {
-  await using scene = await Scene.open();
+test("built-in commands name the session, show its facts and export it", async () => {
+  await using scene = await Scene.open([answer("One.")]);
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
   await editor.prompt(sessionId, "/name The name");
   expect(editor.of(sessionId, "session_info_update").at(-1)).toMatchObject({ title: "The name" });
   await editor.prompt(sessionId, "/session");
   expect(editor.text(sessionId)).toContain(sessionId);
+  await editor.prompt(sessionId, "Go.");
+  await editor.prompt(sessionId, "/export page.html");
+  expect(readFileSync(join(scene.cwd, "page.html"), "utf8")).toContain("<html");
+  await expect(editor.prompt(sessionId, "/compact")).rejects.toMatchObject({ code: -32_603 });
 });
 
 test("pi's death in a run is an error of its prompt, and its tools have failed", async () => {
