@@ -27,7 +27,7 @@ export const builtins: readonly AvailableCommand[] = [
 
 /** The command that a prompt is. pi's own commands come first. */
 export function builtinIn(text: string, piCommands: readonly AvailableCommand[]): Builtin | undefined {
-  const [, name, words = ""] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
+  const [, name, words = ""] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trimEnd()) ?? [];
   if (piCommands.some((command) => command.name === name)) return undefined;
   const perform = performers[name ?? ""];
   return perform === undefined ? undefined : { perform: (subject) => perform(subject, words.trim()) };

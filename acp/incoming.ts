@@ -1,11 +1,6 @@
 import { createValidator } from "../protocol/validation.ts";
 import { AcpError } from "./acp-error.ts";
-import schemas from "./schema/incoming.json" with { type: "json" };
-
-/** The schemas of a client's requests and notifications, by their methods. */
-export const requestSchemas: Readonly<Record<string, object>> = schemas.requests;
-/** The schemas of a client's answers, by the methods of our requests. */
-export const answerSchemas: Readonly<Record<string, object>> = schemas.answers;
+import { answerSchemas, requestSchemas } from "./schema/incoming.ts";
 
 const validator = createValidator();
 

@@ -155,7 +155,7 @@ export class AcpSession {
     const stop = (): void => void this.cancel().catch(() => {});
     signal.addEventListener("abort", stop, { once: true });
     try {
-      const builtin = builtinIn(text, await this.#piCommands());
+      const builtin = text.startsWith("/") ? builtinIn(text, await this.#piCommands()) : undefined;
       if (builtin !== undefined) return await this.#perform(builtin);
       const promptId = randomUUID();
       this.#own.set(promptId, text);

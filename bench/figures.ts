@@ -1,3 +1,4 @@
+import { acp } from "./figures/acp.ts";
 import { bridgeComparison } from "./figures/bridges.ts";
 import { commands, prompt } from "./figures/command-line.ts";
 import { create, parallelCreates } from "./figures/create.ts";
@@ -50,6 +51,7 @@ export const figures = {
   commands,
   prompt,
   "front-end": frontEnd,
+  acp,
   opencode,
   optimisation,
   pruning,

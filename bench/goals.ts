@@ -85,6 +85,9 @@ export const goals = {
   "F1 cold": atMost("a front end's first response: pi-rpcd-pi, cold / pi", [1.15]),
   "F1 warm": atMost("a front end's first response: pi-rpcd-pi, warm / pi", [1]),
   "F1 memory": atMost("memory of pi-rpcd-pi", [55], "MiB"),
+  A1: atMost("ACP: session/new, a warm child", [300], "ms"),
+  A2: atMost("ACP: the first piece of an answer after our own wire", [20], "ms"),
+  A3: atMost("ACP: processor for 6,000 deltas", [500], "ms"),
   R1: atMost("each cost with live restore / without it", [1.1]),
 } as const satisfies Readonly<Record<string, Goal>>;
 

@@ -14,7 +14,7 @@ const optional: Readonly<Record<string, readonly string[]>> = {
   LoadSessionRequest: ["mcpServers"],
 };
 
-/** The text of `acp/schema/incoming.json`. */
+/** The text of `acp/schema/incoming.ts`. */
 export function incomingText(): string {
   const { $defs } = JSON.parse(readFileSync(join(root, "acp", "schema", "v1.json"), "utf8")) as {
     readonly $defs: Readonly<Record<string, Schema>>;
@@ -28,7 +28,18 @@ export function incomingText(): string {
     if ((side === "agent") === isAnswer && side !== "protocol") continue;
     (isAnswer ? answers : requests)[method] = standalone(name, $defs);
   }
-  return `${JSON.stringify({ requests, answers }, null, 1)}\n`;
+  return [
+    "type Schemas = Readonly<Record<string, object>>;",
+    "",
+    "// What clients send, from v1.json. Written by `npm run schema`; do not edit.",
+    "",
+    "/** The schemas of a client's requests and notifications, by their methods. */",
+    `export const requestSchemas: Schemas = ${JSON.stringify(requests, null, 1)};`,
+    "",
+    "/** The schemas of a client's answers, by the methods of our requests. */",
+    `export const answerSchemas: Schemas = ${JSON.stringify(answers, null, 1)};`,
+    "",
+  ].join("\n");
 }
 
 /** One definition, with those that it refers to. */

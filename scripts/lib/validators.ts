@@ -1,6 +1,6 @@
 import { Ajv } from "ajv";
 import standaloneModule from "ajv/dist/standalone/index.js";
-import { answerSchemas, requestSchemas } from "../../acp/incoming.ts";
+import { answerSchemas, requestSchemas } from "../../acp/schema/incoming.ts";
 import { builtFile, builtNames, schemaKey } from "../../protocol/built-validation.ts";
 import { quickFile, quickMethods } from "../../protocol/known-result.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
