@@ -47,6 +47,8 @@ export function customChunks(message: PiMessage): SessionUpdate[] {
 export function failureChunk(message: PiMessage): SessionUpdate | undefined {
   if (message["stopReason"] !== "error") return undefined;
   const { errorMessage } = message;
+  // pi 0.87.1 reports so the request of a run that was aborted.
+  if (errorMessage === "This operation was aborted") return undefined;
   const words = typeof errorMessage === "string" && errorMessage !== "" ? errorMessage : "The model's answer failed.";
   return answerChunk("text", `Error: ${words}`, `${messageIdOf(message)}-error`);
 }

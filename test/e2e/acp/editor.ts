@@ -36,7 +36,7 @@ export class Editor implements AsyncDisposable {
   readonly #watchers = new Set<() => void>();
   #count = 0;
   /** Messages of the agent. */
-  messages = 0;
+  readonly received: Json[] = [];
   readonly wrong: Wrong[] = [];
   readonly updates: { readonly sessionId: string; readonly update: Update }[] = [];
   /** Answers without a request. */
@@ -110,6 +110,10 @@ export class Editor implements AsyncDisposable {
     return String(sessionId);
   }
 
+  get messages(): number {
+    return this.received.length;
+  }
+
   of(sessionId: string, kind?: string): readonly Update[] {
     return this.updates
       .filter((each) => each.sessionId === sessionId && (kind === undefined || each.update.sessionUpdate === kind))
@@ -158,7 +162,7 @@ export class Editor implements AsyncDisposable {
   }
 
   #receive(message: Json): void {
-    this.messages += 1;
+    this.received.push(message);
     const { id, method, params } = message;
     const call = method === undefined ? this.#calls.get(id as number) : undefined;
     const why = wrongIn(message, call?.method);

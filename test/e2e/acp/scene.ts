@@ -17,8 +17,14 @@ export class Scene implements AsyncDisposable {
   }
 
   /** `isKillable`: the daemon is a process of its own, and a restart kills it. */
-  static async open(script: readonly Step[] = [], { isKillable = false } = {}): Promise<Scene> {
-    const options = { provider: { script } };
+  static async open(
+    script: readonly Step[] = [],
+    {
+      isKillable = false,
+      settings = {},
+    }: { readonly isKillable?: boolean; readonly settings?: Readonly<Record<string, unknown>> } = {},
+  ): Promise<Scene> {
+    const options = { provider: { script }, agent: { settings } };
     const stage = await (isKillable ? startKillableStage(options) : startStage(options));
     mkdirSync(join(stage.agentDir.path, "extensions"));
     const path = JSON.stringify(join(fixtures, "asking.ts"));
