@@ -16,6 +16,7 @@ import { promptContent } from "./prompt-content.ts";
 import { Questions } from "./questions.ts";
 import { Replay } from "./replay.ts";
 import type { Params as Given, RpcPeer } from "./rpc-peer.ts";
+import { noUsage, type RunUsage, withAnswer } from "./usage.ts";
 
 export interface SessionOptions {
   readonly sessionId: string;
@@ -59,6 +60,8 @@ export class AcpSession {
   /** A user's message whose sender is not known yet. */
   #unsent: PiEvent | undefined;
   #chosen: Chosen | undefined;
+  /** In the newest run. */
+  #spent = noUsage;
   /** The commands that the client knows, as JSON. */
   #commandsText = "";
   #info: Pick<SessionInfo, "name" | "generation"> | undefined;
@@ -168,7 +171,7 @@ export class AcpSession {
       const result = taken.disposition === "handled" ? taken : await this.#settled(promptId, cancelled.signal);
       await this.#caughtUp();
       this.#own.delete(promptId);
-      return answerTo(result);
+      return answerTo(result, this.#spent);
     } catch (error) {
       if (!cancelled.signal.aborted) throw error;
       return { stopReason: "cancelled" };
@@ -298,6 +301,9 @@ export class AcpSession {
         if (prompt.state === "inserted") this.#sent(this.#own.delete(prompt.promptId), by?.name);
         break;
       }
+      case "run/started":
+        this.#spent = noUsage;
+        break;
       case "run/ended":
         this.#sent(false, undefined);
         this.#runs.delete(notification.params.runId);
@@ -346,7 +352,9 @@ export class AcpSession {
     }
     this.#live.event(event, at);
     const said = type === "message_end" ? message : messageInEntry(event);
-    if (isRecord(said) && said["role"] === "user") this.#unsent = said;
+    if (!isRecord(said)) return;
+    if (said["role"] === "user") this.#unsent = said;
+    else if (said["role"] === "assistant") this.#spent = withAnswer(this.#spent, said["usage"]);
   }
 
   /** The sender of the last user's message is known, or nobody will say who it was. */
@@ -443,11 +451,11 @@ export class AcpSession {
 }
 
 /** The answer to a prompt whose run has ended. Throws {@link AcpError} for a run that failed. */
-function answerTo(result: PromptResult): object {
+function answerTo(result: PromptResult, spent: RunUsage): object {
   const { promptId, runId, state, outcome, stopReason, error, disposition } = result;
   const answer = (reason: string): object => ({
     stopReason: reason,
-    _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId }) } },
+    _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId, ...spent }) } },
   });
   if (disposition === "handled") return answer("end_turn");
   if (outcome === "aborted" || state === "withdrawn") return answer("cancelled");

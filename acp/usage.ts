@@ -39,6 +39,30 @@ export class UsageTally {
   }
 }
 
+const tokenKinds = ["input", "output", "cacheRead", "cacheWrite"] as const;
+
+/** What the answers of a run have used: tokens by kind, and US dollars. */
+export interface RunUsage {
+  readonly usage: Readonly<Record<(typeof tokenKinds)[number], number>>;
+  readonly cost: number;
+}
+
+export const noUsage: RunUsage = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, cost: 0 };
+
+/** With an answer's usage added. It is unchecked. */
+export function withAnswer({ usage: former, cost: spent }: RunUsage, added: unknown): RunUsage {
+  if (!isRecord(added)) return { usage: former, cost: spent };
+  const total = isRecord(added["cost"]) ? added["cost"]["total"] : undefined;
+  const tokens = tokenKinds.map((kind) => {
+    const more = added[kind];
+    return [kind, former[kind] + (isCount(more) ? more : 0)] as const;
+  });
+  return {
+    usage: Object.fromEntries(tokens) as RunUsage["usage"],
+    cost: spent + (typeof total === "number" && Number.isFinite(total) ? total : 0),
+  };
+}
+
 function contextTokens(usage: unknown): number {
   if (!isRecord(usage)) return 0;
   const { totalTokens, input, output, cacheRead, cacheWrite } = usage;

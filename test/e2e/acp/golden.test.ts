@@ -165,7 +165,10 @@ function transcript(messages: readonly Unchecked[], { stage, cwd }: Scene, sessi
   };
   const plain = (key: string, value: unknown): unknown => {
     // The system prompt has the directory, whose length differs from machine to machine.
-    if (typeof value !== "string") return key === "used" || key === "amount" ? 0 : value;
+    if (typeof value !== "string")
+      return /^(?:used|amount|cost|input|output|cacheRead|cacheWrite)$/.test(key) && typeof value === "number"
+        ? 0
+        : value;
     if (/^(?:messageId|toolCallId|terminalId|terminal_id|promptId|runId|compactionId|requestId)$/.test(key))
       return known(key, value);
     if (key === "updatedAt") return "TIME";

@@ -14,7 +14,11 @@ test("a prompt with tools is answered after all of its updates", async () => {
   writeFileSync(join(scene.cwd, "a.txt"), "one\n");
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
-  expect(await editor.prompt(sessionId, "Go.")).toMatchObject({ stopReason: "end_turn" });
+  const { stopReason, _meta } = await editor.prompt(sessionId, "Go.");
+  expect(stopReason).toBe("end_turn");
+  const { tokens, cost } = await scene.stage.client.call("session/getStats", { sessionId });
+  const { input, output } = tokens;
+  expect(_meta).toMatchObject({ "pi-rpcd": { usage: { input, output }, cost: expect.closeTo(cost, 9) } });
   expect(editor.text(sessionId)).toBe("I look. Done.");
   const tools = editor.of(sessionId, "tool_call_update").filter(({ status: state }) => state === "completed");
   expect(tools).toHaveLength(2);
