@@ -101,6 +101,20 @@ test("with --on-detach abort a run ends with its editor", async () => {
   expect(await scene.stage.client.session(sessionId).get()).toMatchObject({ state: "idle" });
 });
 
+test("a signal ends the editor's agent, and its run goes on", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  editor.prompt(sessionId, "Think.").catch(() => {});
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  expect(await editor.kill("SIGTERM")).toBe(143);
+  gate.open();
+  const session = scene.stage.client.session(sessionId);
+  await session.waitForIdle();
+  expect(await scene.stage.client.call("session/getLastText", { sessionId })).toMatchObject({ text: "I think." });
+});
+
 test("what others say in the session is shown with its sender, once", async () => {
   await using scene = await Scene.open([answer("To the other."), answer("To the push.")]);
   const editor = await scene.editor();

@@ -149,11 +149,12 @@ export class Editor implements AsyncDisposable {
     return this.#child.exitCode;
   }
 
-  /** Kills the agent's process. */
-  async kill(): Promise<void> {
+  /** Kills the agent's process. Resolves with its exit code. */
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<number | null> {
     const exited = once(this.#child, "exit");
-    this.#child.kill("SIGKILL");
+    this.#child.kill(signal);
     await exited;
+    return this.#child.exitCode;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
