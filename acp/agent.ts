@@ -1,8 +1,9 @@
-import { realpathSync } from "node:fs";
+import { realpath } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { WireError } from "../protocol/errors.ts";
 import type { MethodName, Params as WireParams } from "../protocol/methods.ts";
 import { isRecord } from "../protocol/objects.ts";
+import type { SessionInfo } from "../protocol/session.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { AcpError, acpErrorCode } from "./acp-error.ts";
 import { abilitiesIn, type ClientAbilities } from "./client-abilities.ts";
@@ -17,6 +18,8 @@ import { listSessions } from "./session-list.ts";
 export interface AgentOptions {
   readonly port: Port;
   readonly sink: Sink;
+  /** Reads a message. Default: `JSON.parse`. */
+  readonly parse?: (text: Buffer) => unknown;
   /** The version of this program. */
   readonly version: string;
   /** What sessions are created and opened with, such as the client's environment. */
@@ -25,6 +28,8 @@ export interface AgentOptions {
   /** Writes an exported session of a directory to a file, and returns its path. Absent: there is no such command. */
   readonly saveExport?: (cwd: string, path: string | undefined, html: string) => Promise<string>;
 }
+
+type Servers = { readonly mcpServers?: WireServers };
 
 interface Opened {
   readonly session: AcpSession;
@@ -87,9 +92,9 @@ export class Agent {
     });
   }
 
-  /** Handles one message of the client. */
-  receive(text: string): void {
-    this.#peer.receive(text);
+  /** Handles one message of the client. Resolves when it is answered, or needs no answer. */
+  receive(text: Buffer): Promise<void> {
+    return this.#peer.receive(text, this.#options.parse ?? parsed);
   }
 
   /** The client has gone: its sessions and their runs go on. Returns the ids of its sessions. */
@@ -219,19 +224,17 @@ export class Agent {
   }
 
   async #opened(params: Params): Promise<Opened> {
-    const { port, opened } = this.#options;
     const cwd = directoryIn(params);
     const sessionId = String(params["sessionId"]);
     const servers = this.#serversIn(params);
     const warnings = servers.isLeftOut ? [withoutServers] : [];
-    const open = (mcpServers: { readonly mcpServers?: WireServers }) =>
-      port.call("session/open", { ...opened, sessionId, dialogPolicy, whenLeft: "close", ...mcpServers });
+    const open = (given: Servers) => this.#open(sessionId, given);
     const info = await this.#withServers(servers.taken, open).catch(async (error: unknown) => {
       if (servers.taken.length === 0 || !keepsServers(error)) throw error;
       warnings.push(`The session keeps its MCP servers. ${error.message}`);
       return await open({});
     });
-    if (realPathOf(cwd) !== realPathOf(info.cwd))
+    if (cwd !== info.cwd && (await realPathOf(cwd)) !== (await realPathOf(info.cwd)))
       throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
     return { session: this.#sessions.get(sessionId) ?? this.#attached(sessionId, info.cwd), name: info.name, warnings };
   }
@@ -243,12 +246,24 @@ export class Agent {
   }
 
   /** No list leaves a session's servers as they are. */
-  async #withServers<T>(servers: WireServers, call: (params: { mcpServers?: WireServers }) => Promise<T>): Promise<T> {
+  async #withServers<T>(servers: WireServers, call: (params: Servers) => Promise<T>): Promise<T> {
     try {
       return await call(servers.length === 0 ? {} : { mcpServers: servers });
     } catch (error) {
       const isForbidden = error instanceof WireError && error.kind === "forbidden" && servers.length > 0;
       throw isForbidden ? new AcpError("invalidParams", error.message, error.data) : error;
+    }
+  }
+
+  async #open(sessionId: string, servers: Servers): Promise<SessionInfo> {
+    const { port, opened } = this.#options;
+    try {
+      return await port.call("session/open", { ...opened, sessionId, dialogPolicy, whenLeft: "close", ...servers });
+    } catch (error) {
+      const isForbidden = error instanceof WireError && error.kind === "forbidden";
+      // A client that may only read sees the sessions that the daemon has.
+      if (!isForbidden || servers.mcpServers !== undefined) throw error;
+      return await port.call("session/get", { sessionId });
     }
   }
 
@@ -345,10 +360,14 @@ function directoryIn({ cwd }: Params): string {
   return cwd;
 }
 
-function realPathOf(path: string): string {
+async function realPathOf(path: string): Promise<string> {
   try {
-    return realpathSync(path);
+    return await realpath(path);
   } catch {
     return path;
   }
+}
+
+function parsed(text: Buffer): unknown {
+  return JSON.parse(text.toString("utf8"));
 }

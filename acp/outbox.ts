@@ -6,18 +6,29 @@ export interface Sink {
   write(text: string): boolean;
   /** Resolves when the reader has taken what was written. */
   drained(): Promise<void>;
+  /** So many characters are held for the reader, in addition to what was written. Default: the host does not count them. */
+  held?(length: number): void;
 }
 
-type Waiting = { readonly text: string } | { readonly sessionId: string; update: SessionUpdate; length: number };
+interface Waiting {
+  readonly sessionId: string;
+  update: SessionUpdate;
+  length: number;
+}
 
 /** Above it, sessions stop following their log until the reader has taken everything. */
 const maxWaitingLength = 8 * 1024 * 1024;
 
-/** The messages to a client, in order. Pieces of one text that wait for a slow reader become one message. */
+/**
+ * The messages to a client, in order. Updates wait for a slow reader: pieces of one text become one message. Requests and
+ * answers go to the sink at once, which bounds them, with the updates before them.
+ */
 export class Outbox {
   readonly #sink: Sink;
   readonly #waiting: Waiting[] = [];
   #waitingLength = 0;
+  /** What sessions hold for the reader: see {@link hold}. */
+  #heldLength = 0;
   #isBlocked = false;
   #isClosed = false;
   /** While something waits. */
@@ -39,43 +50,55 @@ export class Outbox {
 
   send(message: object): void {
     const text = JSON.stringify(message);
-    if (this.#isBlocked) this.#keep({ text }, text.length);
-    else this.#write(text);
+    for (const item of this.#waiting.splice(0)) this.#write(textOf(item));
+    this.#waits(0);
+    this.#write(text);
   }
 
   update(sessionId: string, update: SessionUpdate): void {
     if (!this.#isBlocked) {
-      this.#write(textOf(sessionId, update));
+      this.#write(textOf({ sessionId, update }));
       return;
     }
     const last = this.#waiting.at(-1);
-    const joined = last !== undefined && "update" in last && last.sessionId === sessionId && join(last.update, update);
+    const joined = last?.sessionId === sessionId && join(last.update, update);
     if (joined) {
       last.length += joined.added;
       last.update = joined.update;
-      this.#waitingLength += joined.added;
-    } else {
+      this.#waits(this.#waitingLength + joined.added);
+    } else if (!this.#isClosed) {
       const { length } = JSON.stringify(update);
-      this.#keep({ sessionId, update, length }, length);
+      this.#waiting.push({ sessionId, update, length });
+      this.#waits(this.#waitingLength + length);
     }
+  }
+
+  /** Counts what a session holds until the reader has taken it. The returned function ends that. */
+  hold(value: object): () => void {
+    const length = lengthOf(value);
+    this.#heldLength += length;
+    this.#waits(this.#waitingLength);
+    return () => {
+      this.#heldLength -= length;
+      this.#waits(this.#waitingLength);
+    };
   }
 
   /** The reader has gone: nothing more is kept. */
   close(): void {
     this.#isClosed = true;
     this.#waiting.length = 0;
-    this.#waitingLength = 0;
+    this.#waits(0);
     this.#emptied?.resolve();
   }
 
-  #keep(item: Waiting, length: number): void {
-    if (this.#isClosed) return;
-    this.#waiting.push(item);
-    this.#waitingLength += length;
+  #waits(length: number): void {
+    this.#waitingLength = length;
+    this.#sink.held?.(length + this.#heldLength);
   }
 
   #write(text: string): void {
-    if (this.#isClosed || this.#sink.write(text)) return;
+    if (this.#isClosed || this.#sink.write(text) || this.#isBlocked) return;
     this.#isBlocked = true;
     this.#emptied ??= Promise.withResolvers();
     void this.#sink.drained().then(() => this.#goOn());
@@ -85,9 +108,8 @@ export class Outbox {
     this.#isBlocked = false;
     const batch = this.#waiting.splice(0);
     for (const [index, item] of batch.entries()) {
-      const text = "text" in item ? item.text : textOf(item.sessionId, item.update);
-      this.#waitingLength -= "text" in item ? item.text.length : item.length;
-      this.#write(text);
+      this.#waits(this.#waitingLength - item.length);
+      this.#write(textOf(item));
       if (!this.#isBlocked) continue;
       this.#waiting.unshift(...batch.slice(index + 1));
       return;
@@ -97,7 +119,7 @@ export class Outbox {
   }
 }
 
-function textOf(sessionId: string, update: SessionUpdate): string {
+function textOf({ sessionId, update }: Pick<Waiting, "sessionId" | "update">): string {
   return JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } });
 }
 
@@ -113,4 +135,15 @@ function join(former: SessionUpdate, next: SessionUpdate): { update: SessionUpda
     update: { ...former, content: { ...former.content, text: former.content.text + text } },
     added: text.length,
   };
+}
+
+/** The characters of a value's strings, and a few for each of its parts: about the length of its JSON. */
+function lengthOf(value: object): number {
+  let length = 0;
+  const parts: unknown[] = [value];
+  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    length += typeof part === "string" ? part.length : 8;
+    if (typeof part === "object" && part !== null) for (const each of Object.values(part)) parts.push(each ?? null);
+  }
+  return length;
 }

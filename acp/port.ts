@@ -29,10 +29,12 @@ export interface Follower {
 
 /** The daemon as the translation needs it. The host decides how to reach it. */
 export interface Port {
+  /** Whether this client may answer dialogs. */
+  readonly answersDialogs: boolean;
   /** Calls a method of the protocol. Rejects with `WireError`. */
   call<M extends MethodName>(method: M, params: Params<M>, signal?: AbortSignal): Promise<Result<M>>;
   /**
-   * Follows a session as one that answers dialogs: from `place` on, otherwise from before the message and the tools that
+   * Follows a session, as one that answers dialogs if it may: from `place` on, otherwise from before the message and the tools that
    * are open in its run. A later call for the same session takes the place of the former. The returned function ends it.
    */
   follow(sessionId: string, follower: Follower, place?: Place): () => void;

@@ -44,7 +44,7 @@ export class Questions {
   }
 
   opened(dialog: Dialog): void {
-    if (this.#known.has(dialog.dialogId)) return;
+    if (!this.#options.port.answersDialogs || this.#known.has(dialog.dialogId)) return;
     this.#known.add(dialog.dialogId);
     if (!this.#options.hasForms && (dialog.method === "input" || dialog.method === "editor")) this.#leave(dialog);
     else {

@@ -1,3 +1,4 @@
+import { WireError } from "../protocol/errors.ts";
 import { isRecord } from "../protocol/objects.ts";
 import { AcpError } from "./acp-error.ts";
 import { checkParams, isValidAnswer } from "./incoming.ts";
@@ -39,15 +40,21 @@ export class RpcPeer {
     this.#handlers = handlers;
   }
 
-  /** Handles one message of the client. */
-  receive(text: string): void {
+  /** Handles one message of the client. Resolves when it is answered, or needs no answer. */
+  async receive(text: Buffer, parse: (text: Buffer) => unknown): Promise<void> {
     let message: unknown;
     try {
-      message = JSON.parse(text);
-    } catch {
-      this.#fail(null, new AcpError("parseError", "The message is not JSON."));
+      message = parse(text);
+    } catch (error) {
+      const exceedsLimit = error instanceof WireError && error.kind === "invalid_request";
+      if (exceedsLimit) this.#fail(null, new AcpError("invalidRequest", error.message));
+      else this.#fail(null, new AcpError("parseError", "The message is not JSON."));
       return;
     }
+    await this.#handle(message);
+  }
+
+  async #handle(message: unknown): Promise<void> {
     if (!isRecord(message) || message["jsonrpc"] !== "2.0") {
       const why = Array.isArray(message) ? "Batches are not part of ACP." : "The message is not JSON-RPC 2.0.";
       this.#fail(isRecord(message) ? idIn(message) : null, new AcpError("invalidRequest", why));
@@ -59,7 +66,7 @@ export class RpcPeer {
       this.#fail(idIn(message), new AcpError("invalidParams", "The params are not an object."));
     else if (!("id" in message)) this.#notified(method, params ?? {});
     else if (!isRequestId(message["id"])) this.#fail(null, new AcpError("invalidRequest", "The id has a wrong type."));
-    else void this.#requested(message["id"], method, params ?? {});
+    else await this.#requested(message["id"], method, params ?? {});
   }
 
   /** Asks the client. Rejects with its error. If `signal` is aborted, the client is told that the answer has no use. */
@@ -123,8 +130,10 @@ export class RpcPeer {
     try {
       checkParams(method, params);
       const { result, after } = await this.#handlers.request(method, params, controller.signal);
-      if (!this.#pending.delete(controller)) return;
+      if (!this.#pending.has(controller)) return;
+      // Throws for a result without JSON, such as one that is nested too deep.
       this.#outbox.send({ jsonrpc: "2.0", id, result });
+      this.#pending.delete(controller);
       after?.();
     } catch (error) {
       if (this.#pending.delete(controller)) this.#fail(id, acpErrorOf(error));

@@ -128,10 +128,13 @@ export class AcpSession {
       isRunning: runId !== undefined,
       contextSize: this.#chosen?.model?.contextWindow,
     });
+    const release = outbox.hold(entries);
     for (const update of replay.updates()) {
       this.#update(update);
       await outbox.emptied;
+      if (this.#isOver) break;
     }
+    release();
     this.#live.close();
     this.#live = this.#translated({ told: replay.told });
   }
@@ -153,6 +156,7 @@ export class AcpSession {
   async prompt({ prompt, _meta }: Given, signal: AbortSignal): Promise<object> {
     const { port, sessionId } = this.#options;
     const { text, images } = promptContent(prompt as Parameters<typeof promptContent>[0]);
+    const promptId = randomUUID();
     const cancelled = new AbortController();
     this.#prompts.add(cancelled);
     const stop = (): void => void this.cancel().catch(() => {});
@@ -160,7 +164,6 @@ export class AcpSession {
     try {
       const builtin = text.startsWith("/") ? builtinIn(text, await this.#piCommands()) : undefined;
       if (builtin !== undefined) return await this.#perform(builtin);
-      const promptId = randomUUID();
       this.#own.set(promptId, text);
       const given = isRecord(_meta) && isRecord(_meta["pi-rpcd"]) ? _meta["pi-rpcd"]["ifRunning"] : undefined;
       const ifRunning: Params<"session/prompt">["ifRunning"] =
@@ -170,12 +173,12 @@ export class AcpSession {
       if (taken.disposition === "started" && taken.runId !== undefined) this.#runs.add(taken.runId);
       const result = taken.disposition === "handled" ? taken : await this.#settled(promptId, cancelled.signal);
       await this.#caughtUp();
-      this.#own.delete(promptId);
       return answerTo(result, this.#spent);
     } catch (error) {
       if (!cancelled.signal.aborted) throw error;
       return { stopReason: "cancelled" };
     } finally {
+      this.#own.delete(promptId);
       this.#prompts.delete(cancelled);
       signal.removeEventListener("abort", stop);
     }

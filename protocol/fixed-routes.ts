@@ -1,4 +1,4 @@
-import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "./wire.ts";
+import { ACP_PATH, HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "./wire.ts";
 
 /** An HTTP path that does not belong to a method. */
 export interface FixedRoute {
@@ -31,6 +31,13 @@ export const fixedRoutes: readonly FixedRoute[] = [
     verb: "GET",
     path: WEBSOCKET_PATH,
     summary: "Opens a WebSocket with JSON-RPC in both directions. Without an upgrade the status is 426.",
+    answers: "application/problem+json",
+  },
+  {
+    verb: "GET",
+    path: ACP_PATH,
+    summary:
+      "Opens a WebSocket with the Agent Client Protocol, for editors: docs/acp.md. Without an upgrade the status is 426.",
     answers: "application/problem+json",
   },
   {

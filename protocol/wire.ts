@@ -10,6 +10,12 @@ export const COMPAT_SUBPROTOCOL = "pi.rpc.v0";
 /** Path of its endpoint, before the session's id. */
 export const COMPAT_PATH = "/v0/sessions/";
 
+/** Path of the WebSocket endpoint for editors, which speak the Agent Client Protocol. */
+export const ACP_PATH = "/acp";
+
+/** The WebSocket subprotocol that the daemon selects there. Offering it is optional. */
+export const ACP_SUBPROTOCOL = "pi-rpcd.acp.v1";
+
 /** Path of JSON-RPC over HTTP. */
 export const RPC_PATH = "/v1/rpc";
 

@@ -6,6 +6,7 @@ import type { FeedListener } from "../../client/session-feed.ts";
 export function clientPort(client: Client): Port {
   const leaves = new Map<string, () => void>();
   return {
+    answersDialogs: true,
     call: (method, params, signal) => client.call(method, params, signal === undefined ? {} : { signal }),
     follow: (sessionId, follower, place) => {
       const listener = listenerOf(follower);

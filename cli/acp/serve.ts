@@ -46,8 +46,8 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
   const ended = Promise.withResolvers<number>();
   const splitter = new JsonlSplitter({
     maxRecordBytes: maxMessageBytes,
-    onRecord: (line) => agent.receive(line.toString("utf8")),
-    onOversize: () => agent.receive(""),
+    onRecord: (line) => void agent.receive(line),
+    onOversize: () => void agent.receive(Buffer.alloc(0)),
   });
   stdout.on("error", () => ended.resolve(exitCodes.failed));
   stdin.on("data", (chunk: Buffer) => splitter.push(chunk));

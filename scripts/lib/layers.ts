@@ -106,7 +106,7 @@ const layers: Readonly<Record<string, Layer>> = {
     files: ["server/rpc/"],
     imports: [...base, "server/config", "server/frames", ...floors.slice(2).flat()],
   },
-  "server/edge": { files: ["server/edge/"], imports: [...base, "server/config", "server/frames", "server/rpc"] },
+  "server/edge": { files: ["server/edge/"], imports: [...base, "acp", "server/config", "server/frames", "server/rpc"] },
   // The composition root: daemon.ts and the other files in its folder.
   server: {
     files: ["server/*"],

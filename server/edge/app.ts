@@ -69,7 +69,14 @@ export function createEdge(options: EdgeOptions): Edge {
   const streams = new EventStreams({ limits, quota, budget: buffers, lane: (grant) => dispatcher.lane(grant), log });
   const answers = new Answers({ limits, unread, lane: (grant) => dispatcher.lane(grant) });
   const rpc = new RpcOverHttp({ dispatcher, answers, limits, log });
-  const webSockets = new WebSockets({ dispatcher, limits, quotas, budget: buffers, log });
+  const webSockets = new WebSockets({
+    dispatcher,
+    version: options.version ?? "0",
+    limits,
+    quotas,
+    budget: buffers,
+    log,
+  });
   const tcp = server("tcp");
   const unix = server("unix");
   const tls = options.tls === undefined ? undefined : { ...options.tls, server: server("tls", options.tls) };

@@ -1,6 +1,9 @@
 import type { Grant } from "../rpc/grant.ts";
 import { isNamed, namedTokensPercent } from "../rpc/quota.ts";
 
+/** A piece of memory; what holders share is the same object. */
+export type Memory = Pick<ArrayBufferLike, "byteLength">;
+
 /** A connection with waiting frames. */
 export interface Holder {
   /** The grant of its token. */
@@ -8,7 +11,7 @@ export interface Holder {
   /** The bytes of its waiting frames, shared ones included. */
   readonly heldBytes: number;
   /** The memory that these frames keep alive. */
-  memory(): Iterable<ArrayBufferLike>;
+  memory(): Iterable<Memory>;
   /** Discards the waiting frames. */
   giveUp(): void;
 }
@@ -100,7 +103,7 @@ export class BufferBudget {
   }
 
   #keptBytes(): number {
-    const kept = new Set<ArrayBufferLike>();
+    const kept = new Set<Memory>();
     for (const holder of this.#holders) for (const piece of holder.memory()) kept.add(piece);
     let bytes = 0;
     for (const piece of kept) bytes += piece.byteLength;

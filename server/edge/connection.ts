@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import type { RawData, WebSocket } from "ws";
@@ -16,9 +15,13 @@ import type { EdgeLimits } from "./limits.ts";
 import { Outbox, type SlowReader } from "./outbox.ts";
 
 export interface ConnectionOptions {
+  /** Unique in the daemon's life. */
+  readonly id: string;
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly dispatcher: Dispatcher;
+  /** Whether binary messages are ignored. Otherwise one closes the connection. */
+  readonly ignoresBinary: boolean;
   /** The grant of its token. */
   readonly grant: Grant | undefined;
   /** Whether it came over the Unix socket. */
@@ -48,7 +51,7 @@ const maxUnsentPongs = 64;
 
 /** One WebSocket: receives texts, sends answers and notifications. */
 export class Connection implements Peer {
-  readonly id = randomUUID();
+  readonly id: string;
   readonly #gone = new AbortController();
   readonly #options: ConnectionOptions;
   readonly #outbox: Outbox;
@@ -72,6 +75,7 @@ export class Connection implements Peer {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.id = options.id;
     const { webSocket, socket, limits, budget } = options;
     const log = options.log.child({ connectionId: this.id });
     this.#lane = options.dispatcher.lane(options.grant);
@@ -87,6 +91,7 @@ export class Connection implements Peer {
         log.warn({ bound, bufferedBytes }, "a connection does not read what is sent to it");
         // The close follows the bytes in the socket's buffer: a peer that does not read them in time does not see it.
         webSocket.close(closeCodes.tryLater, closeReason(slow));
+        this.#conversation.end();
       },
     });
     this.#inbound = new Inbound({
@@ -123,6 +128,10 @@ export class Connection implements Peer {
 
   drained(): Promise<void> | undefined {
     return this.#outbox.drained();
+  }
+
+  held(bytes: number): void {
+    this.#outbox.holdElsewhere(bytes);
   }
 
   inTurn<T>(work: () => T): T | Promise<Awaited<T>> {
@@ -187,6 +196,7 @@ export class Connection implements Peer {
     const { webSocket } = this.#options;
     // A message after the frame for which the WebSocket was closed.
     if (webSocket.readyState !== webSocket.OPEN) return;
+    if (isBinary && this.#options.ignoresBinary) return;
     if (isBinary) {
       this.#close(closeCodes.binaryFrame, "messages are text");
       return;

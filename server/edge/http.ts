@@ -1,11 +1,11 @@
-import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { fixedRoutes } from "../../protocol/fixed-routes.ts";
 import type { MethodTable } from "../../protocol/method-row.ts";
 import { methods, type Result } from "../../protocol/methods.ts";
 import { openApiDocument } from "../../protocol/openapi.ts";
-import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
+import { ACP_PATH, HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
@@ -84,9 +84,12 @@ export function createHttp(options: HttpOptions, table: MethodTable = methods): 
   app.get(HEALTH_PATH, (_request, reply) => {
     void reply.headers(jsonHeaders).send('{"ok":true}');
   });
-  app.get(WEBSOCKET_PATH, (_request, reply) =>
-    answers.refuse(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
-  );
+  const refuseWithoutUpgrade = (_request: FastifyRequest, reply: FastifyReply): void =>
+    answers.refuse(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" }));
+  app.get(WEBSOCKET_PATH, refuseWithoutUpgrade);
+  app.get(ACP_PATH, refuseWithoutUpgrade);
+  // Clients of ACP over HTTP begin with a POST.
+  app.post(ACP_PATH, { onRequest: refuseWithoutUpgrade }, refuseWithoutUpgrade);
   const openApi = once(() => JSON.stringify(openApiDocument(version)));
   app.get("/openapi.json", (request, reply) => answers.send(request, reply, openApi()));
   const docs = once(() => referencePage(version));
@@ -149,7 +152,7 @@ function refuseQuery({ raw: { url = "" } }: FastifyRequest): Refusal | undefined
 
 /** With this content type a browser sends a preflight request, which is refused. A request without a body needs no type. */
 function refuseContent({ method, headers, url }: FastifyRequest): Refusal | undefined {
-  if (method === "GET" || method === "HEAD") return undefined;
+  if (method === "GET" || method === "HEAD" || pathOf(url) === ACP_PATH) return undefined;
   const isEmpty = headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
   const isRpc = pathOf(url) === RPC_PATH;
   if (isRpc && accepted(headers.accept, ["application/json"]) === undefined)

@@ -4,7 +4,7 @@ import { type Text, textBytes, wholeText } from "../rpc/answer-text.ts";
 import type { Grant } from "../rpc/grant.ts";
 import type { Lane } from "../rpc/turns.ts";
 import { Backlog } from "./backlog.ts";
-import type { BufferBudget } from "./buffer-budget.ts";
+import type { BufferBudget, Memory } from "./buffer-budget.ts";
 import { type FrameWriter, messageOf, WebSocketWriter } from "./frame-writer.ts";
 
 export interface OutboxLimits {
@@ -85,6 +85,8 @@ export class Outbox {
   /** Held bytes at the last enforcement of the budget. */
   #addedUpBytes = 0;
   #drained: PromiseWithResolvers<void> | undefined;
+  /** What waits for the peer outside of this outbox. */
+  #elsewhere: Memory = { byteLength: 0 };
   #closed = false;
 
   constructor(options: OutboxOptions) {
@@ -100,14 +102,25 @@ export class Outbox {
 
   /** Waiting bytes, without those in the socket's buffer. */
   get heldBytes(): number {
-    return this.#backlog.bytes + this.#answerBytes + this.#writer.withinBytes;
+    return this.#waitingBytes + this.#elsewhere.byteLength;
   }
 
-  *memory(): Generator<ArrayBufferLike> {
+  *memory(): Generator<Memory> {
+    yield this.#elsewhere;
     yield* this.#backlog.memory;
     for (const { pieces, frame } of this.#answers.slice(this.#answersDone))
       for (const { buffer } of pieces ?? [frame.bytes]) yield buffer;
     for (const { buffer } of this.#writer.within ?? []) yield buffer;
+  }
+
+  /** Counts so many bytes that wait for the peer outside of this outbox: the budget counts them as if they waited here. */
+  holdElsewhere(byteLength: number): void {
+    if (this.#closed) return;
+    this.#elsewhere = { byteLength };
+    if (byteLength > 0) {
+      this.#options.budget.join(this);
+      this.#enforce();
+    } else if (this.#isIdle) this.#release();
   }
 
   /** Queues a frame after all others. */
@@ -145,7 +158,7 @@ export class Outbox {
 
   /** Returns undefined if more can be sent at once; otherwise a promise that resolves when it can, or when the outbox closes. */
   drained(): Promise<void> | undefined {
-    if (this.#closed || this.heldBytes <= this.#window) return undefined;
+    if (this.#closed || this.#waitingBytes <= this.#window) return undefined;
     this.#drained ??= Promise.withResolvers();
     return this.#drained.promise;
   }
@@ -160,7 +173,7 @@ export class Outbox {
     if (socket.writableLength >= this.#window) this.#block();
     else if (this.#isIdle) this.#release();
     else this.#waitForTurn();
-    if (this.heldBytes > this.#window) return;
+    if (this.#waitingBytes > this.#window) return;
     this.#drained?.resolve();
     this.#drained = undefined;
   }
@@ -186,6 +199,7 @@ export class Outbox {
     this.#answers = [];
     this.#answersDone = 0;
     this.#answerBytes = 0;
+    this.#elsewhere = { byteLength: 0 };
     this.#drained?.resolve();
   }
 
@@ -196,6 +210,10 @@ export class Outbox {
   /** Whether frames have to wait: the socket's buffer is full, or other tokens have their turn. */
   get #isHeldUp(): boolean {
     return this.#blockedSince !== undefined || this.#waitsForTurn;
+  }
+
+  get #waitingBytes(): number {
+    return this.#backlog.bytes + this.#answerBytes + this.#writer.withinBytes;
   }
 
   get #isIdle(): boolean {
@@ -255,7 +273,7 @@ export class Outbox {
   }
 
   #isFull(): boolean {
-    if (this.heldBytes <= this.#options.limits.maxBufferedBytes) return false;
+    if (this.#waitingBytes <= this.#options.limits.maxBufferedBytes) return false;
     this.#overflow("maxBufferedBytes");
     return true;
   }
@@ -316,6 +334,7 @@ export class Outbox {
   }
 
   #release(): void {
+    if (this.#elsewhere.byteLength > 0) return;
     this.#addedUpBytes = 0;
     this.#options.budget.leave(this);
   }

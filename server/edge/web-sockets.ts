@@ -1,8 +1,17 @@
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
-import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
+import { WireError } from "../../protocol/errors.ts";
+import {
+  ACP_PATH,
+  ACP_SUBPROTOCOL,
+  COMPAT_PATH,
+  COMPAT_SUBPROTOCOL,
+  WEBSOCKET_PATH,
+  WEBSOCKET_SUBPROTOCOL,
+} from "../../protocol/wire.ts";
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
@@ -15,12 +24,19 @@ import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refu
 
 export interface WebSocketsOptions {
   readonly dispatcher: Dispatcher;
+  /** The version of the package. */
+  readonly version: string;
   readonly limits: EdgeLimits;
   readonly quotas: Pick<Quotas, "connections" | "inboundBytes">;
   /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
   readonly log: Logger;
 }
+
+/** What the peer of a WebSocket speaks, by its path. */
+type Endpoint =
+  | { readonly kind: "own" | "acp"; readonly subprotocol: string }
+  | { readonly kind: "compat"; readonly subprotocol: string; readonly sessionId: string };
 
 /** The WebSocket connections of all transports. */
 export class WebSockets {
@@ -30,6 +46,11 @@ export class WebSockets {
   readonly #pings: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
+  /** Loaded for the first editor, because many daemons never have one. */
+  #acp: Dispatcher | undefined;
+  #loadingAcp: Promise<void> | undefined;
+  /** The ids of the connections whose upgrades are being answered. */
+  readonly #ids = new WeakMap<IncomingMessage, string>();
 
   constructor(options: WebSocketsOptions) {
     this.#options = options;
@@ -44,14 +65,18 @@ export class WebSockets {
       autoPong: false,
       closeTimeout: limits.closeTimeoutMs,
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
-        const own: string = compatSession(request) === undefined ? WEBSOCKET_SUBPROTOCOL : COMPAT_SUBPROTOCOL;
-        return offered.has(own) ? own : (false as const);
+        const { subprotocol = "" } = endpointOf(request) ?? {};
+        return offered.has(subprotocol) ? subprotocol : (false as const);
       },
     };
     this.#server = new WebSocketServer(serverOptions);
     this.#server.on("wsClientError", (error, socket) => {
       const refused = httpRefusal(400, `${error.message}.`, { "sec-websocket-version": "13" });
       this.#refuse(socket as Socket, refused);
+    });
+    this.#server.on("headers", (headers, request) => {
+      const id = this.#ids.get(request);
+      if (id !== undefined && endpointOf(request)?.kind === "acp") headers.push(`Acp-Connection-Id: ${id}`);
     });
     this.#pings = setInterval(() => {
       for (const connection of this.#connections) connection.ping();
@@ -65,12 +90,21 @@ export class WebSockets {
       this.#refuse(socket, refused);
       return;
     }
+    const endpoint = endpointOf(request);
+    if (endpoint === undefined) return;
+    if (endpoint.kind === "acp" && this.#acp === undefined) {
+      void this.#upgradeLater(request, socket, head);
+      return;
+    }
+    const id = randomUUID();
+    this.#ids.set(request, id);
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const { dispatcher: common, limits, quotas, budget, log } = this.#options;
-      const sessionId = compatSession(request);
-      const dispatcher = sessionId === undefined ? common : compatDispatcher({ dispatcher: common, sessionId, log });
+      const { limits, quotas, budget, log } = this.#options;
+      const dispatcher = this.#dispatcherOf(endpoint);
       const grant = grantOf(request);
       const connection = new Connection({
+        id,
+        ignoresBinary: endpoint.kind === "acp",
         webSocket,
         socket,
         budget,
@@ -105,9 +139,42 @@ export class WebSockets {
     return this.#stopped.promise;
   }
 
+  #dispatcherOf(endpoint: Endpoint): Dispatcher {
+    const { dispatcher, log } = this.#options;
+    switch (endpoint.kind) {
+      case "own":
+        return dispatcher;
+      case "acp":
+        return this.#acp ?? dispatcher;
+      case "compat":
+        return compatDispatcher({ dispatcher, sessionId: endpoint.sessionId, log });
+    }
+  }
+
+  async #upgradeLater(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+    this.#loadingAcp ??= this.#loadAcp();
+    try {
+      await this.#loadingAcp;
+    } catch (error) {
+      this.#loadingAcp = undefined;
+      this.#options.log.error({ err: error }, "the Agent Client Protocol could not be loaded");
+      this.#refuse(socket, httpRefusal(500, "The daemon failed; its log has the cause."));
+      return;
+    }
+    // In the meantime its token may have ended.
+    if (grantOf(request)?.isEnded === true) socket.destroy();
+    else this.upgrade(request, socket, head);
+  }
+
+  async #loadAcp(): Promise<void> {
+    const { acpDispatcher } = await import("./acp-conversation.ts");
+    const { dispatcher, version } = this.#options;
+    this.#acp = acpDispatcher({ dispatcher, version });
+  }
+
   #refusal(request: IncomingMessage): Refusal | undefined {
-    if (pathOf(request.url) !== WEBSOCKET_PATH && compatSession(request) === undefined)
-      return httpRefusal(404, "There is nothing to upgrade to at this path.");
+    if (this.#stopping) return refusal(new WireError("shutting_down", "The daemon is shutting down."));
+    if (endpointOf(request) === undefined) return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
     if (request.httpVersion !== "1.1") return httpRefusal(400, "A WebSocket is opened by a request of HTTP/1.1.");
     // ws accepts version 8 too, whose close and origin differ.
@@ -122,9 +189,12 @@ export class WebSockets {
   }
 }
 
-/** Returns the session id in the path of the compatibility endpoint; undefined for other paths. */
-function compatSession({ url }: IncomingMessage): string | undefined {
+/** Undefined: nothing is at this path. */
+function endpointOf({ url }: IncomingMessage): Endpoint | undefined {
   const path = pathOf(url);
-  const id = path.startsWith(COMPAT_PATH) ? path.slice(COMPAT_PATH.length) : "";
-  return /^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(id) ? id : undefined;
+  if (path === WEBSOCKET_PATH) return { kind: "own", subprotocol: WEBSOCKET_SUBPROTOCOL };
+  if (path === ACP_PATH) return { kind: "acp", subprotocol: ACP_SUBPROTOCOL };
+  const sessionId = path.startsWith(COMPAT_PATH) ? path.slice(COMPAT_PATH.length) : "";
+  if (!/^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
+  return { kind: "compat", subprotocol: COMPAT_SUBPROTOCOL, sessionId };
 }

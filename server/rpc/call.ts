@@ -22,6 +22,11 @@ export interface Peer {
    * reads, waits for it. Absent: there is no need to wait.
    */
   drained?(): Promise<void> | undefined;
+  /**
+   * Counts so many bytes that its conversation holds for it, such as messages that are not written yet, in addition to the
+   * frames sent. Absent: they are not counted.
+   */
+  held?(bytes: number): void;
   /** Does work for the peer, such as reading a long log, in the turn of its token. Absent: there are no turns. */
   inTurn?<T>(work: () => T): T | Promise<Awaited<T>>;
 }

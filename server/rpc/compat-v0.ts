@@ -84,8 +84,8 @@ class CompatConversation implements Conversation {
     }
   }
 
-  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
-    return this.#inner.call(method, params);
+  call(method: string, params: object, signal?: AbortSignal): RpcResponse | Promise<RpcResponse> {
+    return this.#inner.call(method, params, signal);
   }
 
   end(): void {

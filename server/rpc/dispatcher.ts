@@ -62,8 +62,9 @@ export interface Conversation {
   receive(text: Buffer, give?: Give): Promise<Answer>;
   /**
    * Answers one call that was not a JSON-RPC text, synchronously if its handler does. Never throws, and never rejects.
+   * `signal` cancels it.
    */
-  call(method: string, params: object): RpcResponse | Promise<RpcResponse>;
+  call(method: string, params: object, signal?: AbortSignal): RpcResponse | Promise<RpcResponse>;
   /** Cancels all open calls, because their peer has gone. */
   end(): void;
 }
@@ -199,8 +200,8 @@ class DispatcherConversation implements Conversation {
     return this.#answer(begun, give, full === undefined ? length : undefined, aftermath);
   }
 
-  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
-    return this.#options.lane.pass(() => this.#call(method, params));
+  call(method: string, params: object, signal?: AbortSignal): RpcResponse | Promise<RpcResponse> {
+    return this.#options.lane.pass(() => this.#call(method, params, signal));
   }
 
   end(): void {
@@ -249,7 +250,7 @@ class DispatcherConversation implements Conversation {
     }
   }
 
-  #call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
+  #call(method: string, params: object, signal: AbortSignal | undefined): RpcResponse | Promise<RpcResponse> {
     const { limits, calls, grant, invoke } = this.#options;
     if (this.#open.size >= limits.maxCallsInFlight) return failure(1, tooMany("calls"));
     const full = calls.refusal(grant, callBytes);
@@ -257,7 +258,11 @@ class DispatcherConversation implements Conversation {
     const call = this.#opened();
     this.#open.set(call, call);
     calls.add(grant, callBytes);
+    const cancel = (): void => call.cancel(cancelled());
+    if (signal?.aborted === true) cancel();
+    else signal?.addEventListener("abort", cancel, { once: true });
     const answered = (answer: RpcResponse): RpcResponse => {
+      signal?.removeEventListener("abort", cancel);
       this.#open.delete(call);
       calls.add(grant, -callBytes);
       this.#afterwards(call.takeAnswered());
@@ -382,7 +387,7 @@ class DispatcherConversation implements Conversation {
 
   #cancel(params: unknown): void {
     if (typeof params !== "object" || params === null || !("id" in params)) return;
-    this.#open.get(params.id)?.cancel(new WireError("cancelled", "The call was cancelled."));
+    this.#open.get(params.id)?.cancel(cancelled());
   }
 }
 
@@ -415,6 +420,10 @@ function idOf(value: unknown): JSONRPCID {
  */
 function isWritableId(id: unknown): id is string | number {
   return typeof id === "string" || Number.isSafeInteger(id) || (Number.isFinite(id) && !Number.isInteger(id));
+}
+
+function cancelled(): WireError {
+  return new WireError("cancelled", "The call was cancelled.");
 }
 
 function gone(): WireError {
