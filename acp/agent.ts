@@ -101,8 +101,8 @@ export class Agent {
   close(): readonly string[] {
     const left = [...this.#sessions.keys()];
     this.#outbox.close();
-    this.#peer.close();
     for (const session of this.#sessions.values()) session.leave();
+    this.#peer.close();
     this.#sessions.clear();
     return left;
   }

@@ -159,7 +159,8 @@ export class AcpSession {
     const promptId = randomUUID();
     const cancelled = new AbortController();
     this.#prompts.add(cancelled);
-    const stop = (): void => void this.cancel().catch(() => {});
+    // The run goes on if the client has gone.
+    const stop = (): void => void (this.#isOver || this.cancel().catch(() => {}));
     signal.addEventListener("abort", stop, { once: true });
     try {
       const builtin = text.startsWith("/") ? builtinIn(text, await this.#piCommands()) : undefined;

@@ -1,4 +1,5 @@
 import type { Follower, Place, Port, SessionNotification } from "../../acp/port.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import type { Frame } from "../frames/frame.ts";
@@ -30,6 +31,7 @@ export class AcpPort implements Port {
 
   async call<M extends MethodName>(method: M, params: Params<M>, signal?: AbortSignal): Promise<Result<M>> {
     signal?.throwIfAborted();
+    if (this.#isClosed) throw new WireError("cancelled", "The connection has ended.");
     const answer = await this.#conversation.call(method, params, signal);
     signal?.throwIfAborted();
     if ("error" in answer) throw wireErrorOf(answer.error);

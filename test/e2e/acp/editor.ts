@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
+import type { WebSocket } from "ws";
 import { patience } from "../../helpers/patience.ts";
 import { wrongIn } from "./wrong.ts";
 
@@ -12,6 +13,8 @@ export type Json = Readonly<Record<string, unknown>>;
 export type Update = Json & { readonly sessionUpdate: string };
 
 export interface EditorOptions {
+  /** An open connection to `/acp`. Default: the editor starts `pi-rpcd acp`. */
+  readonly socket?: WebSocket;
   readonly stateDir: string;
   /** The directory of pi's configuration. */
   readonly agentDir: { readonly env: Readonly<Record<string, string>> };
@@ -29,7 +32,7 @@ interface Wrong {
 
 /** An editor with a connection of its own to the agent. It checks each message of the agent by the protocol's schema. */
 export class Editor implements AsyncDisposable {
-  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #transport: Transport;
   readonly #options: EditorOptions;
   readonly #calls = new Map<number, { readonly method: string; readonly answer: PromiseWithResolvers<Json> }>();
   readonly #cancelled = new Map<unknown, AbortController>();
@@ -45,33 +48,24 @@ export class Editor implements AsyncDisposable {
   readonly asked: { readonly method: string; readonly params: Json }[] = [];
   /** The requests whose answers the agent does not want any more. */
   readonly withdrawn: unknown[] = [];
-  stderr = "";
 
   constructor(options: EditorOptions) {
     this.#options = options;
-    const { stateDir, agentDir, args = [] } = options;
-    const words = [
-      "--disable-warning=ExperimentalWarning",
-      main,
-      "acp",
-      "--state-dir",
-      stateDir,
-      "--model",
-      "scripted/model-1",
-      ...args,
-    ];
-    this.#child = spawn(process.execPath, words, { env: { ...process.env, ...agentDir.env } });
-    this.#child.stderr.on("data", (chunk: Buffer) => {
-      this.stderr += chunk.toString();
-    });
-    createInterface({ input: this.#child.stdout }).on("line", (line) => this.#receive(JSON.parse(line) as Json));
-    this.#child.on("exit", () => {
+    const receive = (text: string): void => this.#receive(JSON.parse(text) as Json);
+    this.#transport =
+      options.socket === undefined ? new Command(options, receive) : new Connection(options.socket, receive);
+    void this.#transport.ended.then(() => {
       for (const { answer } of this.#calls.values()) answer.reject(new Error(`The agent has ended. ${this.stderr}`));
     });
   }
 
+  get stderr(): string {
+    return this.#transport.stderr;
+  }
+
+  /** Of the command. */
   get pid(): number {
-    return this.#child.pid as number;
+    return this.#transport.pid as number;
   }
 
   /** Sends `initialize`. Resolves with the agent's answer. */
@@ -97,7 +91,7 @@ export class Editor implements AsyncDisposable {
   }
 
   write(message: unknown): void {
-    this.#child.stdin.write(`${typeof message === "string" ? message : JSON.stringify(message)}\n`);
+    this.#transport.write(typeof message === "string" ? message : JSON.stringify(message));
   }
 
   /** A prompt of one text; resolves with its answer. */
@@ -141,24 +135,20 @@ export class Editor implements AsyncDisposable {
     }
   }
 
-  /** Ends stdin. Resolves with the agent's exit code. */
+  /** Ends stdin, or closes the connection. Resolves with the agent's exit code, or with the close code. */
   async end(): Promise<number | null> {
-    const exited = this.#child.exitCode === null ? once(this.#child, "exit") : undefined;
-    this.#child.stdin.end();
-    await exited;
-    return this.#child.exitCode;
+    this.#transport.end();
+    return await this.#transport.ended;
   }
 
-  /** Kills the agent's process. Resolves with its exit code. */
+  /** Kills the agent's process, or the connection. Resolves as {@link end}. */
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<number | null> {
-    const exited = once(this.#child, "exit");
-    this.#child.kill(signal);
-    await exited;
-    return this.#child.exitCode;
+    this.#transport.kill(signal);
+    return await this.#transport.ended;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) await this.end();
+    await this.end();
     expect(this.wrong).toEqual([]);
   }
 
@@ -195,5 +185,75 @@ export class Editor implements AsyncDisposable {
     this.#cancelled.set(id, controller);
     const result = await this.#options.answer?.(method, params, controller.signal);
     if (result !== undefined && !controller.signal.aborted) this.write({ jsonrpc: "2.0", id, result });
+  }
+}
+
+interface Transport {
+  readonly pid: number | undefined;
+  readonly stderr: string;
+  /** Resolves with the exit code or the close code. */
+  readonly ended: Promise<number | null>;
+  write(message: string): void;
+  end(): void;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** `pi-rpcd acp`: a line is a message. */
+class Command implements Transport {
+  readonly ended: Promise<number | null>;
+  readonly #child: ChildProcessWithoutNullStreams;
+  stderr = "";
+
+  constructor({ stateDir, agentDir, args = [] }: EditorOptions, receive: (message: string) => void) {
+    const flags = ["--state-dir", stateDir, "--model", "scripted/model-1"];
+    const words = ["--disable-warning=ExperimentalWarning", main, "acp", ...flags, ...args];
+    this.#child = spawn(process.execPath, words, { env: { ...process.env, ...agentDir.env } });
+    this.#child.stderr.on("data", (chunk: Buffer) => {
+      this.stderr += chunk.toString();
+    });
+    createInterface({ input: this.#child.stdout }).on("line", receive);
+    this.ended = once(this.#child, "exit").then(([code]) => code as number | null);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  write(message: string): void {
+    this.#child.stdin.write(`${message}\n`);
+  }
+
+  end(): void {
+    this.#child.stdin.end();
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+}
+
+/** `/acp`: a text frame is a message. */
+class Connection implements Transport {
+  readonly pid = undefined;
+  readonly stderr = "";
+  readonly ended: Promise<number>;
+  readonly #socket: WebSocket;
+
+  constructor(socket: WebSocket, receive: (message: string) => void) {
+    this.#socket = socket;
+    this.ended = once(socket, "close").then(([code]) => code as number);
+    socket.on("message", (data: Buffer) => receive(data.toString("utf8")));
+  }
+
+  write(message: string): void {
+    this.#socket.send(message);
+  }
+
+  end(): void {
+    this.#socket.close();
+  }
+
+  kill(): void {
+    this.#socket.terminate();
   }
 }
