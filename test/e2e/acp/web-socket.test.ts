@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type ClientOptions, WebSocket } from "ws";
+import { readDaemonFile } from "../../../client/index.ts";
 import type { Params } from "../../../protocol/methods.ts";
 import { ACP_PATH, ACP_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX } from "../../../protocol/wire.ts";
 import { Gate } from "../../../provider/gate.ts";
@@ -29,7 +30,7 @@ async function open(
   scene: Scene,
   { token, protocols = [], headers = {}, unix = false }: Opening = {},
 ): Promise<Opened> {
-  const { url, socketPath, token: main } = scene.stage.daemon.file;
+  const { url, socketPath, token: main } = await readDaemonFile(scene.stage.stateDir);
   const address = unix ? `ws+unix:${socketPath}:${ACP_PATH}` : `${url.replace("http", "ws")}${ACP_PATH}`;
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? main}` };
   const host = unix ? { host: "localhost" } : {};
@@ -104,7 +105,7 @@ test("a run goes on without its connection, is loaded again in its middle, and i
 
 test("the token is in the header or in a subprotocol, and Host and Origin are checked as for other WebSockets", async () => {
   await using scene = await Scene.open();
-  const { token } = scene.stage.daemon.file;
+  const { token } = await readDaemonFile(scene.stage.stateDir);
   const inSubprotocol = [ACP_SUBPROTOCOL, `${TOKEN_SUBPROTOCOL_PREFIX}${token}`];
   const { socket } = await open(scene, { token: null, protocols: inSubprotocol });
   expect(socket.protocol).toBe(ACP_SUBPROTOCOL);
@@ -121,7 +122,7 @@ test.each([
   { method: "PUT", status: 405 },
 ])("$method without an upgrade is $status", async ({ method, status }) => {
   await using scene = await Scene.open();
-  const { url, token } = scene.stage.daemon.file;
+  const { url, token } = await readDaemonFile(scene.stage.stateDir);
   const body = method === "GET" ? {} : { body: "{" };
   const authorization = `Bearer ${token}`;
   const response = await fetch(`${url}${ACP_PATH}`, { method, headers: { authorization }, ...body });
@@ -166,6 +167,8 @@ test("a token that may only read lists and loads sessions, follows their runs, a
   await run;
   await reader.until(() => reader.text(sessionId).endsWith("ne."));
   expect(reader.text(sessionId)).toBe("I look. Done.");
+  // Its own prompt of the same words was refused, so these are the other's.
+  expect(reader.text(sessionId, "user_message_chunk")).toBe("Go.");
   expect(asked).toEqual([]);
   // A session without a pi, which a reader cannot start.
   await writer.kill();
@@ -204,6 +207,23 @@ test("a token with limits sees its sessions only", async () => {
   const other = await editorOf(scene, { token: labelled });
   const own = await other.create(outside as string);
   expect((await other.call("session/list", {}))["sessions"]).toMatchObject([{ sessionId: own }]);
+});
+
+test("an editor that stops reading 50 MiB of an answer stays connected, and loads all of it", async () => {
+  const piece = "0123456789abcdef".repeat(4_096);
+  await using scene = await Scene.open([answer(...Array<string>(800).fill(piece))]);
+  const { socket } = await open(scene);
+  const editor = await scene.editor({ socket });
+  const sessionId = await editor.create(scene.cwd);
+  const prompt = editor.prompt(sessionId, "Go.");
+  await editor.until(() => editor.text(sessionId) !== "");
+  socket.pause();
+  await expect.poll(async () => (await scene.stage.client.session(sessionId).get()).state).toBe("idle");
+  socket.resume();
+  expect(await prompt).toMatchObject({ stopReason: "end_turn" });
+  const before = editor.text(sessionId).length;
+  await editor.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
+  expect(editor.text(sessionId).slice(before) === piece.repeat(800)).toBe(true);
 });
 
 test("the end of its token closes the connection with 4401, and the run goes on", async () => {
