@@ -33,7 +33,8 @@ type Servers = { readonly mcpServers?: WireServers };
 
 interface Opened {
   readonly session: AcpSession;
-  readonly name: string | undefined;
+  /** Whether the client has not had it until now. */
+  readonly isNew: boolean;
   readonly warnings: readonly string[];
 }
 
@@ -60,17 +61,19 @@ export class Agent {
   readonly #outbox: Outbox;
   readonly #peer: RpcPeer;
   readonly #sessions = new Map<string, AcpSession>();
+  /** By session: the newest of the requests that attach to it or leave it. Each waits for the one before it. */
+  readonly #turns = new Map<string, Promise<unknown>>();
   #client: ClientAbilities | undefined;
   /** Whether this pi takes MCP servers of clients. */
   #takesServers = false;
   readonly #methods: Readonly<Record<string, Method>> = {
     authenticate: () => this.#authenticate(),
     "session/new": (params) => this.#create(params),
-    "session/load": (params) => this.#load(params),
-    "session/resume": (params) => this.#resume(params),
+    "session/load": (params) => this.#inTurn(params, () => this.#load(params)),
+    "session/resume": (params) => this.#inTurn(params, () => this.#resume(params)),
     "session/list": async (params) => ({ result: await listSessions(this.#options.port, params) }),
-    "session/close": (params) => this.#close(params),
-    "session/delete": (params) => this.#delete(params),
+    "session/close": (params) => this.#inTurn(params, () => this.#close(params)),
+    "session/delete": (params) => this.#inTurn(params, () => this.#delete(params)),
     "session/set_config_option": (params) => this.#setOption(params),
     "session/set_mode": async ({ sessionId, modeId }) => {
       await this.#set(sessionId, "thought_level", modeId);
@@ -135,10 +138,7 @@ export class Agent {
 
   #notification(method: string, { sessionId }: Params): void {
     if (method !== "session/cancel") return;
-    this.#sessions
-      .get(String(sessionId))
-      ?.cancel()
-      .catch(() => {});
+    void this.#sessions.get(String(sessionId))?.cancel();
   }
 
   async #initialize(params: Params): Promise<Answer> {
@@ -189,12 +189,14 @@ export class Agent {
     );
     const { sessionId } = info;
     const session = this.#attached(sessionId, info.cwd);
-    const choices = await session.choices();
-    if (!session.hasModel) {
-      this.#forget(sessionId);
+    const choices = await this.#orForget(sessionId, async () => {
+      const read = await session.choices();
+      if (!session.hasModel) throw this.#noModel();
+      return read;
+    }).catch(async (error: unknown) => {
       await port.call("session/close", { sessionId }).catch(() => {});
-      throw this.#noModel();
-    }
+      throw error;
+    });
     // Clients drop updates of a session whose id they do not know yet.
     const after = (): void => {
       session.follow({ after: 0 });
@@ -203,24 +205,46 @@ export class Agent {
     return { result: { sessionId, ...choices }, after };
   }
 
+  /** Two of these at once would each follow the session, and the later one would be the first to be forgotten. */
+  async #inTurn({ sessionId: given }: Params, perform: () => Promise<Answer>): Promise<Answer> {
+    const sessionId = String(given);
+    const turn = (this.#turns.get(sessionId) ?? Promise.resolve()).then(perform, perform);
+    this.#turns.set(sessionId, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(sessionId) === turn) this.#turns.delete(sessionId);
+    }
+  }
+
   async #load(params: Params): Promise<Answer> {
     const { session, warnings } = await this.#opened(params);
-    await session.replay();
+    const result = await this.#orForget(session.id, () => session.replay());
     const after = (): void => {
       session.resume();
       for (const warning of warnings) session.warn(warning);
     };
-    return { result: await session.choices(), after };
+    return { result, after };
   }
 
   async #resume(params: Params): Promise<Answer> {
-    const { session, name, warnings } = await this.#opened(params);
-    await session.resumeWithout(name);
+    const { session, isNew, warnings } = await this.#opened(params);
+    const result = await this.#orForget(session.id, () => (isNew ? session.skip() : session.choices()));
     const after = (): void => {
-      session.follow();
+      if (isNew) session.follow();
       for (const warning of warnings) session.warn(warning);
     };
-    return { result: await session.choices(), after };
+    return { result, after };
+  }
+
+  /** A session that the client cannot have in the end is not one of its sessions. */
+  async #orForget<T>(sessionId: string, attach: () => Promise<T>): Promise<T> {
+    try {
+      return await attach();
+    } catch (error) {
+      this.#forget(sessionId);
+      throw error;
+    }
   }
 
   async #opened(params: Params): Promise<Opened> {
@@ -236,7 +260,8 @@ export class Agent {
     });
     if (cwd !== info.cwd && (await realPathOf(cwd)) !== (await realPathOf(info.cwd)))
       throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
-    return { session: this.#sessions.get(sessionId) ?? this.#attached(sessionId, info.cwd), name: info.name, warnings };
+    const known = this.#sessions.get(sessionId);
+    return { session: known ?? this.#attached(sessionId, info.cwd), isNew: known === undefined, warnings };
   }
 
   /** `isLeftOut`: pi cannot take those of the client. */
@@ -313,7 +338,8 @@ export class Agent {
 
   /** A method of the daemon's, with the rights that the connection has. */
   async #own(method: string, params: Params, signal: AbortSignal): Promise<Answer> {
-    if (hidden.has(method)) throw new AcpError("methodNotFound", `There is no method ${ownPrefix}${method}.`);
+    if (hidden.has(method) || !method.includes("/"))
+      throw new AcpError("methodNotFound", `There is no method ${ownPrefix}${method}.`);
     const { _meta, ...own } = params;
     const result = await this.#options.port.call(method as MethodName, own as WireParams<MethodName>, signal);
     return { result: isRecord(result) ? result : { value: result } };

@@ -10,6 +10,7 @@ interface Subject {
 
 /** A command of this agent, which pi does not have in RPC mode. */
 export interface Builtin {
+  readonly name: string;
   /** Resolves with what to tell the user. */
   perform(subject: Subject): Promise<string | undefined>;
 }
@@ -25,12 +26,11 @@ export const builtins: readonly AvailableCommand[] = [
   { name: "export", description: "Writes the session as HTML", input: { hint: "the file" } },
 ];
 
-/** The command that a prompt is. pi's own commands come first. */
-export function builtinIn(text: string, piCommands: readonly AvailableCommand[]): Builtin | undefined {
-  const [, name, words = ""] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trimEnd()) ?? [];
-  if (piCommands.some((command) => command.name === name)) return undefined;
-  const perform = performers[name ?? ""];
-  return perform === undefined ? undefined : { perform: (subject) => perform(subject, words.trim()) };
+/** The command that a prompt is, unless pi has one of this name. */
+export function builtinIn(text: string): Builtin | undefined {
+  const [, name = "", words = ""] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trimEnd()) ?? [];
+  const perform = Object.hasOwn(performers, name) ? performers[name] : undefined;
+  return perform === undefined ? undefined : { name, perform: (subject) => perform(subject, words.trim()) };
 }
 
 type Perform = (subject: Subject, words: string) => Promise<string | undefined>;
@@ -62,6 +62,8 @@ const performers: Readonly<Record<string, Perform>> = {
   },
   export: async ({ port, sessionId, saveExport }, path) => {
     if (saveExport === undefined) return "This client has no files on the daemon's machine.";
+    if (path !== "" && !path.endsWith(".html"))
+      return "Write a file that ends in .html after the command: /export FILE.html";
     const { html } = await port.call("session/export", { sessionId });
     return `The session was exported: ${await saveExport(path === "" ? undefined : path, html)}`;
   },

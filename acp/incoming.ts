@@ -6,7 +6,8 @@ const validator = createValidator();
 
 /** Throws {@link AcpError} for params that the protocol does not allow. */
 export function checkParams(method: string, params: unknown): void {
-  const finding = findingIn(requestSchemas[method], params ?? {});
+  const schema = Object.hasOwn(requestSchemas, method) ? requestSchemas[method] : undefined;
+  const finding = findingIn(schema, params ?? {});
   if (finding !== undefined) throw new AcpError("invalidParams", `The params of ${method} are invalid: ${finding}`);
 }
 

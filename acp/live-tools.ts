@@ -137,6 +137,12 @@ export class LiveTools {
     }
   }
 
+  /** The client's id of the tool call that runs, if it is the only one. */
+  get running(): string | undefined {
+    const [first, second] = [...this.#open.values()].filter(({ isRunning }) => isRunning);
+    return second === undefined ? first?.toolCallId : undefined;
+  }
+
   close(): void {
     for (const { pace } of this.#open.values()) pace.cancel();
   }

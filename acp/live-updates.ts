@@ -162,6 +162,11 @@ export class LiveUpdates {
     this.#answer = undefined;
   }
 
+  /** The client's id of the tool call that runs, if it is the only one. */
+  get runningTool(): string | undefined {
+    return this.#tools.running;
+  }
+
   /** Clears the timers. Updates that wait for them are dropped. */
   close(): void {
     this.#tools.close();

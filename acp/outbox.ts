@@ -25,7 +25,7 @@ const maxWaitingLength = 8 * 1024 * 1024;
  */
 export class Outbox {
   readonly #sink: Sink;
-  readonly #waiting: Waiting[] = [];
+  #waiting: Waiting[] = [];
   #waitingLength = 0;
   /** What sessions hold for the reader: see {@link hold}. */
   #heldLength = 0;
@@ -106,12 +106,13 @@ export class Outbox {
 
   #goOn(): void {
     this.#isBlocked = false;
-    const batch = this.#waiting.splice(0);
+    const batch = this.#waiting;
+    this.#waiting = [];
     for (const [index, item] of batch.entries()) {
       this.#waits(this.#waitingLength - item.length);
       this.#write(textOf(item));
       if (!this.#isBlocked) continue;
-      this.#waiting.unshift(...batch.slice(index + 1));
+      this.#waiting = batch.slice(index + 1);
       return;
     }
     this.#emptied?.resolve();

@@ -1,6 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
+import type { NotificationParams } from "../protocol/notifications.ts";
 import { isRecord } from "../protocol/objects.ts";
 import { isPermission, permissionOptions } from "./permission.ts";
 import type { Port } from "./port.ts";
@@ -12,12 +13,14 @@ export interface QuestionsOptions {
   readonly peer: Pick<RpcPeer, "request">;
   /** Whether the client can show a form. */
   readonly hasForms: boolean;
-  /** The tool call that waits for an answer: the only one that has not ended. */
+  /** The id for the client of the tool call that waits for an answer: the only one that runs. */
   readonly waitingTool: () => string | undefined;
   readonly update: (update: SessionUpdate) => void;
   /** Tells the user that a question could not be asked. */
   readonly onUnasked: (title: string) => void;
 }
+
+type DialogEnd = NotificationParams<"dialog/resolved">;
 
 /** A question in the form of ACP. */
 interface Asking {
@@ -36,6 +39,7 @@ export class Questions {
   readonly #waiting: Dialog[] = [];
   /** Those that this client left to others. */
   readonly #left = new Set<string>();
+  /** Those that were opened or resolved. */
   readonly #known = new Set<string>();
   #current: { readonly dialogId: string; readonly ended: AbortController } | undefined;
 
@@ -53,17 +57,20 @@ export class Questions {
     }
   }
 
-  resolved(dialogId: string, how: "answered" | "cancelled" | "ended", title: string): void {
-    this.#known.delete(dialogId);
-    if (this.#left.delete(dialogId) && how === "cancelled") this.#options.onUnasked(title);
+  resolved({ dialogId, by, title }: Pick<DialogEnd, "dialogId" | "by" | "title">): void {
+    // A list of open dialogs that was made before can still come.
+    this.#known.add(dialogId);
+    if (this.#left.delete(dialogId) && by === "no_responder") this.#options.onUnasked(title);
     const at = this.#waiting.findIndex((waiting) => waiting.dialogId === dialogId);
     if (at !== -1) this.#waiting.splice(at, 1);
     if (this.#current?.dialogId === dialogId) this.#current.ended.abort();
   }
 
-  /** The client does not get the session's questions any more. */
-  close(): void {
+  /** The client does not get the session's questions any more, until they are opened again. */
+  withdraw(): void {
     this.#waiting.length = 0;
+    this.#left.clear();
+    this.#known.clear();
     this.#current?.ended.abort();
   }
 
@@ -92,15 +99,17 @@ export class Questions {
     if (tool === undefined)
       update({ sessionUpdate: "tool_call", toolCallId, title, kind: "other", status: "pending", ...described(dialog) });
     const { method, params, answerOf } = this.#asking(dialog, toolCallId);
-    let answer: DialogAnswer | undefined;
+    let isDone = false;
     try {
-      answer = answerOf(await peer.request(method, params, signal));
-      if (answer !== undefined) await this.#respond(dialogId, answer, signal);
+      const answer = answerOf(await peer.request(method, params, signal));
+      if (answer !== undefined) {
+        await this.#respond(dialogId, answer, signal);
+        isDone = !("cancelled" in answer);
+      }
     } catch {
       // Somebody else answered, or this client cannot.
     }
     if (tool !== undefined) return;
-    const isDone = answer !== undefined && !("cancelled" in answer);
     update({ sessionUpdate: "tool_call_update", toolCallId, status: isDone ? "completed" : "failed" });
   }
 
@@ -136,14 +145,15 @@ export class Questions {
   ): Asking {
     const { sessionId } = this.#options;
     const toolCall = { toolCallId, title: dialog.title, ...described(dialog) };
+    const options = permissionOptions(texts);
     return {
       method: "session/request_permission",
-      params: { sessionId, toolCall, options: permissionOptions(texts) },
+      params: { sessionId, toolCall, options },
       answerOf: ({ outcome }) => {
         if (!isRecord(outcome)) return undefined;
         if (outcome["outcome"] === "cancelled") return { cancelled: true };
-        const text = texts[Number(outcome["optionId"])];
-        return text === undefined ? undefined : answerWith([text]);
+        const chosen = options.find(({ optionId }) => optionId === outcome["optionId"]);
+        return chosen === undefined ? undefined : answerWith([chosen.name]);
       },
     };
   }

@@ -61,10 +61,11 @@ export class RpcPeer {
       return;
     }
     const { method, params } = message;
+    const isObject = params === undefined || params === null || isRecord(params);
     if (typeof method !== "string") this.#answered(message);
-    else if (params !== undefined && params !== null && !isRecord(params))
-      this.#fail(idIn(message), new AcpError("invalidParams", "The params are not an object."));
-    else if (!("id" in message)) this.#notified(method, params ?? {});
+    else if (!("id" in message)) {
+      if (isObject) this.#notified(method, params ?? {});
+    } else if (!isObject) this.#fail(idIn(message), new AcpError("invalidParams", "The params are not an object."));
     else if (!isRequestId(message["id"])) this.#fail(null, new AcpError("invalidRequest", "The id has a wrong type."));
     else await this.#requested(message["id"], method, params ?? {});
   }

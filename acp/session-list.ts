@@ -2,8 +2,10 @@ import type { SessionInfo } from "@agentclientprotocol/sdk";
 import { AcpError } from "./acp-error.ts";
 import type { Port } from "./port.ts";
 import type { Params } from "./rpc-peer.ts";
+import { oneLine } from "./text.ts";
 
 const pageSize = 100;
+const maxTitleChars = 100;
 
 /** A page of the daemon's sessions, and after these one of those that pi has stored beside them. */
 export async function listSessions(port: Port, { cwd, cursor }: Params): Promise<object> {
@@ -41,6 +43,6 @@ interface Stored {
 }
 
 function listed({ sessionId, cwd, updatedAt, name, firstMessage = "" }: Stored): SessionInfo {
-  const title = (name ?? firstMessage).replace(/\s+/g, " ").trim().slice(0, 100);
+  const title = oneLine(name ?? firstMessage, maxTitleChars);
   return { sessionId, cwd, updatedAt: new Date(updatedAt).toISOString(), ...(title === "" ? {} : { title }) };
 }

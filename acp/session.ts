@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { homedir } from "node:os";
 import type { AvailableCommand, SessionUpdate } from "@agentclientprotocol/sdk";
 import { WireError } from "../protocol/errors.ts";
 import type { Params } from "../protocol/methods.ts";
@@ -11,6 +12,7 @@ import { type Choices, type Chosen, choicesOf, readChosen } from "./choices.ts";
 import type { ClientAbilities } from "./client-abilities.ts";
 import { LiveUpdates, type LiveUpdatesOptions } from "./live-updates.ts";
 import type { Outbox } from "./outbox.ts";
+import type { ToolPlace } from "./paths.ts";
 import type { Place, Port, SessionNotification } from "./port.ts";
 import { promptContent } from "./prompt-content.ts";
 import { Questions } from "./questions.ts";
@@ -33,6 +35,15 @@ export interface SessionOptions {
 
 type PiEvent = Readonly<Record<string, unknown>>;
 
+/** A prompt that the client waits for. */
+interface Waiting {
+  /** The client has left the session. */
+  readonly left: AbortController;
+  isCancelled: boolean;
+}
+
+const cancelled = { stopReason: "cancelled" };
+
 /** How long one wait for a run takes before it is repeated. */
 const waitMs = 60_000;
 
@@ -46,16 +57,19 @@ export class AcpSession {
   readonly #questions: Questions;
   /** Prompts of this client that pi has not taken in, with their texts. */
   readonly #own = new Map<string, string>();
+  /** The prompt that began the run. */
+  #started: string | undefined;
   /** Prompts that the client waits for. */
-  readonly #prompts = new Set<AbortController>();
+  readonly #prompts = new Set<Waiting>();
   /** The runs that this client's prompts began, and that have not ended. */
   readonly #runs = new Set<string>();
-  /** The tool calls that have not ended. */
-  readonly #tools = new Set<string>();
+  #lastCancel: Promise<void> = Promise.resolve();
+  /** Waits for the last one. */
+  #nextCancel: Promise<void> | undefined;
   #leave: (() => void) | undefined;
   #place: Place | undefined;
-  /** Nothing is taken: the client gets what it has missed, or does not read. */
-  #isPaused = false;
+  /** `full`, `replay`: nothing is taken, because the client does not read, or gets the history. */
+  #reading: "all" | "full" | "replay" = "all";
   #isOver = false;
   /** A user's message whose sender is not known yet. */
   #unsent: PiEvent | undefined;
@@ -64,6 +78,8 @@ export class AcpSession {
   #spent = noUsage;
   /** The commands that the client knows, as JSON. */
   #commandsText = "";
+  /** Whether the client is being told what is chosen, and whether it has to be told again after that. */
+  #telling: "no" | "once" | "again" = "no";
   #info: Pick<SessionInfo, "name" | "generation"> | undefined;
   /** Waits until events up to a number are out. */
   readonly #waits = new Set<{ readonly cursor: number; readonly resolve: () => void }>();
@@ -77,10 +93,14 @@ export class AcpSession {
       port,
       peer,
       hasForms: client.forms,
-      waitingTool: () => (this.#tools.size === 1 ? this.#tools.values().next().value : undefined),
+      waitingTool: () => this.#live.runningTool,
       update: (update) => this.#update(update),
       onUnasked: (title) => this.#notice("warning", `Nobody could answer an extension's question: ${title}`),
     });
+  }
+
+  get id(): string {
+    return this.#options.sessionId;
   }
 
   /** Reads what can be chosen. */
@@ -106,24 +126,31 @@ export class AcpSession {
 
   /** Sends what happens in the session, from `place` on or from before what is open in its run. */
   follow(place?: Place): void {
-    this.#isPaused = false;
-    void this.#join(place);
+    if (this.#isOver) return;
+    this.#reading = "all";
+    // A question names the tool that waits for its answer, so its events come first.
+    void this.#join(place).then(() => this.#openQuestions());
     void this.#tellCommands();
-    void this.#openQuestions();
   }
 
-  /** Sends the session's history; live updates wait until {@link follow}. Resolves when the client has taken it. */
-  async replay(): Promise<void> {
-    const { port, sessionId, cwd, outbox, client } = this.#options;
-    this.#isPaused = true;
-    this.#place = undefined;
+  /**
+   * Sends the session's history; live updates wait until {@link resume}. Resolves when the client has taken it, with what
+   * can be chosen.
+   */
+  async replay(): Promise<Choices> {
+    const { port, sessionId, outbox, client } = this.#options;
+    this.#reading = "replay";
+    this.#unsent = undefined;
+    this.#live.close();
+    this.#questions.withdraw();
     await this.#join();
-    const [entries, { runId }] = await Promise.all([
+    const [entries, { runId }, choices] = await Promise.all([
       port.call("session/getEntries", { sessionId }),
       port.call("session/get", { sessionId }),
+      this.choices(),
     ]);
     const replay = new Replay(entries, {
-      place: { cwd },
+      place: this.#toolPlace,
       compaction: client.compaction,
       isRunning: runId !== undefined,
       contextSize: this.#chosen?.model?.contextWindow,
@@ -135,17 +162,22 @@ export class AcpSession {
       if (this.#isOver) break;
     }
     release();
-    this.#live.close();
     this.#live = this.#translated({ told: replay.told });
+    return choices;
   }
 
-  /** The client has the session without its history. */
-  async resumeWithout(name: string | undefined): Promise<void> {
+  /** Goes on from what the session has, without telling it. Resolves with what can be chosen. */
+  async skip(): Promise<Choices> {
     const { port, sessionId } = this.#options;
-    const { cost } = await port.call("session/getStats", { sessionId });
-    this.#live.close();
-    // The next prompt is not the first: it gives no title.
-    this.#live = this.#translated({ title: name ?? "", cost });
+    const [choices, { name }, { cost, userMessages }] = await Promise.all([
+      this.choices(),
+      port.call("session/get", { sessionId }),
+      port.call("session/getStats", { sessionId }),
+    ]);
+    // The first message after others is no title.
+    const title = name ?? (userMessages === 0 ? undefined : "");
+    this.#live = this.#translated({ title, cost });
+    return choices;
   }
 
   /** Goes on after {@link replay}. */
@@ -157,13 +189,16 @@ export class AcpSession {
     const { port, sessionId } = this.#options;
     const { text, images } = promptContent(prompt as Parameters<typeof promptContent>[0]);
     const promptId = randomUUID();
-    const cancelled = new AbortController();
-    this.#prompts.add(cancelled);
+    const waiting: Waiting = { left: new AbortController(), isCancelled: false };
+    this.#prompts.add(waiting);
     // The run goes on if the client has gone.
-    const stop = (): void => void (this.#isOver || this.cancel().catch(() => {}));
+    const stop = (): void => void (this.#isOver || this.cancel());
     signal.addEventListener("abort", stop, { once: true });
     try {
-      const builtin = text.startsWith("/") ? builtinIn(text, await this.#piCommands()) : undefined;
+      // An abort that was asked for before must not end this prompt's run.
+      await (this.#nextCancel ?? this.#lastCancel);
+      const builtin = await this.#builtinIn(text);
+      if (waiting.isCancelled) return cancelled;
       if (builtin !== undefined) return await this.#perform(builtin);
       this.#own.set(promptId, text);
       const given = isRecord(_meta) && isRecord(_meta["pi-rpcd"]) ? _meta["pi-rpcd"]["ifRunning"] : undefined;
@@ -172,27 +207,38 @@ export class AcpSession {
       const params = { sessionId, promptId, text, ifRunning, ...(images.length === 0 ? {} : { images: [...images] }) };
       const taken = await port.call("session/prompt", params);
       if (taken.disposition === "started" && taken.runId !== undefined) this.#runs.add(taken.runId);
-      const result = taken.disposition === "handled" ? taken : await this.#settled(promptId, cancelled.signal);
+      // The cancellation may have come before the daemon had the prompt.
+      if (waiting.isCancelled) await this.#end(promptId, taken.runId);
+      const result = taken.disposition === "handled" ? taken : await this.#settled(promptId, waiting.left.signal);
       await this.#caughtUp();
-      return answerTo(result, this.#spent);
+      return answerTo(waiting.isCancelled ? { ...result, outcome: "aborted" } : result, this.#spent);
     } catch (error) {
-      if (!cancelled.signal.aborted) throw error;
-      return { stopReason: "cancelled" };
+      if (!waiting.left.signal.aborted && !waiting.isCancelled) throw error;
+      return cancelled;
     } finally {
       this.#own.delete(promptId);
-      this.#prompts.delete(cancelled);
+      this.#prompts.delete(waiting);
       signal.removeEventListener("abort", stop);
     }
   }
 
-  /** Ends the run, whoever began it, after its questions. */
-  async cancel(): Promise<void> {
+  /** Ends the run, whoever began it, after its questions. Calls during a call become one. */
+  cancel(): Promise<void> {
+    for (const prompt of this.#prompts) prompt.isCancelled = true;
+    this.#nextCancel ??= this.#lastCancel.then(() => {
+      this.#nextCancel = undefined;
+      this.#lastCancel = this.#cancelNow();
+      return this.#lastCancel;
+    });
+    return this.#nextCancel;
+  }
+
+  /** The abort cancels the questions first. */
+  async #cancelNow(): Promise<void> {
     const { port, sessionId } = this.#options;
-    const { dialogs } = await port.call("dialog/list", { sessionId });
-    const answer = { cancelled: true } as const;
-    await Promise.allSettled(dialogs.map(({ dialogId }) => port.call("dialog/respond", { dialogId, answer })));
-    await Promise.allSettled(Array.from(this.#own.keys(), (promptId) => port.call("prompt/cancel", { promptId })));
-    await port.call("session/abort", { sessionId });
+    // In this order, but at once: the end of a prompt can wait for the answer to its question.
+    const cancels = Array.from(this.#own.keys(), (promptId) => port.call("prompt/cancel", { promptId }));
+    await Promise.allSettled([...cancels, port.call("session/abort", { sessionId })]);
   }
 
   /** Ends the run, if nobody else follows the session or this client began it. */
@@ -212,15 +258,20 @@ export class AcpSession {
     this.#isOver = true;
     this.#leave?.();
     this.#live.close();
-    this.#questions.close();
-    for (const prompt of this.#prompts) prompt.abort();
+    this.#questions.withdraw();
+    for (const { left } of this.#prompts) left.abort();
     for (const { resolve } of this.#waits) resolve();
   }
 
+  /** pi has the environment of this program or of the daemon, with the same home. */
+  get #toolPlace(): ToolPlace {
+    return { cwd: this.#options.cwd, home: homedir() };
+  }
+
   #translated(known: Pick<LiveUpdatesOptions, "told" | "title" | "cost">): LiveUpdates {
-    const { cwd, client } = this.#options;
+    const { client } = this.#options;
     return new LiveUpdates({
-      place: { cwd },
+      place: this.#toolPlace,
       client,
       contextSize: () => this.#chosen?.model?.contextWindow,
       send: (update) => this.#update(update),
@@ -228,20 +279,28 @@ export class AcpSession {
     });
   }
 
-  /** Resolves when it has begun. */
+  /** Ends one prompt, and the run that takes it in. */
+  async #end(promptId: string, runId: string | undefined): Promise<void> {
+    const { port, sessionId } = this.#options;
+    await port.call("prompt/cancel", { promptId }).catch(() => {});
+    if (runId !== undefined) await port.call("session/abort", { sessionId, expectedRunId: runId }).catch(() => {});
+  }
+
+  /** Resolves when it has begun or ended. */
   #join(place?: Place): Promise<void> {
     const { port, sessionId } = this.#options;
     const begun = Promise.withResolvers<void>();
-    this.#leave = port.follow(
+    const leave = port.follow(
       sessionId,
       {
         begin: ({ cursor, epoch }) => {
           this.#place = { after: cursor, epoch };
+          if (this.#reading === "all") this.#advance(cursor);
           begun.resolve();
         },
         receive: (notification) => this.#receive(notification),
         gap: ({ to, onlyDeltas }) => {
-          if (this.#isPaused) return;
+          if (this.#reading !== "all") return;
           this.#live.lose({ onlyDeltas });
           this.#advance(to);
           if (onlyDeltas !== true)
@@ -257,11 +316,15 @@ export class AcpSession {
       },
       place,
     );
+    this.#leave = () => {
+      leave();
+      begun.resolve();
+    };
     return begun.promise;
   }
 
   #receive(notification: SessionNotification): void {
-    if (this.#isPaused) return;
+    if (this.#reading !== "all") return;
     this.#take(notification);
     const { params } = notification;
     if ("seq" in params) this.#advance(params.seq);
@@ -270,10 +333,11 @@ export class AcpSession {
 
   /** What happens meanwhile comes from the session's log, once the client has read the rest. */
   async #pause(): Promise<void> {
-    this.#isPaused = true;
+    this.#reading = "full";
     await this.#options.outbox.emptied;
-    if (this.#isOver) return;
-    this.#isPaused = false;
+    // A replay that has begun meanwhile goes on by itself.
+    if (this.#isOver || this.#reading !== "full") return;
+    this.#reading = "all";
     void this.#join(this.#place);
   }
 
@@ -301,8 +365,9 @@ export class AcpSession {
         this.#event(notification.params.event, notification.params.at);
         break;
       case "prompt/updated": {
-        const { prompt, by } = notification.params;
-        if (prompt.state === "inserted") this.#sent(this.#own.delete(prompt.promptId), by?.name);
+        const { prompt } = notification.params;
+        if (prompt.state === "started") this.#started = prompt.promptId;
+        if (prompt.state === "inserted") this.#sent(this.#own.delete(prompt.promptId), prompt.by?.name);
         break;
       }
       case "run/started":
@@ -311,7 +376,6 @@ export class AcpSession {
       case "run/ended":
         this.#sent(false, undefined);
         this.#runs.delete(notification.params.runId);
-        this.#tools.clear();
         this.#live.runEnded();
         break;
       case "session/formerText": {
@@ -322,11 +386,9 @@ export class AcpSession {
       case "dialog/opened":
         this.#questions.opened(notification.params.dialog);
         break;
-      case "dialog/resolved": {
-        const { dialogId, how, title } = notification.params;
-        this.#questions.resolved(dialogId, how, title);
+      case "dialog/resolved":
+        this.#questions.resolved(notification.params);
         break;
-      }
       case "session/updated":
         this.#updated(notification.params.session);
         break;
@@ -344,9 +406,7 @@ export class AcpSession {
   }
 
   #event(event: PiEvent, at: number): void {
-    const { type, toolCallId, message } = event;
-    if (type === "tool_execution_start") this.#tools.add(String(toolCallId));
-    if (type === "tool_execution_end") this.#tools.delete(String(toolCallId));
+    const { type, message } = event;
     if (type === "message_start" || type === "rpcd_entry") this.#sent(false, undefined);
     if (type === "extension_ui_request" && event["method"] === "notify") {
       const severity =
@@ -372,7 +432,8 @@ export class AcpSession {
   #isOwn(message: PiEvent): boolean {
     const text = textOf(message["content"]);
     for (const [promptId, own] of this.#own) if (own === text) return this.#own.delete(promptId);
-    return false;
+    // Templates, skills and extensions rewrite texts.
+    return this.#started !== undefined && this.#own.delete(this.#started);
   }
 
   #updated(session: SessionInfo): void {
@@ -384,10 +445,21 @@ export class AcpSession {
     if (former !== undefined && generation !== former.generation) void this.#tellCommands();
     const { model: knownModel, level } = this.#chosen ?? {};
     const isSame = model?.id === knownModel?.id && model?.provider === knownModel?.provider && thinkingLevel === level;
-    if (model !== undefined && !isSame) void this.#tellChoices();
+    if (model === undefined) return;
+    if (this.#telling !== "no") this.#telling = "again";
+    else if (!isSame) void this.#tellChoices();
   }
 
+  /** What changes while the choices are read may be missing in them. */
   async #tellChoices(): Promise<void> {
+    do {
+      this.#telling = "once";
+      await this.#tellChoicesNow();
+    } while (this.#telling !== "once" && !this.#isOver);
+    this.#telling = "no";
+  }
+
+  async #tellChoicesNow(): Promise<void> {
     const former = this.#chosen?.level;
     const choices = await this.choices().catch(() => undefined);
     if (choices === undefined || this.#isOver) return;
@@ -415,6 +487,15 @@ export class AcpSession {
   async #piCommands(): Promise<AvailableCommand[]> {
     const { commands } = await this.#options.port.call("session/getCommands", { sessionId: this.#options.sessionId });
     return commands.map(({ name, description = "" }) => ({ name, description, input: { hint: "arguments" } }));
+  }
+
+  /** pi's own commands come first. */
+  async #builtinIn(text: string): Promise<Builtin | undefined> {
+    const builtin = builtinIn(text);
+    if (builtin === undefined) return undefined;
+    // A session without a pi may not know its commands.
+    const commands = await this.#piCommands().catch(() => []);
+    return commands.some(({ name }) => name === builtin.name) ? undefined : builtin;
   }
 
   async #openQuestions(): Promise<void> {
@@ -461,8 +542,8 @@ function answerTo(result: PromptResult, spent: RunUsage): object {
     stopReason: reason,
     _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId, ...spent }) } },
   });
-  if (disposition === "handled") return answer("end_turn");
   if (outcome === "aborted" || state === "withdrawn") return answer("cancelled");
+  if (disposition === "handled") return answer("end_turn");
   if (outcome === "failed" || stopReason === "error") {
     const words = error ?? "The model's provider failed.";
     throw new AcpError(refusedKey.test(words) ? "authRequired" : "internalError", words, { promptId, runId });

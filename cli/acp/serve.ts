@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Agent } from "../../acp/agent.ts";
@@ -32,7 +31,7 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
     port: clientPort(client),
     sink: {
       write: (text) => stdout.write(`${text}\n`),
-      drained: async () => void (await once(stdout, "drain")),
+      drained: () => new Promise((resolve) => stdout.once("drain", resolve)),
     },
     version: packageVersion(),
     created: { ...created, environment },
@@ -49,11 +48,14 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
     onRecord: (line) => void agent.receive(line),
     onOversize: () => void agent.receive(Buffer.alloc(0)),
   });
+  // The listener of all commands would end the process before the runs are aborted.
+  stdout.removeAllListeners("error");
   stdout.on("error", () => ended.resolve(exitCodes.failed));
   stdin.on("data", (chunk: Buffer) => splitter.push(chunk));
   stdin.on("end", () => ended.resolve(exitCodes.done));
   stdin.on("error", () => ended.resolve(exitCodes.done));
   for (const [name, code] of [
+    ["SIGINT", 130],
     ["SIGTERM", 143],
     ["SIGHUP", 129],
   ] as const) {

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import { patience } from "../../helpers/patience.ts";
+import type { Json } from "./editor.ts";
 import { Scene } from "./scene.ts";
 
 test("a second session leaves the run of the first alone", async () => {
@@ -115,6 +116,19 @@ test("a signal ends the editor's agent, and its run goes on", async () => {
   expect(await scene.stage.client.call("session/getLastText", { sessionId })).toMatchObject({ text: "I think." });
 });
 
+test("with --on-detach abort a run ends when its editor stops reading", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.", call("bash", { command: "sleep 600" }))]);
+  const editor = await scene.editor({ args: ["--on-detach", "abort"] });
+  const sessionId = await editor.create(scene.cwd);
+  editor.prompt(sessionId, "Think.").catch(() => {});
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  const end = editor.stopReading();
+  gate.open();
+  await end;
+  expect(await scene.stage.client.session(sessionId).get()).toMatchObject({ state: "idle" });
+});
+
 test("what others say in the session is shown with its sender, once", async () => {
   await using scene = await Scene.open([answer("To the other."), answer("To the push.")]);
   const editor = await scene.editor();
@@ -136,4 +150,51 @@ test("a daemon that is started again leaves the editor its session", async () =>
   await scene.stage.restart();
   expect(await editor.prompt(sessionId, "Second.")).toMatchObject({ stopReason: "end_turn" });
   expect(editor.text(sessionId)).toBe("Before.After.");
+});
+
+test("requests to load, resume and close one session are answered in their order", async () => {
+  await using scene = await Scene.open([answer("One."), answer("Two.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "First.");
+  const params = { sessionId, cwd: scene.cwd, mcpServers: [] };
+  const methods = ["session/load", "session/load", "session/resume"];
+  const answers = await Promise.all(methods.map((method) => editor.call(method, params)));
+  expect(answers).toMatchObject(methods.map(() => ({ configOptions: [{}, {}] })));
+  expect(await editor.prompt(sessionId, "Second.")).toMatchObject({ stopReason: "end_turn" });
+  expect(editor.text(sessionId)).toBe("One.One.One.Two.");
+  const load = editor.call("session/load", params);
+  expect(await editor.call("session/close", { sessionId })).toEqual({});
+  expect(await load).toMatchObject({ configOptions: [{}, {}] });
+});
+
+test("a prompt waits for its run when its session is loaded meanwhile", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  const prompt = editor.prompt(sessionId, "Think.");
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  await editor.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
+  gate.open();
+  expect(await prompt).toMatchObject({ stopReason: "end_turn" });
+  expect(editor.text(sessionId)).toBe("I thiI think.");
+});
+
+test("a loaded or resumed session keeps its name, and its cost goes on", async () => {
+  await using scene = await Scene.open([answer("One."), answer("Two.")]);
+  const [editor, loading, resuming] = [await scene.editor(), await scene.editor(), await scene.editor()];
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "First.");
+  await editor.prompt(sessionId, "/name The name");
+  const params = { sessionId, cwd: scene.cwd, mcpServers: [] };
+  await loading.call("session/load", params);
+  expect(loading.of(sessionId, "usage_update")).toEqual(editor.of(sessionId, "usage_update"));
+  await resuming.call("session/resume", params);
+  await resuming.prompt(sessionId, "Second.");
+  const titles = resuming.of(sessionId, "session_info_update").map(({ title }) => title);
+  expect(titles).not.toContain("Second.");
+  await editor.until(() => editor.of(sessionId, "usage_update").length === 2);
+  const [one, other] = [editor, resuming].map((each) => each.of(sessionId, "usage_update").at(-1)?.["cost"]);
+  expect((other as Json)["amount"]).toBeCloseTo(Number((one as Json)["amount"]), 9);
 });

@@ -147,6 +147,12 @@ export class Editor implements AsyncDisposable {
     return await this.#transport.ended;
   }
 
+  /** Reads nothing more, for good. Resolves when the agent has ended. */
+  async stopReading(): Promise<void> {
+    this.#transport.stopReading();
+    await this.#transport.ended;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.end();
     expect(this.wrong).toEqual([]);
@@ -196,6 +202,8 @@ interface Transport {
   write(message: string): void;
   end(): void;
   kill(signal: NodeJS.Signals): void;
+  /** Reads nothing more, for good. */
+  stopReading(): void;
 }
 
 /** `pi-rpcd acp`: a line is a message. */
@@ -230,6 +238,10 @@ class Command implements Transport {
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
+
+  stopReading(): void {
+    this.#child.stdout.destroy();
+  }
 }
 
 /** `/acp`: a text frame is a message. */
@@ -255,5 +267,9 @@ class Connection implements Transport {
 
   kill(): void {
     this.#socket.terminate();
+  }
+
+  stopReading(): void {
+    this.#socket.pause();
   }
 }

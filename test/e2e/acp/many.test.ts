@@ -38,6 +38,7 @@ test("two editors and a push on one session get every message once and in order,
   for (let run = 0; run < runs; run += 1) {
     const editor = editors[run % 2] as Editor;
     const push = session.push({ customType: "note", content: `Push ${run}.`, triggerTurn: false });
+    await push.accepted;
     const isQuestion = run % 5 === 4;
     const text = isQuestion ? `/ask [{"method":"confirm","title":"Question ${run}?"}]` : `Prompt ${run}.`;
     expect(await editor.prompt(sessionId, text)).toMatchObject({ stopReason: "end_turn" });

@@ -31,6 +31,9 @@ test("what is no request of the protocol has its own error", async () => {
   const editor = await scene.editor();
   await expect(editor.call("session/unknown", {})).rejects.toMatchObject({ code: -32_601 });
   await expect(editor.call("_other/thing", {})).rejects.toMatchObject({ code: -32_601 });
+  await expect(editor.call("constructor", {})).rejects.toMatchObject({ code: -32_601 });
+  await expect(editor.call("_pi-rpcd/constructor", {})).rejects.toMatchObject({ code: -32_601 });
+  await expect(editor.call("session/list", { cursor: "own nothing" })).rejects.toMatchObject({ code: -32_602 });
   await expect(editor.call("session/new", { cwd: 7 })).rejects.toMatchObject({ code: -32_602 });
   await expect(editor.call("session/new", { cwd: "relative" })).rejects.toMatchObject({ code: -32_602 });
   await expect(editor.call("session/new", { cwd: "/nowhere/at/all" })).rejects.toMatchObject({ code: -32_602 });
@@ -40,6 +43,7 @@ test("what is no request of the protocol has its own error", async () => {
   expect(await editor.call("session/delete", { sessionId: unknown.sessionId })).toEqual({});
   const before = editor.messages;
   editor.notify("unknown/notification", {});
+  editor.write({ jsonrpc: "2.0", method: "session/cancel", params: [1] });
   editor.write("no JSON");
   editor.write([{ jsonrpc: "2.0", id: 1, method: "initialize" }]);
   editor.write({ jsonrpc: "2.0", id: null });

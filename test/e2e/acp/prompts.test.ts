@@ -1,8 +1,10 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold, status } from "../../../provider/reply.ts";
+import { patience } from "../../helpers/patience.ts";
 import { Scene } from "./scene.ts";
 
 test("a prompt with tools is answered after all of its updates", async () => {
@@ -129,8 +131,8 @@ test("built-in commands name the session, show its facts and export it", async (
   await editor.prompt(sessionId, "/session");
   expect(editor.text(sessionId)).toContain(sessionId);
   await editor.prompt(sessionId, "Go.");
-  await editor.prompt(sessionId, "/export page.html");
-  expect(readFileSync(join(scene.cwd, "page.html"), "utf8")).toContain("<html");
+  await editor.prompt(sessionId, "/export the page.html");
+  expect(readFileSync(join(scene.cwd, "the page.html"), "utf8")).toContain("<html");
   await expect(editor.prompt(sessionId, "/compact")).rejects.toMatchObject({ code: -32_603 });
 });
 
@@ -165,4 +167,49 @@ test("content of all kinds reaches the model in its order, and audio is refused"
   expect(request?.countText("/c/d.ts", { roles: ["user"] })).toBe(1);
   const audio = [{ type: "audio", data: "AAAA", mimeType: "audio/wav" }];
   await expect(editor.call("session/prompt", { sessionId, prompt: audio })).rejects.toMatchObject({ code: -32_602 });
+});
+
+test("many cancellations of one session leave it ready for a prompt", async () => {
+  await using scene = await Scene.open([answer("One.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  for (let count = 0; count < 300; count++) editor.notify("session/cancel", { sessionId });
+  expect(await editor.prompt(sessionId, "Go.")).toMatchObject({ stopReason: "end_turn" });
+});
+
+test.each([0, 1, 2, 4])("a prompt that is cancelled %i ms after it was sent is cancelled", async (ms) => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  const prompt = editor.prompt(sessionId, "Think.");
+  if (ms > 0) await setTimeout(ms);
+  editor.notify("session/cancel", { sessionId });
+  expect(await prompt).toMatchObject({ stopReason: "cancelled" });
+  expect(await scene.stage.client.session(sessionId).get()).toMatchObject({ state: "idle" });
+});
+
+test("a prompt starts another pi when the session's pi has ended", async () => {
+  await using scene = await Scene.open([answer("One.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  const session = scene.stage.client.session(sessionId);
+  const { pid } = await session.get();
+  process.kill(pid as number, "SIGKILL");
+  await expect.poll(async () => (await session.get()).pid, patience).toBeUndefined();
+  expect(await editor.prompt(sessionId, "Go.")).toMatchObject({ stopReason: "end_turn" });
+  expect(editor.text(sessionId)).toBe("One.");
+});
+
+test("a prompt that a template rewrites is not shown again", async () => {
+  await using scene = await Scene.open(Array.from({ length: 8 }, (_, index) => answer(`${index}`)));
+  const prompts = join(scene.stage.agentDir.path, "prompts");
+  mkdirSync(prompts);
+  writeFileSync(join(prompts, "longer.md"), "Something else: $@");
+  const [editor, other] = [await scene.editor(), await scene.editor()];
+  const sessionId = await editor.create(scene.cwd);
+  await other.call("session/resume", { sessionId, cwd: scene.cwd });
+  for (let count = 0; count < 8; count++) await editor.prompt(sessionId, "/longer one");
+  expect(editor.of(sessionId, "user_message_chunk")).toEqual([]);
+  await other.until(() => other.of(sessionId, "user_message_chunk").length === 8);
 });

@@ -149,3 +149,41 @@ test("questions of one session are asked one after the other", async () => {
   await asked;
   expect(editor.text(sessionId)).toContain("[true,false]");
 });
+
+test("a tool call of a repeated id is named as the client knows it, and an unknown option is no answer", async () => {
+  const echo = (command: string) => answer(call("bash", { command }, "call_0"));
+  await using scene = await Scene.open([echo("echo one"), echo("echo ask-first")]);
+  const editor = await scene.editor({ answer: () => ({ outcome: { outcome: "selected", optionId: "" } }) });
+  const sessionId = await editor.create(scene.cwd);
+  const prompt = editor.prompt(sessionId, "Go.");
+  await editor.until(() => editor.asked.length === 1);
+  const [, second] = editor.of(sessionId, "tool_call");
+  expect(editor.asked[0]?.params["toolCall"]).toMatchObject({ toolCallId: second?.["toolCallId"] });
+  await editor.call("session/list", {});
+  expect(await scene.stage.client.session(sessionId).dialogs()).toHaveLength(1);
+  editor.notify("session/cancel", { sessionId });
+  expect(await prompt).toMatchObject({ stopReason: "cancelled" });
+});
+
+test("a client that left a question to another one gets no notice of the other's refusal", async () => {
+  await using scene = await Scene.open();
+  const editor = await scene.editor({ abilities: { session: { notices: {} } } });
+  const abilities = { elicitation: { form: {} } };
+  const other = await scene.editor({ abilities, answer: () => ({ action: "decline" }) });
+  const sessionId = await editor.create(scene.cwd);
+  await other.call("session/resume", { sessionId, cwd: scene.cwd });
+  await other.until(() => other.of(sessionId, "available_commands_update").length > 0);
+  await ask(editor, sessionId, { method: "input", title: "Which word?" });
+  expect(editor.of(sessionId, "notice").map(({ title }) => title)).toEqual(["[null]"]);
+});
+
+test("session/cancel ends the questions of a command, which is no run", async () => {
+  await using scene = await Scene.open();
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  const asked = ask(editor, sessionId, { method: "confirm", title: "Sure?" });
+  await editor.until(() => editor.asked.length === 1);
+  editor.notify("session/cancel", { sessionId });
+  expect(await asked).toMatchObject({ stopReason: "cancelled" });
+  expect(editor.withdrawn).toHaveLength(1);
+});

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { answer, call } from "../../../provider/reply.ts";
@@ -72,4 +73,15 @@ test("a write shows what the file was before", async () => {
   const [a, b] = editor.of(sessionId, "tool_call_update").filter(({ status }) => status === "completed");
   expect(a?.["content"]).toEqual([{ type: "diff", path: join(scene.cwd, "a.txt"), oldText: "old", newText: "new" }]);
   expect(b?.["content"]).toMatchObject([{ type: "diff", path: join(scene.cwd, "b.txt"), newText: "first" }]);
+});
+
+test("a path in the user's home is absolute, live and in a replay", async () => {
+  await using scene = await Scene.open([answer(call("read", { path: "~/not/there.txt" })), answer("Done.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "Go.");
+  const locations = [{ path: join(homedir(), "not/there.txt") }];
+  expect(editor.of(sessionId, "tool_call_update")).toContainEqual(expect.objectContaining({ locations }));
+  await editor.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
+  expect(editor.of(sessionId, "tool_call").at(-1)).toMatchObject({ locations });
 });
