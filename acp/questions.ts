@@ -41,6 +41,8 @@ export class Questions {
   readonly #left = new Set<string>();
   /** Those that were opened or resolved. */
   readonly #known = new Set<string>();
+  /** Those for which a tool call was made. */
+  readonly #withToolCall = new Set<string>();
   #current: { readonly dialogId: string; readonly ended: AbortController } | undefined;
 
   constructor(options: QuestionsOptions) {
@@ -57,13 +59,16 @@ export class Questions {
     }
   }
 
-  resolved({ dialogId, by, title }: Pick<DialogEnd, "dialogId" | "by" | "title">): void {
+  resolved({ dialogId, by, how, title }: Pick<DialogEnd, "dialogId" | "by" | "how" | "title">): void {
     // A list of open dialogs that was made before can still come.
     this.#known.add(dialogId);
     if (this.#left.delete(dialogId) && by === "no_responder") this.#options.onUnasked(title);
     const at = this.#waiting.findIndex((waiting) => waiting.dialogId === dialogId);
     if (at !== -1) this.#waiting.splice(at, 1);
     if (this.#current?.dialogId === dialogId) this.#current.ended.abort();
+    if (!this.#withToolCall.delete(dialogId)) return;
+    const status = how === "answered" ? "completed" : "failed";
+    this.#options.update({ sessionUpdate: "tool_call_update", toolCallId: toolCallFor(dialogId), status });
   }
 
   /** The client does not get the session's questions any more, until they are opened again. */
@@ -71,6 +76,7 @@ export class Questions {
     this.#waiting.length = 0;
     this.#left.clear();
     this.#known.clear();
+    this.#withToolCall.clear();
     this.#current?.ended.abort();
   }
 
@@ -83,34 +89,30 @@ export class Questions {
     if (this.#current !== undefined) return;
     const dialog = this.#waiting.shift();
     if (dialog === undefined) return;
+    const { dialogId, title } = dialog;
     const ended = new AbortController();
-    this.#current = { dialogId: dialog.dialogId, ended };
-    void this.#ask(dialog, ended.signal).then(() => {
+    this.#current = { dialogId, ended };
+    const tool = this.#options.waitingTool();
+    const toolCallId = tool ?? toolCallFor(dialogId);
+    if (tool === undefined) {
+      this.#withToolCall.add(dialogId);
+      const about = { title, kind: "other", status: "pending", ...described(dialog) } as const;
+      this.#options.update({ sessionUpdate: "tool_call", toolCallId, ...about });
+    }
+    void this.#ask(dialog, toolCallId, ended.signal).then(() => {
       this.#current = undefined;
       this.#next();
     });
   }
 
-  async #ask(dialog: Dialog, signal: AbortSignal): Promise<void> {
-    const { peer, waitingTool, update } = this.#options;
-    const { dialogId, title } = dialog;
-    const tool = waitingTool();
-    const toolCallId = tool ?? `dialog-${dialogId}`;
-    if (tool === undefined)
-      update({ sessionUpdate: "tool_call", toolCallId, title, kind: "other", status: "pending", ...described(dialog) });
+  async #ask(dialog: Dialog, toolCallId: string, signal: AbortSignal): Promise<void> {
     const { method, params, answerOf } = this.#asking(dialog, toolCallId);
-    let isDone = false;
     try {
-      const answer = answerOf(await peer.request(method, params, signal));
-      if (answer !== undefined) {
-        await this.#respond(dialogId, answer, signal);
-        isDone = !("cancelled" in answer);
-      }
+      const answer = answerOf(await this.#options.peer.request(method, params, signal));
+      if (answer !== undefined) await this.#respond(dialog.dialogId, answer, signal);
     } catch {
       // Somebody else answered, or this client cannot.
     }
-    if (tool !== undefined) return;
-    update({ sessionUpdate: "tool_call_update", toolCallId, status: isDone ? "completed" : "failed" });
   }
 
   /** A dialog can be reserved for the client whose prompt it came from. */
@@ -179,6 +181,11 @@ export class Questions {
       },
     };
   }
+}
+
+/** The id of the tool call for a question that belongs to none. */
+function toolCallFor(dialogId: string): string {
+  return `dialog-${dialogId}`;
 }
 
 /** What the question says beside its title. */
