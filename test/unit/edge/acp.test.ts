@@ -31,6 +31,7 @@ class FakeSession {
       "session/get": () => ({ sessionId, cwd, cursor: this.#seq }),
       "session/getEntries": () => ({ entries: this.entries, leafId: String(this.entries.length) }),
       "session/getState": () => ({}),
+      "session/getStats": () => ({ cost: 0, userMessages: 1 }),
       "session/getCommands": () => ({ commands: [] }),
       "session/getThinkingLevels": () => ({ levels: ["off"] }),
       "model/list": () => ({ models: [{ provider: "p", id: "m" }] }),
