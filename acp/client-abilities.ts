@@ -1,6 +1,6 @@
 import { isRecord } from "../protocol/objects.ts";
-import type { ClientFeatures } from "./live-updates.ts";
 import type { Params } from "./rpc-peer.ts";
+import type { ClientFeatures } from "./updates/live-updates.ts";
 
 /** What a client can do, beside what every client can. */
 export interface ClientAbilities extends ClientFeatures {

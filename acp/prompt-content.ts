@@ -1,8 +1,8 @@
 import type { ContentBlock, EmbeddedResource, ResourceLink } from "@agentclientprotocol/sdk";
 import type { ImageBlock } from "../protocol/content.ts";
 import { AcpError } from "./acp-error.ts";
-import { fileOf } from "./paths.ts";
-import { fenced } from "./text.ts";
+import { fileOf } from "./updates/paths.ts";
+import { fenced } from "./updates/text.ts";
 
 /** A prompt as `session/prompt` of the daemon takes it. */
 export interface PromptContent {

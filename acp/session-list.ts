@@ -2,7 +2,7 @@ import type { SessionInfo } from "@agentclientprotocol/sdk";
 import { AcpError } from "./acp-error.ts";
 import type { Port } from "./port.ts";
 import type { Params } from "./rpc-peer.ts";
-import { oneLine } from "./text.ts";
+import { oneLine } from "./updates/text.ts";
 
 const pageSize = 100;
 const maxTitleChars = 100;

@@ -10,15 +10,15 @@ import { AcpError } from "./acp-error.ts";
 import { type Builtin, builtinIn, builtins } from "./builtins.ts";
 import { type Choices, type Chosen, choicesOf, readChosen } from "./choices.ts";
 import type { ClientAbilities } from "./client-abilities.ts";
-import { LiveUpdates, type LiveUpdatesOptions } from "./live-updates.ts";
 import type { Outbox } from "./outbox.ts";
-import type { ToolPlace } from "./paths.ts";
 import type { Place, Port, SessionNotification } from "./port.ts";
 import { promptContent } from "./prompt-content.ts";
 import { Questions } from "./questions.ts";
-import { Replay } from "./replay.ts";
 import type { Params as Given, RpcPeer } from "./rpc-peer.ts";
-import { noUsage, type RunUsage, withAnswer } from "./usage.ts";
+import { LiveUpdates, type LiveUpdatesOptions } from "./updates/live-updates.ts";
+import type { ToolPlace } from "./updates/paths.ts";
+import { Replay } from "./updates/replay.ts";
+import { noUsage, type RunUsage, withAnswer } from "./updates/usage.ts";
 
 export interface SessionOptions {
   readonly sessionId: string;

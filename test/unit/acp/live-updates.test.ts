@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type ClientFeatures, LiveUpdates, type LiveUpdatesOptions } from "../../../acp/live-updates.ts";
+import { type ClientFeatures, LiveUpdates, type LiveUpdatesOptions } from "../../../acp/updates/live-updates.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
 

@@ -1,8 +1,8 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LiveUpdates } from "../../../acp/live-updates.ts";
-import { Replay, type ReplayOptions } from "../../../acp/replay.ts";
+import { LiveUpdates } from "../../../acp/updates/live-updates.ts";
+import { Replay, type ReplayOptions } from "../../../acp/updates/replay.ts";
 import { clientState } from "../../helpers/acp-client-state.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";

@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { partialJson } from "../../../acp/partial-json.ts";
-import { type ResultContext, resultFields, runningContent, type ToolResult } from "../../../acp/tool-results.ts";
-import { describeTool } from "../../../acp/tools.ts";
+import { partialJson } from "../../../acp/updates/partial-json.ts";
+import {
+  type ResultContext,
+  resultFields,
+  runningContent,
+  type ToolResult,
+} from "../../../acp/updates/tool-results.ts";
+import { describeTool } from "../../../acp/updates/tools.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 
 const place = { cwd: "/work", home: "/home/me" };

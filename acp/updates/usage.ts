@@ -1,5 +1,5 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
-import { isRecord } from "../protocol/objects.ts";
+import { isRecord } from "../../protocol/objects.ts";
 
 /** A session's cost and the size of its context, from the usage in pi's messages and entries. Usage is unchecked. */
 export class UsageTally {

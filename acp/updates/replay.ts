@@ -1,5 +1,5 @@
 import type { SessionUpdate, ToolCall } from "@agentclientprotocol/sdk";
-import { defined } from "../protocol/objects.ts";
+import { defined } from "../../protocol/objects.ts";
 import { branchTo, messageOf, type PiEntry, resultsOf, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
 import { branchSummary, CompactionUpdates } from "./compactions.ts";
 import {

@@ -1,5 +1,5 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
-import { isRecord } from "../protocol/objects.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { wordOf } from "./raw-value.ts";
 import { firstLine, oneLine } from "./text.ts";
 

@@ -1,4 +1,4 @@
-import { isRecord } from "../protocol/objects.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { PiMessage } from "./messages.ts";
 
 /** An entry of pi's session file (docs/session-format.md of pi). Its content is unchecked. */

@@ -1,5 +1,5 @@
 import type { ContentBlock, ToolCallContent, ToolCallUpdate } from "@agentclientprotocol/sdk";
-import { isRecord } from "../protocol/objects.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { absolutePath, type ToolPlace } from "./paths.ts";
 import { rawValue } from "./raw-value.ts";
 import { fenced, tail } from "./text.ts";

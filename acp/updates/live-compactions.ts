@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
-import { isRecord } from "../protocol/objects.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { CompactionEnd, CompactionUpdates } from "./compactions.ts";
 
 /** The compactions of a session as they happen. One runs at a time. */

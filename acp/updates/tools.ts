@@ -1,5 +1,5 @@
 import type { ToolCallLocation, ToolKind } from "@agentclientprotocol/sdk";
-import { isRecord } from "../protocol/objects.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import { absolutePath, type ToolPlace } from "./paths.ts";
 import { firstLine, oneLine } from "./text.ts";
 
