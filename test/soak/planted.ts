@@ -11,7 +11,7 @@ export interface PlantedBug {
   readonly replacement: string;
 }
 
-const shipped = ["cli", "client", "context", "extension", "protocol", "provider", "server", "package.json"];
+const shipped = ["acp", "cli", "client", "context", "extension", "protocol", "provider", "server", "package.json"];
 
 /** Faults that the soak must be able to find. */
 export const plantedBugs = {

@@ -9,7 +9,7 @@ import { piUnderTest } from "../../../helpers/pi-versions.ts";
 import { RestoreStage } from "../../../helpers/restore-stage.ts";
 
 const checkout = join(import.meta.dirname, "..", "..", "..", "..");
-const shipped = ["cli", "client", "context", "extension", "protocol", "provider", "server", "package.json"];
+const shipped = ["acp", "cli", "client", "context", "extension", "protocol", "provider", "server", "package.json"];
 const runs = 20;
 
 /** A copy of the sources, which can be replaced while a daemon and its children use it. */
