@@ -8,11 +8,6 @@ export interface Sink {
   drained(): Promise<void>;
   /** So many characters are held for the reader, in addition to what was written. Default: the host does not count them. */
   held?(length: number): void;
-  /**
-   * So many characters of updates can wait. Above it, sessions stop following their log until the reader has taken
-   * everything: what the log has lost by then is not shown live. Default: 8 Mi.
-   */
-  readonly maxWaitingLength?: number;
 }
 
 interface Waiting {
@@ -21,7 +16,8 @@ interface Waiting {
   length: number;
 }
 
-const defaultMaxWaitingLength = 8 * 1024 * 1024;
+/** Above it, sessions stop following their log until the reader has taken everything. */
+const maxWaitingLength = 8 * 1024 * 1024;
 
 /**
  * The messages to a client, in order. Updates wait for a slow reader: pieces of one text become one message. Requests and
@@ -44,7 +40,7 @@ export class Outbox {
 
   /** Whether too much waits for the reader. */
   get isFull(): boolean {
-    return this.#waitingLength > (this.#sink.maxWaitingLength ?? defaultMaxWaitingLength);
+    return this.#waitingLength > maxWaitingLength;
   }
 
   /** Resolves when nothing waits any more, or the reader has gone. */

@@ -19,6 +19,8 @@ export interface Place {
 export interface Follower {
   /** First and once, with the place before what follows. */
   begin(start: { readonly cursor: number; readonly epoch: string }): void;
+  /** After a lost connection: later numbers are of this log. */
+  resume?(start: { readonly epoch: string }): void;
   /** Each notification once, in the order of the log. */
   receive(notification: SessionNotification): void;
   /** Numbers that the follower does not get. */

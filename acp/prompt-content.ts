@@ -26,7 +26,9 @@ export function promptContent(blocks: readonly ContentBlock[]): PromptContent {
     return [];
   });
   if (images.length > maxImages) throw refused(`A prompt can have ${maxImages} images; this one has ${images.length}.`);
-  return { text: texts.join("\n\n"), images };
+  const text = texts.join("\n\n");
+  if (text.trim() === "" && images.length === 0) throw refused("The prompt is empty.");
+  return { text, images };
 }
 
 function partOf(block: ContentBlock, index: number): string | ImageBlock {

@@ -68,8 +68,8 @@ export class AcpSession {
   #nextCancel: Promise<void> | undefined;
   #leave: (() => void) | undefined;
   #place: Place | undefined;
-  /** `full`, `replay`: nothing is taken, because the client does not read, or gets the history. */
-  #reading: "all" | "full" | "replay" = "all";
+  /** Otherwise nothing is taken: the client does not read, or gets the history, or what it has missed. */
+  #reading: "all" | "full" | "replay" | "missed" = "all";
   #isOver = false;
   /** A user's message whose sender is not known yet. */
   #unsent: PiEvent | undefined;
@@ -298,13 +298,15 @@ export class AcpSession {
           if (this.#reading === "all") this.#advance(cursor);
           begun.resolve();
         },
+        resume: ({ epoch }) => {
+          if (this.#place !== undefined) this.#place = { ...this.#place, epoch };
+        },
         receive: (notification) => this.#receive(notification),
         gap: ({ to, onlyDeltas }) => {
           if (this.#reading !== "all") return;
           this.#live.lose({ onlyDeltas });
-          this.#advance(to);
-          if (onlyDeltas !== true)
-            this.#notice("warning", "Some of what happened in the session cannot be shown here.");
+          if (onlyDeltas === true) this.#advance(to);
+          else void this.#tellMissed({ ...this.#place, after: to });
         },
         end: () => {
           begun.resolve();
@@ -339,6 +341,32 @@ export class AcpSession {
     if (this.#isOver || this.#reading !== "full") return;
     this.#reading = "all";
     void this.#join(this.#place);
+  }
+
+  /** The log has lost more than deltas up to this place: pi's entries have the rest. */
+  async #tellMissed(place: Place): Promise<void> {
+    const { port, sessionId, outbox } = this.#options;
+    this.#reading = "missed";
+    const [entries, info] = await Promise.all([
+      port.call("session/getEntries", { sessionId }),
+      port.call("session/get", { sessionId }),
+    ]).catch(() => []);
+    const isStill = (): boolean => !this.#isOver && this.#reading === "missed";
+    if (!isStill()) return;
+    const missed = this.#live.missed(entries ?? { entries: [], leafId: null }, (message) => {
+      this.#unsent = message;
+      this.#sent(false, undefined);
+    });
+    let told = missed.next();
+    for (; told.done !== true; told = missed.next()) {
+      await outbox.emptied;
+      if (!isStill()) return;
+    }
+    if (info?.runId === undefined) this.#live.runEnded();
+    if (!told.value) this.#notice("warning", "Some of what happened in the session cannot be shown here.");
+    this.#reading = "all";
+    this.#advance(place.after);
+    void this.#join(place);
   }
 
   #advance(seq: number): void {

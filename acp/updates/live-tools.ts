@@ -13,6 +13,8 @@ export interface LiveToolsOptions {
   /** Whether the client shows terminals by `terminal_output` in `_meta`. */
   readonly terminals: boolean;
   readonly told: Told | undefined;
+  /** The place of an answer that was told from its entry among these. */
+  readonly orderOf: (answerId: string) => number;
   readonly send: (update: SessionUpdate) => void;
 }
 
@@ -27,8 +29,8 @@ interface OpenTool {
   formerText: string | null | undefined;
   /** The answer that calls it, by its number. */
   readonly answer: number;
-  /** The answer's id, if a replay has told the call. */
-  readonly toldAnswerId: string | undefined;
+  /** The answer's place among those that were told from their entries, if it is one. */
+  toldOrder: number | undefined;
   readonly pace: Pace;
   readonly terminal: DisplayTerminal | undefined;
 }
@@ -44,8 +46,8 @@ export class LiveTools {
   readonly #open = new Map<string, OpenTool>();
   readonly #ended: Set<string>;
   #answer = 0;
-  /** The answer whose events come now, if a replay has told it. */
-  #toldAnswerId: string | undefined;
+  /** The same of the answer whose events come now. */
+  #toldOrder: number | undefined;
 
   constructor(options: LiveToolsOptions) {
     const { told } = options;
@@ -53,15 +55,22 @@ export class LiveTools {
     this.#ids = told?.ids ?? new ToolCallIds();
     this.#ended = new Set(told?.endedTools);
     for (const [id, { toolCallId, name, args, answerId }] of told?.openTools ?? []) {
-      const fields = { args: { value: args }, terminal: undefined, toldAnswerId: answerId };
+      const toldOrder = options.orderOf(answerId);
+      const fields = { args: { value: args }, terminal: undefined, toldOrder };
       this.#open.set(id, this.#tool(toolCallId, name, fields));
     }
   }
 
-  /** Another answer begins: its tool calls can have ids of earlier ones. `toldId`: its id, if a replay has told it. */
+  /** Another answer begins: its tool calls can have ids of earlier ones. `toldId`: its id, if its entry has told it. */
   nextAnswer(toldId?: string): void {
     this.#answer++;
-    this.#toldAnswerId = toldId;
+    this.#toldOrder = toldId === undefined ? undefined : this.#options.orderOf(toldId);
+  }
+
+  /** The newest answer was told from its entry: events of earlier ones that come again are not of its calls. */
+  retold(answerId: string): void {
+    const toldOrder = this.#options.orderOf(answerId);
+    for (const tool of this.#open.values()) if (tool.answer === this.#answer) tool.toldOrder = toldOrder;
   }
 
   /** The model begins a tool call. */
@@ -132,7 +141,7 @@ export class LiveTools {
   /** The run has ended: tool calls without an end never get one. `isPast`: it ended before what a replay has told. */
   failAll(isPast = false): void {
     for (const [id, tool] of this.#open) {
-      const isOfLaterRun = this.#isLater(tool) || (isPast && tool.toldAnswerId !== undefined);
+      const isOfLaterRun = this.#isLater(tool) || (isPast && tool.toldOrder !== undefined);
       if (!isOfLaterRun) this.#fail(id, tool);
     }
   }
@@ -154,16 +163,16 @@ export class LiveTools {
     return this.#isLater(tool) ? undefined : tool;
   }
 
-  /** Whether a replay has told it, and the events come from before it. */
-  #isLater({ toldAnswerId }: OpenTool): boolean {
-    return toldAnswerId !== undefined && this.#toldAnswerId !== undefined && toldAnswerId !== this.#toldAnswerId;
+  /** Whether its entry has told it, and the events come from before it. */
+  #isLater({ toldOrder }: OpenTool): boolean {
+    return toldOrder !== undefined && this.#toldOrder !== undefined && toldOrder > this.#toldOrder;
   }
 
   #add(id: string, name: string): OpenTool {
     const { place, terminals } = this.#options;
     const toolCallId = this.#ids.next(id);
     const terminal = terminals && isShell(name) ? new DisplayTerminal(toolCallId, place.cwd) : undefined;
-    const tool = this.#tool(toolCallId, name, { args: undefined, terminal, toldAnswerId: undefined });
+    const tool = this.#tool(toolCallId, name, { args: undefined, terminal, toldOrder: undefined });
     this.#ended.delete(id);
     this.#open.set(id, tool);
     const { title, kind } = describeTool({ name, args: undefined }, place);
@@ -172,7 +181,7 @@ export class LiveTools {
     return tool;
   }
 
-  #tool(toolCallId: string, name: string, fields: Pick<OpenTool, "args" | "terminal" | "toldAnswerId">): OpenTool {
+  #tool(toolCallId: string, name: string, fields: Pick<OpenTool, "args" | "terminal" | "toldOrder">): OpenTool {
     const start = { argsText: "", isRunning: false, formerText: undefined, pace: new Pace(intervalMs) };
     return { toolCallId, name, answer: this.#answer, ...start, ...fields };
   }

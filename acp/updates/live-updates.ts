@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { isRecord } from "../../protocol/objects.ts";
-import { type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
+import { branchTo, messageOf, type PiEntry, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
 import { branchSummary, CompactionUpdates } from "./compactions.ts";
 import { LiveCompactions } from "./live-compactions.ts";
 import { LiveTools } from "./live-tools.ts";
@@ -20,6 +20,7 @@ import {
 import type { ToolPlace } from "./paths.ts";
 import { wordOf } from "./raw-value.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
+import type { Entries } from "./told.ts";
 import { customKey, type Told } from "./told.ts";
 import { UsageTally } from "./usage.ts";
 
@@ -62,12 +63,21 @@ interface Answer {
  */
 export class LiveUpdates {
   readonly #options: LiveUpdatesOptions;
-  readonly #told: Told | undefined;
   readonly #tools: LiveTools;
   readonly #compactions: LiveCompactions;
   readonly #usage: UsageTally;
   /** Extensions' messages that a replay has told and whose events have not come yet. */
   readonly #customs: { readonly key: string; readonly atMs: number }[];
+  /** The last message whose end came. */
+  #last: string | undefined;
+  /** Whether the client was told everything from the session's beginning. */
+  readonly #isWhole: boolean;
+  /** The extensions' messages that came after it. */
+  readonly #customsSinceLast: string[] = [];
+  /** The messages that entries have told, by a replay or by {@link missed}, with their places among these. */
+  readonly #order: Map<string, number>;
+  /** The clock time of the last entry that was told. */
+  #lastAtMs: number;
   #title: string | undefined;
   /** `told`: the events until its end belong to a message that a replay has told. */
   #answer: Answer | "told" | undefined;
@@ -77,12 +87,16 @@ export class LiveUpdates {
   constructor(options: LiveUpdatesOptions) {
     const { place, client, send, told } = options;
     this.#options = options;
-    this.#told = told;
-    this.#tools = new LiveTools({ place, terminals: client.terminals, told, send });
+    this.#order = new Map(Array.from(told?.messages ?? [], (id, index) => [id, index]));
+    const orderOf = (answerId: string): number => this.#order.get(answerId) ?? 0;
+    this.#tools = new LiveTools({ place, terminals: client.terminals, told, orderOf, send });
     const compactions = new CompactionUpdates(client.compaction);
     this.#compactions = new LiveCompactions(compactions, told?.compactions ?? [], send);
     this.#usage = told?.usage ?? new UsageTally(options.cost);
     this.#customs = [...(told?.customs ?? [])];
+    this.#lastAtMs = told?.lastAtMs ?? Number.NEGATIVE_INFINITY;
+    this.#isWhole = told !== undefined || options.title === undefined;
+    this.#last = told === undefined ? undefined : Array.from(told.messages).at(-1);
     this.#title = told?.title ?? options.title;
   }
 
@@ -155,6 +169,42 @@ export class LiveUpdates {
     if (typeof this.#answer === "object") this.#answer.text.lose();
   }
 
+  /**
+   * Where events are missing: tells what pi has written since the last message whose end came, an entry at a time. Their
+   * events are left out if they come after all. Returns whether it is known what that was. `user` is called for users'
+   * messages.
+   */
+  *missed({ entries, leafId }: Entries, user: (message: PiMessage) => void): Generator<void, boolean> {
+    const branch = branchTo(entries, leafId);
+    const last = branch.findLastIndex((entry) => {
+      const message = messageOf(entry);
+      return message !== undefined && messageIdOf(message) === this.#last;
+    });
+    if (last === -1 && (this.#last !== undefined || !this.#isWhole)) return false;
+    const customs = this.#customsSinceLast.splice(0);
+    for (const entry of branch.slice(last + 1)) {
+      const message = messageOf(entry);
+      const custom = entry["type"] === "custom_message" ? customs.indexOf(customKey(entry)) : -1;
+      if (message?.["role"] === "user") user(message);
+      if (custom !== -1) customs.splice(custom, 1);
+      else this.#missedEntry(entry, message);
+      yield;
+    }
+    return true;
+  }
+
+  #missedEntry(entry: PiEntry, message: PiMessage | undefined): void {
+    const { type, timestamp, summary, usage } = entry;
+    const writtenAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
+    const at = Number.isNaN(writtenAt) ? Date.now() : writtenAt;
+    this.#lastAtMs = Math.max(this.#lastAtMs, at);
+    if (type !== "compaction") this.#entry(entry, at);
+    else if (this.#compactions.missed({ summary }, at)) this.#usage.compacted(usage);
+    if (message !== undefined) this.#order.set(messageIdOf(message), this.#order.size);
+    if (message?.["role"] === "assistant") this.#tools.retold(messageIdOf(message));
+    else if (type === "custom_message") this.#customs.push({ key: customKey(entry), atMs: writtenAt });
+  }
+
   /** The run has ended without pi's events for it, such as when pi was killed. */
   runEnded(): void {
     this.#tools.failAll();
@@ -221,6 +271,10 @@ export class LiveUpdates {
 
   #messageEnd(message: unknown, at: number): void {
     if (!isRecord(message)) return;
+    if (message["role"] !== "custom") {
+      this.#last = messageIdOf(message);
+      this.#customsSinceLast.length = 0;
+    }
     switch (message["role"]) {
       case "user":
         this.#first(message, at);
@@ -249,8 +303,13 @@ export class LiveUpdates {
     // The start of another answer was lost: it is said here as a whole.
     const isThis = typeof answer === "object" && answer.messageId === messageId;
     const { text } = isThis ? answer : this.#begin(messageId);
-    text.completed(message["content"]);
-    for (const call of toolCallsOf(message)) this.#called(call);
+    const { content } = message;
+    const calls = new Map(toolCallsOf(message).map((call) => [call.id, call]));
+    for (const [index, part] of (Array.isArray(content) ? content : []).entries()) {
+      text.finished(index, part);
+      const call = calls.get(toolCallIn(part)?.id ?? "");
+      if (call !== undefined && calls.delete(call.id)) this.#called(call);
+    }
     const failure = failureChunk(message);
     if (failure !== undefined) this.#options.send(failure);
     this.#usage.answered(message);
@@ -299,6 +358,7 @@ export class LiveUpdates {
     const at = this.#customs.findIndex(
       (told) => told.key === key && (typeof sentAt !== "number" || !(told.atMs < sentAt)),
     );
+    this.#customsSinceLast.push(key);
     if (at !== -1) this.#customs.splice(at, 1);
     else for (const chunk of customChunks(message)) this.#options.send(chunk);
   }
@@ -349,12 +409,12 @@ export class LiveUpdates {
     if (update !== undefined) this.#options.send(update);
   }
 
-  /** Whether a replay has told what came later. */
+  /** Whether entries have told what came later. */
   #isPast(at: number): boolean {
-    return this.#told !== undefined && at < this.#told.lastAtMs;
+    return at < this.#lastAtMs;
   }
 
   #isTold(message: PiMessage): boolean {
-    return this.#told?.messages.has(messageIdOf(message)) === true;
+    return this.#order.has(messageIdOf(message));
   }
 }

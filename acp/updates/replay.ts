@@ -17,7 +17,7 @@ import {
 import type { ToolPlace } from "./paths.ts";
 import { rawValue, wordOf } from "./raw-value.ts";
 import { fenced, firstLine } from "./text.ts";
-import { customKey, type Told, type ToldTool, ToolCallIds } from "./told.ts";
+import { customKey, type Entries, type Told, type ToldTool, ToolCallIds } from "./told.ts";
 import { resultFields } from "./tool-results.ts";
 import { describeTool } from "./tools.ts";
 import { UsageTally } from "./usage.ts";
@@ -32,12 +32,6 @@ export interface ReplayOptions {
   readonly contextSize?: number | undefined;
   /** Our fields of `_meta` for a user's message. */
   readonly metaOf?: (message: PiMessage) => Meta | undefined;
-}
-
-/** What `session/getEntries` of the daemon answers. */
-export interface Entries {
-  readonly entries: readonly PiEntry[];
-  readonly leafId: string | null;
 }
 
 /** Tells the active branch of a session: also what a compaction has taken out of the model's context. */

@@ -47,12 +47,10 @@ export class StreamedAnswer {
     block.isOver = true;
   }
 
-  /** The finished message: says what is missing. */
-  completed(content: unknown): void {
-    for (const [index, part] of (Array.isArray(content) ? content : []).entries()) {
-      const text = textIn(part);
-      if (text !== undefined) this.#complete(this.#block(index, text.kind), text.kind, text.text);
-    }
+  /** A block of the finished message: says what is missing of its text. */
+  finished(index: number, part: unknown): void {
+    const text = textIn(part);
+    if (text !== undefined) this.#complete(this.#block(index, text.kind), text.kind, text.text);
   }
 
   #block(index: number, kind: TextKind | "tool"): Block {

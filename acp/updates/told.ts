@@ -1,5 +1,12 @@
+import type { PiEntry } from "./branch.ts";
 import type { CalledTool } from "./tools.ts";
 import type { UsageTally } from "./usage.ts";
+
+/** What `session/getEntries` of the daemon answers. */
+export interface Entries {
+  readonly entries: readonly PiEntry[];
+  readonly leafId: string | null;
+}
 
 /** What a replay has told. Live updates leave it out, and go on from it. */
 export interface Told {

@@ -45,6 +45,7 @@ function listenerOf(follower: Follower, place: Place | undefined): FeedListener 
     more: { catchUp: true, formerText: true },
     // The cursor is the newest of the log, and what follows `place` comes first.
     begin: ({ cursor, epoch }) => follower.begin({ cursor: place?.after ?? cursor, epoch }),
+    resume: (start) => follower.resume?.(start),
     gap: ({ from, to, reason, ...gap }) => {
       const { onlyDeltas } = gap as { readonly onlyDeltas?: boolean };
       follower.gap({ from, to, ...(onlyDeltas === undefined ? {} : { onlyDeltas }) });

@@ -12,9 +12,6 @@ import { clientPort } from "./client-port.ts";
 /** The daemon's limit of one frame, less its own envelope. */
 const maxMessageBytes = 16 * 1024 * 1024 - 4_096;
 
-/** This process serves one editor, which may be busy for seconds. */
-const maxWaitingLength = 64 * 1024 * 1024;
-
 export interface ServeOptions {
   /** The daemon's. Default: as for every client. */
   readonly stateDir: string | undefined;
@@ -35,7 +32,6 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
     sink: {
       write: (text) => stdout.write(`${text}\n`),
       drained: () => new Promise((resolve) => stdout.once("drain", resolve)),
-      maxWaitingLength,
     },
     version: packageVersion(),
     created: { ...created, environment },

@@ -84,10 +84,11 @@ export class AcpPort implements Port {
 
   /** Frames of the new subscription come in a later turn of the event loop than its answer. */
   async #subscribe(sessionId: string, following: Following, place: Place | undefined): Promise<void> {
-    const dialogs = this.answersDialogs ? { dialogs: true } : {};
+    // Both need `prompt`.
+    const more = this.answersDialogs ? { dialogs: true, formerText: true } : {};
     const from = place ?? { catchUp: true };
     try {
-      const { cursor, epoch } = await this.call("session/subscribe", { sessionId, ...dialogs, ...from });
+      const { cursor, epoch } = await this.call("session/subscribe", { sessionId, ...more, ...from });
       if (this.#following.get(sessionId) !== following) return;
       const isSameLog = place?.epoch === undefined || place.epoch === epoch;
       following.hasBegun = true;

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdirSync, realpathSync } from "node:fs";
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -209,7 +209,7 @@ test("a token with limits sees its sessions only", async () => {
   expect((await other.call("session/list", {}))["sessions"]).toMatchObject([{ sessionId: own }]);
 });
 
-test("an editor that stops reading 50 MiB of an answer stays connected, and loads all of it", async () => {
+test("an editor that stops reading 50 MiB of an answer stays connected, gets all of it when it reads again, and loads it", async () => {
   const piece = "0123456789abcdef".repeat(4_096);
   await using scene = await Scene.open([answer(...Array<string>(800).fill(piece))]);
   const { socket } = await open(scene);
@@ -222,6 +222,7 @@ test("an editor that stops reading 50 MiB of an answer stays connected, and load
   socket.resume();
   expect(await prompt).toMatchObject({ stopReason: "end_turn" });
   const before = editor.text(sessionId).length;
+  expect(editor.text(sessionId) === piece.repeat(800)).toBe(true);
   await editor.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
   expect(editor.text(sessionId).slice(before) === piece.repeat(800)).toBe(true);
 });
@@ -258,4 +259,15 @@ test("the daemon's end closes the connection with 1001, and a session is loaded 
   await other.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
   expect(await other.prompt(sessionId, "Again.")).toMatchObject({ stopReason: "end_turn" });
   expect(other.text(sessionId)).toBe("First.Second.");
+});
+
+test("a write shows what the file was before, as over stdin and stdout", async () => {
+  await using scene = await Scene.open([answer(call("write", { path: "a.txt", content: "new" })), answer("Done.")]);
+  writeFileSync(join(scene.cwd, "a.txt"), "old");
+  const { socket } = await open(scene);
+  const editor = await scene.editor({ socket });
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "Go.");
+  const last = editor.of(sessionId, "tool_call_update").at(-1);
+  expect(last?.["content"]).toMatchObject([{ type: "diff", oldText: "old", newText: "new" }]);
 });

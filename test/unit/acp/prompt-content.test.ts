@@ -20,7 +20,6 @@ function refusal(block: Unchecked): unknown {
 describe("the content of a prompt", () => {
   test("blocks are joined by empty lines, and a command stays at the beginning", () => {
     expect(textOf(text("/review  now\n"), link("file:///work/a.ts"))).toBe("/review  now\n\n\n/work/a.ts");
-    expect(promptContent([])).toEqual({ text: "", images: [] });
   });
 
   test("a file is a fence under its path, which its own backticks cannot close", () => {
@@ -57,5 +56,9 @@ describe("the content of a prompt", () => {
     const error = refusal(block);
     expect(error).toBeInstanceOf(AcpError);
     expect(error).toMatchObject({ code: -32602, message: expect.stringContaining("Block 1 of the prompt") });
+  });
+
+  test.each([[[]], [[{ type: "text", text: " \n" }]]])("%j has nothing to send", (blocks) => {
+    expect(() => promptContent(blocks as never)).toThrow("The prompt is empty.");
   });
 });

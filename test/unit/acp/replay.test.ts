@@ -248,4 +248,47 @@ describe("live updates after a replay", () => {
       { numRuns: 1_000 },
     );
   });
+
+  /** Events are lost from `gap` on, the entries of `seen` events are read, and the events from `from` on come. */
+  function withGap(
+    { events, entries }: Session,
+    { gap, from, seen }: Record<"gap" | "from" | "seen", number>,
+  ): Unchecked {
+    const updates: SessionUpdate[] = [];
+    const send = (update: SessionUpdate): void => void updates.push(update);
+    const client = { notices: true, compaction: false, terminals: false };
+    const live = new LiveUpdates({ place, client, send, contextSize: () => undefined });
+    const tell = (some: Session["events"]): void => {
+      for (const { event, at } of some) {
+        if (event.message?.role === "user") live.user(event.message);
+        live.event(event, at);
+      }
+    };
+    tell(events.slice(0, gap));
+    live.lose();
+    const given = entries.filter(({ after }) => after <= seen).map(({ entry }) => entry);
+    const missed = live.missed({ entries: given, leafId: given.at(-1)?.id ?? null }, (message) => live.user(message));
+    let told = missed.next();
+    while (told.done !== true) told = missed.next();
+    expect(told.value).toBe(true);
+    tell(events.slice(from));
+    // The daemon says it, also where pi's own word for it was lost.
+    live.runEnded();
+    live.close();
+    expectValidUpdates(updates);
+    return clientState(updates);
+  }
+
+  test("tell from pi's entries what was lost, once, whichever events come again", () => {
+    fc.assert(
+      fc.property(fc.array(turn, { maxLength: 8 }), fc.nat(), fc.nat(), fc.nat(), (turns, a, b, c) => {
+        const session = sessionOf(turns);
+        const { length } = session.events;
+        const [gap = 0, from = 0, seen = 0] = [a, b, c].map((n) => n % (length + 1)).toSorted((x, y) => x - y);
+        const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
+        expect(withGap(session, { gap, from, seen })).toEqual(whole);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
 });
