@@ -357,6 +357,7 @@ export class AcpSession {
       this.#unsent = message;
       this.#sent(false, undefined);
     });
+    await outbox.emptied;
     let told = missed.next();
     for (; told.done !== true; told = missed.next()) {
       await outbox.emptied;
