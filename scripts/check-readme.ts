@@ -84,7 +84,9 @@ class Shell {
   }
 }
 
-const blocks = fencesOf(readFileSync(join(root, "README.md"), "utf8")).filter(({ info }) => info[0] !== "text" && info[0] !== "json");
+const blocks = fencesOf(readFileSync(join(root, "README.md"), "utf8")).filter(
+  ({ info }) => info[0] !== "text" && info[0] !== "json",
+);
 await using provider = await startProvider({
   script: [],
   otherwise: ({ messages }) =>
