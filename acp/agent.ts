@@ -6,6 +6,7 @@ import { isRecord } from "../protocol/objects.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { AcpError, acpErrorCode } from "./acp-error.ts";
+import type { Choices } from "./choices.ts";
 import { abilitiesIn, type ClientAbilities } from "./client-abilities.ts";
 import { acpErrorOf } from "./known-errors.ts";
 import { mcpServersOf, type WireServers } from "./mcp-servers.ts";
@@ -25,7 +26,7 @@ export interface AgentOptions {
   /** What sessions are created and opened with, such as the client's environment. */
   readonly created?: Partial<WireParams<"session/create">>;
   readonly opened?: Partial<WireParams<"session/open">>;
-  /** Writes an exported session of a directory to a file, and returns its path. Absent: there is no such command. */
+  /** Writes a session that works in `cwd` to a file as HTML. Resolves with the file's path. Without it the client has no `/export`. */
   readonly saveExport?: (cwd: string, path: string | undefined, html: string) => Promise<string>;
 }
 
@@ -292,7 +293,7 @@ export class Agent {
     }
   }
 
-  /** The run ends if nobody else follows the session, otherwise only the run that this client began. */
+  /** Ends this client's part of the session; the session stays. */
   async #close(params: Params): Promise<Answer> {
     const { sessionId } = params;
     const session = this.#sessionOf(params);
@@ -304,26 +305,31 @@ export class Agent {
   async #delete({ sessionId: given }: Params): Promise<Answer> {
     const { port } = this.#options;
     const sessionId = String(given);
+    const remove = () => port.call("session/delete", { sessionId, confirm: true, ifAlone: true });
+    const isUnknown = (error: unknown): boolean => acpErrorOf(error).code === acpErrorCode.resourceNotFound;
     try {
-      await port.call("session/open", { sessionId });
-      await port.call("session/delete", { sessionId, confirm: true, ifAlone: true });
+      await remove().catch(async (error: unknown) => {
+        if (!isUnknown(error)) throw error;
+        // pi may have stored a session that the daemon does not have.
+        await port.call("session/open", { sessionId });
+        await remove();
+      });
     } catch (error) {
-      if (acpErrorOf(error).code !== acpErrorCode.resourceNotFound) throw error;
+      if (!isUnknown(error)) throw error;
     }
     this.#forget(sessionId);
     return { result: {} };
   }
 
   async #setOption({ sessionId, configId, value }: Params): Promise<Answer> {
-    await this.#set(sessionId, configId, value);
-    const { configOptions } = await this.#sessionOf({ sessionId }).choices();
+    const { configOptions } = await this.#set(sessionId, configId, value);
     return { result: { configOptions } };
   }
 
-  async #set(given: unknown, configId: unknown, value: unknown): Promise<void> {
+  async #set(given: unknown, configId: unknown, value: unknown): Promise<Choices> {
     const { port } = this.#options;
     const sessionId = String(given);
-    this.#sessionOf({ sessionId });
+    const session = this.#sessionOf({ sessionId });
     if (typeof value !== "string") throw new AcpError("invalidParams", "The value is not a text.");
     if (configId === "thought_level") {
       type Level = WireParams<"session/setThinkingLevel">["level"];
@@ -331,9 +337,8 @@ export class Agent {
     } else if (configId === "model") {
       const [provider = "", ...rest] = value.split("/");
       await port.call("session/setModel", { sessionId, provider, modelId: rest.join("/") });
-    } else throw new AcpError("invalidParams", "There is no such option.");
-    // pi takes the nearest level that the model has.
-    await this.#sessionOf({ sessionId }).tellLevel();
+    } else throw new AcpError("invalidParams", "The option is neither model nor thought_level.");
+    return await session.tellLevel();
   }
 
   /** A method of the daemon's, with the rights that the connection has. */

@@ -6,7 +6,7 @@ export interface Choices {
   readonly configOptions: SessionConfigOption[];
   /** The thinking levels once more, for clients without config options. */
   readonly modes: SessionModeState;
-  /** The models once more, for clients of the time before config options. It is no part of the schema. */
+  /** The models once more, for older clients. The schema has no such field any more. */
   readonly models: {
     readonly currentModelId: string;
     readonly availableModels: readonly { readonly modelId: string; readonly name: string }[];

@@ -2,7 +2,7 @@ import { isRecord } from "../protocol/objects.ts";
 import type { Params } from "./rpc-peer.ts";
 import type { ClientFeatures } from "./updates/live-updates.ts";
 
-/** What a client can do, beside what every client can. */
+/** What a client can do that not every client can. */
 export interface ClientAbilities extends ClientFeatures {
   /** It can ask for a text. */
   readonly forms: boolean;

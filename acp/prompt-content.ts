@@ -60,7 +60,7 @@ function linkText({ uri, name }: ResourceLink): string {
   return fileOf(uri) === undefined ? `[${name}](${uri})` : nameOf(uri);
 }
 
-/** The path of a file with its range of lines, such as `/work/a.ts#L3-9`. Other URIs are left as they are. */
+/** The path of a file with its range of lines, such as `/project/a.ts#L3-9`. Other URIs are left as they are. */
 function nameOf(uri: string): string {
   const file = fileOf(uri);
   if (file === undefined) return uri;

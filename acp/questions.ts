@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
@@ -32,7 +33,7 @@ interface Asking {
 
 /**
  * The questions of a session's extensions, one at a time. Others may answer them too: the first answer counts. An error or
- * a lost connection is no answer.
+ * a lost connection does not count as an answer.
  */
 export class Questions {
   readonly #options: QuestionsOptions;
@@ -125,7 +126,7 @@ export class Questions {
         const retryAfterMs = error instanceof WireError ? error.data["retryAfterMs"] : undefined;
         if (!(error instanceof WireError) || error.kind !== "dialog_reserved" || typeof retryAfterMs !== "number")
           throw error;
-        await pause(retryAfterMs, signal);
+        await setTimeout(retryAfterMs, undefined, { signal });
       }
     }
   }
@@ -188,22 +189,9 @@ function toolCallFor(dialogId: string): string {
   return `dialog-${dialogId}`;
 }
 
-/** What the question says beside its title. */
+/** The text of the question, without its title. */
 function described({ message }: Dialog): Pick<Extract<SessionUpdate, { sessionUpdate: "tool_call" }>, "content"> {
   return message === undefined || message === ""
     ? {}
     : { content: [{ type: "content", content: { type: "text", text: message } }] };
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const stop = (): void => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    await promise;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
-  }
 }

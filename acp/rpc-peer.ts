@@ -145,7 +145,7 @@ export class RpcPeer {
     const { id, result, error } = message;
     const asked = typeof id === "string" ? this.#asked.get(id) : undefined;
     if (asked === undefined) {
-      // An answer that comes too late. Anything else is no message.
+      // An answer that comes too late is ignored. A message without method and answer is an error.
       if (!("id" in message) || !("result" in message || "error" in message))
         this.#fail(idIn(message), new AcpError("invalidRequest", "The message has no method."));
       return;

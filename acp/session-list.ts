@@ -7,7 +7,7 @@ import { oneLine } from "./updates/text.ts";
 const pageSize = 100;
 const maxTitleChars = 100;
 
-/** A page of the daemon's sessions, and after these one of those that pi has stored beside them. */
+/** Lists the sessions in pages: first those of the daemon, then those that only pi has stored. */
 export async function listSessions(port: Port, { cwd, cursor }: Params): Promise<object> {
   const { list, after } = placeIn(cursor);
   const isOwn = list === "own";

@@ -18,6 +18,7 @@ import type { Params as Given, RpcPeer } from "./rpc-peer.ts";
 import { LiveUpdates, type LiveUpdatesOptions } from "./updates/live-updates.ts";
 import type { ToolPlace } from "./updates/paths.ts";
 import { Replay } from "./updates/replay.ts";
+import type { Entries } from "./updates/told.ts";
 import { noUsage, type RunUsage, withAnswer } from "./updates/usage.ts";
 
 export interface SessionOptions {
@@ -118,10 +119,11 @@ export class AcpSession {
     this.#notice("warning", title);
   }
 
-  /** Tells what is chosen now, where the client may take another choice for the session's. */
-  async tellLevel(): Promise<void> {
-    const { modes } = await this.choices();
-    this.#update({ sessionUpdate: "current_mode_update", currentModeId: modes.currentModeId });
+  /** Tells the client which thinking level the session has now: pi takes the nearest one that the model has. */
+  async tellLevel(): Promise<Choices> {
+    const choices = await this.choices();
+    this.#update({ sessionUpdate: "current_mode_update", currentModeId: choices.modes.currentModeId });
+    return choices;
   }
 
   /** Sends what happens in the session, from `place` on or from before what is open in its run. */
@@ -156,12 +158,15 @@ export class AcpSession {
       contextSize: this.#chosen?.model?.contextWindow,
     });
     const release = outbox.hold(entries);
-    for (const update of replay.updates()) {
-      this.#update(update);
-      await outbox.emptied;
-      if (this.#isOver) break;
+    try {
+      for (const update of replay.updates()) {
+        this.#update(update);
+        await outbox.emptied;
+        if (this.#isOver) break;
+      }
+    } finally {
+      release();
     }
-    release();
     this.#live = this.#translated({ told: replay.told });
     return choices;
   }
@@ -174,7 +179,7 @@ export class AcpSession {
       port.call("session/get", { sessionId }),
       port.call("session/getStats", { sessionId }),
     ]);
-    // The first message after others is no title.
+    // Only the very first message of a session becomes its title.
     const title = name ?? (userMessages === 0 ? undefined : "");
     this.#live = this.#translated({ title, cost });
     return choices;
@@ -222,7 +227,7 @@ export class AcpSession {
     }
   }
 
-  /** Ends the run, whoever began it, after its questions. Calls during a call become one. */
+  /** Cancels the run's questions, then the run, whoever began it. Calls that come during a call share the next one. */
   cancel(): Promise<void> {
     for (const prompt of this.#prompts) prompt.isCancelled = true;
     this.#nextCancel ??= this.#lastCancel.then(() => {
@@ -241,7 +246,7 @@ export class AcpSession {
     await Promise.allSettled([...cancels, port.call("session/abort", { sessionId })]);
   }
 
-  /** Ends the run, if nobody else follows the session or this client began it. */
+  /** Ends the run if nobody else follows the session. Otherwise it ends only the runs that this client began. */
   async close(): Promise<void> {
     const { port, sessionId } = this.#options;
     try {
@@ -345,7 +350,7 @@ export class AcpSession {
 
   /** The log has lost more than deltas up to this place: pi's entries have the rest. */
   async #tellMissed(place: Place): Promise<void> {
-    const { port, sessionId, outbox } = this.#options;
+    const { port, sessionId } = this.#options;
     this.#reading = "missed";
     const [entries, info] = await Promise.all([
       port.call("session/getEntries", { sessionId }),
@@ -353,21 +358,33 @@ export class AcpSession {
     ]).catch(() => []);
     const isStill = (): boolean => !this.#isOver && this.#reading === "missed";
     if (!isStill()) return;
-    const missed = this.#live.missed(entries ?? { entries: [], leafId: null }, (message) => {
-      this.#unsent = message;
-      this.#sent(false, undefined);
-    });
-    await outbox.emptied;
-    let told = missed.next();
-    for (; told.done !== true; told = missed.next()) {
-      await outbox.emptied;
-      if (!isStill()) return;
-    }
+    const isKnown = entries !== undefined && (await this.#tellEntries(entries, isStill));
+    if (!isStill()) return;
     if (info?.runId === undefined) this.#live.runEnded();
-    if (!told.value) this.#notice("warning", "Some of what happened in the session cannot be shown here.");
+    if (!isKnown) this.#notice("warning", "Some of what happened in the session cannot be shown here.");
     this.#reading = "all";
     this.#advance(place.after);
     void this.#join(place);
+  }
+
+  /** Tells the entries that the client lacks, as fast as it reads. Returns whether it is known which these are. */
+  async #tellEntries(entries: Entries, isStill: () => boolean): Promise<boolean> {
+    const { outbox } = this.#options;
+    const missed = this.#live.missed(entries, (message) => {
+      this.#unsent = message;
+      this.#sent(false, undefined);
+    });
+    const release = outbox.hold(entries.entries);
+    try {
+      for (;;) {
+        await outbox.emptied;
+        if (!isStill()) return true;
+        const told = missed.next();
+        if (told.done === true) return told.value;
+      }
+    } finally {
+      release();
+    }
   }
 
   #advance(seq: number): void {
@@ -450,7 +467,7 @@ export class AcpSession {
     else if (said["role"] === "assistant") this.#spent = withAnswer(this.#spent, said["usage"]);
   }
 
-  /** The sender of the last user's message is known, or nobody will say who it was. */
+  /** Shows the last user's message, now that its sender is known, or that nothing more can tell who it was. */
   #sent(isOwn: boolean, by: string | undefined): void {
     const message = this.#unsent;
     this.#unsent = undefined;

@@ -9,6 +9,9 @@ export interface EditorClientOptions {
   readonly name: string;
 }
 
+/** The daemon's limit of one frame, less its own envelope: a longer line of an editor would end the connection. */
+export const maxLineBytes = 16 * 1024 * 1024 - 4_096;
+
 /** How long a daemon may take to start. */
 const startWithinMs = 10_000;
 /** An editor's session outlives a restart of the daemon. */

@@ -132,7 +132,7 @@ export class LiveTools {
     this.#end(id, tool, { ...fields, ...(exit && { _meta: exit }) });
   }
 
-  /** The text of the file that a running `write` replaces; `null`: there is no file. */
+  /** Says which text a running `write` replaces; `null`: the file does not exist yet. */
   formerText(id: string, text: string | null): void {
     const tool = this.#open.get(id);
     if (tool !== undefined) tool.formerText = text;

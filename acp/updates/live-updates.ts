@@ -50,6 +50,10 @@ export interface LiveUpdatesOptions {
 
 type PiEvent = Readonly<Record<string, unknown>>;
 
+/** Extensions' messages are remembered up to the next message of the session, so many and so long ones. */
+const maxKeptKeys = 100;
+const maxKeptKeyChars = 16 * 1024;
+
 interface Answer {
   readonly messageId: string;
   readonly text: StreamedAnswer;
@@ -158,7 +162,7 @@ export class LiveUpdates {
     this.#options.send(noticeUpdate(notice, { notices, id: `notice-${randomUUID()}` }));
   }
 
-  /** The text of the file that a running `write` replaces; `null`: there is no file. */
+  /** Says which text a running `write` replaces; `null`: the file does not exist yet. */
   formerText(toolCallId: string, text: string | null): void {
     this.#tools.formerText(toolCallId, text);
   }
@@ -358,7 +362,7 @@ export class LiveUpdates {
     const at = this.#customs.findIndex(
       (told) => told.key === key && (typeof sentAt !== "number" || !(told.atMs < sentAt)),
     );
-    this.#customsSinceLast.push(key);
+    if (key.length <= maxKeptKeyChars && this.#customsSinceLast.push(key) > maxKeptKeys) this.#customsSinceLast.shift();
     if (at !== -1) this.#customs.splice(at, 1);
     else for (const chunk of customChunks(message)) this.#options.send(chunk);
   }

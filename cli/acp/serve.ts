@@ -4,13 +4,11 @@ import { Agent } from "../../acp/agent.ts";
 import type { Client } from "../../client/client.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import type { Params } from "../../protocol/methods.ts";
-import { editorClient } from "../editor-client.ts";
+import { defined } from "../../protocol/objects.ts";
+import { editorClient, maxLineBytes } from "../editor-client.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { packageVersion } from "../version.ts";
 import { clientPort } from "./client-port.ts";
-
-/** The daemon's limit of one frame, less its own envelope. */
-const maxMessageBytes = 16 * 1024 * 1024 - 4_096;
 
 export interface ServeOptions {
   /** The daemon's. Default: as for every client. */
@@ -26,7 +24,7 @@ export interface ServeOptions {
 export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOptions): Promise<number> {
   const client = await editorClient({ stateDir, env, name: "ACP client" });
   const { stdin, stdout } = process;
-  const environment = definedIn(env);
+  const environment = defined(env);
   const agent = new Agent({
     port: clientPort(client),
     sink: {
@@ -44,7 +42,7 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
   });
   const ended = Promise.withResolvers<number>();
   const splitter = new JsonlSplitter({
-    maxRecordBytes: maxMessageBytes,
+    maxRecordBytes: maxLineBytes,
     onRecord: (line) => void agent.receive(line),
     onOversize: () => void agent.receive(Buffer.alloc(0)),
   });
@@ -79,10 +77,4 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
 /** As pi would: the runs end with the editor, unless somebody else follows them. */
 async function abortAll(client: Client, sessions: readonly string[]): Promise<void> {
   await Promise.allSettled(sessions.map((sessionId) => client.call("session/abort", { sessionId, ifAlone: true })));
-}
-
-function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
 }

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stateDirectory } from "../../client/discovery.ts";
+import { defined } from "../../protocol/objects.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { writerOf } from "../../server/pi/lease.ts";
 import { editorClient } from "../editor-client.ts";
@@ -116,7 +117,7 @@ async function prepared(
     const info = client.info();
     info.catch(() => {});
     const { env: more, ...options } = asked.options;
-    const environment = { ...definedIn(env), ...more };
+    const environment = { ...defined(env), ...more };
     const chosen = await chooseSession(client, asked.session, { cwd, options, environment });
     const created: CreateOptions = { ...options, environment, whenLeft: "close" };
     return { client, chosen, created, saysDisposition: (await info).pi.capabilities.promptDisposition };
@@ -169,12 +170,6 @@ function note(env: NodeJS.ProcessEnv, text: string): void {
   } catch {
     // A read-only home, for example.
   }
-}
-
-function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
 }
 
 function wordsOf(error: unknown): string {

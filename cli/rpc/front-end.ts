@@ -11,6 +11,7 @@ import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { defined, isRecord } from "../../protocol/objects.ts";
 import { within } from "../../server/lib/deadline.ts";
 import { Gate } from "../../server/lib/gate.ts";
+import { maxLineBytes } from "../editor-client.ts";
 import type { CreateOptions } from "./carried-options.ts";
 import { beginning, ownViewer, type Place } from "./choose-session.ts";
 import { isPassedOn, moving, perform } from "./commands.ts";
@@ -39,8 +40,6 @@ export interface FrontEndOptions {
 
 type PiEvent = SessionEnvelope["event"];
 
-/** The daemon's limit of one frame, less its own envelope: a longer command would end the connection. */
-const maxCommandBytes = 16 * 1024 * 1024 - 4_096;
 /** How long commands may take after the end of stdin. */
 const lingerMs = 5_000;
 /** Commands that pi answers at once, at the same time. */
@@ -96,12 +95,12 @@ export class FrontEnd {
   async run(): Promise<number> {
     const { client, input, place, session, output, notice } = this.#options;
     const splitter = new JsonlSplitter({
-      maxRecordBytes: maxCommandBytes,
+      maxRecordBytes: maxLineBytes,
       onRecord: (line) => this.#take(line.toString("utf8")),
       onEmpty: () => this.#take(""),
       onOversize: (head, bytes) => {
         const { id, type = "parse" } = fieldsIn(head.toString("utf8"));
-        const why = `The command has ${bytes} bytes; the daemon takes at most ${maxCommandBytes}.`;
+        const why = `The command has ${bytes} bytes; the daemon takes at most ${maxLineBytes}.`;
         this.#output.write(failure(id, type, why));
       },
     });

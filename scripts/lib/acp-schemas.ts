@@ -19,42 +19,46 @@ export function incomingText(): string {
   const { $defs } = JSON.parse(readFileSync(join(root, "acp", "schema", "v1.json"), "utf8")) as {
     readonly $defs: Readonly<Record<string, Schema>>;
   };
-  const requests: Record<string, Schema> = {};
-  const answers: Record<string, Schema> = {};
+  const used = new Map<string, Schema>();
+  const requests: string[] = [];
+  const answers: string[] = [];
   for (const [name, schema] of Object.entries($defs)) {
     const { "x-method": method, "x-side": side } = schema;
     if (typeof method !== "string") continue;
     const isAnswer = name.endsWith("Response");
     if ((side === "agent") === isAnswer && side !== "protocol") continue;
-    (isAnswer ? answers : requests)[method] = standalone(name, $defs);
+    addWithReferences(name, $defs, used);
+    (isAnswer ? answers : requests).push(`  "${method}": { $ref: "${prefix}${name}", $defs },`);
   }
   return [
     "type Schemas = Readonly<Record<string, object>>;",
     "",
     "// What clients send, from v1.json. Written by `npm run schema`; do not edit.",
     "",
+    `const $defs = ${JSON.stringify(Object.fromEntries(used), null, 1)};`,
+    "",
     "/** The schemas of a client's requests and notifications, by their methods. */",
-    `export const requestSchemas: Schemas = ${JSON.stringify(requests, null, 1)};`,
+    "export const requestSchemas: Schemas = {",
+    ...requests,
+    "};",
     "",
     "/** The schemas of a client's answers, by the methods of our requests. */",
-    `export const answerSchemas: Schemas = ${JSON.stringify(answers, null, 1)};`,
+    "export const answerSchemas: Schemas = {",
+    ...answers,
+    "};",
     "",
   ].join("\n");
 }
 
-/** One definition, with those that it refers to. */
-function standalone(name: string, all: Readonly<Record<string, Schema>>): Schema {
-  const found = new Map<string, Schema>();
-  const add = (each: string): void => {
-    if (found.has(each)) return;
-    const { required, ...rest } = all[each] as Schema;
-    const needed = (required as readonly string[] | undefined)?.filter((field) => !optional[each]?.includes(field));
-    const schema = bare(needed === undefined ? rest : { ...rest, required: needed }) as Schema;
-    found.set(each, schema);
-    for (const text of JSON.stringify(schema).matchAll(/"\$ref":"#\/\$defs\/([^"]+)"/g)) add(text[1] as string);
-  };
-  add(name);
-  return { $ref: `${prefix}${name}`, $defs: Object.fromEntries(found) };
+/** Adds a definition and those that it refers to. */
+function addWithReferences(name: string, all: Readonly<Record<string, Schema>>, used: Map<string, Schema>): void {
+  if (used.has(name)) return;
+  const { required, ...rest } = all[name] as Schema;
+  const needed = (required as readonly string[] | undefined)?.filter((field) => !optional[name]?.includes(field));
+  const schema = bare(needed === undefined ? rest : { ...rest, required: needed }) as Schema;
+  used.set(name, schema);
+  for (const [, found = ""] of JSON.stringify(schema).matchAll(/"\$ref":"#\/\$defs\/([^"]+)"/g))
+    addWithReferences(found, all, used);
 }
 
 /** Without what does not decide whether a value is valid: ajv warns of formats that it does not know. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { WebSocket } from "ws";
+import { within } from "../../../server/lib/deadline.ts";
 import { patience } from "../../helpers/patience.ts";
 import { wrongIn } from "./wrong.ts";
 
@@ -126,13 +127,15 @@ export class Editor implements AsyncDisposable {
     while (!condition()) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#watchers.add(resolve);
-      const timer = setTimeout(resolve, patience.timeout);
-      await promise;
-      clearTimeout(timer);
-      if (!this.#watchers.has(resolve)) continue;
+      const waited = await within(promise, patience.timeout);
       this.#watchers.delete(resolve);
-      if (!condition()) throw new Error(`It does not come. ${this.stderr}`);
+      if (waited.kind === "timeout") throw new Error(`It does not come. ${this.stderr}`);
     }
+  }
+
+  /** Resolves when a tool of the session runs. */
+  async untilToolRuns(sessionId: string): Promise<void> {
+    await this.until(() => this.of(sessionId, "tool_call_update").some(({ status }) => status === "in_progress"));
   }
 
   /** Ends stdin, or closes the connection. Resolves with the agent's exit code, or with the close code. */

@@ -21,8 +21,6 @@ interface Scenario {
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const done = answer("Done.");
-const isRunning = (editor: Editor, sessionId: string): boolean =>
-  editor.of(sessionId, "tool_call_update").some((update) => update["status"] === "in_progress");
 
 function tool(name: string, args: object): Step[] {
   return [answer(call(name, args)), done];
@@ -63,7 +61,7 @@ const scenarios: readonly Scenario[] = [
     script: [answer(call("bash", { command: "sleep 600" }))],
     play: async (editor, sessionId) => {
       const prompt = editor.prompt(sessionId, "Go.");
-      await editor.until(() => isRunning(editor, sessionId));
+      await editor.untilToolRuns(sessionId);
       editor.notify("session/cancel", { sessionId });
       await prompt;
     },
@@ -99,7 +97,7 @@ const scenarios: readonly Scenario[] = [
     script: [answer(call("bash", { command: "sleep 600" }))],
     play: async (editor, sessionId, { stage }) => {
       const prompt = editor.prompt(sessionId, "Go.").catch(() => {});
-      await editor.until(() => isRunning(editor, sessionId));
+      await editor.untilToolRuns(sessionId);
       process.kill((await stage.client.session(sessionId).get()).pid as number, "SIGKILL");
       await prompt;
     },

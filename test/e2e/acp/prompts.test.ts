@@ -67,9 +67,7 @@ test("a tool that was running when its run is cancelled has failed before the pr
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
   const prompt = editor.prompt(sessionId, "Wait.");
-  await editor.until(() =>
-    editor.of(sessionId, "tool_call_update").some(({ status: state }) => state === "in_progress"),
-  );
+  await editor.untilToolRuns(sessionId);
   editor.notify("session/cancel", { sessionId });
   expect(await prompt).toMatchObject({ stopReason: "cancelled" });
   expect(editor.of(sessionId, "tool_call_update").at(-1)).toMatchObject({ status: "failed" });
@@ -141,9 +139,7 @@ test("pi's death in a run is an error of its prompt, and its tools have failed",
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
   const prompt = editor.prompt(sessionId, "Wait.").catch((error: unknown) => error);
-  await editor.until(() =>
-    editor.of(sessionId, "tool_call_update").some(({ status: state }) => state === "in_progress"),
-  );
+  await editor.untilToolRuns(sessionId);
   const { pid } = await scene.stage.client.session(sessionId).get();
   process.kill(pid as number, "SIGKILL");
   expect(await prompt).toMatchObject({ code: -32_603, message: "pi ended in the middle of the run." });

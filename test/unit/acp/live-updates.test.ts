@@ -11,7 +11,7 @@ const usage = { totalTokens: 40, cost: { total: 0.5 } };
 function start(options: Partial<LiveUpdatesOptions> = {}): { live: LiveUpdates; sent: Unchecked[] } {
   const sent: SessionUpdate[] = [];
   const send = (update: SessionUpdate): void => void sent.push(update);
-  const base = { place: { cwd: "/work" }, client: plain, title: "known", contextSize: () => undefined };
+  const base = { place: { cwd: "/project" }, client: plain, title: "known", contextSize: () => undefined };
   return { live: new LiveUpdates({ ...base, send, ...options }), sent };
 }
 
@@ -244,7 +244,7 @@ describe("a tool call", () => {
     }
     const updates = taken(sent);
     expect(updates).toHaveLength(2);
-    expect(updates[1]).toMatchObject({ title: "Write a", locations: [{ path: "/work/a" }] });
+    expect(updates[1]).toMatchObject({ title: "Write a", locations: [{ path: "/project/a" }] });
     expect(JSON.stringify(updates[1]).length).toBeLessThan(17_000);
   });
 
@@ -256,7 +256,7 @@ describe("a tool call", () => {
     live.formerText("c1", "old");
     live.event(execution("end", { toolName: "write", result: output("ok"), isError: false }));
     live.formerText("c1", "late");
-    const diff = { type: "diff", path: "/work/a", oldText: "old", newText: "new" };
+    const diff = { type: "diff", path: "/project/a", oldText: "old", newText: "new" };
     expect(taken(sent).at(-1)).toMatchObject({ status: "completed", content: [diff] });
   });
 
@@ -275,7 +275,7 @@ describe("a tool call", () => {
     expect(taken(sent)[0]).toMatchObject({
       ...terminal,
       sessionUpdate: "tool_call",
-      _meta: { terminal_info: { terminal_id: "c1", cwd: "/work" } },
+      _meta: { terminal_info: { terminal_id: "c1", cwd: "/project" } },
     });
     live.event(execution("start"));
     taken(sent);

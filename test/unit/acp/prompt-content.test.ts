@@ -19,17 +19,17 @@ function refusal(block: Unchecked): unknown {
 
 describe("the content of a prompt", () => {
   test("blocks are joined by empty lines, and a command stays at the beginning", () => {
-    expect(textOf(text("/review  now\n"), link("file:///work/a.ts"))).toBe("/review  now\n\n\n/work/a.ts");
+    expect(textOf(text("/review  now\n"), link("file:///project/a.ts"))).toBe("/review  now\n\n\n/project/a.ts");
   });
 
   test("a file is a fence under its path, which its own backticks cannot close", () => {
-    expect(textOf(embedded({ uri: "file:///work/my%20file.md", text: "a\n````\nb" }))).toBe(
-      "/work/my file.md\n`````\na\n````\nb\n`````",
+    expect(textOf(embedded({ uri: "file:///project/my%20file.md", text: "a\n````\nb" }))).toBe(
+      "/project/my file.md\n`````\na\n````\nb\n`````",
     );
   });
 
   test.each([
-    ["file:///work/a.ts#L3-9", "/work/a.ts#L3-9"],
+    ["file:///project/a.ts#L3-9", "/project/a.ts#L3-9"],
     ["https://example.com/x", "[a](https://example.com/x)"],
     ["file://other-host/a", "[a](file://other-host/a)"],
     ["file:///bad%00name%2F", "[a](file:///bad%00name%2F)"],

@@ -8,7 +8,7 @@ import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
 
-const place = { cwd: "/work" };
+const place = { cwd: "/project" };
 type Given = PiSession | readonly Unchecked[];
 
 function replayOf(given: Given, options: Partial<ReplayOptions & { leafId: string | null }> = {}): Replay {

@@ -10,7 +10,7 @@ import {
 import { describeTool } from "../../../acp/updates/tools.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 
-const place = { cwd: "/work", home: "/home/me" };
+const place = { cwd: "/project", home: "/home/me" };
 const names = ["read", "edit", "write", "bash", "powershell", "grep", "find", "ls", "codemode", "mcp__web__fetch_page"];
 
 function result(name: string, args: unknown, given: Partial<ToolResult> = {}, context: Partial<ResultContext> = {}) {
@@ -28,13 +28,13 @@ const text = (words: string): readonly object[] => [{ type: "text", text: words 
 
 describe("a tool call", () => {
   test.each([
-    ["read", { path: "src/a.ts", offset: 7 }, "read", "Read src/a.ts", [{ path: "/work/src/a.ts", line: 7 }]],
-    ["read", { path: "a", offset: -1 }, "read", "Read a", [{ path: "/work/a" }]],
+    ["read", { path: "src/a.ts", offset: 7 }, "read", "Read src/a.ts", [{ path: "/project/src/a.ts", line: 7 }]],
+    ["read", { path: "a", offset: -1 }, "read", "Read a", [{ path: "/project/a" }]],
     ["edit", { path: "@../b" }, "edit", "Edit @../b", [{ path: "/b" }]],
     ["write", { path: "~/c" }, "edit", "Write ~/c", [{ path: "/home/me/c" }]],
     ["read", { path: "file:///d%20e" }, "read", "Read file:///d%20e", [{ path: "/d e" }]],
     ["bash", { command: "\n  make\ttest \nmore" }, "execute", "make test", []],
-    ["grep", { pattern: "x+", path: "src" }, "search", "grep x+ in src", [{ path: "/work/src" }]],
+    ["grep", { pattern: "x+", path: "src" }, "search", "grep x+ in src", [{ path: "/project/src" }]],
     ["find", { pattern: "*.ts" }, "search", "find *.ts", []],
     ["ls", {}, "search", "ls", []],
     ["codemode", { limit: 3, code: "a\nb" }, "other", "codemode: a b", []],
@@ -68,12 +68,12 @@ describe("the result of a tool", () => {
 
   test("edit: a diff for each entry, in each form that pi takes, and the line of the first change", () => {
     const edit = { oldText: "a", newText: "b" };
-    const diff = { type: "diff", path: "/work/f", ...edit };
+    const diff = { type: "diff", path: "/project/f", ...edit };
     const details = { diff: "shown", patch: "@@", firstChangedLine: 4 };
     expect(result("edit", { path: "f", edits: [edit, edit] }, { details })).toEqual({
       status: "completed",
       content: [diff, diff],
-      locations: [{ path: "/work/f", line: 4 }],
+      locations: [{ path: "/project/f", line: 4 }],
       rawOutput: { details: { patch: "@@", firstChangedLine: 4 } },
     });
     for (const edits of [JSON.stringify([edit]), JSON.stringify(edit), edit]) {
@@ -86,7 +86,7 @@ describe("the result of a tool", () => {
   test("write: a diff if the former text is known, else the new text", () => {
     const args = { path: "f", content: "new" };
     expect(result("write", args, {}, { formerText: "old" }).content).toEqual([
-      { type: "diff", path: "/work/f", oldText: "old", newText: "new" },
+      { type: "diff", path: "/project/f", oldText: "old", newText: "new" },
     ]);
     expect(result("write", args, {}, { formerText: null }).content).toMatchObject([{ oldText: null }]);
     expect(result("write", args).content).toEqual([block("```\nnew\n```")]);
