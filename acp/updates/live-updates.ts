@@ -82,6 +82,8 @@ export class LiveUpdates {
   readonly #order: Map<string, number>;
   /** The clock time of the last entry that was told. */
   #lastAtMs: number;
+  /** The same of {@link missed} alone. */
+  #missedUntilMs = Number.NEGATIVE_INFINITY;
   #title: string | undefined;
   /** `told`: the events until its end belong to a message that a replay has told. */
   #answer: Answer | "told" | undefined;
@@ -119,7 +121,8 @@ export class LiveUpdates {
       case "tool_execution_start":
       case "tool_execution_update":
       case "tool_execution_end":
-        this.#execution(event);
+        // The entries have told it. Its id could also be that of a later call.
+        if (at >= this.#missedUntilMs) this.#execution(event);
         return;
       case "agent_end":
       case "agent_settled":
@@ -202,6 +205,7 @@ export class LiveUpdates {
     const writtenAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
     const at = Number.isNaN(writtenAt) ? Date.now() : writtenAt;
     this.#lastAtMs = Math.max(this.#lastAtMs, at);
+    this.#missedUntilMs = this.#lastAtMs;
     if (type !== "compaction") this.#entry(entry, at);
     else if (this.#compactions.missed({ summary }, at)) this.#usage.compacted(usage);
     if (message !== undefined) this.#order.set(messageIdOf(message), this.#order.size);

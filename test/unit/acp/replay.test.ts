@@ -245,7 +245,7 @@ describe("live updates after a replay", () => {
         const starts = [0, ...session.starts.filter((at) => at <= known)];
         expect(followed(session, told, starts[start % starts.length] ?? 0)).toEqual(whole);
       }),
-      { numRuns: 1_000 },
+      { numRuns: 5_000 },
     );
   });
 
@@ -288,7 +288,7 @@ describe("live updates after a replay", () => {
         const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
         expect(withGap(session, { gap, from, seen })).toEqual(whole);
       }),
-      { numRuns: 1_000 },
+      { numRuns: 5_000 },
     );
   });
 });
