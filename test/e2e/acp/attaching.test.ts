@@ -69,11 +69,12 @@ test("closing ends only the client's own run, and its prompt is cancelled", asyn
   await editor.until(() => editor.text(sessionId) === "I thi");
   // Another one's run goes on.
   await other.call("session/close", { sessionId });
+  const session = scene.stage.client.session(sessionId);
+  expect(await session.get()).toMatchObject({ state: "running" });
   await expect(other.prompt(sessionId, "Go.")).rejects.toMatchObject({ code: -32_002 });
   await other.call("session/resume", params);
   expect(await editor.call("session/close", { sessionId })).toEqual({});
   expect(await run).toMatchObject({ stopReason: "cancelled" });
-  const session = scene.stage.client.session(sessionId);
   await session.waitForIdle();
   expect(await session.get()).toMatchObject({ state: "idle" });
 });

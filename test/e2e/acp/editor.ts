@@ -19,6 +19,8 @@ export interface EditorOptions {
   readonly stateDir: string;
   /** The directory of pi's configuration. */
   readonly agentDir: { readonly env: Readonly<Record<string, string>> };
+  /** The model of new sessions; null: pi's. Default: a scripted one. */
+  readonly model?: string | null;
   /** More options of the command. */
   readonly args?: readonly string[];
   /** Answers the agent's requests. Default: none is answered. */
@@ -215,8 +217,11 @@ class Command implements Transport {
   readonly #child: ChildProcessWithoutNullStreams;
   stderr = "";
 
-  constructor({ stateDir, agentDir, args = [] }: EditorOptions, receive: (message: string) => void) {
-    const flags = ["--state-dir", stateDir, "--model", "scripted/model-1"];
+  constructor(
+    { stateDir, agentDir, model = "scripted/model-1", args = [] }: EditorOptions,
+    receive: (message: string) => void,
+  ) {
+    const flags = ["--state-dir", stateDir, ...(model === null ? [] : ["--model", model])];
     const words = ["--disable-warning=ExperimentalWarning", main, "acp", ...flags, ...args];
     this.#child = spawn(process.execPath, words, { env: { ...process.env, ...agentDir.env } });
     this.#child.stderr.on("data", (chunk: Buffer) => {

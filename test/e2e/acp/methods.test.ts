@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { answer } from "../../../provider/reply.ts";
+import { startStage } from "../../helpers/stage.ts";
 import { Editor } from "./editor.ts";
 import { Scene } from "./scene.ts";
 
@@ -135,4 +136,14 @@ test("a session keeps its own directory", async () => {
     code: -32_602,
     data: { cwd: scene.cwd },
   });
+});
+
+test("without a model a new session needs a login, and leaves nothing", async () => {
+  await using stage = await startStage({ agent: { models: [] } });
+  await using editor = new Editor({ ...stage, model: null });
+  await editor.initialize();
+  const refused = { code: -32_000, data: { authMethods: [{ id: "pi" }] } };
+  await expect(editor.create(stage.cwd)).rejects.toMatchObject(refused);
+  await expect(editor.call("authenticate", { methodId: "pi" })).rejects.toMatchObject(refused);
+  expect(await stage.client.listSessions()).toEqual([]);
 });
