@@ -105,7 +105,10 @@ export const deliveryMethods = {
   },
   "delivery/get": {
     summary: "One delivery as it is now.",
-    params: params({ deliveryId: DeliveryId }),
+    params: params({
+      deliveryId: DeliveryId,
+      content: Type.Optional(Type.Boolean({ default: false, description: "Also what was pushed." })),
+    }),
     result: Delivery,
     http: { verb: "GET", path: "/v1/deliveries/{deliveryId}" },
     scope: "none",

@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { By } from "./client-identity.ts";
+import { Content } from "./content.ts";
 import { DeliveryId, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
@@ -109,6 +110,13 @@ export const Delivery = Type.Object(
     sessionId: SessionId,
     state: DeliveryState,
     customType: Type.String(),
+    preview: Type.Optional(
+      Type.String({
+        description:
+          "The first 200 characters of its text, empty if it has only images. Absent if an older daemon accepted it.",
+      }),
+    ),
+    content: Type.Optional({ ...Content, description: "What was pushed; only from `delivery/get` with `content`." }),
     deliverAs: DeliverAs,
     triggerTurn: Type.Boolean(),
     attempts: Type.Array(Attempt, { description: "At most the 32 newest." }),

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from "uuid";
 import type { By } from "../../protocol/client-identity.ts";
+import type { Content } from "../../protocol/content.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
@@ -38,6 +39,7 @@ export function newDelivery(sessionId: string, push: StoredPush, by?: By): Deliv
     sessionId,
     state: "accepted",
     customType: push.customType,
+    preview: previewOf(push.content),
     deliverAs: push.deliverAs,
     triggerTurn: push.triggerTurn,
     attempts: [],
@@ -46,6 +48,18 @@ export function newDelivery(sessionId: string, push: StoredPush, by?: By): Deliv
     updatedAt: at,
     ...(push.expiresAfterMs === undefined ? {} : { expiresAt: at + push.expiresAfterMs }),
   };
+}
+
+const previewLength = 200;
+
+function previewOf(content: Content): string {
+  const text = typeof content === "string" ? content : textsOf(content);
+  // Whole characters: half of a surrogate pair is no text.
+  return text.slice(0, previewLength).replace(/[\uD800-\uDBFF]$/, "");
+}
+
+function textsOf(blocks: Exclude<Content, string>): string {
+  return blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
 }
 
 const sizes = new WeakMap<StoredPush, number>();

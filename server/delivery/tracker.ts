@@ -139,6 +139,13 @@ export class DeliveryTracker {
     return found.delivery;
   }
 
+  /** What was pushed. Throws `delivery_not_found`. */
+  pushed(deliveryId: string): StoredPush {
+    const found = this.#find(deliveryId);
+    if (found === undefined) throw notFound(deliveryId);
+    return found.push;
+  }
+
   /** The delivery as clients may see it: on disk up to now. Throws `delivery_not_found`. */
   async read(deliveryId: string): Promise<Delivery> {
     await this.stored([deliveryId]);

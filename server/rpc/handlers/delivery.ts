@@ -21,7 +21,10 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
     },
     "delivery/wait": ({ deliveryId, until, timeoutMs }, { signal }) =>
       tracker.wait(deliveryId, until ?? "delivered", timeoutMs ?? defaultWaitMs, signal),
-    "delivery/get": ({ deliveryId }) => tracker.read(deliveryId),
+    "delivery/get": async ({ deliveryId, content = false }) => {
+      const delivery = await tracker.read(deliveryId);
+      return content ? { ...delivery, content: tracker.pushed(deliveryId).content } : delivery;
+    },
     "delivery/list": (params, { grant }) => {
       const covers = grant?.limits;
       if (covers === undefined) return tracker.list(params);

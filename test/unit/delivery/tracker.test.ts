@@ -75,6 +75,21 @@ describe("DeliveryTracker", () => {
     expect([state, reason]).toEqual(["held", undefined]);
   });
 
+  test("tells the first 200 characters of a push, and the whole of it on request, also after a restart", async () => {
+    const { tracker, again } = track();
+    const text = "a".repeat(199) + "\u{1f600}" + "b".repeat(50);
+    await tracker.accept(push({ content: text }));
+    const image = { type: "image", data: "AA==", mimeType: "image/png" };
+    await tracker.accept(push({ deliveryId: "blocks", content: [{ type: "text", text: "one" }, image] }));
+    await tracker.accept(push({ deliveryId: "image", content: [image] }));
+    await tracker.told();
+    tracker.close();
+    const later = again();
+    expect(["d", "blocks", "image"].map((id) => later.get(id).preview)).toEqual(["a".repeat(199), "one", ""]);
+    expect(later.pushed("d").content).toBe(text);
+    expect(() => later.pushed("none")).toThrow('There is no delivery "none".');
+  });
+
   test("refuses a number in the details that JSON cannot represent, and names its path", async () => {
     const { tracker } = track();
     const details = JSON.parse('{"a~":[1,{"b/c":1e400}],"kept":[1e308,-0.5,null]}');
