@@ -89,6 +89,7 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "cost/startPhase": "idempotencyKey",
   "cost/endPhase": "idempotencyKey",
   "cost/setBudget": "idempotencyKey",
+  "request/list": "safe",
   "pruning/inspect": "safe",
   "pruning/stats": "safe",
   "pruning/export": "safe",

@@ -12,6 +12,7 @@ import { modelMethods } from "./model-methods.ts";
 import { optimisationMethods } from "./optimisation-methods.ts";
 import { promptMethods } from "./prompt-methods.ts";
 import { pruningMethods } from "./pruning-methods.ts";
+import { requestMethods } from "./request-methods.ts";
 import { sessionFileMethods } from "./session-file-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
 import { settingsMethods } from "./settings-methods.ts";
@@ -39,6 +40,7 @@ export const methods = {
   ...contextMethods,
   ...optimisationMethods,
   ...costMethods,
+  ...requestMethods,
   ...pruningMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 

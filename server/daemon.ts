@@ -45,6 +45,7 @@ import { modelHandlers } from "./rpc/handlers/model.ts";
 import { optimisationHandlers } from "./rpc/handlers/optimisation.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { pruningHandlers } from "./rpc/handlers/pruning.ts";
+import { requestHandlers } from "./rpc/handlers/request.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
@@ -449,6 +450,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
     ...contextHandlers(registry),
     ...optimisationHandlers(registry),
     ...costHandlers(registry),
+    ...requestHandlers(registry, tracker),
     ...pruningHandlers(registry),
   };
   const calls = options.calls ?? log;

@@ -43,7 +43,7 @@ function spent(given: unknown, source: Source, model: string): Spending | undefi
   return { usage, source, model, requests, isUnpriced: isUnpriced(given, usage) };
 }
 
-function modelOf(provider: unknown, model: unknown): string {
+export function modelOf(provider: unknown, model: unknown): string {
   if (typeof provider !== "string" || typeof model !== "string") return unnamedModel;
   return `${provider}/${model}`.slice(0, maxModelChars).toWellFormed();
 }

@@ -3,6 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { CostFold } from "../../../context/cost/fold.ts";
 import { COST_MARK_TYPE } from "../../../context/cost/marks.ts";
+import { RequestList } from "../../../context/cost/request-list.ts";
 import { JsonlSplitter } from "../../../protocol/jsonl.ts";
 import { unusable } from "../../pi/lease.ts";
 
@@ -28,10 +29,22 @@ interface Place {
   readonly isWithin: boolean;
 }
 
+/** What the entries of a session say about its costs. */
+export class EntryFold {
+  readonly costs = new CostFold();
+  readonly requests = new RequestList();
+
+  /** Takes the next entry, which is untrusted. */
+  add(entry: unknown): void {
+    this.costs.add(entry);
+    this.requests.add(entry);
+  }
+}
+
 /** The costs in a session file. The file is read once; later only its additions. */
 export class FileFold {
   readonly #file: string;
-  #fold = new CostFold();
+  #fold = new EntryFold();
   #place: Place | undefined;
   /** One caller reads at a time; the others share the result. */
   #last: Promise<unknown> = Promise.resolve();
@@ -44,13 +57,13 @@ export class FileFold {
    * Without a file, the costs are zero. Throws `session_file_unusable` for something else than a file, or above 1
    * GiB; errors of reading a file, and the signal's reason.
    */
-  read(signal?: AbortSignal): Promise<CostFold> {
+  read(signal?: AbortSignal): Promise<EntryFold> {
     const reading = this.#last.then(() => this.#read(signal));
     this.#last = reading.catch(() => {});
     return reading;
   }
 
-  async #read(signal: AbortSignal | undefined): Promise<CostFold> {
+  async #read(signal: AbortSignal | undefined): Promise<EntryFold> {
     signal?.throwIfAborted();
     // Does not wait for a pipe.
     const handle = await open(this.#file, constants.O_RDONLY | constants.O_NONBLOCK).catch(
@@ -85,9 +98,9 @@ export class FileFold {
     }
   }
 
-  #forget(): CostFold {
+  #forget(): EntryFold {
     this.#place = undefined;
-    this.#fold = new CostFold();
+    this.#fold = new EntryFold();
     return this.#fold;
   }
 
@@ -105,7 +118,7 @@ export class FileFold {
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxEntryBytes,
       onRecord: (line) => takeLine(fold, line),
-      onOversize: (head) => fold.pass(timeOf(head)),
+      onOversize: (head) => fold.costs.pass(timeOf(head)),
     });
     for (let at = from; at < to; ) {
       signal?.throwIfAborted();
@@ -142,10 +155,10 @@ export class FileFold {
 }
 
 /** Returns whether it is an entry. */
-function takeLine(fold: CostFold, line: Buffer): boolean {
+function takeLine(fold: EntryFold, line: Buffer): boolean {
   const time = timeOf(line);
   if (time !== undefined && line[line.length - 1] === 0x7d && !telling.some((text) => line.includes(text))) {
-    fold.pass(time);
+    fold.costs.pass(time);
     return true;
   }
   try {

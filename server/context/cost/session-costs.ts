@@ -1,9 +1,10 @@
 import type { Logger } from "pino";
 import type { BudgetState } from "../../../context/cost/budgets.ts";
-import { CostFold } from "../../../context/cost/fold.ts";
+import type { CostFold } from "../../../context/cost/fold.ts";
 import type { Phase } from "../../../context/cost/phase.ts";
 import { type PhaseRefusal, phaseToEnd, phaseTooMany } from "../../../context/cost/refusals.ts";
 import { reportOf } from "../../../context/cost/report.ts";
+import { type MadeRequest, maxRequests } from "../../../context/cost/request-list.ts";
 import type { costMethods } from "../../../protocol/cost-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
@@ -17,7 +18,7 @@ import type { SessionRecord } from "../../core/session-record.ts";
 import { unlessAborted } from "../../lib/deadline.ts";
 import type { PiEvent } from "../../pi/records.ts";
 import type { PartCalls } from "../part-calls.ts";
-import { FileFold } from "./file-fold.ts";
+import { EntryFold, FileFold } from "./file-fold.ts";
 
 export interface SessionCostsOptions {
   readonly record: Pick<SessionRecord, "stored" | "hasPrices" | "model">;
@@ -48,6 +49,19 @@ export class SessionCosts {
    */
   async report(signal: AbortSignal): Promise<Result<"cost/report">> {
     return reportOf(await this.#read(signal), this.#rules(), Date.now());
+  }
+
+  /**
+   * The session's newest requests, oldest first, at most `limit`, and whether these are all. Starts no pi. Throws what
+   * {@link report} throws.
+   */
+  async requests(
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly requests: readonly MadeRequest[]; readonly isWhole: boolean }> {
+    const { requests } = await this.#entries(signal);
+    const { newest } = requests;
+    return { requests: newest.slice(-limit), isWhole: newest.length <= limit && newest.length < maxRequests };
   }
 
   /**
@@ -123,6 +137,10 @@ export class SessionCosts {
   }
 
   async #read(signal?: AbortSignal): Promise<CostFold> {
+    return (await this.#entries(signal)).costs;
+  }
+
+  async #entries(signal?: AbortSignal): Promise<EntryFold> {
     const { file: path, ephemeral } = this.#options.record.stored;
     if (ephemeral === true) return await this.#ofMemory();
     if (this.#file?.path !== path) this.#file = { path, fold: new FileFold(path) };
@@ -130,11 +148,11 @@ export class SessionCosts {
   }
 
   /** Its entries exist only in its pi. */
-  async #ofMemory(): Promise<CostFold> {
+  async #ofMemory(): Promise<EntryFold> {
     const child = await this.#core.awake("reading");
     const { data } = await child.send({ type: "get_entries" });
     const entries = isRecord(data) && Array.isArray(data["entries"]) ? data["entries"] : [];
-    const fold = new CostFold();
+    const fold = new EntryFold();
     for (const entry of entries) fold.add(entry);
     return fold;
   }

@@ -47,7 +47,7 @@ class File implements Disposable {
   }
 }
 
-const outputOf = async (fold: FileFold): Promise<number> => (await fold.read()).whole.total.output;
+const outputOf = async (fold: FileFold): Promise<number> => (await fold.read()).costs.whole.total.output;
 
 test("an entry added to a file is added to its costs, and lines without costs only advance the time", async () => {
   using file = new File();
@@ -73,7 +73,7 @@ test("an entry added to a file is added to its costs, and lines without costs on
   }
   const whole = new CostFold();
   for (const one of [header, ...entries, ...more]) whole.add(one);
-  const read = await fold.read();
+  const { costs: read } = await fold.read();
   expect(read.checkpoints).toEqual(whole.checkpoints);
   expect(read.whole.bySource()).toEqual(whole.whole.bySource());
   expect(read.checkpoints.map(({ event }) => event.deltaTokens.output)).toEqual([8, 10]);
