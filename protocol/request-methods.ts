@@ -7,7 +7,7 @@ import { CostUsage } from "./optimisation/notices.ts";
 import { commandErrors, params } from "./params.ts";
 
 /** What the deliveries of a request tell of it. */
-export const RequestEvidence = Type.Object(
+const RequestEvidence = Type.Object(
   {
     requestId: Type.String(),
     preparedAt: Timestamp,
