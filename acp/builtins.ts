@@ -1,7 +1,8 @@
 import type { AvailableCommand } from "@agentclientprotocol/sdk";
 import type { Port } from "./port.ts";
 
-interface Subject {
+/** The session that a command is for. */
+export interface BuiltinSubject {
   readonly port: Port;
   readonly sessionId: string;
   /** Writes an exported session to a file, and returns its path. Undefined: the client has no files here. */
@@ -12,7 +13,7 @@ interface Subject {
 export interface Builtin {
   readonly name: string;
   /** Resolves with what to tell the user. */
-  perform(subject: Subject): Promise<string | undefined>;
+  perform(subject: BuiltinSubject): Promise<string | undefined>;
 }
 
 export const builtins: readonly AvailableCommand[] = [
@@ -26,6 +27,12 @@ export const builtins: readonly AvailableCommand[] = [
   { name: "export", description: "Writes the session as HTML", input: { hint: "the file" } },
 ];
 
+/** pi's own commands: templates, skills, and commands of extensions. */
+export async function commandsOf(port: Port, sessionId: string): Promise<AvailableCommand[]> {
+  const { commands } = await port.call("session/getCommands", { sessionId });
+  return commands.map(({ name, description = "" }) => ({ name, description, input: { hint: "arguments" } }));
+}
+
 /** The command that a prompt is, unless pi has one of this name. */
 export function builtinIn(text: string): Builtin | undefined {
   const [, name = "", words = ""] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trimEnd()) ?? [];
@@ -33,7 +40,7 @@ export function builtinIn(text: string): Builtin | undefined {
   return perform === undefined ? undefined : { name, perform: (subject) => perform(subject, words.trim()) };
 }
 
-type Perform = (subject: Subject, words: string) => Promise<string | undefined>;
+type Perform = (subject: BuiltinSubject, words: string) => Promise<string | undefined>;
 
 const performers: Readonly<Record<string, Perform>> = {
   compact: async ({ port, sessionId }, words) => {
