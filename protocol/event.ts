@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
-import { Seq, SessionId, Timestamp } from "./ids.ts";
+import { By } from "./client-identity.ts";
+import { PromptId, Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
 /** A record of pi in an envelope. `event` is pi's record, unchanged (docs/json.md of the pi package). */
@@ -13,11 +14,23 @@ export const Envelope = Type.Object(
     }),
     at: Timestamp,
     generation: Type.Integer({ minimum: 1, description: "The generation of the child that reported it." }),
+    promptId: Type.Optional({
+      ...PromptId,
+      description: "With `message_end` or `rpcd_entry` of a user's message: the prompt that the message is.",
+    }),
+    by: Type.Optional({
+      ...By,
+      description:
+        "The client that sent this message: the prompt, or a push. Absent if no client did, or it is unknown.",
+    }),
     event: Type.Object({ type: Type.String() }, { additionalProperties: true }),
   },
   { additionalProperties: false },
 );
 export type Envelope = Static<typeof Envelope>;
+
+/** What the daemon knows of the origin of a message in an {@link Envelope}. */
+export type MessageOrigin = Pick<Envelope, "promptId" | "by">;
 
 /** A part of the log that can no longer be replayed. Both ends are included. */
 export const Gap = Type.Object(

@@ -116,10 +116,11 @@ export class ChildReports {
   }
 
   #record(generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean): void {
-    const { journal, backfill, provider } = this.#parts;
+    const { journal, backfill, provider, prompts } = this.#parts;
     if (!isDelta && generation === this.#generation) this.#keeping?.note(record);
-    journal.record(record, generation, isDelta, event);
-    if (event === undefined || this.#isKnown(generation)) return;
+    const isNews = event !== undefined && !this.#isKnown(generation);
+    journal.record(record, generation, isDelta, event, isNews ? prompts.originOf(event) : undefined);
+    if (!isNews) return;
     backfill.note(event);
     provider.look(event);
     this.#event(event);

@@ -8,7 +8,7 @@ import { enough, KnownEntries } from "./known-entries.ts";
 export interface EventBackfillOptions {
   readonly log: EventLog;
   /** Records an entry as if pi had just reported it. */
-  readonly record: (record: Buffer) => void;
+  readonly record: (record: Buffer, entry: Readonly<Record<string, unknown>>) => void;
   /** Bytes read from the end of a session file. */
   readonly maxBytes: number;
   readonly logger: Logger;
@@ -48,7 +48,7 @@ export class EventBackfill {
       const known = this.#known;
       const missing = await entriesAfter(file, (entries) => known.placeIn(entries), maxBytes);
       for (const { entry, line } of missing) {
-        record(Buffer.concat([entryHead, line, entryTail]));
+        record(Buffer.concat([entryHead, line, entryTail]), entry);
         known.note({ type: "rpcd_entry", entry });
       }
     } catch (error) {

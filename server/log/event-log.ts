@@ -1,4 +1,4 @@
-import type { Gap } from "../../protocol/event.ts";
+import type { Gap, MessageOrigin } from "../../protocol/event.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
 import type { MemoryBudget } from "../core/memory-budget.ts";
 import type { SeqNumbers } from "../core/seq-numbers.ts";
@@ -7,7 +7,7 @@ import { completed, isLarge } from "../frames/large-record.ts";
 import { within } from "../lib/deadline.ts";
 import type { StagedBody } from "../store/event-tail.ts";
 import type { StoredSpan, StoredSpans } from "../store/events.ts";
-import { Replay, type StoredFrame } from "./replay.ts";
+import { originFields, Replay, type StoredFrame } from "./replay.ts";
 import { Ring } from "./ring.ts";
 import { restOf, Said } from "./said.ts";
 
@@ -177,13 +177,14 @@ export class EventLog {
   }
 
   /** Wraps a record of pi. The frame must not be changed; it stays valid while referenced. */
-  appendEvent(record: Buffer, generation: number, isDelta: boolean): Frame {
+  appendEvent(record: Buffer, generation: number, isDelta: boolean, origin: MessageOrigin = {}): Frame {
     this.#totals.appended += 1;
     if (this.#replay !== undefined) {
       const frame = this.#replayed(this.#replay, record, generation, isDelta);
       if (frame !== undefined) return frame;
     }
-    const frame = this.#event(this.#numbers.next(), Date.now(), record, generation, isDelta);
+    const facts = { generation, isDelta, fields: originFields(origin) };
+    const frame = this.#event(this.#numbers.next(), Date.now(), record, facts);
     const body = this.#staged?.record === record ? this.#staged.body : undefined;
     if (body !== undefined) this.#staged = undefined;
     return this.#added(frame, body);
@@ -379,16 +380,16 @@ export class EventLog {
     this.#newest = seq;
   }
 
-  #maxFrameBytes({ length }: Buffer): number {
-    return this.#eventHead.length + middleBytes + length + tail.length;
+  #maxFrameBytes({ length }: Buffer, fields = ""): number {
+    return this.#eventHead.length + middleBytes + fields.length + length + tail.length;
   }
 
   /** Puts a record of pi into its envelope. */
-  #event(seq: number, time: number, record: Buffer, generation: number, isDelta: boolean): Frame {
-    const middle = `${seq},"at":${time},"generation":${generation},"event":`;
+  #event(seq: number, time: number, record: Buffer, { generation, isDelta, fields }: EventFacts): Frame {
+    const middle = `${seq},"at":${time},"generation":${generation}${fields},"event":`;
     const inPlace = isLarge(record) ? completed(record, this.#eventHead.toString("latin1") + middle, tail) : undefined;
     if (inPlace !== undefined) return this.#ring.adopt(inPlace, seq, isDelta);
-    const { bytes, start } = this.#ring.room(seq, this.#maxFrameBytes(record));
+    const { bytes, start } = this.#ring.room(seq, this.#maxFrameBytes(record, fields));
     let at = start + this.#eventHead.copy(bytes, start);
     at += bytes.write(middle, at, "latin1");
     at += record.copy(bytes, at);
@@ -410,7 +411,7 @@ export class EventLog {
         this.#mismatch(placed.why);
         return undefined;
       }
-      const frame = this.#event(seq, placed.at, record, generation, placed.isDelta);
+      const frame = this.#event(seq, placed.at, record, { generation, ...placed });
       this.#numbers.moveTo(seq);
       this.#newest = seq;
       this.#takeOwn(replay);
@@ -533,6 +534,14 @@ export class EventLog {
     reading.skipTo(held, "not_retained");
     return true;
   }
+}
+
+/** What the envelope of a record says of it. */
+interface EventFacts {
+  readonly generation: number;
+  readonly isDelta: boolean;
+  /** {@link originFields} */
+  readonly fields: string;
 }
 
 class Reading implements LogChunk {

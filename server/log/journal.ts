@@ -1,4 +1,4 @@
-import type { Gap } from "../../protocol/event.ts";
+import type { Gap, MessageOrigin } from "../../protocol/event.ts";
 import type { NotificationName, NotificationParams } from "../../protocol/notifications.ts";
 import type { PendingItem } from "../../protocol/pending.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
@@ -89,9 +89,9 @@ export class Journal {
   }
 
   /** Appends a record as pi wrote it. `isDelta`: a high-rate record. `event`: the record, if it was parsed. */
-  record(record: Buffer, generation: number, isDelta: boolean, event?: PiEvent): void {
+  record(record: Buffer, generation: number, isDelta: boolean, event?: PiEvent, origin?: MessageOrigin): void {
     const former = this.#log.cursor;
-    const frame = this.#log.appendEvent(record, generation, isDelta);
+    const frame = this.#log.appendEvent(record, generation, isDelta, origin);
     this.#publish(former, frame);
     if (!isDelta) this.#present.note(event ?? headOf(record), frame.seq);
     // The log and pi's output differ.

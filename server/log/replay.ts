@@ -1,3 +1,4 @@
+import type { MessageOrigin } from "../../protocol/event.ts";
 import type { StoredSpan, StoredSpans } from "../store/events.ts";
 
 /** A stored notification, as far as it was parsed. */
@@ -20,7 +21,7 @@ type Stored =
 
 /** What the next record of pi is in the log. */
 export type Placed =
-  | { readonly kind: "same"; readonly at: number; readonly isDelta: boolean }
+  | { readonly kind: "same"; readonly at: number; readonly isDelta: boolean; readonly fields: string }
   /** The number belongs to a notification of the daemon; the record has a later one. */
   | { readonly kind: "own"; readonly frame: StoredFrame }
   | { readonly kind: "mismatch"; readonly why: string };
@@ -47,8 +48,24 @@ const frameHead =
   /^\{"jsonrpc":"2\.0","method":"([\w/]+)","params":\{"sessionId":"[\w.-]*","seq":(\d+),"at":(\d+)(?=[,}])/;
 /** More than the longest head. */
 const maxHeadBytes = 512;
-const ownEvent = /^,"generation":\d+,"event":\{"type":"rpcd_/;
+const string = String.raw`"(?:[^"\\]|\\.)*"`;
+const fieldsPattern = String.raw`(?:,"promptId":${string})?(?:,"by":\{"clientId":${string}(?:,"name":${string})?\})?`;
+const eventHead = new RegExp(String.raw`^,"generation":(\d+)(${fieldsPattern}),"event":`);
+/** More than the longest head of an event, after `at`. */
+const maxEventHeadBytes = 1_024;
+const ownType = '{"type":"rpcd_';
 const eventTail = Buffer.from("}}", "latin1");
+
+/** The fields of an envelope about a message's origin as they follow `generation`, in ASCII. */
+export function originFields({ promptId, by }: MessageOrigin): string {
+  const fields = {
+    ...(promptId === undefined ? {} : { promptId }),
+    ...(by && { by: { clientId: by.clientId, ...(by.name === undefined ? {} : { name: by.name }) } }),
+  };
+  const text = JSON.stringify(fields).slice(1, -1);
+  const escaped = text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return escaped === "" ? "" : `,${escaped}`;
+}
 
 /** Parses the head of a stored notification; undefined: it is damaged. */
 export function storedFrame(bytes: Buffer): StoredFrame | undefined {
@@ -63,7 +80,8 @@ export function storedFrame(bytes: Buffer): StoredFrame | undefined {
  */
 export function isOwn({ method, rest }: StoredFrame): boolean | "maybe" {
   if (method !== "session/event") return true;
-  return ownEvent.test(rest.toString("latin1", 0, 64)) ? "maybe" : false;
+  const { length } = eventHead.exec(rest.toString("latin1", 0, maxEventHeadBytes))?.[0] ?? "";
+  return rest.toString("latin1", length, length + ownType.length) === ownType ? "maybe" : false;
 }
 
 /** The stored frames of a session, numbers `after` to `upTo`. Throws if they cannot be read. */
@@ -118,22 +136,22 @@ export class Replay {
   /** Compares the next record of pi with what the log has under a number. */
   place({ seq, record, generation, isDelta, isTooLarge }: Repeated): Placed {
     const stored = this.#stored(seq);
-    if (stored.kind === "omitted" && isTooLarge && !isDelta) return { kind: "same", at: this.#time, isDelta };
+    if (stored.kind === "omitted" && isTooLarge && !isDelta) return this.#unstored(isDelta);
     if (stored.kind === "unknown" || stored.kind === "omitted") return mismatch(`Number ${seq} is not stored.`);
     if (stored.kind === "delta") {
       if (!isDelta) return mismatch(`Number ${seq} is a delta in the log, and not in pi's output.`);
-      return { kind: "same", at: this.#time, isDelta };
+      return this.#unstored(isDelta);
     }
     const { frame } = stored;
-    if (isOwn(frame) !== true && hasRecord(frame, record, generation))
-      return { kind: "same", at: frame.at, isDelta: false };
+    const fields = isOwn(frame) === true ? undefined : fieldsBefore(frame, record, generation);
+    if (fields !== undefined) return { kind: "same", at: frame.at, isDelta: false, fields };
     if (isOwn(frame) !== false) return { kind: "own", frame };
     return mismatch(`Number ${seq} has other bytes in the log than in pi's output.`);
   }
 
-  /** The time of a record that is not stored: between stored notifications time must not go backwards. */
-  get #time(): number {
-    return this.#at ?? this.#frame?.at ?? Date.now();
+  /** A record that is not stored: between stored notifications time must not go backwards. */
+  #unstored(isDelta: boolean): Placed {
+    return { kind: "same", at: this.#at ?? this.#frame?.at ?? Date.now(), isDelta, fields: "" };
   }
 
   #nextSpan(): StoredSpan | undefined {
@@ -176,13 +194,12 @@ function mismatch(why: string): Placed {
   return { kind: "mismatch", why };
 }
 
-/** Whether the bytes of a record are in a stored `session/event`. */
-function hasRecord({ rest }: StoredFrame, record: Buffer, generation: number): boolean {
-  const head = `,"generation":${generation},"event":`;
+/** {@link originFields} of a stored `session/event` with these bytes of pi. Undefined: it has others. */
+function fieldsBefore({ rest }: StoredFrame, record: Buffer, generation: number): string | undefined {
+  const [head, of, fields] = eventHead.exec(rest.toString("latin1", 0, maxEventHeadBytes)) ?? [];
+  if (head === undefined || Number(of) !== generation) return undefined;
   const end = head.length + record.length;
-  return (
-    rest.length === end + eventTail.length &&
-    rest.toString("latin1", 0, head.length) === head &&
-    rest.compare(record, 0, record.length, head.length, end) === 0
-  );
+  const isSame =
+    rest.length === end + eventTail.length && rest.compare(record, 0, record.length, head.length, end) === 0;
+  return isSame ? fields : undefined;
 }

@@ -143,13 +143,17 @@ function deliveryIn(line: Buffer): string | undefined {
   try {
     const entry = parseBounded(line);
     if (!isRecord(entry) || entry["type"] !== "custom_message") return undefined;
-    const details = entry["details"];
-    const mark = isRecord(details) ? details[DELIVERY_MARK] : undefined;
-    const id = isRecord(mark) ? mark["deliveryId"] : undefined;
-    return typeof id === "string" ? id : undefined;
+    return markedDelivery(entry["details"]);
   } catch {
     return undefined;
   }
+}
+
+/** The delivery that the helper has noted in the `details` of a custom message. Code inside pi can name another one. */
+export function markedDelivery(details: unknown): string | undefined {
+  const mark = isRecord(details) ? details[DELIVERY_MARK] : undefined;
+  const id = isRecord(mark) ? mark["deliveryId"] : undefined;
+  return typeof id === "string" ? id : undefined;
 }
 
 async function tailOf(file: string, maxBytes: number): Promise<string> {

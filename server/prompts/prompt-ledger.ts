@@ -317,6 +317,17 @@ export class PromptLedger {
     await this.account(({ promptId }) => promptIds.has(promptId));
   }
 
+  /** The prompt that a user's message is, before {@link messageEnded}. */
+  promptOf(message: unknown): StoredPrompt | undefined {
+    const { text } = (this.isQuiet ? undefined : userMessage(message)) ?? {};
+    return text === undefined ? undefined : this.#matching(text);
+  }
+
+  /** The prompt of an entry that was just found in the session file. */
+  foundAs(entryId: string): StoredPrompt | undefined {
+    return [...this.#open.values(), ...this.#recent.values()].find((prompt) => prompt.entryId === entryId);
+  }
+
   /** A message of pi is complete, so its entry is in the session file. Returns the id of its prompt, if any. */
   messageEnded(event: PiEvent, runId: string | undefined): string | undefined {
     if (this.isQuiet && this.#takenOut.size === 0) return undefined;

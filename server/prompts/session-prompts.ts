@@ -1,5 +1,6 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { WireError } from "../../protocol/errors.ts";
+import type { MessageOrigin } from "../../protocol/event.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { limits } from "../configuration/limits.ts";
 import { attributionOf } from "../core/attribution.ts";
@@ -9,15 +10,16 @@ import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { LastEvents } from "../log/last-events.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
+import { markedDelivery } from "../pi/session-file.ts";
 import type { OwedNotification } from "../store/children.ts";
-import type { PromptStore } from "../store/prompts.ts";
+import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { queuedTexts } from "./queued-texts.ts";
 import { assistantEnd, type RunStarter, Runs } from "./runs.ts";
 
 export interface SessionPromptsOptions {
   readonly store: PromptStore;
-  readonly tracker: Pick<DeliveryTracker, "starter">;
+  readonly tracker: Pick<DeliveryTracker, "starter" | "find">;
 }
 
 /** The prompts of one session, their outcomes, and the runs they start. `Prompting` sends them to pi. */
@@ -25,7 +27,7 @@ export class SessionPrompts {
   readonly ledger: PromptLedger;
   readonly runs: Runs;
   readonly #session: SessionContext;
-  readonly #tracker: Pick<DeliveryTracker, "starter">;
+  readonly #tracker: SessionPromptsOptions["tracker"];
   readonly #receipts: Receipts;
   #isCompacting = false;
 
@@ -98,6 +100,26 @@ export class SessionPrompts {
     if (queue !== undefined) this.ledger.resume(queuedTexts(queue));
   }
 
+  /** Who sent the message that a `message_end` reports, before {@link messageEnded}. Undefined: nothing is known. */
+  originOf({ type, message }: PiEvent): MessageOrigin | undefined {
+    if (type !== "message_end" || !isRecord(message)) return undefined;
+    if (message["role"] === "custom") return this.#originOfPush(message["details"]);
+    return message["role"] === "user" ? originOfPrompt(this.ledger.promptOf(message)) : undefined;
+  }
+
+  /** The same for an entry that was found in the session file. */
+  originOfEntry({ type, id, details }: Readonly<Record<string, unknown>>): MessageOrigin | undefined {
+    if (type === "custom_message") return this.#originOfPush(details);
+    return type === "message" && typeof id === "string" ? originOfPrompt(this.ledger.foundAs(id)) : undefined;
+  }
+
+  #originOfPush(details: unknown): MessageOrigin | undefined {
+    const delivery = this.#tracker.find(markedDelivery(details) ?? "");
+    // An extension can name a delivery of another session.
+    if (delivery?.sessionId !== this.#session.sessionId) return undefined;
+    return attributionOf(delivery.history.find(({ state }) => state === "accepted")?.by);
+  }
+
   messageEnded(event: PiEvent): void {
     const end = assistantEnd(event["message"]);
     if (end !== undefined) {
@@ -144,6 +166,10 @@ export class SessionPrompts {
   close(why: WireError): void {
     this.ledger.close(why);
   }
+}
+
+function originOfPrompt(prompt: StoredPrompt | undefined): MessageOrigin | undefined {
+  return prompt && { promptId: prompt.promptId, ...attributionOf(prompt.by) };
 }
 
 function onlyOne([first, ...others]: readonly (By | undefined)[]): By | undefined {

@@ -161,7 +161,10 @@ export class Session {
 
     const backfill = new EventBackfill({
       log: eventLog,
-      record: (entry) => journal.record(entry, Math.max(1, record.stored.generation), false),
+      record: (event, entry) => {
+        const generation = Math.max(1, record.stored.generation);
+        journal.record(event, generation, false, undefined, prompts.originOfEntry(entry));
+      },
       maxBytes: options.maxRefillBytes,
       logger: log,
     });

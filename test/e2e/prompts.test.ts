@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { connect, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
@@ -144,4 +145,34 @@ test("on real pi, one queued prompt is taken back, and those of other clients ke
   const late = await client.call("prompt/cancel", { promptId: prompts[0]?.promptId as string });
   expect([late.cancelled, late.prompt.state]).toEqual([false, "inserted"]);
   expect(prompts.map(({ state }) => state)).toEqual(["inserted", "inserted", "withdrawn", "inserted", "inserted"]);
+});
+
+test("on real pi, the envelope of a message names its prompt and client, also when a template rewrote it in a run", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({ provider: { script: [answer("a", hold(gate), "b"), "c", "d", "e"] } });
+  const prompts = join(stage.agentDir.path, "prompts");
+  mkdirSync(prompts);
+  writeFileSync(join(prompts, "longer.md"), "Something else: $@");
+  const session = await stage.session();
+  await using told = await Notifications.of(stage.stateDir, session.id);
+  await using other = await connect({ stateDir: stage.stateDir, name: "Ädä" });
+  const run = session.runUntilSettled("/longer one");
+  await gate.reached;
+  const theirs = await other.session(session.id).steer("/longer two");
+  const own = await session.steer("/longer three");
+  gate.open();
+  await run;
+  await session.push({ customType: "note", content: "Pushed.", display: false }).answered;
+  const messages = told.all.filter(({ params }) => {
+    const { type, message } = (params["event"] ?? {}) as { type?: string; message?: { role: string } };
+    return type === "message_end" && (message?.role === "user" || message?.role === "custom");
+  });
+  const clients = [stage.client, other, stage.client, stage.client].map(({ id }) => ({ clientId: id }));
+  expect(messages.map(({ params }) => params)).toMatchObject([
+    { promptId: expect.any(String), by: clients[0] },
+    { promptId: theirs.promptId, by: { ...clients[1], name: "Ädä" } },
+    { promptId: own.promptId, by: clients[2] },
+    { by: clients[3] },
+  ]);
+  expect(messages.map(({ params }) => "promptId" in params)).toEqual([true, true, true, false]);
 });

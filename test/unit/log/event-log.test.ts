@@ -146,6 +146,23 @@ describe("EventLog", () => {
     });
   });
 
+  test("names the prompt and the client of a message in its envelope, whatever the client's name", () => {
+    const by = { clientId: "editor-of-ada", name: 'Ädä","event":{"type":"x"}} 🙂\u2029' };
+    const log = memoryLog();
+    const message = record({ type: "message_end" });
+    for (const origin of [{ promptId: "p-1", by }, { by }, { promptId: "p-1" }]) {
+      const { params } = parse(log.appendEvent(message, 1, false, origin));
+      expect(params).toEqual({
+        ...origin,
+        sessionId: "s-1",
+        seq: log.cursor,
+        at: params["at"],
+        generation: 1,
+        event: JSON.parse(message.toString()),
+      });
+    }
+  });
+
   test("numbers the daemon's own notifications in the same sequence", () => {
     const log = memoryLog();
     log.appendEvent(record({}), 1, true);

@@ -79,6 +79,21 @@ describe("a continued log", () => {
     ]);
   });
 
+  test("has the prompts and clients of messages that the former daemon named", async () => {
+    const store = memoryStore();
+    const former = memoryLog({ store });
+    const by = { clientId: "editor-of-ada", name: 'Ä","event":{' };
+    const origins = [{ promptId: "p-1", by }, {}, { by }, { promptId: "p-2" }];
+    for (const [n, origin] of origins.entries()) former.appendEvent(event("message_end", { n }), 1, false, origin);
+    former.appendEvent(event("rpcd_entry", { n: 7 }), 1, false, { promptId: "p-3", by });
+    await former.persist();
+    const { log, why } = continued(store);
+    for (const n of origins.keys()) log.appendEvent(event("message_end", { n }), 1, false);
+    log.replayed();
+    expect(why).toEqual([]);
+    expect(texts(framesOf(log))).toEqual(texts(framesOf(former)));
+  });
+
   test("is looked back at from its newest stored frame, also while its output is repeated", async () => {
     const store = memoryStore();
     const former = await killed(store, told);
