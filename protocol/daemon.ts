@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { capabilities } from "./capability.ts";
 import { FeedPlace } from "./feed.ts";
 import { Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
@@ -124,6 +125,9 @@ export const DaemonInfo = Type.Object(
     connections: Type.Integer(),
     residentBytes: Type.Integer({ description: "The daemon's own resident memory, without its children." }),
     store: Type.Optional(StoreInfo),
+    capabilities: Type.Array(Type.Enum([...capabilities]), {
+      description: "What the caller's token allows: `admin` allows everything.",
+    }),
     keyVariables: Type.Optional(
       Type.Array(Type.String(), {
         description:

@@ -41,6 +41,13 @@ export const sessionFileMethods = {
           description: "Accepts a `file` outside pi's session directories too.",
         }),
       ),
+      cwd: Type.Optional(
+        Type.String({
+          pattern: "^/[^\\u0000]{0,4095}$",
+          description:
+            "The directory that the session must have, by any of its paths. Otherwise nothing changes: `cwd_invalid`, whose `cwd` is the session's own. Default: any.",
+        }),
+      ),
       approve: Type.Optional(
         Type.Boolean({
           description:

@@ -47,6 +47,10 @@ export class Grant {
     this.#isEnded = true;
   }
 
+  get capabilities(): readonly Capability[] {
+    return [...this.#capabilities];
+  }
+
   allows(capability: Capability): boolean {
     return this.#capabilities.has(capability) || this.#capabilities.has("admin");
   }

@@ -104,7 +104,7 @@ export class SessionFiles {
 
   /**
    * Sessions outside `covers` count as missing. A session that is being closed is awaited, and opened again with its
-   * former options. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and errors of starting pi.
+   * former options. Throws `session_not_found`, `cwd_invalid`, `session_file_unusable`, `session_in_use`, and errors of starting pi.
    */
   async open(params: OpenParams, opener: Opener = {}): Promise<Session> {
     const { directory } = this.#options;
@@ -114,6 +114,7 @@ export class SessionFiles {
     if (known !== undefined && params.file === undefined) {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
       const { file, sessionId: id, cwd } = known;
+      requireDirectory(params, cwd);
       return (
         (await this.#switchPi({ file, id, cwd }, params, opener)) ??
         (await withStartOptions(await this.#optionsIn(params), known, opener))
@@ -123,6 +124,7 @@ export class SessionFiles {
     if (params.sessionId !== undefined && params.sessionId !== id) {
       throw unusable(file, "other_session", `belongs to the session ${id}`);
     }
+    requireDirectory(params, cwd);
     // If that creation fails, this call can have the file.
     await directory.making(id)?.catch(() => {});
     await directory.ended(id);
@@ -497,6 +499,13 @@ export class SessionFiles {
 interface Wanted {
   readonly options: StoredOptions;
   readonly policies: Pick<StoredSession, "onForeignWrite" | "dialogPolicy">;
+}
+
+/** Throws `cwd_invalid` where the caller expects another directory of the session. */
+function requireDirectory({ cwd: expected }: OpenParams, cwd: string): void {
+  if (expected === undefined || isSameFile(expected, cwd)) return;
+  const why = `The session has another directory: ${JSON.stringify(cwd)}.`;
+  throw new WireError("cwd_invalid", why, { cwd, reason: "another" });
 }
 
 /** Whether a file is not as the session's own children left it. */

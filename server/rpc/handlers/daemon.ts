@@ -78,6 +78,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry, grant: Grant | undef
     residentBytes: residentBytes(),
     // The names of damaged parts contain session ids.
     store: covers === undefined ? store : { ...store, damaged: [] },
+    capabilities: [...(grant?.capabilities ?? [])],
     // Clients with fewer permissions learn nothing of the user's environment.
     ...(grant?.name === MAIN_TOKEN && { keyVariables: [...facts.keyVariables] }),
     liveRestore: { ...facts.liveRestore },

@@ -22,6 +22,7 @@ export function daemonInfo(changes: Partial<DaemonInfo> = {}): DaemonInfo {
     connections: 1,
     warmChildren: 0,
     residentBytes: 1,
+    capabilities: ["admin"],
     ...changes,
   };
 }
