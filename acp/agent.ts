@@ -11,6 +11,7 @@ import { abilitiesIn, type ClientAbilities } from "./client-abilities.ts";
 import { acpErrorOf } from "./known-errors.ts";
 import { mcpServersOf, type WireServers } from "./mcp-servers.ts";
 import { Outbox, type Sink } from "./outbox.ts";
+import { ownMethodIn, ownMethods } from "./own-methods.ts";
 import type { Port } from "./port.ts";
 import { type Answer, type Params, RpcPeer } from "./rpc-peer.ts";
 import { AcpSession } from "./session.ts";
@@ -43,19 +44,9 @@ type Method = (params: Params, signal: AbortSignal) => Promise<Answer>;
 
 /** The version of ACP. */
 const acpVersion = 1;
-const ownPrefix = "_pi-rpcd/";
 /** Questions of extensions wait for a person. */
 const dialogPolicy = { kind: "wait" } as const;
 const withoutServers = "This version of pi does not take MCP servers of clients: they are left out.";
-/** These belong to a connection of the daemon's, which the client does not see. */
-const hidden: ReadonlySet<string> = new Set([
-  "daemon/hello",
-  "daemon/subscribe",
-  "daemon/unsubscribe",
-  "session/subscribe",
-  "session/unsubscribe",
-]);
-
 /** An agent of ACP for one client, whose sessions are those of the daemon. */
 export class Agent {
   readonly #options: AgentOptions;
@@ -131,7 +122,8 @@ export class Agent {
   async #request(method: string, params: Params, signal: AbortSignal): Promise<Answer> {
     if (method === "initialize") return await this.#initialize(params);
     if (this.#client === undefined) throw new AcpError("invalidRequest", "The first request is initialize.");
-    if (method.startsWith(ownPrefix)) return await this.#own(method.slice(ownPrefix.length), params, signal);
+    const own = ownMethodIn(method);
+    if (own !== undefined) return await this.#own(own, params, signal);
     const perform = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
     if (perform === undefined) throw new AcpError("methodNotFound", `There is no method ${method.slice(0, 100)}.`);
     return await perform(params, signal);
@@ -145,7 +137,7 @@ export class Agent {
   async #initialize(params: Params): Promise<Answer> {
     const { port, version } = this.#options;
     this.#client = abilitiesIn(params);
-    const { pi } = await port.call("daemon/info", {});
+    const { pi, capabilities } = await port.call("daemon/info", {});
     this.#takesServers = pi.capabilities.mcpServers === true;
     return {
       result: {
@@ -156,7 +148,9 @@ export class Agent {
           promptCapabilities: { image: true, audio: false, embeddedContext: true },
           mcpCapabilities: { http: this.#takesServers, sse: false },
           sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
-          _meta: { "pi-rpcd": { protocol: PROTOCOL_VERSION, pi: pi.version } },
+          _meta: {
+            "pi-rpcd": { protocol: PROTOCOL_VERSION, pi: pi.version, methods: ownMethods(capabilities) },
+          },
         },
         authMethods: this.#authMethods(),
       },
@@ -189,7 +183,7 @@ export class Agent {
       port.call("session/create", { ...created, cwd, dialogPolicy, whenLeft: "close", ...mcpServers }),
     );
     const { sessionId } = info;
-    const session = this.#attached(sessionId, info.cwd);
+    const session = this.#attached(info);
     const choices = await this.#orForget(sessionId, async () => {
       const read = await session.choices();
       if (!session.hasModel) throw this.#noModel();
@@ -232,7 +226,7 @@ export class Agent {
     const { session, isNew, warnings } = await this.#opened(params);
     const result = await this.#orForget(session.id, () => (isNew ? session.skip() : session.choices()));
     const after = (): void => {
-      if (isNew) session.follow();
+      if (isNew) session.resume();
       for (const warning of warnings) session.warn(warning);
     };
     return { result, after };
@@ -253,16 +247,14 @@ export class Agent {
     const sessionId = String(params["sessionId"]);
     const servers = this.#serversIn(params);
     const warnings = servers.isLeftOut ? [withoutServers] : [];
-    const open = (given: Servers) => this.#open(sessionId, given);
+    const open = (given: Servers) => this.#open(sessionId, { cwd, ...given });
     const info = await this.#withServers(servers.taken, open).catch(async (error: unknown) => {
       if (servers.taken.length === 0 || !keepsServers(error)) throw error;
       warnings.push(`The session keeps its MCP servers. ${error.message}`);
       return await open({});
     });
-    if (cwd !== info.cwd && (await realPathOf(cwd)) !== (await realPathOf(info.cwd)))
-      throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
     const known = this.#sessions.get(sessionId);
-    return { session: known ?? this.#attached(sessionId, info.cwd), isNew: known === undefined, warnings };
+    return { session: known ?? this.#attached(info), isNew: known === undefined, warnings };
   }
 
   /** `isLeftOut`: pi cannot take those of the client. */
@@ -281,15 +273,25 @@ export class Agent {
     }
   }
 
-  async #open(sessionId: string, servers: Servers): Promise<SessionInfo> {
+  /** Another directory than the session's is refused before anything changes. */
+  async #open(sessionId: string, { cwd, ...servers }: Servers & { readonly cwd: string }): Promise<SessionInfo> {
     const { port, opened } = this.#options;
     try {
-      return await port.call("session/open", { ...opened, sessionId, dialogPolicy, whenLeft: "close", ...servers });
+      return await port.call("session/open", {
+        ...opened,
+        sessionId,
+        cwd,
+        dialogPolicy,
+        whenLeft: "close",
+        ...servers,
+      });
     } catch (error) {
       const isForbidden = error instanceof WireError && error.kind === "forbidden";
       // A client that may only read sees the sessions that the daemon has.
       if (!isForbidden || servers.mcpServers !== undefined) throw error;
-      return await port.call("session/get", { sessionId });
+      const info = await port.call("session/get", { sessionId });
+      if (cwd === info.cwd || (await realPathOf(cwd)) === (await realPathOf(info.cwd))) return info;
+      throw new AcpError("invalidParams", "The session has another directory.", { cwd: info.cwd });
     }
   }
 
@@ -342,15 +344,13 @@ export class Agent {
   }
 
   /** A method of the daemon's, with the rights that the connection has. */
-  async #own(method: string, params: Params, signal: AbortSignal): Promise<Answer> {
-    if (hidden.has(method) || !method.includes("/"))
-      throw new AcpError("methodNotFound", `There is no method ${ownPrefix}${method}.`);
+  async #own(method: MethodName, params: Params, signal: AbortSignal): Promise<Answer> {
     const { _meta, ...own } = params;
-    const result = await this.#options.port.call(method as MethodName, own as WireParams<MethodName>, signal);
+    const result = await this.#options.port.call(method, own as WireParams<MethodName>, signal);
     return { result: isRecord(result) ? result : { value: result } };
   }
 
-  #attached(sessionId: string, cwd: string): AcpSession {
+  #attached({ sessionId, cwd }: SessionInfo): AcpSession {
     const { saveExport } = this.#options;
     const session = new AcpSession({
       sessionId,

@@ -1,5 +1,5 @@
 import type { Outbox } from "./outbox.ts";
-import type { Place, Port, SessionNotification } from "./port.ts";
+import type { FollowingEnd, Place, Port, SessionNotification } from "./port.ts";
 
 export interface FollowingOptions {
   readonly sessionId: string;
@@ -10,8 +10,7 @@ export interface FollowingOptions {
   readonly lose: (gap: { readonly onlyDeltas: boolean | undefined }) => void;
   /** Tells from pi's entries what the log has lost, as long as `isWanted`. */
   readonly tellMissed: (isWanted: () => boolean) => Promise<void>;
-  /** The session was closed, or cannot be followed any more. */
-  readonly onEnd: () => void;
+  readonly onEnd: (end: FollowingEnd) => void;
 }
 
 /**
@@ -88,9 +87,9 @@ export class Following {
           if (onlyDeltas === true) this.#advance(to);
           else void this.#tellMissed({ ...this.#place, after: to });
         },
-        end: () => {
+        end: (end) => {
           begun.resolve();
-          if (!this.#isOver) this.#options.onEnd();
+          if (!this.#isOver) this.#options.onEnd(end);
         },
       },
       place,

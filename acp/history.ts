@@ -1,8 +1,11 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { MessageOrigin } from "../protocol/event.ts";
+import { DELIVERY_MARK } from "../protocol/link.ts";
+import { isRecord } from "../protocol/objects.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Port } from "./port.ts";
-import type { LiveUpdates } from "./updates/live-updates.ts";
-import type { PiMessage } from "./updates/messages.ts";
+import type { PiEntry } from "./updates/branch.ts";
+import type { LiveUpdates, TellMissed } from "./updates/live-updates.ts";
 import { Replay, type ReplayOptions } from "./updates/replay.ts";
 import type { Entries, Told } from "./updates/told.ts";
 
@@ -11,17 +14,40 @@ export interface History {
   readonly entries: Entries;
   /** Whether a run is on. */
   readonly isRunning: boolean;
+  /** What the daemon knows of the message of an entry. */
+  readonly originOf: (entry: PiEntry) => MessageOrigin;
 }
+
+/** The daemon's lists have so many at most. The senders of older messages are not told. */
+const maxKnown = 500;
 
 export async function readHistory(port: Port, sessionId: string): Promise<History> {
-  const [entries, { runId }] = await Promise.all([
+  const [entries, { runId }, originOf] = await Promise.all([
     port.call("session/getEntries", { sessionId }),
     port.call("session/get", { sessionId }),
+    readOrigins(port, sessionId),
   ]);
-  return { entries, isRunning: runId !== undefined };
+  return { entries, isRunning: runId !== undefined, originOf };
 }
 
-export interface TellHistoryOptions extends Omit<ReplayOptions, "isRunning"> {
+/** Reads who sent the messages: prompts by their entries, pushes by the marks in their entries. */
+async function readOrigins(port: Port, sessionId: string): Promise<History["originOf"]> {
+  const [{ prompts }, { deliveries }] = await Promise.all([
+    port.call("prompt/list", { sessionId, limit: maxKnown }),
+    port.call("delivery/list", { sessionId, limit: maxKnown }),
+  ]);
+  const byEntry = new Map(prompts.map(({ entryId, promptId, by }) => [entryId, by ? { promptId, by } : { promptId }]));
+  const byDelivery = new Map(
+    deliveries.map(({ deliveryId, history }) => [deliveryId, history.find(({ state }) => state === "accepted")?.by]),
+  );
+  return ({ id, details }) => {
+    const mark = isRecord(details) ? details[DELIVERY_MARK] : undefined;
+    const by = isRecord(mark) ? byDelivery.get(String(mark["deliveryId"])) : undefined;
+    return by === undefined ? (byEntry.get(String(id)) ?? {}) : { by };
+  };
+}
+
+export interface TellHistoryOptions extends Omit<ReplayOptions, "isRunning" | "by"> {
   readonly outbox: Pick<Outbox, "hold" | "emptied">;
   readonly update: (update: SessionUpdate) => void;
   /** The client has left the session. */
@@ -29,9 +55,10 @@ export interface TellHistoryOptions extends Omit<ReplayOptions, "isRunning"> {
 }
 
 /** Tells the whole history, as fast as the client reads. Resolves with what was told, once the client has taken it. */
-export async function tellHistory({ entries, isRunning }: History, options: TellHistoryOptions): Promise<Told> {
+export async function tellHistory(history: History, options: TellHistoryOptions): Promise<Told> {
+  const { entries, isRunning, originOf } = history;
   const { outbox, update, left, ...shown } = options;
-  const replay = new Replay(entries, { ...shown, isRunning });
+  const replay = new Replay(entries, { ...shown, isRunning, by: (entry) => originOf(entry).by });
   const release = outbox.hold(entries);
   try {
     for (const each of replay.updates()) {
@@ -47,17 +74,24 @@ export async function tellHistory({ entries, isRunning }: History, options: Tell
 
 export interface TellMissedOptions {
   readonly outbox: Pick<Outbox, "hold" | "emptied">;
-  readonly live: Pick<LiveUpdates, "missed">;
-  /** Tells a user's message. */
-  readonly user: (message: PiMessage) => void;
+  readonly live: Pick<LiveUpdates, "missed" | "user">;
+  /** Whether a prompt is one of this client's, which it does not see again. */
+  readonly isOwn: (promptId: string) => boolean;
   /** Whether it goes on. */
   readonly isWanted: () => boolean;
 }
 
 /** Tells the entries that the client lacks, as fast as it reads. Returns whether it is known which these are. */
-export async function tellMissed({ entries }: History, options: TellMissedOptions): Promise<boolean> {
-  const { outbox, live, user, isWanted } = options;
-  const missed = live.missed(entries, user);
+export async function tellMissed({ entries, originOf }: History, options: TellMissedOptions): Promise<boolean> {
+  const { outbox, live, isOwn, isWanted } = options;
+  const tell: TellMissed = {
+    by: (entry) => originOf(entry).by,
+    user: (message, entry) => {
+      const { promptId, by } = originOf(entry);
+      if (promptId === undefined || !isOwn(promptId)) live.user(message, by);
+    },
+  };
+  const missed = live.missed(entries, tell);
   const release = outbox.hold(entries.entries);
   try {
     for (;;) {

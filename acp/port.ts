@@ -15,6 +15,9 @@ export interface Place {
   readonly epoch?: string;
 }
 
+/** The session was closed, or cannot be followed any more. */
+export type FollowingEnd = { readonly kind: "session_closed" } | { readonly kind: string; readonly error: unknown };
+
 /** What a follower of a session is told. None of it may throw. */
 export interface Follower {
   /** First and once, with the place before what follows. */
@@ -26,7 +29,7 @@ export interface Follower {
   /** Numbers that the follower does not get. */
   gap(gap: Pick<Gap, "from" | "to" | "onlyDeltas">): void;
   /** Last and once. */
-  end(end: { readonly kind: "session_closed" } | { readonly kind: string; readonly error: unknown }): void;
+  end(end: FollowingEnd): void;
 }
 
 /** The daemon as the translation needs it. The host decides how to reach it. */

@@ -2,25 +2,30 @@ import { randomUUID } from "node:crypto";
 import { WireError } from "../protocol/errors.ts";
 import type { Params } from "../protocol/methods.ts";
 import { isRecord } from "../protocol/objects.ts";
-import type { Prompt, PromptResult } from "../protocol/prompt.ts";
+import type { PromptResult } from "../protocol/prompt.ts";
 import { AcpError } from "./acp-error.ts";
 import { type Builtin, type BuiltinSubject, builtinIn, commandsOf } from "./builtins.ts";
 import { promptContent } from "./prompt-content.ts";
 import type { Params as Given } from "./rpc-peer.ts";
-import { noUsage, type RunUsage, withAnswer } from "./updates/usage.ts";
+import type { RunUsage } from "./updates/usage.ts";
 
 export interface PromptsOptions extends BuiltinSubject {
   /** Resolves when everything is out that the session has said until now. */
   readonly caughtUp: () => Promise<void>;
   /** Tells the user the words of a command of ours. */
   readonly say: (words: string) => void;
-  /** The client has left the session. */
+  readonly usageOf: (runId: string) => RunUsage;
+  /** The client has left the session. Its reason is the error of what waits. */
   readonly left: AbortSignal;
 }
 
 /** A prompt that the client waits for. */
 interface Waiting {
   isCancelled: boolean;
+  /** Whether the daemon may have it in pi's queue. */
+  isQueued: boolean;
+  /** The run that it began. */
+  runId?: string;
 }
 
 const cancelled = { stopReason: "cancelled" };
@@ -34,18 +39,11 @@ const refusedKey = /\b(?:401|403)\b|unauthori[sz]ed|invalid (?:x-)?api[ -]key|au
 /** A client's prompts to one session, and their answers. */
 export class Prompts {
   readonly #options: PromptsOptions;
-  /** Prompts of this client that pi has not taken in, with their texts. */
-  readonly #own = new Map<string, string>();
-  /** The prompt that began the run. */
-  #started: string | undefined;
-  readonly #waiting = new Set<Waiting>();
-  /** The runs that this client's prompts began, and that have not ended. */
-  readonly #runs = new Set<string>();
+  /** By the ids of the prompts. */
+  readonly #waiting = new Map<string, Waiting>();
   #lastCancel: Promise<void> = Promise.resolve();
   /** Waits for the last one. */
   #nextCancel: Promise<void> | undefined;
-  /** In the newest run. */
-  #spent = noUsage;
 
   constructor(options: PromptsOptions) {
     this.#options = options;
@@ -53,11 +51,11 @@ export class Prompts {
 
   /** Sends a prompt. Resolves with its answer, when its run has ended and everything of it is out. */
   async prompt({ prompt, _meta }: Given, signal: AbortSignal): Promise<object> {
-    const { port, sessionId, left, caughtUp } = this.#options;
+    const { port, sessionId, left, caughtUp, usageOf } = this.#options;
     const { text, images } = promptContent(prompt as Parameters<typeof promptContent>[0]);
     const promptId = randomUUID();
-    const waiting: Waiting = { isCancelled: false };
-    this.#waiting.add(waiting);
+    const waiting: Waiting = { isCancelled: false, isQueued: false };
+    this.#waiting.set(promptId, waiting);
     // The run goes on if the client has gone.
     const stop = (): void => void (left.aborted || this.cancel());
     signal.addEventListener("abort", stop, { once: true });
@@ -66,32 +64,31 @@ export class Prompts {
       await (this.#nextCancel ?? this.#lastCancel);
       const builtin = await this.#builtinIn(text);
       if (waiting.isCancelled) return cancelled;
-      if (builtin !== undefined) return await this.#perform(builtin);
-      this.#own.set(promptId, text);
+      if (builtin !== undefined) return await this.#perform(builtin, waiting);
+      waiting.isQueued = true;
       const given = isRecord(_meta) && isRecord(_meta["pi-rpcd"]) ? _meta["pi-rpcd"]["ifRunning"] : undefined;
       const ifRunning: Params<"session/prompt">["ifRunning"] =
         given === "followUp" || given === "refuse" ? given : "steer";
       const params = { sessionId, promptId, text, ifRunning, ...(images.length === 0 ? {} : { images: [...images] }) };
       const taken = await port.call("session/prompt", params);
-      if (taken.disposition === "started" && taken.runId !== undefined) this.#runs.add(taken.runId);
+      if (taken.disposition === "started" && taken.runId !== undefined) waiting.runId = taken.runId;
       // The cancellation may have come before the daemon had the prompt.
-      if (waiting.isCancelled) await this.#end(promptId, taken.runId);
+      if (waiting.isCancelled) await this.#end(promptId, waiting);
       const result = taken.disposition === "handled" ? taken : await this.#settled(promptId);
       await caughtUp();
-      return answerTo(waiting.isCancelled ? { ...result, outcome: "aborted" } : result, this.#spent);
+      return answerTo(waiting.isCancelled ? { ...result, outcome: "aborted" } : result, usageOf);
     } catch (error) {
-      if (!left.aborted && !waiting.isCancelled) throw error;
+      if (!waiting.isCancelled) throw error;
       return cancelled;
     } finally {
-      this.#own.delete(promptId);
-      this.#waiting.delete(waiting);
+      this.#waiting.delete(promptId);
       signal.removeEventListener("abort", stop);
     }
   }
 
   /** Cancels the run's questions, then the run, whoever began it. Calls that come during a call share the next one. */
   cancel(): Promise<void> {
-    for (const prompt of this.#waiting) prompt.isCancelled = true;
+    for (const prompt of this.#waiting.values()) prompt.isCancelled = true;
     this.#nextCancel ??= this.#lastCancel.then(() => {
       this.#nextCancel = undefined;
       this.#lastCancel = this.#cancelNow();
@@ -100,59 +97,57 @@ export class Prompts {
     return this.#nextCancel;
   }
 
-  /** Ends the run if nobody else follows the session. Otherwise it ends only the runs that this client began. */
+  /**
+   * Ends what this client has begun: its prompts, and the run if no other client follows the session. Otherwise it ends only
+   * the runs that its prompts began.
+   */
   async close(): Promise<void> {
     const { port, sessionId } = this.#options;
+    for (const prompt of this.#waiting.values()) prompt.isCancelled = true;
+    const withdrawals = this.#withdrawals();
+    const abort = port.call("session/abort", { sessionId, ifAlone: true });
+    await Promise.allSettled([...withdrawals, abort]);
     try {
-      await port.call("session/abort", { sessionId, ifAlone: true });
+      await abort;
     } catch (error) {
-      if (!(error instanceof WireError) || error.kind !== "session_busy") throw error;
-      for (const expectedRunId of this.#runs)
-        await port.call("session/abort", { sessionId, expectedRunId }).catch(() => {});
+      // A client that may not abort runs has begun none.
+      if (!(error instanceof WireError) || !["session_busy", "forbidden"].includes(error.kind)) throw error;
+      await Promise.all(Array.from(this.#waiting.values(), (waiting) => this.#endRun(waiting)));
     }
   }
 
-  runStarted(): void {
-    this.#spent = noUsage;
+  /** Whether it is a prompt of this client that waits. */
+  isOwn(promptId: string): boolean {
+    return this.#waiting.has(promptId);
   }
 
-  runEnded(runId: string): void {
-    this.#runs.delete(runId);
-  }
-
-  /** An answer of the model has this usage, as pi says. */
-  answered(usage: unknown): void {
-    this.#spent = withAnswer(this.#spent, usage);
-  }
-
-  started(promptId: string): void {
-    this.#started = promptId;
-  }
-
-  /** pi has taken in a prompt. Returns whether it is one of this client's. */
-  inserted({ promptId }: Pick<Prompt, "promptId">): boolean {
-    return this.#own.delete(promptId);
-  }
-
-  /** Whether a user's message is one of this client's prompts that were not {@link inserted} yet. */
-  insertedAs(text: string): boolean {
-    for (const [promptId, own] of this.#own) if (own === text) return this.#own.delete(promptId);
-    // Templates, skills and extensions rewrite texts.
-    return this.#started !== undefined && this.#own.delete(this.#started);
+  /** pi has taken in a prompt, of this client or another. */
+  takenIn(promptId: string): void {
+    const waiting = this.#waiting.get(promptId);
+    if (waiting !== undefined) waiting.isQueued = false;
   }
 
   /** The abort cancels the questions first. */
   async #cancelNow(): Promise<void> {
     const { port, sessionId } = this.#options;
     // In this order, but at once: the end of a prompt can wait for the answer to its question.
-    const cancels = Array.from(this.#own.keys(), (promptId) => port.call("prompt/cancel", { promptId }));
-    await Promise.allSettled([...cancels, port.call("session/abort", { sessionId })]);
+    await Promise.allSettled([...this.#withdrawals(), port.call("session/abort", { sessionId })]);
   }
 
-  /** Ends one prompt, and the run that takes it in. */
-  async #end(promptId: string, runId: string | undefined): Promise<void> {
+  /** Takes back the prompts that pi has not taken in. */
+  #withdrawals(): Promise<unknown>[] {
+    const queued = [...this.#waiting].filter(([, { isQueued }]) => isQueued);
+    return queued.map(([promptId]) => this.#options.port.call("prompt/cancel", { promptId }));
+  }
+
+  /** Ends one prompt, and the run that it began. */
+  async #end(promptId: string, waiting: Waiting): Promise<void> {
+    await this.#options.port.call("prompt/cancel", { promptId }).catch(() => {});
+    await this.#endRun(waiting);
+  }
+
+  async #endRun({ runId }: Waiting): Promise<void> {
     const { port, sessionId } = this.#options;
-    await port.call("prompt/cancel", { promptId }).catch(() => {});
     if (runId !== undefined) await port.call("session/abort", { sessionId, expectedRunId: runId }).catch(() => {});
   }
 
@@ -176,20 +171,20 @@ export class Prompts {
     return commands.some(({ name }) => name === builtin.name) ? undefined : builtin;
   }
 
-  async #perform(builtin: Builtin): Promise<object> {
-    const words = await builtin.perform(this.#options);
+  async #perform(builtin: Builtin, waiting: Waiting): Promise<object> {
+    const words = await unlessAborted(builtin.perform(this.#options), this.#options.left);
     if (words !== undefined) this.#options.say(words);
     await this.#options.caughtUp();
-    return { stopReason: "end_turn" };
+    return waiting.isCancelled ? cancelled : { stopReason: "end_turn" };
   }
 }
 
 /** The answer to a prompt whose run has ended. Throws {@link AcpError} for a run that failed. */
-function answerTo(result: PromptResult, spent: RunUsage): object {
+function answerTo(result: PromptResult, usageOf: PromptsOptions["usageOf"]): object {
   const { promptId, runId, state, outcome, stopReason, error, disposition } = result;
   const answer = (reason: string): object => ({
     stopReason: reason,
-    _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId, ...spent }) } },
+    _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId, ...usageOf(runId) }) } },
   });
   if (outcome === "aborted" || state === "withdrawn") return answer("cancelled");
   if (disposition === "handled") return answer("end_turn");
@@ -200,4 +195,13 @@ function answerTo(result: PromptResult, spent: RunUsage): object {
   if (outcome !== "settled")
     throw new AcpError("internalError", "pi ended in the middle of the run.", { promptId, runId, state });
   return answer(stopReason === "length" ? "max_tokens" : "end_turn");
+}
+
+/** Rejects with the signal's reason when it is aborted first. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.throwIfAborted();
+  signal.addEventListener("abort", abort, { once: true });
+  return await Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener("abort", abort));
 }

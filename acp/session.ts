@@ -1,20 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import { WireError } from "../protocol/errors.ts";
+import type { NotificationParams } from "../protocol/notifications.ts";
 import { isRecord } from "../protocol/objects.ts";
+import { AcpError } from "./acp-error.ts";
 import { Announcements } from "./announcements.ts";
 import type { Choices } from "./choices.ts";
 import type { ClientAbilities } from "./client-abilities.ts";
 import { Following } from "./following.ts";
 import { readHistory, tellHistory, tellMissed } from "./history.ts";
+import { acpErrorOf } from "./known-errors.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Place, Port, SessionNotification } from "./port.ts";
 import { Prompts } from "./prompts.ts";
 import { Questions } from "./questions.ts";
 import type { Params, RpcPeer } from "./rpc-peer.ts";
 import { LiveUpdates, type LiveUpdatesOptions } from "./updates/live-updates.ts";
-import { answerChunk, type PiMessage } from "./updates/messages.ts";
+import { answerChunk } from "./updates/messages.ts";
 import type { ToolPlace } from "./updates/paths.ts";
+import { RunUsages } from "./updates/usage.ts";
 
 export interface SessionOptions {
   readonly sessionId: string;
@@ -39,10 +44,10 @@ export class AcpSession {
   readonly #prompts: Prompts;
   readonly #questions: Questions;
   readonly #announcements: Announcements;
-  /** The client has left the session. */
+  readonly #usages = new RunUsages();
+  /** The client has left the session. Its reason is the error of prompts that wait. */
   readonly #left = new AbortController();
-  /** A user's message whose sender is not known yet. */
-  #unsent: PiMessage | undefined;
+  #generation = 0;
 
   constructor(options: SessionOptions) {
     const { sessionId, port, peer, outbox, client, saveExport } = options;
@@ -66,6 +71,7 @@ export class AcpSession {
       saveExport,
       caughtUp: () => this.#following.caughtUp(),
       say: (words) => update(answerChunk("text", words, randomUUID())),
+      usageOf: (runId) => this.#usages.of(runId),
       left,
     });
     this.#following = new Following({
@@ -75,9 +81,9 @@ export class AcpSession {
       receive: (notification) => this.#receive(notification),
       lose: (gap) => this.#live.lose(gap),
       tellMissed: (isWanted) => this.#tellMissed(isWanted),
-      onEnd: () => {
-        this.#live.runEnded();
-        this.leave();
+      onEnd: (end) => {
+        this.#live.abandon();
+        this.#end(acpErrorOf("error" in end ? end.error : new WireError("session_closed", "The session was closed.")));
         options.onEnd();
       },
     });
@@ -106,10 +112,9 @@ export class AcpSession {
     return this.#announcements.tellLevel();
   }
 
-  /** Sends what happens in the session, from `place` on or from before what is open in its run. */
-  follow(place?: Place): void {
-    if (this.#isOver) return;
-    this.#ask(this.#following.start(place));
+  /** Sends what happens in the session after `place`. */
+  follow(place: Place): void {
+    if (!this.#isOver) this.#ask(this.#following.start(place));
   }
 
   /**
@@ -118,7 +123,6 @@ export class AcpSession {
    */
   async replay(): Promise<Choices> {
     const { port, sessionId, outbox, client } = this.#options;
-    this.#unsent = undefined;
     this.#live.close();
     this.#questions.withdraw();
     await this.#following.hold();
@@ -135,15 +139,18 @@ export class AcpSession {
     return choices;
   }
 
-  /** Goes on after {@link replay}. */
+  /** Sends what happened in the session since {@link replay} or {@link skip}, and what happens. */
   resume(): void {
-    if (this.#isOver) return;
-    this.#ask(this.#following.resume());
+    if (!this.#isOver) this.#ask(this.#following.resume());
   }
 
-  /** Goes on from what the session has, without telling it. Resolves with what can be chosen. */
+  /**
+   * Leaves out the session's history, but for what is open in its run; live updates wait until {@link resume}. Resolves with
+   * what can be chosen.
+   */
   async skip(): Promise<Choices> {
     const { port, sessionId } = this.#options;
+    await this.#following.hold();
     const [choices, { name }, { cost, userMessages }] = await Promise.all([
       this.choices(),
       port.call("session/get", { sessionId }),
@@ -164,14 +171,21 @@ export class AcpSession {
     return this.#prompts.cancel();
   }
 
-  /** Ends the run if nobody else follows the session. Otherwise it ends only the runs that this client began. */
+  /**
+   * Ends this client's prompts, and the run if no other client follows the session. Otherwise it ends only the runs that these
+   * prompts began.
+   */
   close(): Promise<void> {
     return this.#prompts.close();
   }
 
   /** This client leaves the session, which goes on. */
   leave(): void {
-    this.#left.abort();
+    this.#end(new AcpError("internalError", "The session is not open on this connection any more."));
+  }
+
+  #end(why: AcpError): void {
+    this.#left.abort(why);
     this.#following.leave();
     this.#live.close();
     this.#questions.withdraw();
@@ -213,34 +227,21 @@ export class AcpSession {
     const { port, sessionId, outbox } = this.#options;
     const history = await readHistory(port, sessionId).catch(() => undefined);
     if (!isWanted()) return;
-    const user = (message: PiMessage): void => {
-      this.#unsent = message;
-      this.#sent(false, undefined);
-    };
-    const isKnown = history !== undefined && (await tellMissed(history, { outbox, live: this.#live, user, isWanted }));
+    const isOwn = (promptId: string): boolean => this.#prompts.isOwn(promptId);
+    const isKnown = history !== undefined && (await tellMissed(history, { outbox, live: this.#live, isOwn, isWanted }));
     if (!isWanted()) return;
-    if (history?.isRunning !== true) this.#live.runEnded();
+    if (history?.isRunning !== true) this.#live.abandon();
     if (!isKnown) this.#notice("warning", "Some of what happened in the session cannot be shown here.");
   }
 
   #receive(notification: SessionNotification): void {
     switch (notification.name) {
       case "session/event":
-        this.#event(notification.params.event, notification.params.at);
-        break;
-      case "prompt/updated": {
-        const { prompt } = notification.params;
-        if (prompt.state === "started") this.#prompts.started(prompt.promptId);
-        if (prompt.state === "inserted") this.#sent(this.#prompts.inserted(prompt), prompt.by?.name);
-        break;
-      }
-      case "run/started":
-        this.#prompts.runStarted();
+        this.#event(notification.params);
         break;
       case "run/ended":
-        this.#sent(false, undefined);
-        this.#prompts.runEnded(notification.params.runId);
-        this.#live.runEnded();
+        this.#usages.ended(notification.params.runId);
+        this.#live.runEnded(notification.params);
         break;
       case "session/formerText": {
         const { toolCallId, text } = notification.params;
@@ -269,28 +270,24 @@ export class AcpSession {
     }
   }
 
-  #event(event: PiEvent, at: number): void {
-    const { type, message } = event;
-    if (type === "message_start" || type === "rpcd_entry") this.#sent(false, undefined);
-    if (type === "extension_ui_request" && event["method"] === "notify") {
-      const severity =
-        event["notifyType"] === "error" || event["notifyType"] === "warning" ? event["notifyType"] : "info";
-      this.#notice(severity, String(event["message"]));
+  #event({ event, at, generation, promptId, by }: NotificationParams<"session/event">): void {
+    if (generation > this.#generation) {
+      this.#usages.childChanged();
+      this.#generation = generation;
+    }
+    this.#usages.event(event.type);
+    const { type, method, notifyType, message: said }: PiEvent = event;
+    if (type === "extension_ui_request" && method === "notify") {
+      this.#notice(notifyType === "error" || notifyType === "warning" ? notifyType : "info", String(said));
       return;
     }
-    this.#live.event(event, at);
-    const said = type === "message_end" ? message : messageInEntry(event);
-    if (!isRecord(said)) return;
-    if (said["role"] === "user") this.#unsent = said;
-    else if (said["role"] === "assistant") this.#prompts.answered(said["usage"]);
-  }
-
-  /** Shows the last user's message, now that its sender is known, or that nothing more can tell who it was. */
-  #sent(isOwn: boolean, by: string | undefined): void {
-    const message = this.#unsent;
-    this.#unsent = undefined;
-    if (message === undefined || isOwn || this.#prompts.insertedAs(textOf(message["content"]))) return;
-    this.#live.user(message, by === undefined ? undefined : { by });
+    this.#live.event(event, at, { generation, by });
+    const message = type === "message_end" ? said : messageInEntry(event);
+    if (!isRecord(message)) return;
+    if (message["role"] === "assistant") this.#usages.answered(message["usage"]);
+    if (message["role"] !== "user") return;
+    if (promptId !== undefined) this.#prompts.takenIn(promptId);
+    if (promptId === undefined || !this.#prompts.isOwn(promptId)) this.#live.user(message, by);
   }
 
   #notice(severity: "info" | "warning" | "error", title: string): void {
@@ -305,12 +302,4 @@ export class AcpSession {
 /** The message of an entry that pi has written and not reported. */
 function messageInEntry({ type, entry }: PiEvent): unknown {
   return type === "rpcd_entry" && isRecord(entry) && entry["type"] === "message" ? entry["message"] : undefined;
-}
-
-function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return "";
-  return content
-    .flatMap((block) => (isRecord(block) && block["type"] === "text" ? [String(block["text"])] : []))
-    .join("");
 }

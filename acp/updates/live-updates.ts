@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { By } from "../../protocol/client-identity.ts";
+import type { NotificationParams } from "../../protocol/notifications.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { branchTo, messageOf, type PiEntry, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
 import { branchSummary, CompactionUpdates } from "./compactions.ts";
@@ -10,7 +12,6 @@ import {
   customChunks,
   failureChunk,
   firstWords,
-  type Meta,
   messageIdOf,
   type Notice,
   noticeUpdate,
@@ -50,9 +51,25 @@ export interface LiveUpdatesOptions {
 
 type PiEvent = Readonly<Record<string, unknown>>;
 
+/** What the daemon says of an event. */
+export interface EventFacts {
+  /** The client that sent the event's message. */
+  readonly by?: By | undefined;
+  /** The generation of the pi that reported it. Default: the newest one. */
+  readonly generation?: number;
+}
+
 /** Extensions' messages are remembered up to the next message of the session, so many and so long ones. */
 const maxKeptKeys = 100;
 const maxKeptKeyChars = 16 * 1024;
+
+/** What tells the entries that are missing in the events. */
+export interface TellMissed {
+  /** Tells a user's message. */
+  user(message: PiMessage, entry: PiEntry): void;
+  /** The client that sent the message of an entry. Undefined: no client did, or it is unknown. */
+  by(entry: PiEntry): By | undefined;
+}
 
 interface Answer {
   readonly messageId: string;
@@ -89,6 +106,11 @@ export class LiveUpdates {
   #answer: Answer | "told" | undefined;
   /** Whether another answer may have begun unseen, so that parts of an answer are not known to belong to this one. */
   #isAdrift = false;
+  /** Of the pi whose events come. */
+  #generation = 0;
+  #newestAtMs = Number.NEGATIVE_INFINITY;
+  /** When the last event of the pi before it came. */
+  #formerAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LiveUpdatesOptions) {
     const { place, client, send, told } = options;
@@ -107,7 +129,9 @@ export class LiveUpdates {
   }
 
   /** The next event, in pi's order. `at`: the clock time of its envelope, in milliseconds. */
-  event(event: PiEvent, at: number = Date.now()): void {
+  event(event: PiEvent, at: number = Date.now(), { by, generation = this.#generation }: EventFacts = {}): void {
+    if (generation > this.#generation) this.#childChanged(generation);
+    this.#newestAtMs = Math.max(this.#newestAtMs, at);
     switch (event["type"]) {
       case "message_start":
         this.#messageStart(event["message"]);
@@ -116,7 +140,7 @@ export class LiveUpdates {
         this.#messageUpdate(event["assistantMessageEvent"]);
         return;
       case "message_end":
-        this.#messageEnd(event["message"], at);
+        this.#messageEnd(event["message"], at, by);
         return;
       case "tool_execution_start":
       case "tool_execution_update":
@@ -145,18 +169,18 @@ export class LiveUpdates {
         if (isRecord(event["entry"])) this.#usage.add(event["entry"]["usage"]);
         return;
       case "rpcd_entry":
-        this.#entry(event["entry"], at);
+        this.#entry(event["entry"], at, by);
         return;
       default:
     }
   }
 
   /**
-   * A user's message that this client did not send, when pi has it (its `message_end`). `meta`: our fields of `_meta`, such
-   * as `by`. Nothing is sent if a replay has told it.
+   * A user's message that this client did not send, when pi has it (its `message_end`). `by`: the client that did. Nothing
+   * is sent if a replay has told it.
    */
-  user(message: PiMessage, meta?: Meta): void {
-    if (!this.#isTold(message)) for (const chunk of userChunks(message, meta)) this.#options.send(chunk);
+  user(message: PiMessage, by?: By): void {
+    if (!this.#isTold(message)) for (const chunk of userChunks(message, { by })) this.#options.send(chunk);
   }
 
   /** A message to the user that is not part of the session. */
@@ -178,10 +202,9 @@ export class LiveUpdates {
 
   /**
    * Where events are missing: tells what pi has written since the last message whose end came, an entry at a time. Their
-   * events are left out if they come after all. Returns whether it is known what that was. `user` is called for users'
-   * messages.
+   * events are left out if they come after all. Returns whether it is known what that was.
    */
-  *missed({ entries, leafId }: Entries, user: (message: PiMessage) => void): Generator<void, boolean> {
+  *missed({ entries, leafId }: Entries, tell: TellMissed): Generator<void, boolean> {
     const branch = branchTo(entries, leafId);
     const last = branch.findLastIndex((entry) => {
       const message = messageOf(entry);
@@ -192,29 +215,37 @@ export class LiveUpdates {
     for (const entry of branch.slice(last + 1)) {
       const message = messageOf(entry);
       const custom = entry["type"] === "custom_message" ? customs.indexOf(customKey(entry)) : -1;
-      if (message?.["role"] === "user") user(message);
+      if (message?.["role"] === "user") tell.user(message, entry);
       if (custom !== -1) customs.splice(custom, 1);
-      else this.#missedEntry(entry, message);
+      else this.#missedEntry(entry, message, tell.by(entry));
       yield;
     }
     return true;
   }
 
-  #missedEntry(entry: PiEntry, message: PiMessage | undefined): void {
+  #missedEntry(entry: PiEntry, message: PiMessage | undefined, by: By | undefined): void {
     const { type, timestamp, summary, usage } = entry;
     const writtenAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
     const at = Number.isNaN(writtenAt) ? Date.now() : writtenAt;
     this.#lastAtMs = Math.max(this.#lastAtMs, at);
     this.#missedUntilMs = this.#lastAtMs;
-    if (type !== "compaction") this.#entry(entry, at);
+    if (type !== "compaction") this.#entry(entry, at, by);
     else if (this.#compactions.missed({ summary }, at)) this.#usage.compacted(usage);
     if (message !== undefined) this.#order.set(messageIdOf(message), this.#order.size);
     if (message?.["role"] === "assistant") this.#tools.retold(messageIdOf(message));
     else if (type === "custom_message") this.#customs.push({ key: customKey(entry), atMs: writtenAt });
   }
 
-  /** The run has ended without pi's events for it, such as when pi was killed. */
-  runEnded(): void {
+  /**
+   * The daemon reports the end of a run. The first events of the next run may have come before it. pi's own events have
+   * ended what was open, unless pi itself has ended.
+   */
+  runEnded({ outcome, startedAt }: Pick<NotificationParams<"run/ended">, "outcome" | "startedAt">): void {
+    if (outcome === "interrupted" && startedAt > this.#formerAtMs) this.abandon();
+  }
+
+  /** Nothing that is open goes on: pi has ended, or events are missing. */
+  abandon(): void {
     this.#tools.failAll();
     this.#compactions.abandon();
     this.#answer = undefined;
@@ -228,6 +259,14 @@ export class LiveUpdates {
   /** Clears the timers. Updates that wait for them are dropped. */
   close(): void {
     this.#tools.close();
+  }
+
+  #childChanged(generation: number): void {
+    if (this.#generation > 0) {
+      this.#formerAtMs = this.#newestAtMs;
+      this.abandon();
+    }
+    this.#generation = generation;
   }
 
   #messageStart(message: unknown): void {
@@ -277,7 +316,7 @@ export class LiveUpdates {
     }
   }
 
-  #messageEnd(message: unknown, at: number): void {
+  #messageEnd(message: unknown, at: number, by: By | undefined): void {
     if (!isRecord(message)) return;
     if (message["role"] !== "custom") {
       this.#last = messageIdOf(message);
@@ -294,7 +333,7 @@ export class LiveUpdates {
         this.#toolResult(message);
         return;
       case "custom":
-        this.#custom(message, message["timestamp"]);
+        this.#custom(message, message["timestamp"], by);
         return;
       default:
     }
@@ -361,14 +400,14 @@ export class LiveUpdates {
   }
 
   /** `sentAt`: an entry of this content that is not older is the same message. */
-  #custom(message: PiMessage, sentAt: unknown): void {
+  #custom(message: PiMessage, sentAt: unknown, by: By | undefined): void {
     const key = customKey(message);
     const at = this.#customs.findIndex(
       (told) => told.key === key && (typeof sentAt !== "number" || !(told.atMs < sentAt)),
     );
     if (key.length <= maxKeptKeyChars && this.#customsSinceLast.push(key) > maxKeptKeys) this.#customsSinceLast.shift();
     if (at !== -1) this.#customs.splice(at, 1);
-    else for (const chunk of customChunks(message)) this.#options.send(chunk);
+    else for (const chunk of customChunks(message, by)) this.#options.send(chunk);
   }
 
   #compacted(event: PiEvent, at: number): void {
@@ -396,13 +435,13 @@ export class LiveUpdates {
   }
 
   /** An entry of the session's file that a daemon found after the one before it was killed. */
-  #entry(entry: unknown, at: number): void {
+  #entry(entry: unknown, at: number, by: By | undefined): void {
     if (!isRecord(entry)) return;
     const { type, id, summary, timestamp, usage } = entry;
     const words = typeof summary === "string" ? summary : "";
     const writtenAt = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
-    if (type === "message") this.#messageEnd(entry["message"], at);
-    else if (type === "custom_message") this.#custom({ ...entry, timestamp: writtenAt }, writtenAt);
+    if (type === "message") this.#messageEnd(entry["message"], at, by);
+    else if (type === "custom_message") this.#custom({ ...entry, timestamp: writtenAt }, writtenAt, by);
     else if (type === "session_info") this.#named(entry["name"], at);
     else if (type === "compaction") {
       this.#compacted({ result: { summary, usage } }, Number.isNaN(writtenAt) ? at : writtenAt);

@@ -1,13 +1,19 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
-import { isRecord } from "../../protocol/objects.ts";
+import type { By } from "../../protocol/client-identity.ts";
+import { defined, isRecord } from "../../protocol/objects.ts";
 import { wordOf } from "./raw-value.ts";
 import { firstLine, oneLine } from "./text.ts";
 
 /** A message of pi (docs/message-types.md of pi). Extensions make some of them, so nothing in it is checked. */
 export type PiMessage = Readonly<Record<string, unknown>>;
 
-/** The fields of `_meta` under our key. */
-export type Meta = Readonly<Record<string, unknown>>;
+/** The fields of `_meta` under our key, for a user's message. */
+interface Meta {
+  /** The client that sent it. */
+  readonly by?: By | undefined;
+  /** Of an extension's message. */
+  readonly customType?: unknown;
+}
 
 export type TextKind = "text" | "thinking";
 
@@ -25,9 +31,10 @@ export function answerChunk(kind: TextKind, text: string, messageId: string): Se
 }
 
 /** A user's message, or one of an extension: a chunk for its text, and one for each image. */
-export function userChunks(message: PiMessage, meta?: Meta): SessionUpdate[] {
+export function userChunks(message: PiMessage, meta: Meta = {}): SessionUpdate[] {
   const messageId = messageIdOf(message);
-  const ours = meta === undefined ? {} : { _meta: { "pi-rpcd": meta } };
+  const fields = defined({ ...meta });
+  const ours = Object.keys(fields).length === 0 ? {} : { _meta: { "pi-rpcd": fields } };
   return contentBlocks(message["content"]).map((content) => ({
     sessionUpdate: "user_message_chunk" as const,
     messageId,
@@ -37,10 +44,10 @@ export function userChunks(message: PiMessage, meta?: Meta): SessionUpdate[] {
 }
 
 /** An extension's message, as far as it wants it to be shown. */
-export function customChunks(message: PiMessage): SessionUpdate[] {
+export function customChunks(message: PiMessage, by?: By): SessionUpdate[] {
   if (message["display"] !== true) return [];
   const { customType } = message;
-  return userChunks({ ...message, role: "custom" }, typeof customType === "string" ? { customType } : undefined);
+  return userChunks({ ...message, role: "custom" }, { by, ...(typeof customType === "string" ? { customType } : {}) });
 }
 
 /** The words of a failed answer. Undefined: it did not fail. */

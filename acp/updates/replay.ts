@@ -1,4 +1,5 @@
 import type { SessionUpdate, ToolCall } from "@agentclientprotocol/sdk";
+import type { By } from "../../protocol/client-identity.ts";
 import { defined } from "../../protocol/objects.ts";
 import { branchTo, messageOf, type PiEntry, resultsOf, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
 import { branchSummary, CompactionUpdates } from "./compactions.ts";
@@ -7,7 +8,6 @@ import {
   customChunks,
   failureChunk,
   firstWords,
-  type Meta,
   messageIdOf,
   type PiMessage,
   type TextKind,
@@ -30,8 +30,8 @@ export interface ReplayOptions {
   readonly isRunning: boolean;
   /** The size of the model's context window in tokens. */
   readonly contextSize?: number | undefined;
-  /** Our fields of `_meta` for a user's message. */
-  readonly metaOf?: (message: PiMessage) => Meta | undefined;
+  /** The client that sent the message of an entry. Undefined: no client did, or it is unknown. */
+  readonly by?: (entry: PiEntry) => By | undefined;
 }
 
 /** Tells the active branch of a session: also what a compaction has taken out of the model's context. */
@@ -96,7 +96,7 @@ export class Replay {
     const { type, id, summary, usage } = entry;
     const message = messageOf(entry);
     const words = typeof summary === "string" ? summary : "";
-    if (message !== undefined) yield* this.#message(message);
+    if (message !== undefined) yield* this.#message(message, entry);
     else if (type === "custom_message") yield* this.#custom(entry);
     else if (type === "compaction") {
       this.#usage.compacted(usage);
@@ -108,11 +108,11 @@ export class Replay {
     } else if (type === "usage") this.#usage.add(usage);
   }
 
-  *#message(message: PiMessage): Generator<SessionUpdate, void> {
+  *#message(message: PiMessage, entry: PiEntry): Generator<SessionUpdate, void> {
     this.#messages.add(messageIdOf(message));
     switch (message["role"]) {
       case "user":
-        yield* userChunks(message, this.#options.metaOf?.(message));
+        yield* userChunks(message, { by: this.#options.by?.(entry) });
         return;
       case "assistant":
         this.#usage.answered(message);
@@ -179,7 +179,7 @@ export class Replay {
   *#custom(entry: PiEntry): Generator<SessionUpdate, void> {
     const atMs = timeOf(entry);
     this.#customs.push({ key: customKey(entry), atMs });
-    yield* customChunks({ ...entry, timestamp: atMs });
+    yield* customChunks({ ...entry, timestamp: atMs }, this.#options.by?.(entry));
   }
 
   /** pi's costs are those of the whole file. The size of the context is that of the active branch. */

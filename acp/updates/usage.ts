@@ -39,6 +39,8 @@ export class UsageTally {
   }
 }
 
+/** Prompts are answered soon after the end of their runs. */
+const maxEndedRuns = 8;
 const tokenKinds = ["input", "output", "cacheRead", "cacheWrite"] as const;
 
 /** What the answers of a run have used: tokens by kind, and US dollars. */
@@ -47,10 +49,74 @@ export interface RunUsage {
   readonly cost: number;
 }
 
-export const noUsage: RunUsage = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, cost: 0 };
+const noUsage: RunUsage = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, cost: 0 };
 
-/** With an answer's usage added. It is unchecked. */
-export function withAnswer({ usage: former, cost: spent }: RunUsage, added: unknown): RunUsage {
+/**
+ * The usage of a session's newest runs. The daemon reports the start and the end of a run when they are stored, which can be
+ * after the first events of the next run: what belongs to which run follows from pi's own events.
+ */
+export class RunUsages {
+  /** Of the runs that have ended by pi's events, and whose end the daemon has not reported. */
+  readonly #unclaimed: RunUsage[] = [];
+  readonly #ended = new Map<string, RunUsage>();
+  #current = noUsage;
+  /** The newest run by pi's events. */
+  #run: "none" | "running" | "over" = "none";
+  /** Whether pi's agent works. It can then report `agent_settled` for a run that did not begin (pi 0.87.1). */
+  #isActive = false;
+
+  /** The next event of pi, by its type. */
+  event(type: unknown): void {
+    if (type === "agent_end") this.#isActive = false;
+    else if (type === "agent_settled" && !this.#isActive) this.#over();
+    else if (type === "agent_start") {
+      this.#isActive = true;
+      this.#begin();
+    }
+  }
+
+  /** An answer of the model has this usage, which is unchecked. */
+  answered(usage: unknown): void {
+    this.#begin();
+    this.#current = withAnswer(this.#current, usage);
+  }
+
+  /** Another pi goes on with the session. */
+  childChanged(): void {
+    this.#isActive = false;
+    this.#over();
+  }
+
+  /** The daemon reports the end of a run. */
+  ended(runId: string): void {
+    this.#ended.set(runId, this.of(runId));
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size > maxEndedRuns && oldest !== undefined) this.#ended.delete(oldest);
+    if (this.#unclaimed.shift() !== undefined) return;
+    this.#current = noUsage;
+    this.#run = "none";
+  }
+
+  /** The usage of a run, if it is the one whose end is reported next, or one of the last that have ended. */
+  of(runId: string): RunUsage {
+    return this.#ended.get(runId) ?? this.#unclaimed[0] ?? this.#current;
+  }
+
+  #begin(): void {
+    if (this.#run === "over") {
+      this.#unclaimed.push(this.#current);
+      this.#current = noUsage;
+    }
+    this.#run = "running";
+  }
+
+  #over(): void {
+    if (this.#run === "running") this.#run = "over";
+  }
+}
+
+/** With an answer's usage added. */
+function withAnswer({ usage: former, cost: spent }: RunUsage, added: unknown): RunUsage {
   if (!isRecord(added)) return { usage: former, cost: spent };
   const total = isRecord(added["cost"]) ? added["cost"]["total"] : undefined;
   const tokens = tokenKinds.map((kind) => {

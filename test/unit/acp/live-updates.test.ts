@@ -205,8 +205,47 @@ describe("a tool call", () => {
     vi.advanceTimersByTime(1_000);
     expect(taken(sent)).toEqual([]);
     live.event({ type: "agent_end" });
-    live.runEnded();
+    live.abandon();
     expect(taken(sent)).toEqual([{ sessionUpdate: "tool_call_update", toolCallId: "c2", status: "failed" }]);
+  });
+
+  describe("of the next run goes on", () => {
+    const failed = (toolCallId: string): object => ({
+      sessionUpdate: "tool_call_update",
+      toolCallId,
+      status: "failed",
+    });
+    const tool = (id: string): Unchecked => execution("start", { toolCallId: id });
+    const done = (id: string): Unchecked => execution("end", { toolCallId: id, result: output("x"), isError: false });
+
+    test.each(["settled", "aborted", "failed"] as const)("when the end of a %s run is reported late", (outcome) => {
+      const { live, sent } = start();
+      for (const event of [{ type: "agent_start" }, tool("c1"), { type: "agent_end" }, { type: "agent_settled" }])
+        live.event(event, 10, { generation: 1 });
+      expect(taken(sent).at(-1)).toEqual(failed("c1"));
+      live.event({ type: "agent_start" }, 20, { generation: 1 });
+      live.event(tool("c2"), 21, { generation: 1 });
+      taken(sent);
+      live.runEnded({ outcome, startedAt: 9 });
+      expect(taken(sent)).toEqual([]);
+      live.event(done("c2"), 30, { generation: 1 });
+      expect(taken(sent)).toMatchObject([{ toolCallId: "c2", status: "completed" }]);
+    });
+
+    test("when pi has ended in a run, and the end of that run is reported late", () => {
+      const { live, sent } = start();
+      live.event(tool("c1"), 10, { generation: 1 });
+      taken(sent);
+      // Another pi: what the former one did has no end.
+      live.event({ type: "agent_start" }, 20, { generation: 2 });
+      expect(taken(sent)).toEqual([failed("c1")]);
+      live.event(tool("c2"), 21, { generation: 2 });
+      taken(sent);
+      live.runEnded({ outcome: "interrupted", startedAt: 9 });
+      expect(taken(sent)).toEqual([]);
+      live.runEnded({ outcome: "interrupted", startedAt: 19 });
+      expect(taken(sent)).toEqual([failed("c2")]);
+    });
   });
 
   test("with an id of an earlier answer gets its own", () => {
@@ -356,10 +395,12 @@ describe("other events", () => {
   test("users' messages come from the host, extensions' from pi if they are displayed", () => {
     const { live, sent } = start();
     const image = { type: "image", data: "AAAA", mimeType: "image/png" };
-    live.user({ role: "user", timestamp: 1, content: [{ type: "text", text: "hi" }, image] }, { by: "me" });
+    const by = { clientId: "editor-of-ada", name: "Ada's editor" };
+    live.user({ role: "user", timestamp: 1, content: [{ type: "text", text: "hi" }, image] }, by);
     const custom = { role: "custom", customType: "ci", content: "green", timestamp: 2 };
-    for (const display of [true, false]) live.event({ type: "message_end", message: { ...custom, display } });
-    const user = { sessionUpdate: "user_message_chunk", messageId: "user-1", _meta: { "pi-rpcd": { by: "me" } } };
+    for (const display of [true, false])
+      live.event({ type: "message_end", message: { ...custom, display } }, 2, { by });
+    const user = { sessionUpdate: "user_message_chunk", messageId: "user-1", _meta: { "pi-rpcd": { by } } };
     expect(taken(sent)).toEqual([
       { ...user, content: { type: "text", text: "hi" } },
       { ...user, content: image },
@@ -367,7 +408,7 @@ describe("other events", () => {
         sessionUpdate: "user_message_chunk",
         messageId: "custom-2",
         content: { type: "text", text: "green" },
-        _meta: { "pi-rpcd": { customType: "ci" } },
+        _meta: { "pi-rpcd": { by, customType: "ci" } },
       },
     ]);
   });
@@ -441,7 +482,7 @@ describe("other events", () => {
         const { live, sent } = start({ client, title: undefined, contextSize: () => 100 });
         for (const given of events) live.event(given);
         vi.advanceTimersByTime(300);
-        live.runEnded();
+        live.abandon();
         taken(sent);
       }),
       { numRuns: 300 },

@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LiveUpdates } from "../../../acp/updates/live-updates.ts";
+import { LiveUpdates, type TellMissed } from "../../../acp/updates/live-updates.ts";
 import { Replay, type ReplayOptions } from "../../../acp/updates/replay.ts";
 import { clientState } from "../../helpers/acp-client-state.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
@@ -116,11 +116,11 @@ describe("a replay", () => {
     const session = new PiSession();
     session.user("one");
     let calls = 0;
-    const metaOf = (): Unchecked => ({ by: `me ${++calls}` });
+    const by = (): Unchecked => ({ clientId: `client-${++calls}` });
     for (let n = 0; n < 10; n++) session.user("more");
-    const updates = replayOf(session, { metaOf }).updates();
+    const updates = replayOf(session, { by }).updates();
     updates.next();
-    expect(updates.next().value).toMatchObject({ _meta: { "pi-rpcd": { by: "me 1" } } });
+    expect(updates.next().value).toMatchObject({ _meta: { "pi-rpcd": { by: { clientId: "client-1" } } } });
     expect(calls).toBe(1);
   });
 });
@@ -266,14 +266,15 @@ describe("live updates after a replay", () => {
     };
     tell(events.slice(0, gap));
     live.lose();
+    const tellMissed: TellMissed = { user: (message) => live.user(message), by: () => undefined };
     const given = entries.filter(({ after }) => after <= seen).map(({ entry }) => entry);
-    const missed = live.missed({ entries: given, leafId: given.at(-1)?.id ?? null }, (message) => live.user(message));
+    const missed = live.missed({ entries: given, leafId: given.at(-1)?.id ?? null }, tellMissed);
     let told = missed.next();
     while (told.done !== true) told = missed.next();
     expect(told.value).toBe(true);
     tell(events.slice(from));
-    // The daemon says it, also where pi's own word for it was lost.
-    live.runEnded();
+    // The daemon says that no run is on, also where pi's own word for it was lost.
+    live.abandon();
     live.close();
     expectValidUpdates(updates);
     return clientState(updates);
