@@ -86,7 +86,7 @@ export class Prompts {
     }
   }
 
-  /** Cancels the run's questions, then the run, whoever began it. Calls that come during a call share the next one. */
+  /** Cancels the run and its questions, whoever began it. Calls that come during a call share the next one. */
   cancel(): Promise<void> {
     for (const prompt of this.#waiting.values()) prompt.isCancelled = true;
     this.#nextCancel ??= this.#lastCancel.then(() => {
@@ -127,7 +127,7 @@ export class Prompts {
     if (waiting !== undefined) waiting.isQueued = false;
   }
 
-  /** The abort cancels the questions first. */
+  /** The abort cancels the questions too. */
   async #cancelNow(): Promise<void> {
     const { port, sessionId } = this.#options;
     // In this order, but at once: the end of a prompt can wait for the answer to its question.

@@ -61,6 +61,8 @@ export type DialogAnnouncement = Pick<Dialog, "requestId" | "method" | "title">;
 
 interface OpenDialog {
   dialog: Dialog;
+  /** How many questions there were before it. */
+  readonly askedAfter: number;
   /** Until when only the owner may answer, on the monotonic clock. Undefined: all clients may. */
   reservedUntil: number | undefined;
   /** On the monotonic clock. */
@@ -100,6 +102,8 @@ const noSummaries: readonly DialogSummary[] = [];
 const maxSummaryTitle = 200;
 /** After this time pi has an answer that was written to it, or has ended. */
 const maxOnTheWayMs = 10_000;
+/** How long answers wait for an abort that pi has not got. */
+const maxHeldMs = 1_000;
 /** pi's own ids have 36 characters. */
 const maxRequestId = 200;
 
@@ -114,8 +118,13 @@ export class Dialogs implements DialogOwner {
   /** Asked while pi starts, when it does not read answers. */
   #early: Asked[] = [];
   #isRunWaiting = false;
-  /** Aborts in progress. */
+  #asked = 0;
+  /** Aborts in progress that pi has not got yet. */
+  #coming = 0;
+  /** Aborts in progress that pi has. */
   #aborts = 0;
+  /** Answers that pi gets after an abort. */
+  #held: (() => void)[] = [];
   /** Ended dialogs that the extensions are being told about. */
   #announcing = 0;
   /** Answers that the next daemon must send again if this one is killed. */
@@ -126,6 +135,11 @@ export class Dialogs implements DialogOwner {
 
   constructor(options: DialogsOptions) {
     this.#options = options;
+  }
+
+  /** Number of questions so far. */
+  get asked(): number {
+    return this.#asked;
   }
 
   /** Number of open dialogs. */
@@ -248,9 +262,11 @@ export class Dialogs implements DialogOwner {
     }
   }
 
-  /** Dismisses all dialogs in pi. */
-  cancelAll(by: "abort" | "clear_queue"): void {
-    for (const entry of this.#all()) this.#end(entry, { how: "cancelled", by, answer: dismissed });
+  /** Dismisses all dialogs in pi, or those asked after a number of questions. */
+  cancelAll(by: "abort" | "clear_queue", after = 0): void {
+    for (const entry of this.#all()) {
+      if (entry.askedAfter >= after) this.#end(entry, { how: "cancelled", by, answer: dismissed });
+    }
   }
 
   /** The child has ended, or belongs to another session, which does not offer questions of this one. */
@@ -264,14 +280,33 @@ export class Dialogs implements DialogOwner {
     for (const entry of this.#all()) this.#end(entry, { how: "ended", by });
   }
 
-  /** Cancels open dialogs, and those asked until `work` has ended: pi's abort waits for open dialogs (measured). */
-  async whileAborting<T>(work: () => Promise<T>): Promise<T> {
-    this.#aborts += 1;
-    try {
+  /**
+   * `work` calls its argument when pi has the abort. From then on until it has ended, open and new dialogs are cancelled,
+   * because pi's abort waits for them (measured). Before that, answers wait: one that reached pi before the abort would let
+   * a tool go on. They do not wait long, because pi may need one before it takes the abort.
+   */
+  async whileAborting<T>(work: (onSent: () => void) => Promise<T>): Promise<T> {
+    let isSent = false;
+    const onSent = (): void => {
+      if (isSent) return;
+      isSent = true;
+      stopTimer();
+      this.#coming -= 1;
+      this.#aborts += 1;
+      this.#release();
       this.cancelAll("abort");
-      return await work();
+    };
+    this.#coming += 1;
+    const stopTimer = this.#options.clock.after(maxHeldMs, onSent);
+    try {
+      return await work(onSent);
     } finally {
-      this.#aborts -= 1;
+      stopTimer();
+      if (isSent) this.#aborts -= 1;
+      else {
+        this.#coming -= 1;
+        this.#release();
+      }
     }
   }
 
@@ -291,7 +326,7 @@ export class Dialogs implements DialogOwner {
       const endsAt = clock.now() + Math.max(0, dialog.deadline - Date.now());
       const stopTimer = (): void => {};
       const times = { reservedUntil: undefined, endsAt, endsBy: "deadline", unattendedAt: undefined } as const;
-      const entry: OpenDialog = { dialog: rest, ...times, abstained: new Set(), stopTimer };
+      const entry: OpenDialog = { dialog: rest, askedAfter: this.#asked, ...times, abstained: new Set(), stopTimer };
       this.#open.set(dialog.dialogId, entry);
       registry.reopened(this, rest, Buffer.byteLength(JSON.stringify(rest)));
       this.#leave(entry, unattendedFor(policy, "left", registry.limits));
@@ -331,6 +366,8 @@ export class Dialogs implements DialogOwner {
       log.warn({ requestId: question.requestId }, "pi asks the same question twice; it is open already");
       return;
     }
+    const askedAfter = this.#asked;
+    this.#asked += 1;
     const { ms, by: endsBy } = openFor(policy, timeoutMs, limits);
     const endsAt = at + ms;
     const { sessionId, runId: runIdOf, generation } = this.#options;
@@ -360,6 +397,7 @@ export class Dialogs implements DialogOwner {
     }
     const entry: OpenDialog = {
       dialog,
+      askedAfter,
       reservedUntil: reservedMs > 0 ? clock.now() + reservedMs : undefined,
       endsAt,
       endsBy,
@@ -512,7 +550,7 @@ export class Dialogs implements DialogOwner {
         ? this.#options.announce(child, { requestId, method, title: title.slice(0, maxSummaryTitle) })
         : undefined;
     if (announced === undefined) {
-      child.post(reply);
+      this.#post(child, reply, by);
       return;
     }
     const { clock, registry } = this.#options;
@@ -522,11 +560,22 @@ export class Dialogs implements DialogOwner {
       isOver = true;
       stopTimer();
       this.#announcing -= 1;
-      child.post(reply);
+      this.#post(child, reply, by);
     };
     this.#announcing += 1;
     const stopTimer = clock.after(registry.limits.announceMs, answerNow);
     void announced.then(answerNow);
+  }
+
+  #post(child: Reader, reply: PiCommand, by: DialogEnder): void {
+    if (this.#coming > 0 && this.#aborts === 0 && by !== "abort") this.#held.push(() => child.post(reply));
+    else child.post(reply);
+  }
+
+  #release(): void {
+    const held = this.#held;
+    this.#held = [];
+    for (const post of held) post();
   }
 
   #all(): readonly OpenDialog[] {

@@ -47,8 +47,8 @@ export interface AbortRequest {
 
 export interface PromptingParts {
   readonly ledger: PromptLedger;
-  /** pi waits for open dialogs before it takes a prompt or an abort. */
-  readonly dialogs: Pick<Dialogs, "cancelAll" | "whileAborting">;
+  /** pi waits for open dialogs before it takes a prompt, or ends an aborted run. */
+  readonly dialogs: Pick<Dialogs, "cancelAll" | "whileAborting" | "asked">;
   /** Pushes that wait for a prompt go into the transcript before it. */
   readonly pushing: Pick<Pushing, "beforePrompt" | "handOver">;
   /** A spent budget refuses prompts. */
@@ -72,13 +72,13 @@ const abortTimeoutMs = 30_000;
 export class Prompting {
   readonly #core: SessionCore;
   readonly #ledger: PromptLedger;
-  readonly #dialogs: Pick<Dialogs, "cancelAll" | "whileAborting">;
+  readonly #dialogs: Pick<Dialogs, "cancelAll" | "whileAborting" | "asked">;
   readonly #pushing: Pick<Pushing, "beforePrompt" | "handOver">;
   readonly #costs: Pick<SessionCosts, "admitPrompt">;
   /** Prompts that pi has not answered yet. */
   readonly #known = new Map<string, UnderWay>();
-  /** Prompts that pi has received and not taken yet. */
-  #gated = 0;
+  /** The number of questions before the prompt that pi has received and not taken yet. */
+  #gatedAfter: number | undefined;
   /** The last run that a client aborted. */
   #abortedRun: string | undefined;
 
@@ -119,15 +119,16 @@ export class Prompting {
    */
   async abort(request: AbortRequest = {}): Promise<boolean> {
     const { signal } = request;
-    await this.#core.leftOver();
-    this.#requireRun(request.expectedRunId);
     // The abort continues after its caller went away.
-    const aborted = this.#dialogs.whileAborting(() => this.#abort(request));
+    const aborted = this.#dialogs.whileAborting((onSent) => this.#abort(request, onSent));
     return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
   }
 
-  async #abort({ by, expectedRunId, atResponse }: AbortRequest): Promise<boolean> {
+  async #abort({ by, expectedRunId, atResponse }: AbortRequest, onSent: () => void): Promise<boolean> {
+    await this.#core.leftOver();
+    this.#requireRun(expectedRunId);
     const waiting = AbortSignal.timeout(abortTimeoutMs);
+    if (this.#gatedAfter !== undefined) this.#dialogs.cancelAll("abort", this.#gatedAfter);
     const turn = this.#core.scope.overtake(async () => {
       this.#requireRun(expectedRunId);
       const stored = this.#core.abortSent(by);
@@ -139,6 +140,7 @@ export class Prompting {
       const { state } = this.#core;
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
       const response = state.child.send({ type: "abort" }, defined({ onResponse: atResponse }));
+      onSent();
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
       // Calls that wait for their turn find the session idle, unless the abort takes long.
       await within(done, abortTurnMs).catch(() => {});
@@ -162,7 +164,7 @@ export class Prompting {
    */
   async clearQueue(by?: By, atResponse?: () => void): Promise<{ readonly [K in QueueKind]: string[] }> {
     // A prompt may wait for an extension that asks before pi takes it; later calls would wait as well.
-    if (this.#gated > 0) this.#dialogs.cancelAll("clear_queue");
+    if (this.#gatedAfter !== undefined) this.#dialogs.cancelAll("clear_queue");
     const taken = await this.#core.scope.run(async () => {
       const { state } = this.#core;
       if (state.kind !== "idle" && state.kind !== "running") return undefined;
@@ -386,13 +388,14 @@ export class Prompting {
       throw error;
     }
     const run = this.#core.nextRun();
+    const { asked } = this.#dialogs;
     const outcome = this.#write(child, promptId, request);
     // A command runs immediately in every state of pi, and may take long: later calls must not wait for it.
     outcome.catch(() => {});
     if (isCommand) return { outcome };
-    this.#gated += 1;
+    this.#gatedAfter = asked;
     await Promise.race([outcome, run]).catch(() => {});
-    this.#gated -= 1;
+    this.#gatedAfter = undefined;
     return { outcome };
   }
 

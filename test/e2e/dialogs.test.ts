@@ -141,6 +141,30 @@ test("clients answer an extension's questions, each once, in a run and without o
   expect(await session.dialogs()).toEqual([]);
 });
 
+test.each([
+  { when: "at an open question", isAnswered: false },
+  { when: "just before the question's answer", isAnswered: true },
+])("an abort $when ends the run before the model is asked again", async ({ isAnswered }) => {
+  await using stage = await shared.use();
+  const { client, provider, cwd } = stage;
+  const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
+  await using watcher = await watch(stage.daemon.file, session.id);
+  // A tool whose question ends before pi has the abort goes on, and in one of three runs asks the model.
+  const times = 20;
+  for (let n = 1; n <= times; n += 1) {
+    const command = `echo ask-first ${n}`;
+    provider.add(answer(call("bash", { command })));
+    await session.prompt(`Go ${n}.`);
+    const { params } = await watcher.until((heard) => heard.params.dialog?.message === command);
+    const aborted = watcher.call("session/abort", { sessionId: session.id });
+    const { dialogId } = params.dialog;
+    if (isAnswered) await watcher.call("dialog/respond", { dialogId, answer: { cancelled: true } });
+    expect((await aborted).result).toMatchObject({ aborted: true });
+    expect(provider.requests).toHaveLength(n);
+  }
+  expect(new Set(endings(watcher))).toEqual(new Set([isAnswered ? "cancelled by client" : "cancelled by abort"]));
+});
+
 test("without a responder the extension continues with its default and gets the reason", async () => {
   await using stage = await shared.use();
   const session = await stage.session();

@@ -29,6 +29,8 @@ class Expected {
   /** Until when each dialog is reserved for its owner, and the owner. */
   readonly reserved = new Map<string, { readonly owner: string; readonly until: number }>();
   runs = 0;
+  /** An abort that pi has not got yet, and that it gets by `send`. */
+  coming: { readonly send: () => void; readonly until: number } | undefined;
   endAbort: (() => void) | undefined;
 }
 
@@ -75,6 +77,7 @@ function look(model: Expected, room: DialogFixture): void {
     question.taken = record;
   }
   model.posted = room.posted.length;
+  if (now >= (model.coming?.until ?? now + 1)) model.coming = undefined;
   for (const { method, params } of room.said.slice(model.said)) {
     const { dialogId, owner, openToOthersAt, openedAt } = params.dialog ?? params;
     if (method === "dialog/opened" && openToOthersAt !== undefined) {
@@ -86,8 +89,9 @@ function look(model: Expected, room: DialogFixture): void {
   for (const ids of [opened, resolved]) expect(new Set(ids).size, "told twice").toBe(ids.length);
   for (const id of [...opened, ...resolved]) if (!model.ids.includes(id)) model.ids.push(id);
   const open = room.open.map(({ dialogId }) => dialogId);
+  const isComing = model.coming !== undefined;
   // pi's abort would wait for it.
-  if (model.endAbort !== undefined) expect(open).toEqual([]);
+  if (isAborting(model)) expect(open).toEqual([]);
   // Every shown dialog is either open or reported as ended, never both.
   expect(opened.filter((id) => !resolved.includes(id)).sort()).toEqual([...open].sort());
   for (const { deadline, requestId } of room.open) {
@@ -95,13 +99,19 @@ function look(model: Expected, room: DialogFixture): void {
     // An answered dialog is not offered any more.
     expect(model.waiting.get(requestId)?.taken).toBeUndefined();
   }
-  // No pending question of pi is forgotten: it is open, or answered, or pi ends it itself.
+  // No pending question of pi is forgotten: it is open, or answered after an abort at the latest, or pi ends it itself.
   const known = new Set(room.open.map(({ requestId }) => requestId));
   for (const [id, { taken, endsAt }] of model.waiting) {
-    expect(taken !== undefined || endsAt !== undefined || known.has(id), `${id} hangs`).toBe(true);
+    const isOver = taken !== undefined || endsAt !== undefined;
+    expect(isOver || isComing || known.has(id), `${id} hangs`).toBe(true);
   }
   // An ended dialog leaves no timer.
-  expect(room.clock.waiting).toBeLessThanOrEqual(open.length + room.killedTimers);
+  expect(room.clock.waiting).toBeLessThanOrEqual(open.length + Number(isComing) + room.killedTimers);
+}
+
+/** Whether pi has an abort. */
+function isAborting({ endAbort, coming }: Expected): boolean {
+  return endAbort !== undefined && coming === undefined;
 }
 
 function hide(model: Expected, now: number): void {
@@ -165,7 +175,8 @@ function respond(which: number, answer: DialogAnswer, client: string): Operation
       expect(outcome).toBe("none");
       expect(model.accepted.has(dialogId), "answered twice").toBe(false);
       model.accepted.set(dialogId, answer);
-      expect(room.posted.slice(posted)).toEqual([{ type: "extension_ui_response", id: open.requestId, ...answer }]);
+      const reply = { type: "extension_ui_response", id: open.requestId, ...answer };
+      expect(room.posted.slice(posted)).toEqual(model.coming === undefined ? [reply] : []);
       expect(room.said.at(-1)?.params).toMatchObject({ dialogId, by: "client", client: { clientId: client } });
     }
     if (outcome !== "none") expect(room.posted.length).toBe(posted);
@@ -190,11 +201,23 @@ const simple: Readonly<Record<string, Operation>> = {
     "begin an abort",
     (model, room) => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      void room.dialogs.whileAborting(() => promise);
-      expect(room.open).toEqual([]);
+      const open = room.open.length;
+      void room.dialogs.whileAborting((send) => {
+        model.coming = { send, until: room.clock.now() + 1_000 };
+        return promise;
+      });
+      expect(room.open).toHaveLength(open);
       model.endAbort = resolve;
     },
     ({ endAbort }) => endAbort === undefined,
+  ),
+  send: new Operation(
+    "pi gets the abort",
+    (model) => {
+      model.coming?.send();
+      model.coming = undefined;
+    },
+    ({ coming }) => coming !== undefined,
   ),
   clear: new Operation("clear the queue", (_, room) => room.dialogs.cancelAll("clear_queue")),
   crash: new Operation("crash", (model, room) => {
@@ -212,6 +235,7 @@ const simple: Readonly<Record<string, Operation>> = {
   kill: new Operation("kill the daemon", (model, room) => {
     model.waiting.clear();
     model.endAbort = undefined;
+    model.coming = undefined;
     room.kill();
     expect(room.open).toEqual([]);
   }),

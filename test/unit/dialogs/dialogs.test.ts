@@ -386,11 +386,15 @@ describe("a dialog that pi ends itself", () => {
 });
 
 describe("an abort", () => {
-  it("cancels open dialogs, and new ones until it has ended", async () => {
+  it("cancels open dialogs as soon as pi has it, and new ones until it has ended", async () => {
     const room = new DialogFixture();
     room.ask();
     const { promise, resolve } = Promise.withResolvers<string>();
-    const aborted = room.dialogs.whileAborting(() => promise);
+    const aborted = room.dialogs.whileAborting((onSent) => {
+      expect(room.open).toHaveLength(1);
+      onSent();
+      return promise;
+    });
     room.ask();
     expect(room.endings).toEqual(["cancelled by abort", "cancelled by abort"]);
     expect(room.posted).toHaveLength(2);
@@ -398,6 +402,51 @@ describe("an abort", () => {
     expect(await aborted).toBe("done");
     room.ask();
     expect(room.open).toHaveLength(1);
+  });
+
+  it("goes to pi before the answers that come after it", () => {
+    const room = new DialogFixture();
+    const id = room.ask();
+    void room.dialogs.whileAborting((onSent) => {
+      room.respond(room.only.dialogId, { confirmed: false });
+      expect([room.endings, room.posted]).toEqual([["answered by client"], []]);
+      onSent();
+      return new Promise(() => {});
+    });
+    expect(room.posted).toEqual([{ type: "extension_ui_response", id, confirmed: false }]);
+  });
+
+  it("that does not reach pi holds answers up for a second", () => {
+    const room = new DialogFixture();
+    room.ask();
+    void room.dialogs.whileAborting(() => new Promise(() => {}));
+    room.respond(room.only.dialogId, { confirmed: true });
+    room.ask();
+    room.clock.advance(999);
+    expect(room.posted).toEqual([]);
+    room.clock.advance(1);
+    expect(room.posted).toHaveLength(2);
+    expect(room.endings).toEqual(["answered by client", "cancelled by abort"]);
+  });
+
+  it("that fails leaves the dialogs open, and lets answers go", async () => {
+    const room = new DialogFixture();
+    room.ask();
+    room.ask();
+    await room.dialogs.whileAborting(async () => {
+      room.respond(room.open[0]?.dialogId ?? "", { confirmed: true });
+      expect(room.posted).toEqual([]);
+    });
+    expect([room.posted.length, room.open.length]).toEqual([1, 1]);
+  });
+
+  it("that pi has not got yet cancels the dialogs that delay it", () => {
+    const room = new DialogFixture();
+    room.ask();
+    const { asked } = room.dialogs;
+    room.ask();
+    room.dialogs.cancelAll("abort", asked);
+    expect(room.only.requestId).toBe("q1");
   });
 });
 
