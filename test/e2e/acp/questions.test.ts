@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { answer, call } from "../../../provider/reply.ts";
 import type { Editor, Json } from "./editor.ts";
-import { Scene } from "./scene.ts";
+import { Scene, transports } from "./scene.ts";
 
 const asksFirst = answer(call("bash", { command: "echo ask-first" }));
 
@@ -103,7 +103,7 @@ test("another client's answer withdraws the request, and a late answer does noth
   expect(editor.of(sessionId, "tool_call_update").at(-1)).toMatchObject({ status: "completed" });
 });
 
-test("session/cancel ends the questions of the run first", async () => {
+test("session/cancel ends the questions of the run", async () => {
   await using scene = await Scene.open([asksFirst]);
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
@@ -114,6 +114,29 @@ test("session/cancel ends the questions of the run first", async () => {
   expect(editor.withdrawn).toHaveLength(1);
   expect(await scene.stage.client.session(sessionId).dialogs()).toEqual([]);
 });
+
+test.each(transports)(
+  "a client that cancels the run and its request for permission over %s leads to no further call of the model",
+  async (over) => {
+    const times = 20;
+    await using scene = await Scene.open(
+      Array.from({ length: times }, () => asksFirst),
+      { over },
+    );
+    let cancelled = Promise.withResolvers<Json>();
+    const editor = await scene.editor({ answer: () => cancelled.promise });
+    const sessionId = await editor.create(scene.cwd);
+    for (let n = 1; n <= times; n += 1) {
+      const prompt = editor.prompt(sessionId, "Go.");
+      await editor.until(() => editor.asked.length === n);
+      editor.notify("session/cancel", { sessionId });
+      cancelled.resolve({ outcome: { outcome: "cancelled" } });
+      expect(await prompt).toMatchObject({ stopReason: "cancelled" });
+      expect(scene.stage.provider.requests).toHaveLength(n);
+      cancelled = Promise.withResolvers();
+    }
+  },
+);
 
 test("a question that one session does not answer holds up no other session", async () => {
   await using scene = await Scene.open([asksFirst, answer("The other."), answer("Done.")]);

@@ -1,53 +1,18 @@
 import { once } from "node:events";
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type ClientOptions, WebSocket } from "ws";
 import { readDaemonFile } from "../../../client/index.ts";
 import type { Params } from "../../../protocol/methods.ts";
 import { ACP_PATH, ACP_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX } from "../../../protocol/wire.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
+import { type Opening, openAcp } from "./connection.ts";
 import type { Editor, EditorOptions, Json } from "./editor.ts";
 import { Scene } from "./scene.ts";
 
-interface Opening {
-  /** Default: the daemon's own. `null`: none in the header. */
-  readonly token?: string | null;
-  readonly protocols?: readonly string[];
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly unix?: boolean;
-}
-
-interface Opened {
-  readonly socket: WebSocket;
-  readonly headers: IncomingMessage["headers"];
-}
-
-/** Opens `/acp`. Rejects with the status of a refusal. */
-async function open(
-  scene: Scene,
-  { token, protocols = [], headers = {}, unix = false }: Opening = {},
-): Promise<Opened> {
-  const { url, socketPath, token: main } = await readDaemonFile(scene.stage.stateDir);
-  const address = unix ? `ws+unix:${socketPath}:${ACP_PATH}` : `${url.replace("http", "ws")}${ACP_PATH}`;
-  const authorization = token === null ? {} : { authorization: `Bearer ${token ?? main}` };
-  const host = unix ? { host: "localhost" } : {};
-  const options: ClientOptions = { headers: { ...authorization, ...host, ...headers }, maxPayload: 0 };
-  const socket = new WebSocket(address, [...protocols], options);
-  const { promise, resolve, reject } = Promise.withResolvers<Opened>();
-  socket.on("error", reject);
-  socket.on("unexpected-response", (request, { statusCode }) => {
-    request.destroy();
-    reject(new Error(`refused with ${statusCode}`));
-  });
-  socket.on("upgrade", ({ headers: received }) => socket.once("open", () => resolve({ socket, headers: received })));
-  return await promise;
-}
-
 async function editorOf(scene: Scene, opening?: Opening, options: Partial<EditorOptions> = {}): Promise<Editor> {
-  return await scene.editor({ ...options, socket: (await open(scene, opening)).socket });
+  return await scene.editor({ ...options, socket: (await openAcp(scene.stage, opening)).socket });
 }
 
 async function tokenOf(scene: Scene, params: Params<"token/create">): Promise<string> {
@@ -63,7 +28,7 @@ test.each([{ over: "TCP" }, { over: "the Unix socket", unix: true }])(
       answer("I look. ", call("bash", { command: "echo ask-first" })),
       answer("Done."),
     ]);
-    const { socket, headers } = await open(scene, { unix });
+    const { socket, headers } = await openAcp(scene.stage, { unix });
     expect(headers["acp-connection-id"]).toMatch(/^[0-9a-f-]{36}$/);
     const editor = await scene.editor({ socket, answer: yes });
     const sessionId = await editor.create(scene.cwd);
@@ -107,13 +72,13 @@ test("the token is in the header or in a subprotocol, and Host and Origin are ch
   await using scene = await Scene.open();
   const { token } = await readDaemonFile(scene.stage.stateDir);
   const inSubprotocol = [ACP_SUBPROTOCOL, `${TOKEN_SUBPROTOCOL_PREFIX}${token}`];
-  const { socket } = await open(scene, { token: null, protocols: inSubprotocol });
+  const { socket } = await openAcp(scene.stage, { token: null, protocols: inSubprotocol });
   expect(socket.protocol).toBe(ACP_SUBPROTOCOL);
   socket.terminate();
-  await expect(open(scene, { token: null })).rejects.toThrow("401");
-  await expect(open(scene, { token: "wrong" })).rejects.toThrow("401");
-  await expect(open(scene, { headers: { origin: "https://example.org" } })).rejects.toThrow("403");
-  await expect(open(scene, { headers: { host: "example.org" } })).rejects.toThrow("403");
+  await expect(openAcp(scene.stage, { token: null })).rejects.toThrow("401");
+  await expect(openAcp(scene.stage, { token: "wrong" })).rejects.toThrow("401");
+  await expect(openAcp(scene.stage, { headers: { origin: "https://example.org" } })).rejects.toThrow("403");
+  await expect(openAcp(scene.stage, { headers: { host: "example.org" } })).rejects.toThrow("403");
 });
 
 test.each([
@@ -131,7 +96,7 @@ test.each([
 
 test("binary messages are ignored; batches and what is not JSON are refused; a message above the limit closes", async () => {
   await using scene = await Scene.open();
-  const { socket } = await open(scene);
+  const { socket } = await openAcp(scene.stage);
   const editor = await scene.editor({ socket });
   socket.send(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 77, method: "session/list", params: {} })));
   editor.write("[]");
@@ -212,7 +177,7 @@ test("a token with limits sees its sessions only", async () => {
 test("an editor that stops reading 50 MiB of an answer stays connected, gets all of it when it reads again, and loads it", async () => {
   const piece = "0123456789abcdef".repeat(4_096);
   await using scene = await Scene.open([answer(...Array<string>(800).fill(piece))]);
-  const { socket } = await open(scene);
+  const { socket } = await openAcp(scene.stage);
   const editor = await scene.editor({ socket });
   const sessionId = await editor.create(scene.cwd);
   const prompt = editor.prompt(sessionId, "Go.");
@@ -231,7 +196,7 @@ test("the end of its token closes the connection with 4401, and the run goes on"
   const gate = new Gate();
   await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
   const token = await tokenOf(scene, { name: "editor", capabilities: ["prompt", "observe"] });
-  const { socket } = await open(scene, { token });
+  const { socket } = await openAcp(scene.stage, { token });
   const editor = await scene.editor({ socket });
   const sessionId = await editor.create(scene.cwd);
   editor.prompt(sessionId, "Think.").catch(() => {});
@@ -248,7 +213,7 @@ test("the end of its token closes the connection with 4401, and the run goes on"
 
 test("the daemon's end closes the connection with 1001, and a session is loaded from the next daemon", async () => {
   await using scene = await Scene.open([answer("First."), answer("Second.")]);
-  const { socket } = await open(scene);
+  const { socket } = await openAcp(scene.stage);
   const editor = await scene.editor({ socket });
   const sessionId = await editor.create(scene.cwd);
   await editor.prompt(sessionId, "Go.");
@@ -264,7 +229,7 @@ test("the daemon's end closes the connection with 1001, and a session is loaded 
 test("a write shows what the file was before, as over stdin and stdout", async () => {
   await using scene = await Scene.open([answer(call("write", { path: "a.txt", content: "new" })), answer("Done.")]);
   writeFileSync(join(scene.cwd, "a.txt"), "old");
-  const { socket } = await open(scene);
+  const { socket } = await openAcp(scene.stage);
   const editor = await scene.editor({ socket });
   const sessionId = await editor.create(scene.cwd);
   await editor.prompt(sessionId, "Go.");
