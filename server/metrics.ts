@@ -6,7 +6,7 @@ import type { DeliveryTracker } from "./delivery/tracker.ts";
 import type { DialogRegistry } from "./dialogs/dialog-registry.ts";
 import type { EdgeLoad } from "./edge/edge-load.ts";
 import { Histogram } from "./lib/histogram.ts";
-import { keptFor } from "./lib/kept-for.ts";
+import { residentBytes } from "./lib/resident-bytes.ts";
 import type { Logs } from "./log/logs.ts";
 import type { Registry } from "./session/registry.ts";
 import type { Database } from "./store/database.ts";
@@ -29,9 +29,6 @@ const deliveryBounds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 3_60
 const sessionStates = ["starting", "idle", "running", "hibernated", "crashed"];
 /** The resolution of the timer that measures event loop delay. */
 const loopResolutionMs = 20;
-
-/** Cached, because each query is a system call. */
-const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
 /** The daemon's metrics. Existing counters are read only on request. */
 export class Metrics {

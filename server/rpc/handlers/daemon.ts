@@ -7,7 +7,7 @@ import { MAIN_TOKEN } from "../../../protocol/token-methods.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { limits } from "../../configuration/limits.ts";
 import type { LiveRestoreFacts } from "../../core/live-restore-facts.ts";
-import { keptFor } from "../../lib/kept-for.ts";
+import { residentBytes } from "../../lib/resident-bytes.ts";
 import type { Feed } from "../../log/feed.ts";
 import type { Registry } from "../../session/registry.ts";
 import { keepText } from "../answer-text.ts";
@@ -52,9 +52,6 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
     },
   };
 }
-
-/** Reading it from the system more often would cost more than it tells. */
-const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
 /** Counts only sessions within the grant's limits. */
 function daemonInfo(facts: DaemonFacts, registry: Registry, grant: Grant | undefined): DaemonInfo {
