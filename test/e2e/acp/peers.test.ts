@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
@@ -98,7 +100,9 @@ test("the newest SDK is a client", async () => {
 async function acpx(scene: Scene, ...words: readonly string[]): Promise<readonly Unchecked[]> {
   const { stage, cwd } = scene;
   const agent = [...command, "--state-dir", stage.stateDir, "--model", "scripted/model-1"].join(" ");
-  const options = ["--agent", agent, "--cwd", cwd, "--approve-all", "--format", "json", "--json-strict", "--ttl", "1"];
+  // acpx keeps its agent in a process that ends after some time without work. A command could meet that end.
+  const forever = ["--ttl", "0"];
+  const options = ["--agent", agent, "--cwd", cwd, "--approve-all", "--format", "json", "--json-strict", ...forever];
   const child = spawn(process.execPath, [join(root, "node_modules", "acpx", "dist", "cli.js"), ...options, ...words], {
     env: { ...process.env, ...stage.agentDir.env, HOME: stage.root },
     stdio: ["ignore", "pipe", "pipe"],
@@ -107,8 +111,6 @@ async function acpx(scene: Scene, ...words: readonly string[]): Promise<readonly
     [child.stdout, child.stderr].map(async (stream) => (await stream.toArray()).join("")),
   );
   if (child.exitCode === null) await once(child, "exit");
-  // acpx keeps its agent in a process that ends after a second without work: the next command can meet its end.
-  if (out.includes("QUEUE_OWNER_CLOSED")) return await acpx(scene, ...words);
   expect([child.exitCode, errors, child.exitCode === 0 ? "" : out]).toEqual([0, "", ""]);
   const lines = out
     .split("\n")
@@ -118,10 +120,14 @@ async function acpx(scene: Scene, ...words: readonly string[]): Promise<readonly
   return lines;
 }
 
-/** Resolves when acpx has no process any more: it writes to its home until then. */
+/** Ends what acpx has kept, and removes its directory for sockets, which is not in its home. */
 async function withoutAcpx({ stage }: Scene): Promise<void> {
   const own = () => processesWith(`HOME=${stage.root}`).filter(({ command: words }) => words.includes("acpx"));
+  for (const { pid } of own()) process.kill(pid, "SIGTERM");
+  // It writes to its home until then.
   await expect.poll(own, patience).toEqual([]);
+  const ofHome = createHash("sha256").update(stage.root).digest("hex").slice(0, 10);
+  rmSync(`/tmp/acpx-${ofHome}`, { recursive: true, force: true });
 }
 
 function said(lines: readonly Unchecked[]): string {
@@ -133,6 +139,7 @@ function said(lines: readonly Unchecked[]): string {
 
 test("acpx runs a prompt once", async () => {
   await using scene = await Scene.open(script);
+  await using _ended = { [Symbol.asyncDispose]: () => withoutAcpx(scene) };
   expect(said(await acpx(scene, "exec", "Go."))).toBe("I look. Done.");
 });
 
