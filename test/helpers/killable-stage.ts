@@ -19,7 +19,7 @@ export interface KillableStage extends Omit<Stage, "daemon" | "restart"> {
   restart(between?: () => void): Promise<void>;
 }
 
-export interface KillableStageOptions extends Omit<StageOptions, "helper"> {
+export interface KillableStageOptions extends Omit<StageOptions, "helper" | "edgeLimits"> {
   /** A command that runs the daemon, with its arguments. */
   readonly prefix?: readonly string[];
 }

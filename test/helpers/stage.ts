@@ -6,6 +6,7 @@ import { type Client, connect, type SessionHandle } from "../../client/index.ts"
 import { type AgentDir, type AgentDirOptions, createAgentDir, type ScriptedName } from "../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
+import type { EdgeLimits } from "../../server/edge/limits.ts";
 import { signal } from "../../server/pi/processes.ts";
 import { processesWith } from "../setup/processes.ts";
 import { piUnderTest } from "./pi-versions.ts";
@@ -35,6 +36,8 @@ export interface StageOptions {
   readonly env?: (provider: ScriptedProvider) => Readonly<Record<string, string>>;
   /** The text of the daemon's configuration file. Default: no file. */
   readonly config?: string;
+  /** Other bounds of the daemon's edge than the usual ones. */
+  readonly edgeLimits?: Partial<EdgeLimits>;
   /** Default: the package's own. */
   readonly helper?: string;
   /** Default: the pi under test. */
@@ -77,9 +80,9 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
       helper: options.helper,
       drainMs: 0,
       config: configFile,
+      edgeLimits: options.edgeLimits,
       env: {
         ...process.env,
-
         ...agentDir.env,
         ...options.env?.(provider),
         PI_RPCD_VALIDATE: "1",

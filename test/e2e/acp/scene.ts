@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Step } from "../../../provider/script.ts";
+import type { EdgeLimits } from "../../../server/edge/limits.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
 import { startStage } from "../../helpers/stage.ts";
 import { openAcp } from "./connection.ts";
@@ -17,6 +18,8 @@ export interface SceneOptions {
   readonly isKillable?: boolean;
   /** pi's settings. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** Other bounds of the daemon's edge than the usual ones. Not of one that is killable. */
+  readonly edgeLimits?: Partial<EdgeLimits>;
   /** Of editors that do not say another. Default: stdin and stdout. */
   readonly over?: Transport;
 }
@@ -34,10 +37,10 @@ export class Scene implements AsyncDisposable {
 
   static async open(
     script: readonly Step[] = [],
-    { isKillable = false, settings = {}, over = "stdin and stdout" }: SceneOptions = {},
+    { isKillable = false, settings = {}, edgeLimits = {}, over = "stdin and stdout" }: SceneOptions = {},
   ): Promise<Scene> {
     const options = { provider: { script }, agent: { settings } };
-    const stage = await (isKillable ? startKillableStage(options) : startStage(options));
+    const stage = await (isKillable ? startKillableStage(options) : startStage({ ...options, edgeLimits }));
     mkdirSync(join(stage.agentDir.path, "extensions"));
     const path = JSON.stringify(join(fixtures, "asking.ts"));
     writeFileSync(join(stage.agentDir.path, "extensions", "asking.ts"), `export { default } from ${path};\n`);

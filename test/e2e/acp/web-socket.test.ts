@@ -176,7 +176,9 @@ test("a token with limits sees its sessions only", async () => {
 
 test("an editor that stops reading 50 MiB of an answer stays connected, gets all of it when it reads again, and loads it", async () => {
   const piece = "0123456789abcdef".repeat(4_096);
-  await using scene = await Scene.open([answer(...Array<string>(800).fill(piece))]);
+  // On a loaded machine the run takes longer than a reader may usually stop.
+  const edgeLimits = { slowReaderDeadlineMs: 600_000, pingIntervalMs: 600_000 };
+  await using scene = await Scene.open([answer(...Array<string>(800).fill(piece))], { edgeLimits });
   const { socket } = await openAcp(scene.stage);
   const editor = await scene.editor({ socket });
   const sessionId = await editor.create(scene.cwd);
