@@ -17,7 +17,7 @@ export default defineConfig({
     // No test may depend on being fast: these only end one that hangs.
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    teardownTimeout: 30_000,
+    teardownTimeout: 120_000,
     expect: { poll: patience },
     // A result or an error that breaks the method table ends the daemon that gave it.
     env: { PI_RPCD_VALIDATE: "1" },

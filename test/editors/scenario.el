@@ -11,7 +11,7 @@
 
 (defun scenario-wait (what check)
   "Wait until CHECK returns something, and return it; WHAT says what that is."
-  (let ((deadline (time-add nil 50)) found)
+  (let ((deadline (time-add nil 300)) found)
     (while (not (setq found (funcall check)))
       (when (time-less-p deadline nil) (error "Waited in vain for %s" what))
       (accept-process-output nil 0.1))

@@ -9,7 +9,7 @@ local function say(facts)
 end
 
 local function wait(what, check)
-  if not vim.wait(50000, check, 20) then
+  if not vim.wait(300000, check, 20) then
     io.stderr:write("waited in vain for " .. what .. "\n")
     vim.cmd("cquit 1")
   end

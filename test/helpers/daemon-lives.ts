@@ -17,7 +17,7 @@ export interface LivesOptions {
 }
 
 const startTimeoutMs = 60_000;
-const endTimeoutMs = 40_000;
+const endTimeoutMs = 120_000;
 
 /** The daemon in a separate process, one life after the other on the same state directory. */
 export class DaemonLives {

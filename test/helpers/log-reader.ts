@@ -4,6 +4,7 @@ import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import type { Gap } from "../../protocol/event.ts";
 import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import type { Random } from "../soak/random.ts";
+import { patience } from "./patience.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -60,7 +61,8 @@ export class LogReader {
     const before = this.counts.envelopes;
     const isEnough = (): boolean =>
       this.counts.envelopes - before >= toRead && (!inStream || this.#streaming !== undefined);
-    const reached = await this.#connected(daemon, this.#random.integer(5, inStream ? 400 : 120), isEnough);
+    // The conversation goes on, so a stream comes, however long that takes.
+    const reached = await this.#connected(daemon, inStream ? patience.timeout : this.#random.integer(5, 120), isEnough);
     if (!reached) {
       this.counts.refused += 1;
       return;
@@ -72,7 +74,7 @@ export class LogReader {
   /** Reads up to this number. */
   async readTo(daemon: DaemonFile, cursor: number): Promise<void> {
     const isThere = (): boolean => this.#cursor >= cursor;
-    if (!isThere()) await this.#connected(daemon, 30_000, isThere);
+    if (!isThere()) await this.#connected(daemon, patience.timeout, isThere);
     if (!isThere()) this.#fault(`it came to ${this.#cursor}, and not to ${cursor}`);
   }
 

@@ -16,7 +16,7 @@ const checkout = join(import.meta.dirname, "..", "..");
 const teedPi = join(checkout, "test", "fixtures", "teed-pi.mjs");
 
 /** How long processes may take to disappear after the daemon's orderly end, in milliseconds. */
-const goneWithinMs = 10_000;
+const goneWithinMs = 60_000;
 
 export interface RestoreStageOptions {
   readonly pi: PiUnderTest;

@@ -13,8 +13,8 @@ import { processesWith, type RunningProcess } from "./processes.ts";
 /** Files that pi and Node leave by themselves. */
 const foreign = [/^cache$/, /^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$/];
 
-/** How long killed processes may take to disappear, in milliseconds. */
-const goneWithinMs = 3_000;
+/** How long killed processes may take to disappear, in milliseconds, also on a loaded machine. */
+const goneWithinMs = 60_000;
 
 export default function setup({ vitest }: TestProject): () => Promise<void> {
   const run = randomUUID();

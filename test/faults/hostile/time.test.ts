@@ -153,7 +153,7 @@ describe("the time of other clients", () => {
   });
 
   test("is not taken by half-open peers: one that answers no ping is ended, and one that has ended its half too", async () => {
-    const pinging = await Target.start({ ...limits, pingIntervalMs: 1_000 });
+    const pinging = await Target.start({ ...limits, pingIntervalMs: 3_000 });
     try {
       const silent = await Promise.all(transports.map((transport) => pinging.rawWebSocket(transport)));
       const half = await Promise.all(transports.map((transport) => pinging.rawWebSocket(transport)));
