@@ -16,17 +16,30 @@ export interface Opened {
   readonly headers: IncomingMessage["headers"];
 }
 
+/** Where `/acp` is, and the header with the daemon's own token. */
+export async function addressOfAcp({ stateDir }: { readonly stateDir: string }): Promise<{
+  readonly address: string;
+  readonly unixAddress: string;
+  readonly authorization: string;
+}> {
+  const { url, socketPath, token } = await readDaemonFile(stateDir);
+  return {
+    address: `${url.replace("http", "ws")}${ACP_PATH}`,
+    unixAddress: `ws+unix:${socketPath}:${ACP_PATH}`,
+    authorization: `Bearer ${token}`,
+  };
+}
+
 /** Opens `/acp`. Rejects with the status of a refusal. */
 export async function openAcp(
-  { stateDir }: { readonly stateDir: string },
+  stage: { readonly stateDir: string },
   { token, protocols = [], headers = {}, unix = false }: Opening = {},
 ): Promise<Opened> {
-  const { url, socketPath, token: main } = await readDaemonFile(stateDir);
-  const address = unix ? `ws+unix:${socketPath}:${ACP_PATH}` : `${url.replace("http", "ws")}${ACP_PATH}`;
-  const authorization = token === null ? {} : { authorization: `Bearer ${token ?? main}` };
+  const { address, unixAddress, authorization: own } = await addressOfAcp(stage);
+  const authorization = token === null ? {} : { authorization: token === undefined ? own : `Bearer ${token}` };
   const host = unix ? { host: "localhost" } : {};
   const options: ClientOptions = { headers: { ...authorization, ...host, ...headers }, maxPayload: 0 };
-  const socket = new WebSocket(address, [...protocols], options);
+  const socket = new WebSocket(unix ? unixAddress : address, [...protocols], options);
   const { promise, resolve, reject } = Promise.withResolvers<Opened>();
   socket.on("error", reject);
   socket.on("unexpected-response", (request, { statusCode }) => {

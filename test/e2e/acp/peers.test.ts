@@ -6,13 +6,17 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
+import { client as makeClient, methods, ndJsonStream, type Stream } from "@agentclientprotocol/sdk";
+import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 import { expect, test } from "vitest";
+import { WebSocket } from "ws";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import { patience } from "../../helpers/patience.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
 import { processesWith } from "../../setup/processes.ts";
-import { Scene } from "./scene.ts";
+import { addressOfAcp } from "./connection.ts";
+import { Scene, transports } from "./scene.ts";
 
 // Programs of others that speak ACP.
 
@@ -43,13 +47,15 @@ function agentOf({ stage }: Scene): ChildProcess & { stdin: Writable; stdout: Re
   }) as never;
 }
 
-function sdkOf(importer: string): string {
-  const found = createRequire(join(root, "node_modules", importer, "package.json")).resolve("@agentclientprotocol/sdk");
-  return pathToFileURL(found).href;
-}
+const requireHere = createRequire(import.meta.url);
+const requireOf = (name: string): NodeJS.Require => createRequire(join(root, "node_modules", name, "package.json"));
 
-test.each(["pi-acp", "acpx"])("the SDK that %s has is a client", async (importer) => {
-  const { ClientSideConnection, ndJsonStream } = (await import(sdkOf(importer))) as SdkOfOne;
+test.each([
+  { version: "0.26", file: requireOf("pi-acp").resolve("@agentclientprotocol/sdk") },
+  { version: "1.4", file: requireHere.resolve("acp-sdk-1.4") },
+  { version: "1.9", file: requireOf("acpx").resolve("@agentclientprotocol/sdk") },
+])("the SDK $version is a client", async ({ file }) => {
+  const { ClientSideConnection, ndJsonStream } = (await import(pathToFileURL(file).href)) as SdkOfOne;
   await using scene = await Scene.open(script);
   const agent = agentOf(scene);
   const kinds: string[] = [];
@@ -74,15 +80,17 @@ test.each(["pi-acp", "acpx"])("the SDK that %s has is a client", async (importer
   expect(agent.exitCode).toBe(0);
 });
 
-test("the newest SDK is a client", async () => {
-  const { client: makeClient, ndJsonStream, methods } = await import("@agentclientprotocol/sdk");
+test.each(transports)("the newest SDK is a client over %s", async (over) => {
   await using scene = await Scene.open(script);
-  const agent = agentOf(scene);
+  const agent = over === "/acp" ? undefined : agentOf(scene);
   const kinds: string[] = [];
   const app = makeClient().onNotification(methods.client.session.update, ({ params }) => {
     kinds.push(params.update.sessionUpdate);
   });
-  const stream = ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout) as ReadableStream);
+  const stream =
+    agent === undefined
+      ? await webSocketOf(scene)
+      : ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout) as ReadableStream);
   await app.connectWith(stream, async (connection) => {
     await connection.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
     const { sessionId } = await connection.request(methods.agent.session.new, { cwd: scene.cwd, mcpServers: [] });
@@ -92,9 +100,14 @@ test("the newest SDK is a client", async () => {
     });
   });
   expect(kinds).toEqual(expect.arrayContaining(["agent_message_chunk", "tool_call", "tool_call_update"]));
-  agent.stdin.end();
-  await once(agent, "exit");
+  agent?.stdin.end();
+  if (agent !== undefined) await once(agent, "exit");
 });
+
+async function webSocketOf({ stage }: Scene): Promise<Stream> {
+  const { address, authorization } = await addressOfAcp(stage);
+  return createWebSocketStream(address, { WebSocket: WebSocket as never, headers: { authorization } });
+}
 
 /** Runs acpx. Resolves with the JSON lines that it printed. */
 async function acpx(scene: Scene, ...words: readonly string[]): Promise<readonly Unchecked[]> {
