@@ -18,11 +18,13 @@ export interface ServeOptions {
   readonly created: Partial<Params<"session/create">>;
   /** Whether runs end with the editor, unless somebody else follows them. */
   readonly abortsOnDetach: boolean;
+  /** How long a lost daemon is looked for. Default: as for every editor. */
+  readonly giveUpAfterMs?: number;
 }
 
 /** Serves an editor on stdin and stdout until stdin ends or the daemon is gone for good. Resolves with the exit code. */
-export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOptions): Promise<number> {
-  const client = await editorClient({ stateDir, env, name: "ACP client" });
+export async function serve({ stateDir, env, created, abortsOnDetach, giveUpAfterMs }: ServeOptions): Promise<number> {
+  const client = await editorClient({ stateDir, env, name: "ACP client", giveUpAfterMs });
   const { stdin, stdout } = process;
   const environment = defined(env);
   const agent = new Agent({
@@ -68,6 +70,8 @@ export async function serve({ stateDir, env, created, abortsOnDetach }: ServeOpt
     ended.resolve(exitCodes.failed);
   });
   const code = await ended.promise;
+  // An editor that still writes must not keep the process alive.
+  stdin.destroy();
   const sessions = agent.close();
   if (abortsOnDetach) await abortAll(client, sessions);
   await client.close();

@@ -23,6 +23,8 @@ export interface EditorOptions {
   readonly model?: string | null;
   /** More options of the command. */
   readonly args?: readonly string[];
+  /** The program and its first words. Default: `pi-rpcd acp`. */
+  readonly program?: readonly string[];
   /** Answers the agent's requests. Default: none is answered. */
   readonly answer?: (method: string, params: Json, signal: AbortSignal) => Promise<Json> | Json | undefined;
 }
@@ -140,6 +142,11 @@ export class Editor implements AsyncDisposable {
     await this.until(() => this.of(sessionId, "tool_call_update").some(({ status }) => status === "in_progress"));
   }
 
+  /** Resolves with the agent's exit code, or with the close code. */
+  get ended(): Promise<number | null> {
+    return this.#transport.ended;
+  }
+
   /** Ends stdin, or closes the connection. Resolves with the agent's exit code, or with the close code. */
   async end(): Promise<number | null> {
     this.#transport.end();
@@ -218,11 +225,11 @@ class Command implements Transport {
   stderr = "";
 
   constructor(
-    { stateDir, agentDir, model = "scripted/model-1", args = [] }: EditorOptions,
+    { stateDir, agentDir, model = "scripted/model-1", args = [], program = [main, "acp"] }: EditorOptions,
     receive: (message: string) => void,
   ) {
     const flags = ["--state-dir", stateDir, ...(model === null ? [] : ["--model", model])];
-    const words = ["--disable-warning=ExperimentalWarning", main, "acp", ...flags, ...args];
+    const words = ["--disable-warning=ExperimentalWarning", ...program, ...flags, ...args];
     this.#child = spawn(process.execPath, words, { env: { ...process.env, ...agentDir.env } });
     this.#child.stderr.on("data", (chunk: Buffer) => {
       this.stderr += chunk.toString();
