@@ -79,6 +79,36 @@ test("closing ends only the client's own run, and its prompt is cancelled", asyn
   expect(await session.get()).toMatchObject({ state: "idle" });
 });
 
+test("closing takes back a prompt that waits in another one's run", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
+  const [editor, other] = [await scene.editor(), await scene.editor()];
+  const sessionId = await editor.create(scene.cwd);
+  await other.call("session/resume", { sessionId, cwd: scene.cwd });
+  const run = editor.prompt(sessionId, "Think.");
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  const steered = other.prompt(sessionId, "And this.");
+  const session = scene.stage.client.session(sessionId);
+  await expect.poll(async () => (await session.getQueue()).steering.length, patience).toBe(1);
+  await other.call("session/close", { sessionId });
+  expect(await steered).toMatchObject({ stopReason: "cancelled" });
+  expect((await session.getQueue()).steering).toEqual([]);
+  gate.open();
+  expect(await run).toMatchObject({ stopReason: "end_turn" });
+  expect(editor.text(sessionId)).toBe("I think.");
+});
+
+test("a session that somebody closes in a run is an error of its prompt", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk.")]);
+  const editor = await scene.editor();
+  const sessionId = await editor.create(scene.cwd);
+  const run = editor.prompt(sessionId, "Think.").catch((error: unknown) => error);
+  await editor.until(() => editor.text(sessionId) === "I thi");
+  await scene.stage.client.session(sessionId).close();
+  expect(await run).toMatchObject({ code: -32_603 });
+});
+
 test("a session without a message is closed with its editor, one with a message stays", async () => {
   await using scene = await Scene.open([answer("One.")]);
   const editor = await scene.editor();
@@ -130,17 +160,30 @@ test("with --on-detach abort a run ends when its editor stops reading", async ()
   expect(await scene.stage.client.session(sessionId).get()).toMatchObject({ state: "idle" });
 });
 
-test("what others say in the session is shown with its sender, once", async () => {
-  await using scene = await Scene.open([answer("To the other."), answer("To the push.")]);
+test("what others say in the session is shown with its sender, once, and a replay names the senders too", async () => {
+  await using scene = await Scene.open([answer("To the other."), answer("To the push."), answer("To the editor.")]);
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
-  const session = scene.stage.client.session(sessionId);
+  const { client } = scene.stage;
+  const session = client.session(sessionId);
   await session.promptAndWait("From the other.");
   const push = session.push({ customType: "note", content: "Pushed." });
   await push.answered;
   await editor.until(() => editor.text(sessionId) === "To the other.To the push.");
-  const messages = editor.of(sessionId, "user_message_chunk");
-  expect(messages).toMatchObject([{ content: { text: "From the other." } }, { content: { text: "Pushed." } }]);
+  const by = { clientId: client.id };
+  const others = [
+    { content: { text: "From the other." }, _meta: { "pi-rpcd": { by } } },
+    { content: { text: "Pushed." }, _meta: { "pi-rpcd": { by, customType: "note" } } },
+  ];
+  expect(editor.of(sessionId, "user_message_chunk")).toMatchObject(others);
+  await editor.prompt(sessionId, "From the editor.");
+  expect(editor.of(sessionId, "user_message_chunk")).toHaveLength(2);
+  const loader = await scene.editor();
+  await loader.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
+  expect(loader.of(sessionId, "user_message_chunk")).toMatchObject([
+    ...others,
+    { content: { text: "From the editor." }, _meta: { "pi-rpcd": { by: { name: "ACP client" } } } },
+  ]);
 });
 
 test("a daemon that is started again leaves the editor its session", async () => {

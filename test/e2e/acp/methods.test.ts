@@ -1,8 +1,9 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { answer } from "../../../provider/reply.ts";
 import { startStage } from "../../helpers/stage.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 import { Editor } from "./editor.ts";
 import { Scene } from "./scene.ts";
 
@@ -21,6 +22,9 @@ test("initialize says what the agent can, also a second time, and everything bef
     },
     authMethods: [{ id: "pi" }],
   });
+  const { methods } = (first["agentCapabilities"] as Unchecked)._meta["pi-rpcd"];
+  expect(methods).toEqual(expect.arrayContaining(["delivery/push", "token/create"]));
+  expect(methods).not.toContain("session/subscribe");
   expect(await editor.initialize()).toEqual(first);
   const login = await editor.initialize({ auth: { terminal: true } });
   expect(login["authMethods"]).toMatchObject([{ type: "terminal", args: ["--login"] }]);
@@ -131,11 +135,28 @@ test("a session keeps its own directory", async () => {
   const editor = await scene.editor();
   const sessionId = await editor.create(scene.cwd);
   await editor.prompt(sessionId, "Go.");
-  const elsewhere = { sessionId, cwd: "/", mcpServers: [] };
-  await expect(editor.call("session/load", elsewhere)).rejects.toMatchObject({
+  const session = scene.stage.client.session(sessionId);
+  await scene.stage.client.call("session/hibernate", { sessionId });
+  const before = await session.get();
+  const server = { name: "own", command: process.execPath, args: [], env: [] };
+  for (const method of ["session/load", "session/resume"]) {
+    const elsewhere = { sessionId, cwd: "/", mcpServers: [server] };
+    await expect(editor.call(method, elsewhere)).rejects.toMatchObject({ code: -32_602, data: { cwd: scene.cwd } });
+  }
+  // Nothing has changed, and no pi was started for that.
+  expect(await session.get()).toEqual(before);
+  // A link to it is the same directory.
+  symlinkSync(scene.cwd, join(scene.stage.root, "link"));
+  expect(
+    await editor.call("session/load", { sessionId, cwd: join(scene.stage.root, "link"), mcpServers: [] }),
+  ).toMatchObject({ modes: {} });
+  await session.close();
+  const stored = { sessionId, cwd: "/", mcpServers: [server] };
+  await expect(editor.call("session/resume", stored)).rejects.toMatchObject({
     code: -32_602,
     data: { cwd: scene.cwd },
   });
+  expect(await scene.stage.client.listSessions()).toEqual([]);
 });
 
 test("without a model a new session needs a login, and leaves nothing", async () => {

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold, status } from "../../../provider/reply.ts";
 import { patience } from "../../helpers/patience.ts";
+import type { Editor, Json } from "./editor.ts";
 import { Scene } from "./scene.ts";
 
 test("a prompt with tools is answered after all of its updates", async () => {
@@ -195,6 +196,37 @@ test("a prompt starts another pi when the session's pi has ended", async () => {
   await expect.poll(async () => (await session.get()).pid, patience).toBeUndefined();
   expect(await editor.prompt(sessionId, "Go.")).toMatchObject({ stopReason: "end_turn" });
   expect(editor.text(sessionId)).toBe("One.");
+});
+
+test("a prompt that a template rewrites in a run is shown to all others once, with its sender", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open([answer("I thi", hold(gate), "nk."), answer("Both."), answer("All.")]);
+  const prompts = join(scene.stage.agentDir.path, "prompts");
+  mkdirSync(prompts);
+  writeFileSync(join(prompts, "longer.md"), "Something else: $@");
+  const [editor, other] = [await scene.editor(), await scene.editor()];
+  const sessionId = await editor.create(scene.cwd);
+  await other.call("session/resume", { sessionId, cwd: scene.cwd });
+  const run = editor.prompt(sessionId, "Think.");
+  await Promise.all([editor, other].map((each) => each.until(() => each.text(sessionId) === "I thi")));
+  const session = scene.stage.client.session(sessionId);
+  const steered = [];
+  for (const [n, each] of [editor, other].entries()) {
+    steered.push(each.prompt(sessionId, `/longer ${n}`));
+    await expect.poll(async () => (await session.getQueue()).steering.length, patience).toBe(n + 1);
+  }
+  gate.open();
+  expect(await Promise.all([run, ...steered])).toMatchObject([{}, {}, {}].map(() => ({ stopReason: "end_turn" })));
+  const shownTo = (each: Editor): unknown[] =>
+    each.of(sessionId, "user_message_chunk").map(({ content, _meta }) => [(content as Json)["text"], _meta]);
+  const from = (name: string): Json => ({ "pi-rpcd": { by: { clientId: expect.any(String), name } } });
+  expect(shownTo(editor)).toEqual([["Something else: 1", from("ACP client")]]);
+  await other.until(() => shownTo(other).length === 2);
+  expect(shownTo(other)).toEqual([
+    ["Think.", from("ACP client")],
+    ["Something else: 0", from("ACP client")],
+  ]);
+  expect(new Set([...shownTo(editor), ...shownTo(other)].map((each) => JSON.stringify(each))).size).toBe(3);
 });
 
 test("a prompt that a template rewrites is not shown again", async () => {

@@ -7,6 +7,7 @@ import type { Params } from "../../../protocol/methods.ts";
 import { ACP_PATH, ACP_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX } from "../../../protocol/wire.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 import { type Opening, openAcp } from "./connection.ts";
 import type { Editor, EditorOptions, Json } from "./editor.ts";
 import { Scene } from "./scene.ts";
@@ -141,6 +142,13 @@ test("a token that may only read lists and loads sessions, follows their runs, a
   const later = await editorOf(scene, { token });
   await later.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
   expect(later.text(sessionId)).toBe("I look. Done.");
+  expect(await later.call("session/close", { sessionId })).toEqual({});
+  // The agent names the methods that this token allows, and these work.
+  const { agentCapabilities } = await later.initialize();
+  const { methods } = (agentCapabilities as Unchecked)._meta["pi-rpcd"];
+  expect(methods).toEqual(expect.arrayContaining(["session/get", "prompt/list"]));
+  for (const method of ["session/prompt", "delivery/push", "token/create"]) expect(methods).not.toContain(method);
+  expect(await later.call("_pi-rpcd/session/get", { sessionId })).toMatchObject({ sessionId });
 });
 
 test("a token with limits sees its sessions only", async () => {
