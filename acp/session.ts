@@ -47,7 +47,6 @@ export class AcpSession {
   readonly #usages = new RunUsages();
   /** The client has left the session. Its reason is the error of prompts that wait. */
   readonly #left = new AbortController();
-  #generation = 0;
 
   constructor(options: SessionOptions) {
     const { sessionId, port, peer, outbox, client, saveExport } = options;
@@ -240,7 +239,7 @@ export class AcpSession {
         this.#event(notification.params);
         break;
       case "run/ended":
-        this.#usages.ended(notification.params.runId);
+        this.#usages.ended(notification.params);
         this.#live.runEnded(notification.params);
         break;
       case "session/formerText": {
@@ -270,12 +269,9 @@ export class AcpSession {
     }
   }
 
-  #event({ event, at, generation, promptId, by }: NotificationParams<"session/event">): void {
-    if (generation > this.#generation) {
-      this.#usages.childChanged();
-      this.#generation = generation;
-    }
-    this.#usages.event(event.type);
+  #event(envelope: NotificationParams<"session/event">): void {
+    const { event, at, generation, promptId, by } = envelope;
+    this.#usages.event(envelope);
     const { type, method, notifyType, message: said }: PiEvent = event;
     if (type === "extension_ui_request" && method === "notify") {
       this.#notice(notifyType === "error" || notifyType === "warning" ? notifyType : "info", String(said));

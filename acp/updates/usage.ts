@@ -1,4 +1,6 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { Envelope } from "../../protocol/event.ts";
+import type { NotificationParams } from "../../protocol/notifications.ts";
 import { isRecord } from "../../protocol/objects.ts";
 
 /** A session's cost and the size of its context, from the usage in pi's messages and entries. Usage is unchecked. */
@@ -40,7 +42,7 @@ export class UsageTally {
 }
 
 /** Prompts are answered soon after the end of their runs. */
-const maxEndedRuns = 8;
+const maxKeptRuns = 8;
 const tokenKinds = ["input", "output", "cacheRead", "cacheWrite"] as const;
 
 /** What the answers of a run have used: tokens by kind, and US dollars. */
@@ -56,17 +58,27 @@ const noUsage: RunUsage = { usage: { input: 0, output: 0, cacheRead: 0, cacheWri
  * after the first events of the next run: what belongs to which run follows from pi's own events.
  */
 export class RunUsages {
-  /** Of the runs that have ended by pi's events, and whose end the daemon has not reported. */
-  readonly #unclaimed: RunUsage[] = [];
+  /** Of the runs that have ended by pi's events, with the clock times of that, and whose end the daemon has not reported. */
+  readonly #unclaimed: { readonly usage: RunUsage; readonly endedAtMs: number }[] = [];
   readonly #ended = new Map<string, RunUsage>();
   #current = noUsage;
   /** The newest run by pi's events. */
   #run: "none" | "running" | "over" = "none";
+  /** Of the pi whose events come. */
+  #generation = 0;
   /** Whether pi's agent works. It can then report `agent_settled` for a run that did not begin (pi 0.87.1). */
   #isActive = false;
+  #newestAtMs = 0;
+  #endedAtMs = 0;
 
-  /** The next event of pi, by its type. */
-  event(type: unknown): void {
+  /** The next event of pi. */
+  event({ event: { type }, generation, at }: Pick<Envelope, "event" | "generation" | "at">): void {
+    if (generation > this.#generation) {
+      this.#generation = generation;
+      this.#isActive = false;
+      this.#over();
+    }
+    this.#newestAtMs = at;
     if (type === "agent_end") this.#isActive = false;
     else if (type === "agent_settled" && !this.#isActive) this.#over();
     else if (type === "agent_start") {
@@ -81,17 +93,13 @@ export class RunUsages {
     this.#current = withAnswer(this.#current, usage);
   }
 
-  /** Another pi goes on with the session. */
-  childChanged(): void {
-    this.#isActive = false;
-    this.#over();
-  }
-
   /** The daemon reports the end of a run. */
-  ended(runId: string): void {
+  ended({ runId, startedAt }: Pick<NotificationParams<"run/ended">, "runId" | "startedAt">): void {
+    // The end of an earlier run was lost.
+    while ((this.#unclaimed[0]?.endedAtMs ?? startedAt) < startedAt) this.#unclaimed.shift();
     this.#ended.set(runId, this.of(runId));
     const [oldest] = this.#ended.keys();
-    if (this.#ended.size > maxEndedRuns && oldest !== undefined) this.#ended.delete(oldest);
+    if (this.#ended.size > maxKeptRuns && oldest !== undefined) this.#ended.delete(oldest);
     if (this.#unclaimed.shift() !== undefined) return;
     this.#current = noUsage;
     this.#run = "none";
@@ -99,19 +107,22 @@ export class RunUsages {
 
   /** The usage of a run, if it is the one whose end is reported next, or one of the last that have ended. */
   of(runId: string): RunUsage {
-    return this.#ended.get(runId) ?? this.#unclaimed[0] ?? this.#current;
+    return this.#ended.get(runId) ?? this.#unclaimed[0]?.usage ?? this.#current;
   }
 
   #begin(): void {
     if (this.#run === "over") {
-      this.#unclaimed.push(this.#current);
+      this.#unclaimed.push({ usage: this.#current, endedAtMs: this.#endedAtMs });
+      if (this.#unclaimed.length > maxKeptRuns) this.#unclaimed.shift();
       this.#current = noUsage;
     }
     this.#run = "running";
   }
 
   #over(): void {
-    if (this.#run === "running") this.#run = "over";
+    if (this.#run !== "running") return;
+    this.#run = "over";
+    this.#endedAtMs = this.#newestAtMs;
   }
 }
 
