@@ -7,13 +7,14 @@ import { withCommandReference, withGeneratedParts, withSettings } from "./lib/do
 import { wireText } from "./lib/wire-text.ts";
 
 // Writes the files that derive from the tables of methods, settings and commands: protocol/wire.txt, client/retries.ts,
-// acp/schema/incoming.ts from the schema of ACP, and parts of PROTOCOL.md, CONFIGURATION.md and docs/cli.md. With --check it only compares.
+// acp/schema/incoming.ts and incoming-v2.ts from the schemas of ACP, and parts of PROTOCOL.md, CONFIGURATION.md and docs/cli.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/wire.txt": wireText(),
   "client/retries.ts": retriesText(),
-  "acp/schema/incoming.ts": incomingText(),
+  "acp/schema/incoming.ts": incomingText("v1"),
+  "acp/schema/incoming-v2.ts": incomingText("v2"),
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
   "docs/cli.md": withCommandReference(read("docs/cli.md")),

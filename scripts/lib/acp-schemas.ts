@@ -14,9 +14,9 @@ const optional: Readonly<Record<string, readonly string[]>> = {
   LoadSessionRequest: ["mcpServers"],
 };
 
-/** The text of `acp/schema/incoming.ts`. */
-export function incomingText(): string {
-  const { $defs } = JSON.parse(readFileSync(join(root, "acp", "schema", "v1.json"), "utf8")) as {
+/** The text of the module with the schemas of a version: `acp/schema/incoming.ts`, or `incoming-v2.ts`. */
+export function incomingText(version: "v1" | "v2"): string {
+  const { $defs } = JSON.parse(readFileSync(join(root, "acp", "schema", `${version}.json`), "utf8")) as {
     readonly $defs: Readonly<Record<string, Schema>>;
   };
   const used = new Map<string, Schema>();
@@ -33,7 +33,7 @@ export function incomingText(): string {
   return [
     "type Schemas = Readonly<Record<string, object>>;",
     "",
-    "// What clients send, from v1.json. Written by `npm run schema`; do not edit.",
+    `// What clients send, from ${version}.json. Written by \`npm run schema\`; do not edit.`,
     "",
     `const $defs = ${JSON.stringify(Object.fromEntries(used), null, 1)};`,
     "",
