@@ -11,6 +11,8 @@ export const acpErrorCode = {
   authRequired: -32000,
   /** No session has this id. */
   resourceNotFound: -32002,
+  /** Version 2: the agent has no version that is as old as the client's. */
+  unsupportedVersion: -32022,
 } as const;
 export type AcpErrorCode = (typeof acpErrorCode)[keyof typeof acpErrorCode];
 

@@ -6,6 +6,7 @@ import { isRecord } from "../protocol/objects.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { AcpError, acpErrorCode } from "./acp-error.ts";
+import { AnswersAtEnd } from "./answers-at-end.ts";
 import type { Choices } from "./choices.ts";
 import { abilitiesIn, type ClientAbilities } from "./client-abilities.ts";
 import { acpErrorOf } from "./known-errors.ts";
@@ -13,9 +14,12 @@ import { mcpServersOf, type WireServers } from "./mcp-servers.ts";
 import { Outbox, type Sink } from "./outbox.ts";
 import { ownMethodIn, ownMethods } from "./own-methods.ts";
 import type { Port } from "./port.ts";
-import { type Answer, type Params, RpcPeer } from "./rpc-peer.ts";
+import { type Answer, type Method, type Params, RpcPeer } from "./rpc-peer.ts";
 import { AcpSession } from "./session.ts";
 import { listSessions } from "./session-list.ts";
+import { abilitiesOfTwo, capabilitiesOfTwo, versionFor } from "./v2/initialization.ts";
+import { methodsOfTwo } from "./v2/methods.ts";
+import { SecondVersion } from "./v2/session-version.ts";
 
 export interface AgentOptions {
   readonly port: Port;
@@ -24,6 +28,8 @@ export interface AgentOptions {
   readonly parse?: (text: Buffer) => unknown;
   /** The version of this program. */
   readonly version: string;
+  /** Whether a client can have version 2 of the protocol, which is a draft. Default: false. */
+  readonly hasVersion2?: boolean;
   /** What sessions are created and opened with, such as the client's environment. */
   readonly created?: Partial<WireParams<"session/create">>;
   readonly opened?: Partial<WireParams<"session/open">>;
@@ -40,10 +46,6 @@ interface Opened {
   readonly warnings: readonly string[];
 }
 
-type Method = (params: Params, signal: AbortSignal) => Promise<Answer>;
-
-/** The version of ACP. */
-const acpVersion = 1;
 /** Questions of extensions wait for a person. */
 const dialogPolicy = { kind: "wait" } as const;
 const withoutServers = "This version of pi does not take MCP servers of clients: they are left out.";
@@ -56,27 +58,11 @@ export class Agent {
   /** By session: the newest of the requests that attach to it or leave it. Each waits for the one before it. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #client: ClientAbilities | undefined;
+  /** Whether the client has sent other requests than `initialize`. */
+  #isInUse = false;
   /** Whether this pi takes MCP servers of clients. */
   #takesServers = false;
-  readonly #methods: Readonly<Record<string, Method>> = {
-    authenticate: () => this.#authenticate(),
-    "session/new": (params) => this.#create(params),
-    "session/load": (params) => this.#inTurn(params, () => this.#load(params)),
-    "session/resume": (params) => this.#inTurn(params, () => this.#resume(params)),
-    "session/list": async (params) => ({ result: await listSessions(this.#options.port, params) }),
-    "session/close": (params) => this.#inTurn(params, () => this.#close(params)),
-    "session/delete": (params) => this.#inTurn(params, () => this.#delete(params)),
-    "session/set_config_option": (params) => this.#setOption(params),
-    "session/set_mode": async ({ sessionId, modeId }) => {
-      await this.#set(sessionId, "thought_level", modeId);
-      return { result: {} };
-    },
-    "session/set_model": async ({ sessionId, modelId }) => {
-      await this.#set(sessionId, "model", modelId);
-      return { result: {} };
-    },
-    "session/prompt": async (params, signal) => ({ result: await this.#sessionOf(params).prompt(params, signal) }),
-  };
+  readonly #methods: Readonly<Record<1 | 2, Readonly<Record<string, Method>>>>;
 
   constructor(options: AgentOptions) {
     this.#options = options;
@@ -85,6 +71,39 @@ export class Agent {
       request: (method, params, signal) => this.#request(method, params, signal),
       notification: (method, params) => this.#notification(method, params),
     });
+    const common = {
+      "session/new": (params) => this.#create(params),
+      "session/resume": (params) => this.#inTurn(params, () => this.#resume(params)),
+      "session/list": async (params) => ({ result: await listSessions(this.#options.port, params) }),
+      "session/close": (params) => this.#inTurn(params, () => this.#close(params)),
+      "session/delete": (params) => this.#inTurn(params, () => this.#delete(params)),
+      "session/set_config_option": (params) => this.#setOption(params),
+      "session/prompt": async (params, signal) => ({ result: await this.#sessionOf(params).prompt(params, signal) }),
+    } satisfies Readonly<Record<string, Method>>;
+    const authenticate = (): Promise<Answer> => this.#authenticate();
+    const load: Method = (params) => this.#inTurn(params, () => this.#load(params));
+    this.#methods = {
+      1: {
+        ...common,
+        authenticate,
+        "session/load": load,
+        "session/set_mode": async ({ sessionId, modeId }) => {
+          await this.#set(sessionId, "thought_level", modeId);
+          return { result: {} };
+        },
+        "session/set_model": async ({ sessionId, modelId }) => {
+          await this.#set(sessionId, "model", modelId);
+          return { result: {} };
+        },
+      },
+      2: methodsOfTwo({
+        common,
+        authenticate,
+        load,
+        takesServers: () => this.#takesServers,
+        options: async (params) => (await this.#sessionOf(params).choices()).configOptions,
+      }),
+    };
   }
 
   /** Handles one message of the client. Resolves when it is answered, or needs no answer. */
@@ -122,9 +141,11 @@ export class Agent {
   async #request(method: string, params: Params, signal: AbortSignal): Promise<Answer> {
     if (method === "initialize") return await this.#initialize(params);
     if (this.#client === undefined) throw new AcpError("invalidRequest", "The first request is initialize.");
+    this.#isInUse = true;
     const own = ownMethodIn(method);
     if (own !== undefined) return await this.#own(own, params, signal);
-    const perform = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
+    const methods = this.#methods[this.#peer.version];
+    const perform = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (perform === undefined) throw new AcpError("methodNotFound", `There is no method ${method.slice(0, 100)}.`);
     return await perform(params, signal);
   }
@@ -135,32 +156,43 @@ export class Agent {
   }
 
   async #initialize(params: Params): Promise<Answer> {
-    const { port, version } = this.#options;
-    this.#client = abilitiesIn(params);
+    const { port, version, hasVersion2 = false } = this.#options;
+    const isSecond = versionFor(params, { hasVersion2, former: this.#client && this.#peer.version }) === 2;
+    if (isSecond && this.#isInUse) throw new AcpError("invalidRequest", "initialize comes before all other requests.");
+    this.#peer.version = isSecond ? 2 : 1;
+    this.#client = isSecond ? abilitiesOfTwo(params) : abilitiesIn(params);
     const { pi, capabilities } = await port.call("daemon/info", {});
     this.#takesServers = pi.capabilities.mcpServers === true;
+    const info = { name: "pi-rpcd", title: "pi", version };
+    const authMethods = this.#authMethods();
+    const methods = ownMethods(capabilities);
+    const _meta = { "pi-rpcd": { protocol: PROTOCOL_VERSION, pi: pi.version, methods } };
+    if (isSecond) {
+      const offered = { ...capabilitiesOfTwo(this.#takesServers), _meta };
+      return { result: { protocolVersion: 2, info, capabilities: offered, authMethods } };
+    }
     return {
       result: {
-        protocolVersion: acpVersion,
-        agentInfo: { name: "pi-rpcd", title: "pi", version },
+        protocolVersion: 1,
+        agentInfo: info,
         agentCapabilities: {
           loadSession: true,
           promptCapabilities: { image: true, audio: false, embeddedContext: true },
           mcpCapabilities: { http: this.#takesServers, sse: false },
           sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
-          _meta: {
-            "pi-rpcd": { protocol: PROTOCOL_VERSION, pi: pi.version, methods: ownMethods(capabilities) },
-          },
+          _meta,
         },
-        authMethods: this.#authMethods(),
+        authMethods,
       },
     };
   }
 
   #authMethods(): readonly object[] {
-    const login = { id: "pi", name: "Log in with pi" };
+    const isSecond = this.#peer.version === 2;
+    const login = { [isSecond ? "methodId" : "id"]: "pi", name: "Log in with pi" };
     if (this.#client?.terminalLogin === true) return [{ ...login, type: "terminal", args: ["--login"] }];
-    return [{ ...login, description: "Run `pi-rpcd pi` in a terminal, and /login there." }];
+    const agent = { ...login, description: "Run `pi-rpcd pi` in a terminal, and /login there." };
+    return [isSecond ? { ...agent, type: "agent" } : agent];
   }
 
   async #authenticate(): Promise<Answer> {
@@ -224,7 +256,7 @@ export class Agent {
 
   async #resume(params: Params): Promise<Answer> {
     const { session, isNew, warnings } = await this.#opened(params);
-    const result = await this.#orForget(session.id, () => (isNew ? session.skip() : session.choices()));
+    const result = await this.#orForget(session.id, () => (isNew ? session.skip() : session.again()));
     const after = (): void => {
       if (isNew) session.resume();
       for (const warning of warnings) session.warn(warning);
@@ -359,6 +391,10 @@ export class Agent {
       peer: this.#peer,
       outbox: this.#outbox,
       client: this.#client as ClientAbilities,
+      version: (parts) =>
+        this.#peer.version === 2
+          ? new SecondVersion(parts)
+          : { answers: new AnswersAtEnd(parts), echoes: false, questionsAreTools: true },
       saveExport: saveExport && ((path, html) => saveExport(cwd, path, html)),
       onEnd: () => {
         if (this.#sessions.get(sessionId) === session) this.#sessions.delete(sessionId);

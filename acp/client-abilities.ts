@@ -23,6 +23,7 @@ export function abilitiesIn({ clientCapabilities = {} }: Params): ClientAbilitie
   };
 }
 
-function fieldOf(value: unknown, name: string): unknown {
+/** A field of a value, if it is an object. */
+export function fieldOf(value: unknown, name: string): unknown {
   return isRecord(value) ? value[name] : undefined;
 }

@@ -6,6 +6,7 @@ import type { Outbox } from "./outbox.ts";
 import type { Port } from "./port.ts";
 import type { PiEntry } from "./updates/branch.ts";
 import type { LiveUpdates, TellMissed } from "./updates/live-updates.ts";
+import type { PiMessage } from "./updates/messages.ts";
 import { Replay, type ReplayOptions } from "./updates/replay.ts";
 import type { Entries, Told } from "./updates/told.ts";
 
@@ -74,22 +75,19 @@ export async function tellHistory(history: History, options: TellHistoryOptions)
 
 export interface TellMissedOptions {
   readonly outbox: Pick<Outbox, "hold" | "emptied">;
-  readonly live: Pick<LiveUpdates, "missed" | "user">;
-  /** Whether a prompt is one of this client's, which it does not see again. */
-  readonly isOwn: (promptId: string) => boolean;
+  readonly live: Pick<LiveUpdates, "missed">;
+  /** Tells a user's message. */
+  readonly user: (message: PiMessage, origin: MessageOrigin) => void;
   /** Whether it goes on. */
   readonly isWanted: () => boolean;
 }
 
 /** Tells the entries that the client lacks, as fast as it reads. Returns whether it is known which these are. */
 export async function tellMissed({ entries, originOf }: History, options: TellMissedOptions): Promise<boolean> {
-  const { outbox, live, isOwn, isWanted } = options;
+  const { outbox, live, user, isWanted } = options;
   const tell: TellMissed = {
     by: (entry) => originOf(entry).by,
-    user: (message, entry) => {
-      const { promptId, by } = originOf(entry);
-      if (promptId === undefined || !isOwn(promptId)) live.user(message, by);
-    },
+    user: (message, entry) => user(message, originOf(entry)),
   };
   const missed = live.missed(entries, tell);
   const release = outbox.hold(entries.entries);

@@ -1,4 +1,4 @@
-import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import { isRecord } from "../protocol/objects.ts";
 
 /** Where messages go, one text each. */
 export interface Sink {
@@ -12,7 +12,7 @@ export interface Sink {
 
 interface Waiting {
   readonly sessionId: string;
-  update: SessionUpdate;
+  update: object;
   length: number;
 }
 
@@ -55,7 +55,7 @@ export class Outbox {
     this.#write(text);
   }
 
-  update(sessionId: string, update: SessionUpdate): void {
+  update(sessionId: string, update: object): void {
     if (!this.#isBlocked) {
       this.#write(textOf({ sessionId, update }));
       return;
@@ -125,17 +125,26 @@ function textOf({ sessionId, update }: Pick<Waiting, "sessionId" | "update">): s
 }
 
 /** Two pieces of the same text as one. */
-function join(former: SessionUpdate, next: SessionUpdate): { update: SessionUpdate; added: number } | undefined {
-  if (former.sessionUpdate !== next.sessionUpdate) return undefined;
-  if (former.sessionUpdate !== "agent_message_chunk" && former.sessionUpdate !== "agent_thought_chunk")
-    return undefined;
-  const { content, messageId } = next as typeof former;
-  if (former.messageId !== messageId || former.content.type !== "text" || content.type !== "text") return undefined;
-  const { text } = content;
-  return {
-    update: { ...former, content: { ...former.content, text: former.content.text + text } },
-    added: text.length,
-  };
+function join(former: object, next: object): { update: object; added: number } | undefined {
+  const [one, two] = [pieceIn(former), pieceIn(next)];
+  if (one === undefined || two === undefined) return undefined;
+  if (one.kind !== two.kind || one.messageId !== two.messageId) return undefined;
+  return { update: { ...former, content: { ...one.content, text: one.text + two.text } }, added: two.text.length };
+}
+
+/** A piece of the model's text. */
+interface Piece {
+  readonly kind: unknown;
+  readonly messageId: unknown;
+  readonly content: object;
+  readonly text: string;
+}
+
+function pieceIn(update: object): Piece | undefined {
+  const { sessionUpdate: kind, messageId, content } = update as Readonly<Record<string, unknown>>;
+  if (kind !== "agent_message_chunk" && kind !== "agent_thought_chunk") return undefined;
+  if (!isRecord(content) || content["type"] !== "text" || typeof content["text"] !== "string") return undefined;
+  return { kind, messageId, content, text: content["text"] };
 }
 
 /** The characters of a value's strings, and a few for each of its parts: about the length of its JSON. */

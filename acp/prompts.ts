@@ -3,24 +3,20 @@ import { WireError } from "../protocol/errors.ts";
 import type { Params } from "../protocol/methods.ts";
 import { isRecord } from "../protocol/objects.ts";
 import type { PromptResult } from "../protocol/prompt.ts";
-import { AcpError } from "./acp-error.ts";
 import { type Builtin, type BuiltinSubject, builtinIn, commandsOf } from "./builtins.ts";
-import { promptContent } from "./prompt-content.ts";
+import { type PromptContent, promptContent } from "./prompt-content.ts";
 import type { Params as Given } from "./rpc-peer.ts";
-import type { RunUsage } from "./updates/usage.ts";
 
 export interface PromptsOptions extends BuiltinSubject {
-  /** Resolves when everything is out that the session has said until now. */
-  readonly caughtUp: () => Promise<void>;
-  /** Tells the user the words of a command of ours. */
-  readonly say: (words: string) => void;
-  readonly usageOf: (runId: string) => RunUsage;
+  readonly answers: PromptAnswers;
   /** The client has left the session. Its reason is the error of what waits. */
   readonly left: AbortSignal;
 }
 
 /** A prompt that the client waits for. */
-interface Waiting {
+export interface SentPrompt {
+  readonly promptId: string;
+  readonly content: PromptContent;
   isCancelled: boolean;
   /** Whether the daemon may have it in pi's queue. */
   isQueued: boolean;
@@ -28,19 +24,25 @@ interface Waiting {
   runId?: string;
 }
 
-const cancelled = { stopReason: "cancelled" };
-
-/** How long one wait for a run takes before it is repeated. */
-const waitMs = 60_000;
-
-/** The words of providers that refuse a key. */
-const refusedKey = /\b(?:401|403)\b|unauthori[sz]ed|invalid (?:x-)?api[ -]key|authentication/i;
+/** When and with what a version of the protocol answers prompts. Each may reject with `AcpError`. */
+export interface PromptAnswers {
+  /** The answer to a prompt that was cancelled. */
+  cancelled(): Promise<object>;
+  /** The client cancels the request of this prompt. Absent: that cancels the session's work. */
+  unwanted?(prompt: SentPrompt): void;
+  /** Whether the client is told of a prompt as a command that pi performs. Absent: of none. */
+  isCommand?(text: string): Promise<boolean>;
+  /** Performs a command, which resolves with words for the user. */
+  command(prompt: SentPrompt, perform: () => Promise<string | undefined>): Promise<object>;
+  /** Sends a prompt that is no command. */
+  message(prompt: SentPrompt, send: () => Promise<PromptResult>): Promise<object>;
+}
 
 /** A client's prompts to one session, and their answers. */
 export class Prompts {
   readonly #options: PromptsOptions;
   /** By the ids of the prompts. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, SentPrompt>();
   #lastCancel: Promise<void> = Promise.resolve();
   /** Waits for the last one. */
   #nextCancel: Promise<void> | undefined;
@@ -49,41 +51,67 @@ export class Prompts {
     this.#options = options;
   }
 
-  /** Sends a prompt. Resolves with its answer, when its run has ended and everything of it is out. */
+  /** Sends a prompt. Resolves with its answer. */
   async prompt({ prompt, _meta }: Given, signal: AbortSignal): Promise<object> {
-    const { port, sessionId, left, caughtUp, usageOf } = this.#options;
-    const { text, images } = promptContent(prompt as Parameters<typeof promptContent>[0]);
-    const promptId = randomUUID();
-    const waiting: Waiting = { isCancelled: false, isQueued: false };
-    this.#waiting.set(promptId, waiting);
+    const { left, answers } = this.#options;
+    const content = promptContent(prompt as Parameters<typeof promptContent>[0]);
+    const sent: SentPrompt = { promptId: randomUUID(), content, isCancelled: false, isQueued: false };
+    this.#waiting.set(sent.promptId, sent);
     // The run goes on if the client has gone.
-    const stop = (): void => void (left.aborted || this.cancel());
+    const stop = (): void => {
+      if (left.aborted) return;
+      if (answers.unwanted === undefined) void this.cancel();
+      else answers.unwanted(sent);
+    };
     signal.addEventListener("abort", stop, { once: true });
+    const release = (): void => {
+      this.#waiting.delete(sent.promptId);
+      signal.removeEventListener("abort", stop);
+    };
+    let isPerformed = false;
     try {
       // An abort that was asked for before must not end this prompt's run.
       await (this.#nextCancel ?? this.#lastCancel);
-      const builtin = await this.#builtinIn(text);
-      if (waiting.isCancelled) return cancelled;
-      if (builtin !== undefined) return await this.#perform(builtin, waiting);
-      waiting.isQueued = true;
-      const given = isRecord(_meta) && isRecord(_meta["pi-rpcd"]) ? _meta["pi-rpcd"]["ifRunning"] : undefined;
-      const ifRunning: Params<"session/prompt">["ifRunning"] =
-        given === "followUp" || given === "refuse" ? given : "steer";
-      const params = { sessionId, promptId, text, ifRunning, ...(images.length === 0 ? {} : { images: [...images] }) };
-      const taken = await port.call("session/prompt", params);
-      if (taken.disposition === "started" && taken.runId !== undefined) waiting.runId = taken.runId;
-      // The cancellation may have come before the daemon had the prompt.
-      if (waiting.isCancelled) await this.#end(promptId, waiting);
-      const result = taken.disposition === "handled" ? taken : await this.#settled(promptId);
-      await caughtUp();
-      return answerTo(waiting.isCancelled ? { ...result, outcome: "aborted" } : result, usageOf);
+      const perform = await this.#commandIn(sent, _meta);
+      if (sent.isCancelled) return await answers.cancelled();
+      if (perform === undefined) return await answers.message(sent, () => this.#send(sent, _meta));
+      isPerformed = true;
+      // It can be answered before it is performed.
+      return await answers.command(sent, () => perform().finally(release));
     } catch (error) {
-      if (!waiting.isCancelled) throw error;
-      return cancelled;
+      if (!sent.isCancelled) throw error;
+      return await answers.cancelled();
     } finally {
-      this.#waiting.delete(promptId);
-      signal.removeEventListener("abort", stop);
+      if (!isPerformed) release();
     }
+  }
+
+  /** What performs a prompt that is a command. */
+  async #commandIn(sent: SentPrompt, meta: unknown): Promise<(() => Promise<string | undefined>) | undefined> {
+    const { text } = sent.content;
+    const builtin = await this.#builtinIn(text);
+    if (builtin !== undefined) return () => builtin.perform(this.#options);
+    if ((await this.#options.answers.isCommand?.(text)) !== true) return undefined;
+    return async () => {
+      await this.#send(sent, meta);
+      return undefined;
+    };
+  }
+
+  async #send(sent: SentPrompt, meta: unknown): Promise<PromptResult> {
+    const { port, sessionId } = this.#options;
+    const { promptId, content } = sent;
+    const { text, images } = content;
+    sent.isQueued = true;
+    const given = isRecord(meta) && isRecord(meta["pi-rpcd"]) ? meta["pi-rpcd"]["ifRunning"] : undefined;
+    const ifRunning: Params<"session/prompt">["ifRunning"] =
+      given === "followUp" || given === "refuse" ? given : "steer";
+    const params = { sessionId, promptId, text, ifRunning, ...(images.length === 0 ? {} : { images: [...images] }) };
+    const taken = await port.call("session/prompt", params);
+    if (taken.disposition === "started" && taken.runId !== undefined) sent.runId = taken.runId;
+    // The cancellation may have come before the daemon had the prompt.
+    if (sent.isCancelled) await this.#end(sent);
+    return taken;
   }
 
   /** Cancels the run and its questions, whoever began it. Calls that come during a call share the next one. */
@@ -141,25 +169,14 @@ export class Prompts {
   }
 
   /** Ends one prompt, and the run that it began. */
-  async #end(promptId: string, waiting: Waiting): Promise<void> {
-    await this.#options.port.call("prompt/cancel", { promptId }).catch(() => {});
-    await this.#endRun(waiting);
+  async #end(sent: SentPrompt): Promise<void> {
+    await this.#options.port.call("prompt/cancel", { promptId: sent.promptId }).catch(() => {});
+    await this.#endRun(sent);
   }
 
-  async #endRun({ runId }: Waiting): Promise<void> {
+  async #endRun({ runId }: SentPrompt): Promise<void> {
     const { port, sessionId } = this.#options;
     if (runId !== undefined) await port.call("session/abort", { sessionId, expectedRunId: runId }).catch(() => {});
-  }
-
-  async #settled(promptId: string): Promise<PromptResult> {
-    const { port, left } = this.#options;
-    for (;;) {
-      try {
-        return await port.call("prompt/wait", { promptId, timeoutMs: waitMs }, left);
-      } catch (error) {
-        if (!(error instanceof WireError && error.kind === "deadline_exceeded")) throw error;
-      }
-    }
   }
 
   /** pi's own commands come first. */
@@ -170,38 +187,4 @@ export class Prompts {
     const commands = await commandsOf(this.#options.port, this.#options.sessionId).catch(() => []);
     return commands.some(({ name }) => name === builtin.name) ? undefined : builtin;
   }
-
-  async #perform(builtin: Builtin, waiting: Waiting): Promise<object> {
-    const words = await unlessAborted(builtin.perform(this.#options), this.#options.left);
-    if (words !== undefined) this.#options.say(words);
-    await this.#options.caughtUp();
-    return waiting.isCancelled ? cancelled : { stopReason: "end_turn" };
-  }
-}
-
-/** The answer to a prompt whose run has ended. Throws {@link AcpError} for a run that failed. */
-function answerTo(result: PromptResult, usageOf: PromptsOptions["usageOf"]): object {
-  const { promptId, runId, state, outcome, stopReason, error, disposition } = result;
-  const answer = (reason: string): object => ({
-    stopReason: reason,
-    _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId, ...usageOf(runId) }) } },
-  });
-  if (outcome === "aborted" || state === "withdrawn") return answer("cancelled");
-  if (disposition === "handled") return answer("end_turn");
-  if (outcome === "failed" || stopReason === "error") {
-    const words = error ?? "The model's provider failed.";
-    throw new AcpError(refusedKey.test(words) ? "authRequired" : "internalError", words, { promptId, runId });
-  }
-  if (outcome !== "settled")
-    throw new AcpError("internalError", "pi ended in the middle of the run.", { promptId, runId, state });
-  return answer(stopReason === "length" ? "max_tokens" : "end_turn");
-}
-
-/** Rejects with the signal's reason when it is aborted first. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.throwIfAborted();
-  signal.addEventListener("abort", abort, { once: true });
-  return await Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener("abort", abort));
 }

@@ -7,6 +7,7 @@ import { isRecord } from "../protocol/objects.ts";
 import { isPermission, permissionOptions } from "./permission.ts";
 import type { Port } from "./port.ts";
 import type { Params, RpcPeer } from "./rpc-peer.ts";
+import type { SessionVersion } from "./session-version.ts";
 
 export interface QuestionsOptions {
   readonly sessionId: string;
@@ -14,6 +15,7 @@ export interface QuestionsOptions {
   readonly peer: Pick<RpcPeer, "request">;
   /** Whether the client can show a form. */
   readonly hasForms: boolean;
+  readonly version: Pick<SessionVersion, "questionsAreTools" | "permission">;
   /** The id for the client of the tool call that waits for an answer: the only one that runs. */
   readonly waitingTool: () => string | undefined;
   readonly update: (update: SessionUpdate) => void;
@@ -94,8 +96,9 @@ export class Questions {
     const ended = new AbortController();
     this.#current = { dialogId, ended };
     const tool = this.#options.waitingTool();
-    const toolCallId = tool ?? toolCallFor(dialogId);
-    if (tool === undefined) {
+    const { questionsAreTools } = this.#options.version;
+    const toolCallId = tool ?? (questionsAreTools ? toolCallFor(dialogId) : undefined);
+    if (tool === undefined && toolCallId !== undefined) {
       this.#withToolCall.add(dialogId);
       const about = { title, kind: "other", status: "pending", ...described(dialog) } as const;
       this.#options.update({ sessionUpdate: "tool_call", toolCallId, ...about });
@@ -106,7 +109,7 @@ export class Questions {
     });
   }
 
-  async #ask(dialog: Dialog, toolCallId: string, signal: AbortSignal): Promise<void> {
+  async #ask(dialog: Dialog, toolCallId: string | undefined, signal: AbortSignal): Promise<void> {
     const { method, params, answerOf } = this.#asking(dialog, toolCallId);
     try {
       const answer = answerOf(await this.#options.peer.request(method, params, signal));
@@ -131,7 +134,7 @@ export class Questions {
     }
   }
 
-  #asking(dialog: Dialog, toolCallId: string): Asking {
+  #asking(dialog: Dialog, toolCallId: string | undefined): Asking {
     const { method, options = [] } = dialog;
     if (method === "confirm")
       return this.#permission(dialog, toolCallId, ["Yes", "No"], ([yes]) => ({ confirmed: yes === "Yes" }));
@@ -142,16 +145,21 @@ export class Questions {
 
   #permission(
     dialog: Dialog,
-    toolCallId: string,
+    toolCallId: string | undefined,
     texts: readonly string[],
     answerWith: (chosen: [text: string]) => DialogAnswer,
   ): Asking {
-    const { sessionId } = this.#options;
-    const toolCall = { toolCallId, title: dialog.title, ...described(dialog) };
+    const { sessionId, version } = this.#options;
+    const { title, message } = dialog;
     const options = permissionOptions(texts);
+    const params = version.permission?.({ sessionId, toolCallId, title, message, options }) ?? {
+      sessionId,
+      toolCall: { toolCallId, title, ...described(dialog) },
+      options,
+    };
     return {
       method: "session/request_permission",
-      params: { sessionId, toolCall, options },
+      params,
       answerOf: ({ outcome }) => {
         if (!isRecord(outcome)) return undefined;
         if (outcome["outcome"] === "cancelled") return { cancelled: true };
@@ -161,7 +169,10 @@ export class Questions {
     };
   }
 
-  #form({ method, title, message, options = [], placeholder, prefill }: Dialog, toolCallId: string): Asking {
+  #form(
+    { method, title, message, options = [], placeholder, prefill }: Dialog,
+    toolCallId: string | undefined,
+  ): Asking {
     const { sessionId } = this.#options;
     const property =
       method === "select"

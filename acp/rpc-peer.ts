@@ -21,6 +21,9 @@ export interface Answer {
   readonly after?: () => void;
 }
 
+/** Answers a request of one method. Rejects with the error of the answer. */
+export type Method = (params: Params, signal: AbortSignal) => Promise<Answer>;
+
 /** Unanswered requests of one client. */
 const maxPending = 256;
 const cancelMethod = "$/cancel_request";
@@ -34,6 +37,8 @@ export class RpcPeer {
   /** Our requests. */
   readonly #asked = new Map<string, { readonly method: string; readonly answer: PromiseWithResolvers<Params> }>();
   #count = 0;
+  /** The version of ACP that the client has. */
+  version: 1 | 2 = 1;
 
   constructor(outbox: Outbox, handlers: Handlers) {
     this.#outbox = outbox;
@@ -66,7 +71,8 @@ export class RpcPeer {
     else if (!("id" in message)) {
       if (isObject) this.#notified(method, params ?? {});
     } else if (!isObject) this.#fail(idIn(message), new AcpError("invalidParams", "The params are not an object."));
-    else if (!isRequestId(message["id"])) this.#fail(null, new AcpError("invalidRequest", "The id has a wrong type."));
+    else if (!isRequestId(message["id"]) || (message["id"] === null && this.version === 2))
+      this.#fail(null, new AcpError("invalidRequest", "The id has a wrong type."));
     else await this.#requested(message["id"], method, params ?? {});
   }
 
@@ -114,7 +120,7 @@ export class RpcPeer {
       return;
     }
     try {
-      checkParams(method, params);
+      checkParams(method, params, this.version);
     } catch {
       return;
     }
@@ -129,7 +135,7 @@ export class RpcPeer {
     const controller = new AbortController();
     this.#pending.set(controller, id);
     try {
-      checkParams(method, params);
+      checkParams(method, params, this.version);
       const { result, after } = await this.#handlers.request(method, params, controller.signal);
       if (!this.#pending.has(controller)) return;
       // Throws for a result without JSON, such as one that is nested too deep.
@@ -150,7 +156,7 @@ export class RpcPeer {
         this.#fail(idIn(message), new AcpError("invalidRequest", "The message has no method."));
       return;
     }
-    if (isRecord(result) && isValidAnswer(asked.method, result)) asked.answer.resolve(result);
+    if (isRecord(result) && isValidAnswer(asked.method, result, this.version)) asked.answer.resolve(result);
     else asked.answer.reject(new AcpError("internalError", wordsOf(error)));
   }
 

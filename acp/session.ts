@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { Dialog } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
+import type { MessageOrigin } from "../protocol/event.ts";
 import type { NotificationParams } from "../protocol/notifications.ts";
 import { isRecord } from "../protocol/objects.ts";
 import { AcpError } from "./acp-error.ts";
@@ -16,8 +18,9 @@ import type { Place, Port, SessionNotification } from "./port.ts";
 import { Prompts } from "./prompts.ts";
 import { Questions } from "./questions.ts";
 import type { Params, RpcPeer } from "./rpc-peer.ts";
+import type { SessionParts, SessionVersion } from "./session-version.ts";
 import { LiveUpdates, type LiveUpdatesOptions } from "./updates/live-updates.ts";
-import { answerChunk } from "./updates/messages.ts";
+import { answerChunk, messageIdOf, type PiMessage } from "./updates/messages.ts";
 import type { ToolPlace } from "./updates/paths.ts";
 import { RunUsages } from "./updates/usage.ts";
 
@@ -28,6 +31,8 @@ export interface SessionOptions {
   readonly peer: RpcPeer;
   readonly outbox: Outbox;
   readonly client: ClientAbilities;
+  /** What the client's version of the protocol tells in its own way. */
+  readonly version: (parts: SessionParts) => SessionVersion;
   /** Writes an exported session to a file, and returns its path. Undefined: the client has no files here. */
   readonly saveExport: ((path: string | undefined, html: string) => Promise<string>) | undefined;
   /** The session was closed, or cannot be followed any more. */
@@ -39,6 +44,7 @@ type PiEvent = Readonly<Record<string, unknown>>;
 /** One session on a client's connection. */
 export class AcpSession {
   readonly #options: SessionOptions;
+  readonly #version: SessionVersion;
   #live: LiveUpdates;
   readonly #following: Following;
   readonly #prompts: Prompts;
@@ -53,6 +59,18 @@ export class AcpSession {
     const update = (each: SessionUpdate): void => this.#update(each);
     const left = this.#left.signal;
     this.#options = options;
+    const version = options.version({
+      sessionId,
+      port,
+      update,
+      send: (each) => this.#send(each),
+      say: (words) => update(answerChunk("text", words, randomUUID())),
+      caughtUp: () => this.#following.caughtUp(),
+      runningTools: () => this.#live.runningTools,
+      usageOf: (runId) => this.#usages.of(runId),
+      left,
+    });
+    this.#version = version;
     this.#live = this.#translated({});
     this.#announcements = new Announcements({ sessionId, port, canExport: saveExport !== undefined, update, left });
     this.#questions = new Questions({
@@ -60,19 +78,12 @@ export class AcpSession {
       port,
       peer,
       hasForms: client.forms,
+      version,
       waitingTool: () => this.#live.runningTool,
       update,
       onUnasked: (title) => this.#notice("warning", `Nobody could answer an extension's question: ${title}`),
     });
-    this.#prompts = new Prompts({
-      sessionId,
-      port,
-      saveExport,
-      caughtUp: () => this.#following.caughtUp(),
-      say: (words) => update(answerChunk("text", words, randomUUID())),
-      usageOf: (runId) => this.#usages.of(runId),
-      left,
-    });
+    this.#prompts = new Prompts({ sessionId, port, saveExport, answers: version.answers, left });
     this.#following = new Following({
       sessionId,
       port,
@@ -126,6 +137,7 @@ export class AcpSession {
     this.#questions.withdraw();
     await this.#following.hold();
     const [history, choices] = await Promise.all([readHistory(port, sessionId), this.choices()]);
+    this.#version.restart?.();
     const told = await tellHistory(history, {
       outbox,
       update: (update) => this.#update(update),
@@ -135,6 +147,7 @@ export class AcpSession {
       contextSize: this.#announcements.contextSize,
     });
     this.#live = this.#translated({ told });
+    this.#version.attached?.(history.isRunning);
     return choices;
   }
 
@@ -150,7 +163,7 @@ export class AcpSession {
   async skip(): Promise<Choices> {
     const { port, sessionId } = this.#options;
     await this.#following.hold();
-    const [choices, { name }, { cost, userMessages }] = await Promise.all([
+    const [choices, { name, runId }, { cost, userMessages }] = await Promise.all([
       this.choices(),
       port.call("session/get", { sessionId }),
       port.call("session/getStats", { sessionId }),
@@ -158,6 +171,14 @@ export class AcpSession {
     // Only the very first message of a session becomes its title.
     const title = name ?? (userMessages === 0 ? undefined : "");
     this.#live = this.#translated({ title, cost });
+    this.#version.attached?.(runId !== undefined);
+    return choices;
+  }
+
+  /** The client has the session already. Resolves with what can be chosen. */
+  async again(): Promise<Choices> {
+    const choices = await this.choices();
+    this.#version.attached?.();
     return choices;
   }
 
@@ -174,8 +195,9 @@ export class AcpSession {
    * Ends this client's prompts, and the run if no other client follows the session. Otherwise it ends only the runs that these
    * prompts began.
    */
-  close(): Promise<void> {
-    return this.#prompts.close();
+  async close(): Promise<void> {
+    await this.#prompts.close();
+    await this.#version.closing?.();
   }
 
   /** This client leaves the session, which goes on. */
@@ -205,7 +227,7 @@ export class AcpSession {
       place: this.#toolPlace,
       client,
       contextSize: () => this.#announcements.contextSize,
-      send: (update) => this.#update(update),
+      send: (update, block) => this.#update(update, block),
       ...known,
     });
   }
@@ -219,21 +241,33 @@ export class AcpSession {
   async #openQuestions(): Promise<void> {
     const { port, sessionId } = this.#options;
     const { dialogs } = await port.call("dialog/list", { sessionId }).catch(() => ({ dialogs: [] }));
-    for (const dialog of dialogs) if (!this.#isOver) this.#questions.opened(dialog);
+    for (const dialog of dialogs) if (!this.#isOver) this.#opened(dialog);
+  }
+
+  #opened(dialog: Dialog): void {
+    this.#questions.opened(dialog);
+    this.#version.asked?.(dialog.dialogId);
   }
 
   async #tellMissed(isWanted: () => boolean): Promise<void> {
     const { port, sessionId, outbox } = this.#options;
     const history = await readHistory(port, sessionId).catch(() => undefined);
     if (!isWanted()) return;
-    const isOwn = (promptId: string): boolean => this.#prompts.isOwn(promptId);
-    const isKnown = history !== undefined && (await tellMissed(history, { outbox, live: this.#live, isOwn, isWanted }));
+    const user = (message: PiMessage, origin: MessageOrigin): void => this.#user(message, origin);
+    const isKnown = history !== undefined && (await tellMissed(history, { outbox, live: this.#live, user, isWanted }));
     if (!isWanted()) return;
     if (history?.isRunning !== true) this.#live.abandon();
+    this.#version.missed?.(history?.isRunning === true);
+    void this.#openQuestions();
     if (!isKnown) this.#notice("warning", "Some of what happened in the session cannot be shown here.");
   }
 
   #receive(notification: SessionNotification): void {
+    this.#tell(notification);
+    this.#version.received?.(notification);
+  }
+
+  #tell(notification: SessionNotification): void {
     switch (notification.name) {
       case "session/event":
         this.#event(notification.params);
@@ -248,7 +282,7 @@ export class AcpSession {
         break;
       }
       case "dialog/opened":
-        this.#questions.opened(notification.params.dialog);
+        this.#opened(notification.params.dialog);
         break;
       case "dialog/resolved":
         this.#questions.resolved(notification.params);
@@ -281,16 +315,26 @@ export class AcpSession {
     const message = type === "message_end" ? said : messageInEntry(event);
     if (!isRecord(message)) return;
     if (message["role"] === "assistant") this.#usages.answered(message["usage"]);
-    if (message["role"] !== "user") return;
-    if (promptId !== undefined) this.#prompts.takenIn(promptId);
-    if (promptId === undefined || !this.#prompts.isOwn(promptId)) this.#live.user(message, by);
+    if (message["role"] === "user") this.#user(message, { ...(promptId && { promptId }), ...(by && { by }) });
+  }
+
+  #user(message: PiMessage, { promptId, by }: MessageOrigin): void {
+    const isOwn = promptId !== undefined && this.#prompts.isOwn(promptId);
+    if (!isOwn || this.#version.echoes) this.#live.user(message, isOwn ? undefined : by);
+    if (promptId === undefined) return;
+    this.#prompts.takenIn(promptId);
+    this.#version.inserted?.(promptId, messageIdOf(message));
   }
 
   #notice(severity: "info" | "warning" | "error", title: string): void {
     this.#live.notice({ severity, title });
   }
 
-  #update(update: SessionUpdate): void {
+  #update(update: SessionUpdate, block?: number): void {
+    for (const each of this.#version.encode?.(update, block) ?? [update]) this.#send(each);
+  }
+
+  #send(update: object): void {
     if (!this.#isOver) this.#options.outbox.update(this.#options.sessionId, update);
   }
 }

@@ -12,6 +12,7 @@ export async function acp(invocation: Invocation<"acp">): Promise<number> {
     env,
     created: defined({ model, thinking, profile }),
     abortsOnDetach: options["on-detach"] === "abort",
+    hasVersion2: options.v2 === true,
   });
 }
 

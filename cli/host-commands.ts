@@ -48,6 +48,7 @@ export const hostCommands = {
         description: "What happens to runs when the editor ends and nobody else follows them.",
         default: "keep",
       },
+      v2: { type: "boolean", description: "Lets editors have version 2 of the protocol, which is a draft." },
       login: { type: "boolean", description: "Logs in to a provider in this terminal, with pi." },
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints an error of this command on stderr as JSON." },

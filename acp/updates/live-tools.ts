@@ -152,6 +152,12 @@ export class LiveTools {
     return second === undefined ? first?.toolCallId : undefined;
   }
 
+  get runningCount(): number {
+    let count = 0;
+    for (const { isRunning } of this.#open.values()) if (isRunning) count++;
+    return count;
+  }
+
   close(): void {
     for (const { pace } of this.#open.values()) pace.cancel();
   }

@@ -256,6 +256,11 @@ export class LiveUpdates {
     return this.#tools.running;
   }
 
+  /** How many tools run. */
+  get runningTools(): number {
+    return this.#tools.runningCount;
+  }
+
   /** Clears the timers. Updates that wait for them are dropped. */
   close(): void {
     this.#tools.close();

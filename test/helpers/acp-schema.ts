@@ -6,14 +6,16 @@ import { expect } from "vitest";
 
 type Check = (value: unknown) => readonly string[];
 
-const schemaFile = join(import.meta.dirname, "../../acp/schema/v1.json");
-const checks = new Map<string, Check>();
-let ajv: Ajv2020 | undefined;
+type Version = "v1" | "v2";
 
-/** The findings of a value against a definition of the schema of ACP, such as `SessionNotification`. */
-export function acpFindings(definition: string, value: unknown): readonly string[] {
-  const known = checks.get(definition) ?? compiled(definition);
-  checks.set(definition, known);
+const checks = new Map<string, Check>();
+const schemas = new Map<Version, Ajv2020>();
+
+/** The findings of a value against a definition of a schema of ACP, such as `SessionNotification`. */
+export function acpFindings(definition: string, value: unknown, version: Version = "v1"): readonly string[] {
+  const key = `${version} ${definition}`;
+  const known = checks.get(key) ?? compiled(definition, version);
+  checks.set(key, known);
   return known(value);
 }
 
@@ -26,10 +28,13 @@ export function expectValidUpdates(updates: readonly SessionNotification["update
   }
 }
 
-function compiled(definition: string): Check {
+function compiled(definition: string, version: Version): Check {
+  let ajv = schemas.get(version);
   if (ajv === undefined) {
     ajv = new Ajv2020({ strict: false, validateFormats: false, discriminator: false });
-    ajv.addSchema(JSON.parse(readFileSync(schemaFile, "utf8")) as object, "acp");
+    const file = join(import.meta.dirname, "../../acp/schema", `${version}.json`);
+    ajv.addSchema(JSON.parse(readFileSync(file, "utf8")) as object, "acp");
+    schemas.set(version, ajv);
   }
   const validate = ajv.compile({ $ref: `acp#/$defs/${definition}` });
   return (value) =>

@@ -1,0 +1,118 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { NotificationParams } from "../../protocol/notifications.ts";
+import type { SessionNotification } from "../port.ts";
+import { stopReasonOf } from "../run-end.ts";
+import type { PermissionParams, SessionParts, SessionVersion } from "../session-version.ts";
+import { AnswersAtInsertion, failed } from "./answers-at-insertion.ts";
+import { Foreground, type Stop } from "./foreground.ts";
+import { UpdateEncoder } from "./update-encoder.ts";
+
+/** A session as version 2 tells it. */
+export class SecondVersion implements SessionVersion {
+  readonly answers: AnswersAtInsertion;
+  readonly echoes = true;
+  readonly questionsAreTools = false;
+  readonly #parts: SessionParts;
+  readonly #foreground: Foreground;
+  #encoder = new UpdateEncoder();
+  /** Whether it is known from notifications if a run is on. */
+  #isRunTold = false;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+    this.#foreground = new Foreground(parts);
+    this.answers = new AnswersAtInsertion({
+      parts,
+      foreground: this.#foreground,
+      lastMessage: () => this.#encoder.lastUserMessage,
+    });
+  }
+
+  encode(update: SessionUpdate): readonly object[] {
+    const former = this.#encoder.lastUserMessage;
+    const updates = this.#encoder.encode(update);
+    const messageId = this.#encoder.lastUserMessage;
+    if (messageId !== former && messageId.startsWith("user-") && update.sessionUpdate === "user_message_chunk") {
+      const { content } = update;
+      this.answers.said({ messageId, text: content.type === "text" ? content.text : "" });
+    }
+    return updates;
+  }
+
+  permission({ sessionId, toolCallId, title, message, options }: PermissionParams): object {
+    const description = message === undefined || message === "" ? {} : { description: message };
+    const subject = toolCallId === undefined ? {} : { subject: { type: "tool_call", toolCall: { toolCallId } } };
+    return { sessionId, title, ...description, ...subject, options };
+  }
+
+  restart(): void {
+    this.#encoder = new UpdateEncoder();
+  }
+
+  attached(isRunning?: boolean): void {
+    if (isRunning !== undefined) this.#isRunTold = false;
+    this.answers.attached();
+    this.#foreground.snapshot(isRunning);
+  }
+
+  /** A run can have ended between the answer to the client and the beginning of the events. */
+  following(): void {
+    void this.#readRun().catch(() => {});
+  }
+
+  missed(isRunning: boolean): void {
+    this.#foreground.forgetDialogs();
+    this.#foreground.run(isRunning);
+  }
+
+  async closing(): Promise<void> {
+    const { port, sessionId, caughtUp } = this.#parts;
+    const { runId } = await port.call("session/get", { sessionId });
+    await caughtUp();
+    if (runId === undefined) await this.#foreground.runOver;
+  }
+
+  asked(dialogId: string): void {
+    this.#foreground.asked(dialogId);
+  }
+
+  received({ name, params }: SessionNotification): void {
+    switch (name) {
+      case "prompt/updated":
+        this.answers.updated(params.prompt);
+        break;
+      case "run/started":
+        this.#isRunTold = true;
+        this.#foreground.run(true);
+        break;
+      case "run/ended":
+        this.#isRunTold = true;
+        this.#foreground.run(false, this.#stopOf(params));
+        break;
+      case "dialog/resolved":
+        this.#foreground.resolved(params.dialogId);
+        break;
+      case "session/event":
+        this.#foreground.look();
+        break;
+      default:
+    }
+  }
+
+  async #readRun(): Promise<void> {
+    const { port, sessionId, caughtUp } = this.#parts;
+    const { runId } = await port.call("session/get", { sessionId });
+    await caughtUp();
+    if (!this.#isRunTold) this.#foreground.run(runId !== undefined);
+  }
+
+  #stopOf(end: NotificationParams<"run/ended">): Stop {
+    const { runId, promptIds } = end;
+    const _meta = { "pi-rpcd": { runId, promptIds, ...this.#parts.spent() } };
+    try {
+      return { stopReason: stopReasonOf(end, { runId }), _meta };
+    } catch (error) {
+      return { ...failed(error), _meta };
+    }
+  }
+}
