@@ -29,8 +29,8 @@ export interface SessionVersion {
   readonly echoes: boolean;
   /** Whether a question that belongs to no tool call gets one of its own. */
   readonly questionsAreTools: boolean;
-  /** An update in this version. */
-  encode?(update: SessionUpdate): readonly object[];
+  /** An update in this version. `block`: which of an answer's blocks a text is of. */
+  encode?(update: SessionUpdate, block?: number): readonly object[];
   /** The params of a request for permission that has these in version 1. */
   permission?(params: PermissionParams): object;
   /** The session's history comes next. */

@@ -38,7 +38,8 @@ export interface ClientFeatures {
 export interface LiveUpdatesOptions {
   readonly place: ToolPlace;
   readonly client: ClientFeatures;
-  readonly send: (update: SessionUpdate) => void;
+  /** `block`: which of an answer's blocks a text is of. */
+  readonly send: (update: SessionUpdate, block?: number) => void;
   /** The size of the model's context window in tokens. Undefined: it is not known now. */
   readonly contextSize: () => number | undefined;
   /** What a replay has told: its events are left out. Its usage and title are continued. */
@@ -287,7 +288,9 @@ export class LiveUpdates {
 
   #begin(messageId: string): Answer {
     this.#tools.nextAnswer();
-    const text = new StreamedAnswer((kind, part) => this.#options.send(answerChunk(kind, part, messageId)));
+    const text = new StreamedAnswer((kind, part, index) =>
+      this.#options.send(answerChunk(kind, part, messageId), index),
+    );
     return { messageId, text, calls: new Map() };
   }
 

@@ -1,6 +1,7 @@
 import { type TextKind, textIn } from "./messages.ts";
 
 interface Block {
+  readonly index: number;
   readonly kind: TextKind | "tool";
   /** Its text that was said. */
   said: string;
@@ -14,11 +15,12 @@ interface Block {
  * for the end of the block, or of the message, whose records have the complete text.
  */
 export class StreamedAnswer {
-  readonly #say: (kind: TextKind, text: string) => void;
+  readonly #say: (kind: TextKind, text: string, index: number) => void;
   readonly #blocks = new Map<number, Block>();
   #isLost = false;
 
-  constructor(say: (kind: TextKind, text: string) => void) {
+  /** `say` gets the index of the block that the text is of. */
+  constructor(say: (kind: TextKind, text: string, index: number) => void) {
     this.#say = say;
   }
 
@@ -29,7 +31,7 @@ export class StreamedAnswer {
   }
 
   started(index: number, kind: TextKind | "tool"): void {
-    this.#blocks.set(index, { kind, said: "", isHeld: !this.#maySay(index), isOver: false });
+    this.#blocks.set(index, { index, kind, said: "", isHeld: !this.#maySay(index), isOver: false });
   }
 
   delta(index: number, kind: TextKind, text: string): void {
@@ -56,7 +58,7 @@ export class StreamedAnswer {
   #block(index: number, kind: TextKind | "tool"): Block {
     const known = this.#blocks.get(index);
     if (known !== undefined) return known;
-    const block = { kind, said: "", isHeld: this.#isLost, isOver: false };
+    const block = { index, kind, said: "", isHeld: this.#isLost, isOver: false };
     this.#blocks.set(index, block);
     return block;
   }
@@ -78,6 +80,6 @@ export class StreamedAnswer {
   #sayOf(block: Block, kind: TextKind, text: string): void {
     if (text === "") return;
     block.said += text;
-    this.#say(kind, text);
+    this.#say(kind, text, block.index);
   }
 }

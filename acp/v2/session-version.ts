@@ -28,9 +28,9 @@ export class SecondVersion implements SessionVersion {
     });
   }
 
-  encode(update: SessionUpdate): readonly object[] {
+  encode(update: SessionUpdate, block?: number): readonly object[] {
     const former = this.#encoder.lastUserMessage;
-    const updates = this.#encoder.encode(update);
+    const updates = this.#encoder.encode(update, block);
     const messageId = this.#encoder.lastUserMessage;
     if (messageId !== former && messageId.startsWith("user-") && update.sessionUpdate === "user_message_chunk") {
       const { content } = update;

@@ -20,8 +20,7 @@ type Meta = Readonly<Record<string, unknown>>;
 type TextKind = "user" | "agent" | "thought";
 type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
 
-/** The part of a message that the next piece of it may be added to. */
-interface OpenMessage {
+interface Message {
   readonly kind: TextKind;
   /** The id in version 1. */
   readonly given: string;
@@ -40,21 +39,25 @@ export class UpdateEncoder {
     agent: new ToolCallIds(),
     thought: new ToolCallIds(),
   };
-  #open: OpenMessage | undefined;
+  /** The message that the next piece may be added to. */
+  #open: Message | undefined;
+  /** The messages that the blocks of an answer belong to: the model can go on with an earlier one. */
+  readonly #blocks = new Map<number, Message>();
   /** The tools of the tool calls that have not ended. */
   readonly #tools = new Map<string, string>();
 
   /** The id of the last user's message. */
   lastUserMessage = "";
 
-  encode(update: SessionUpdate): UpdateOfTwo[] {
+  /** `block`: which of an answer's blocks a text is of. */
+  encode(update: SessionUpdate, block?: number): UpdateOfTwo[] {
     switch (update.sessionUpdate) {
       case "user_message_chunk":
         return [this.#piece("user", update)];
       case "agent_message_chunk":
-        return [this.#piece("agent", update)];
+        return [this.#piece("agent", update, block)];
       case "agent_thought_chunk":
-        return [this.#piece("thought", update)];
+        return [this.#piece("thought", update, block)];
       case "tool_call":
         this.#open = undefined;
         this.#tools.set(update.toolCallId, update.name ?? "");
@@ -90,22 +93,35 @@ export class UpdateEncoder {
   #piece(
     kind: TextKind,
     update: { content: ContentBlock; messageId?: string | null; _meta?: Meta | null },
+    block?: number,
   ): UpdateOfTwo {
     const given = update.messageId ?? "";
     const content = update.content as BlockOfTwo;
     const isText = content.type === "text";
-    const open = this.#open;
-    // A user's adjacent texts are one, so that a second one is another message of the same millisecond.
-    const isSame = open?.kind === kind && open.given === given && !(kind === "user" && open.endsWithText && isText);
-    if (isSame) {
-      open.endsWithText = isText;
-      return { sessionUpdate: `${wordOf(kind)}_chunk`, messageId: open.messageId, content } as UpdateOfTwo;
+    const known = this.#known(kind, given, block, isText);
+    if (known !== undefined) {
+      known.endsWithText = isText;
+      if (block !== undefined) this.#blocks.set(block, known);
+      return { sessionUpdate: `${wordOf(kind)}_chunk`, messageId: known.messageId, content } as UpdateOfTwo;
     }
     const messageId = this.#ids[kind].next(given);
-    this.#open = { kind, given, messageId, endsWithText: isText };
+    const message: Message = { kind, given, messageId, endsWithText: isText };
+    this.#open = message;
+    if (block !== undefined) this.#blocks.set(block, message);
     if (kind === "user") this.lastUserMessage = messageId;
     const meta = update._meta && { _meta: update._meta };
     return { sessionUpdate: wordOf(kind), messageId, content: [content], ...meta } as UpdateOfTwo;
+  }
+
+  /** The message that a piece is added to. */
+  #known(kind: TextKind, given: string, block: number | undefined, isText: boolean): Message | undefined {
+    const isSame = (message: Message | undefined): boolean => message?.kind === kind && message.given === given;
+    const earlier = block === undefined ? undefined : this.#blocks.get(block);
+    if (isSame(earlier)) return earlier;
+    const open = this.#open;
+    if (!isSame(open)) return undefined;
+    // A user's adjacent texts are one, so that a second one is another message of the same millisecond.
+    return kind === "user" && isText && open?.endsWithText === true ? undefined : open;
   }
 }
 
@@ -113,9 +129,13 @@ function wordOf(kind: TextKind): "user_message" | "agent_message" | "agent_thoug
   return kind === "thought" ? "agent_thought" : `${kind}_message`;
 }
 
-/** The config options of a session. */
+/** The config options of a session. One whose value is not known is left out. */
 export function optionsOfTwo(options: readonly SessionConfigOption[]): OptionOfTwo[] {
-  return options.map(({ id: configId, ...option }) => ({ configId, ...option }) as OptionOfTwo);
+  return options.flatMap(({ id: configId, ...option }) => {
+    const isKnown =
+      option.type !== "select" || option.options.some((each) => "value" in each && each.value === option.currentValue);
+    return isKnown ? [{ configId, ...option } as OptionOfTwo] : [];
+  });
 }
 
 /** Commands by unique names without spaces: a command with another name could not be called. */

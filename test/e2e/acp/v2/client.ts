@@ -98,8 +98,7 @@ export class SdkClient implements AsyncDisposable {
     this.#connection.closed.catch(() => {});
   }
 
-  async initialize(): Promise<Unchecked> {
-    const capabilities = this.#options.capabilities ?? {};
+  async initialize(capabilities: Json = this.#options.capabilities ?? {}): Promise<Unchecked> {
     const info = { name: "test", version: "1" };
     return await this.#connection.agent.request(methods.agent.initialize, { protocolVersion: 2, info, capabilities });
   }
@@ -108,6 +107,11 @@ export class SdkClient implements AsyncDisposable {
   async call(method: string, params: Json, signal?: AbortSignal): Promise<Unchecked> {
     const options = signal === undefined ? {} : { cancellationSignal: signal };
     return await this.#connection.agent.request(method as never, params as never, options);
+  }
+
+  /** Sends a message of any shape. */
+  write(message: unknown): void {
+    this.#child.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
   cancel(sessionId: string): void {
