@@ -1,4 +1,4 @@
-import type { Prompt, PromptResult, PromptState } from "../../protocol/prompt.ts";
+import type { PromptResult } from "../../protocol/prompt.ts";
 import { AcpError } from "../acp-error.ts";
 import { acpErrorOf } from "../known-errors.ts";
 import type { PromptContent } from "../prompt-content.ts";
@@ -14,31 +14,16 @@ export interface AnswersAtInsertionOptions {
   readonly lastMessage: () => string;
 }
 
-/** A prompt that is not in the conversation yet. */
-interface Waiting {
-  readonly prompt: SentPrompt;
-  readonly inserted: PromiseWithResolvers<string>;
-}
-
-/** A user's message that the client was told, and that belongs to no prompt yet. */
-interface Told {
-  readonly messageId: string;
-  readonly text: string;
-}
-
-/** More of them are not prompts: extensions have sent them. */
-const maxTold = 32;
-
 /**
  * Version 2 answers a prompt when its message is in the conversation, with the message's id. Commands are not part of pi's
  * conversation: their messages are made here, for this client.
  */
 export class AnswersAtInsertion implements PromptAnswers {
   readonly #options: AnswersAtInsertionOptions;
-  readonly #waiting = new Map<string, Waiting>();
+  /** Prompts that are not in the conversation yet. */
+  readonly #waiting = new Map<string, PromiseWithResolvers<string>>();
   /** Prompts whose requests the client has cancelled. */
   readonly #unwanted = new Set<string>();
-  #told: Told[] = [];
 
   constructor(options: AnswersAtInsertionOptions) {
     this.#options = options;
@@ -74,14 +59,14 @@ export class AnswersAtInsertion implements PromptAnswers {
     const inserted = Promise.withResolvers<string>();
     const known = new AbortController();
     // pi can take it in before the daemon answers.
-    this.#waiting.set(promptId, { prompt, inserted });
+    this.#waiting.set(promptId, inserted);
     inserted.promise.catch(() => {});
     try {
       const { disposition, runId } = await send();
       // The cancellation may have come before the daemon had the prompt.
       if (this.#unwanted.has(promptId)) this.#withdraw(promptId);
-      if (disposition === "handled") this.#end(promptId, "handled");
-      else this.#waitForEnd(prompt, known.signal).catch(inserted.reject);
+      if (disposition === "handled") inserted.resolve(this.#handled(prompt));
+      else this.#waitForEnd(prompt, known.signal).then(inserted.resolve, inserted.reject);
       const messageId = await inserted.promise;
       return { messageId, _meta: { "pi-rpcd": { promptId, ...(runId === undefined ? {} : { runId }) } } };
     } finally {
@@ -91,48 +76,21 @@ export class AnswersAtInsertion implements PromptAnswers {
     }
   }
 
-  /** The client was told a user's message. */
-  said(message: Told): void {
-    this.#told = [...this.#told, message].slice(-maxTold);
+  /** The message of a prompt, of this client or another, is in the conversation. */
+  inserted(promptId: string, messageId: string): void {
+    this.#waiting.get(promptId)?.resolve(messageId);
   }
 
-  /** The client was told the history. Messages in it belong to prompts before, except the last ones. */
-  attached(): void {
-    this.#told = this.#told.slice(this.#told.length - this.#waiting.size);
-  }
-
-  /** A prompt of any client has another state. */
-  updated({ promptId, state, text, length }: Prompt): void {
-    if (state === "inserted") this.#end(promptId, state, this.#claim(text, length));
-    else if (state === "handled" || state === "withdrawn" || state === "lost") this.#end(promptId, state);
-  }
-
-  #end(promptId: string, state: PromptState | undefined, messageId = ""): void {
-    const waiting = this.#waiting.get(promptId);
-    if (waiting === undefined) return;
-    this.#waiting.delete(promptId);
-    const { prompt, inserted } = waiting;
-    if (state === "inserted") inserted.resolve(messageId);
-    else if (state === "handled") inserted.resolve(this.#handled(prompt));
-    else if (state === "withdrawn") inserted.reject(cancellation());
-    else inserted.reject(new AcpError("internalError", "pi ended before it had the prompt.", { promptId, state }));
-  }
-
-  /** The end of a prompt's run tells what notifications have not told. */
-  async #waitForEnd({ promptId, content }: SentPrompt, known: AbortSignal): Promise<void> {
+  /** Resolves with the message's id, if the end of the prompt's run comes before the message: then it is known no better. */
+  async #waitForEnd(prompt: SentPrompt, known: AbortSignal): Promise<string> {
     const { port, left, caughtUp } = this.#options.parts;
+    const { promptId } = prompt;
     const { state } = await settled(port, promptId, AbortSignal.any([left, known]));
     await caughtUp();
-    if (!this.#waiting.has(promptId)) return;
-    const { text } = content;
-    this.#end(promptId, state, state === "inserted" ? this.#claim(text, text.length) : "");
-  }
-
-  /** The message of a prompt is the first one with its text, else the last one: templates and extensions rewrite texts. */
-  #claim(text: string, length: number): string {
-    const same = this.#told.findIndex((told) => told.text.length === length && told.text.startsWith(text));
-    const [told] = this.#told.splice(same, 1);
-    return told?.messageId ?? this.#options.lastMessage();
+    if (state === "inserted") return this.#options.lastMessage();
+    if (state === "handled") return this.#handled(prompt);
+    if (state === "withdrawn") throw cancellation();
+    throw new AcpError("internalError", "pi ended before it had the prompt.", { promptId, state });
   }
 
   #withdraw(promptId: string): void {

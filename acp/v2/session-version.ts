@@ -15,8 +15,6 @@ export class SecondVersion implements SessionVersion {
   readonly #parts: SessionParts;
   readonly #foreground: Foreground;
   #encoder = new UpdateEncoder();
-  /** Whether it is known from notifications if a run is on. */
-  #isRunTold = false;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -29,14 +27,7 @@ export class SecondVersion implements SessionVersion {
   }
 
   encode(update: SessionUpdate, block?: number): readonly object[] {
-    const former = this.#encoder.lastUserMessage;
-    const updates = this.#encoder.encode(update, block);
-    const messageId = this.#encoder.lastUserMessage;
-    if (messageId !== former && messageId.startsWith("user-") && update.sessionUpdate === "user_message_chunk") {
-      const { content } = update;
-      this.answers.said({ messageId, text: content.type === "text" ? content.text : "" });
-    }
-    return updates;
+    return this.#encoder.encode(update, block);
   }
 
   permission({ sessionId, toolCallId, title, message, options }: PermissionParams): object {
@@ -50,14 +41,7 @@ export class SecondVersion implements SessionVersion {
   }
 
   attached(isRunning?: boolean): void {
-    if (isRunning !== undefined) this.#isRunTold = false;
-    this.answers.attached();
     this.#foreground.snapshot(isRunning);
-  }
-
-  /** A run can have ended between the answer to the client and the beginning of the events. */
-  following(): void {
-    void this.#readRun().catch(() => {});
   }
 
   missed(isRunning: boolean): void {
@@ -76,17 +60,16 @@ export class SecondVersion implements SessionVersion {
     this.#foreground.asked(dialogId);
   }
 
+  inserted(promptId: string, given: string): void {
+    this.answers.inserted(promptId, this.#encoder.messageIdOf(given));
+  }
+
   received({ name, params }: SessionNotification): void {
     switch (name) {
-      case "prompt/updated":
-        this.answers.updated(params.prompt);
-        break;
       case "run/started":
-        this.#isRunTold = true;
         this.#foreground.run(true);
         break;
       case "run/ended":
-        this.#isRunTold = true;
         this.#foreground.run(false, this.#stopOf(params));
         break;
       case "dialog/resolved":
@@ -99,16 +82,9 @@ export class SecondVersion implements SessionVersion {
     }
   }
 
-  async #readRun(): Promise<void> {
-    const { port, sessionId, caughtUp } = this.#parts;
-    const { runId } = await port.call("session/get", { sessionId });
-    await caughtUp();
-    if (!this.#isRunTold) this.#foreground.run(runId !== undefined);
-  }
-
   #stopOf(end: NotificationParams<"run/ended">): Stop {
     const { runId, promptIds } = end;
-    const _meta = { "pi-rpcd": { runId, promptIds, ...this.#parts.spent() } };
+    const _meta = { "pi-rpcd": { runId, promptIds, ...this.#parts.usageOf(runId) } };
     try {
       return { stopReason: stopReasonOf(end, { runId }), _meta };
     } catch (error) {

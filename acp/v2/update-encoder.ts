@@ -46,8 +46,17 @@ export class UpdateEncoder {
   /** The tools of the tool calls that have not ended. */
   readonly #tools = new Map<string, string>();
 
+  #lastUser: Message | undefined;
+
   /** The id of the last user's message. */
-  lastUserMessage = "";
+  get lastUserMessage(): string {
+    return this.#lastUser?.messageId ?? "";
+  }
+
+  /** The id of a user's message that was told just now, or in a replay, by its id in version 1. */
+  messageIdOf(given: string): string {
+    return this.#lastUser?.given === given ? this.#lastUser.messageId : given;
+  }
 
   /** `block`: which of an answer's blocks a text is of. */
   encode(update: SessionUpdate, block?: number): UpdateOfTwo[] {
@@ -108,7 +117,7 @@ export class UpdateEncoder {
     const message: Message = { kind, given, messageId, endsWithText: isText };
     this.#open = message;
     if (block !== undefined) this.#blocks.set(block, message);
-    if (kind === "user") this.lastUserMessage = messageId;
+    if (kind === "user") this.#lastUser = message;
     const meta = update._meta && { _meta: update._meta };
     return { sessionUpdate: wordOf(kind), messageId, content: [content], ...meta } as UpdateOfTwo;
   }

@@ -124,8 +124,8 @@ test("another client's run and a push are told, with their states", async () => 
     "Pushed.",
     "To the push.",
   ]);
-  expect(said[0]?.meta["pi-rpcd"].by).toBe("ACP client");
-  expect(said[4]?.meta["pi-rpcd"]).toEqual({ customType: "note" });
+  expect(said[0]?.meta["pi-rpcd"].by).toMatchObject({ name: "ACP client" });
+  expect(said[4]?.meta["pi-rpcd"]).toMatchObject({ customType: "note" });
 });
 
 test("closing tells the end of the client's own run first, and leaves another client's alone", async () => {
