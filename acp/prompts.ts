@@ -20,8 +20,6 @@ export interface SentPrompt {
   isCancelled: boolean;
   /** Whether the daemon may have it in pi's queue. */
   isQueued: boolean;
-  /** The run that it began. */
-  runId?: string;
 }
 
 /** When and with what a version of the protocol answers prompts. Each may reject with `AcpError`. */
@@ -43,6 +41,9 @@ export class Prompts {
   readonly #options: PromptsOptions;
   /** By the ids of the prompts. */
   readonly #waiting = new Map<string, SentPrompt>();
+  /** The runs that this client's prompts began, and that have not ended. */
+  readonly #runs = new Set<string>();
+  #lastEnded: string | undefined;
   #lastCancel: Promise<void> = Promise.resolve();
   /** Waits for the last one. */
   #nextCancel: Promise<void> | undefined;
@@ -108,9 +109,10 @@ export class Prompts {
       given === "followUp" || given === "refuse" ? given : "steer";
     const params = { sessionId, promptId, text, ifRunning, ...(images.length === 0 ? {} : { images: [...images] }) };
     const taken = await port.call("session/prompt", params);
-    if (taken.disposition === "started" && taken.runId !== undefined) sent.runId = taken.runId;
+    const begun = taken.disposition === "started" ? taken.runId : undefined;
+    if (begun !== undefined && begun !== this.#lastEnded) this.#runs.add(begun);
     // The cancellation may have come before the daemon had the prompt.
-    if (sent.isCancelled) await this.#end(sent);
+    if (sent.isCancelled) await this.#end(promptId, begun);
     return taken;
   }
 
@@ -140,7 +142,7 @@ export class Prompts {
     } catch (error) {
       // A client that may not abort runs has begun none.
       if (!(error instanceof WireError) || !["session_busy", "forbidden"].includes(error.kind)) throw error;
-      await Promise.all(Array.from(this.#waiting.values(), (waiting) => this.#endRun(waiting)));
+      await Promise.all(Array.from(this.#runs, (runId) => this.#endRun(runId)));
     }
   }
 
@@ -168,15 +170,20 @@ export class Prompts {
     return queued.map(([promptId]) => this.#options.port.call("prompt/cancel", { promptId }));
   }
 
-  /** Ends one prompt, and the run that it began. */
-  async #end(sent: SentPrompt): Promise<void> {
-    await this.#options.port.call("prompt/cancel", { promptId: sent.promptId }).catch(() => {});
-    await this.#endRun(sent);
+  runEnded(runId: string): void {
+    this.#lastEnded = runId;
+    this.#runs.delete(runId);
   }
 
-  async #endRun({ runId }: SentPrompt): Promise<void> {
+  /** Ends one prompt, and the run that it began. */
+  async #end(promptId: string, runId: string | undefined): Promise<void> {
+    await this.#options.port.call("prompt/cancel", { promptId }).catch(() => {});
+    if (runId !== undefined) await this.#endRun(runId);
+  }
+
+  async #endRun(expectedRunId: string): Promise<void> {
     const { port, sessionId } = this.#options;
-    if (runId !== undefined) await port.call("session/abort", { sessionId, expectedRunId: runId }).catch(() => {});
+    await port.call("session/abort", { sessionId, expectedRunId }).catch(() => {});
   }
 
   /** pi's own commands come first. */

@@ -274,6 +274,7 @@ export class AcpSession {
         break;
       case "run/ended":
         this.#usages.ended(notification.params);
+        this.#prompts.runEnded(notification.params.runId);
         this.#live.runEnded(notification.params);
         break;
       case "session/formerText": {
