@@ -148,7 +148,7 @@ export function optionsOfTwo(options: readonly SessionConfigOption[]): OptionOfT
 }
 
 /** Commands by unique names without spaces: a command with another name could not be called. */
-export function commandsOfTwo(commands: readonly AvailableCommand[]): CommandOfTwo[] {
+function commandsOfTwo(commands: readonly AvailableCommand[]): CommandOfTwo[] {
   const byName = new Map<string, CommandOfTwo>();
   for (const { name, description, input } of commands) {
     if (byName.has(name) || /^$|\s/.test(name)) continue;

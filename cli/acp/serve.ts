@@ -20,13 +20,13 @@ export interface ServeOptions {
   readonly abortsOnDetach: boolean;
   /** How long a lost daemon is looked for. Default: as for every editor. */
   readonly giveUpAfterMs?: number;
-  /** Whether an editor can have version 2 of the protocol. */
-  readonly hasVersion2: boolean;
+  /** Whether an editor can have version 2 of the protocol. Default: false. */
+  readonly hasVersion2?: boolean;
 }
 
 /** Serves an editor on stdin and stdout until stdin ends or the daemon is gone for good. Resolves with the exit code. */
 export async function serve({ stateDir, env, created, ...options }: ServeOptions): Promise<number> {
-  const { giveUpAfterMs } = options;
+  const { abortsOnDetach, giveUpAfterMs, hasVersion2 = false } = options;
   const client = await editorClient({ stateDir, env, name: "ACP client", giveUpAfterMs });
   const { stdin, stdout } = process;
   const environment = defined(env);
@@ -37,7 +37,7 @@ export async function serve({ stateDir, env, created, ...options }: ServeOptions
       drained: () => new Promise((resolve) => stdout.once("drain", resolve)),
     },
     version: packageVersion(),
-    hasVersion2: options.hasVersion2,
+    hasVersion2,
     created: { ...created, environment },
     opened: { environment },
     saveExport: async (cwd, path, html) => {
@@ -77,7 +77,7 @@ export async function serve({ stateDir, env, created, ...options }: ServeOptions
   // An editor that still writes must not keep the process alive.
   stdin.destroy();
   const sessions = agent.close();
-  if (options.abortsOnDetach) await abortAll(client, sessions);
+  if (abortsOnDetach) await abortAll(client, sessions);
   await client.close();
   return code;
 }

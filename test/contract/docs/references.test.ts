@@ -75,12 +75,12 @@ describe.each(documents)("%s", (document) => {
     const wrong = codeOf(markdown).flatMap((line) => {
       const [, name, rest = ""] = /\bpi-rpcd (?:-- )?([a-z][a-z-]*)(.*)/.exec(line) ?? [];
       if (name === undefined) return [];
-      const options = found(rest, /(?<=\s)--([a-z][a-z-]*)/g);
+      const options = found(rest, /(?<=\s)--([a-z][a-z0-9-]*)/g);
       const known = table[name]?.options;
       return known !== undefined && options.every((option) => option in known) ? [] : [line];
     });
     const everyOption = new Set(Object.values(table).flatMap(({ options }) => Object.keys(options)));
-    const alone = spansOf(markdown).flatMap((span) => found(span, /^--([a-z][a-z-]*)/g));
+    const alone = spansOf(markdown).flatMap((span) => found(span, /^--([a-z][a-z0-9-]*)/g));
     expect([...wrong, ...alone.filter((option) => !everyOption.has(option))]).toEqual([]);
   });
 
