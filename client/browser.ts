@@ -72,10 +72,12 @@ export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
   ControlOptions,
+  EntryPieceOptions,
   MessageOptions,
   PiCommand,
   PromptOptions,
   PushParams,
   SessionHandle,
+  TranscriptOptions,
 } from "./session-handle.ts";
 export type { PromptCall } from "./settled-run.ts";

@@ -38,11 +38,13 @@ export type {
   AbortOptions,
   CommandOptions,
   ControlOptions,
+  EntryPieceOptions,
   MessageOptions,
   PiCommand,
   PromptOptions,
   PushParams,
   SessionHandle,
   SteerOptions,
+  TranscriptOptions,
 } from "./session-handle.ts";
 export type { PromptCall } from "./settled-run.ts";

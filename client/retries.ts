@@ -62,6 +62,8 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "session/abortBash": "never",
   "session/export": "safe",
   "session/command": "never",
+  "transcript/page": "safe",
+  "transcript/entry": "safe",
   "model/list": "safe",
   "session/setSteeringMode": "idempotencyKey",
   "session/setFollowUpMode": "idempotencyKey",

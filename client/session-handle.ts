@@ -4,6 +4,7 @@ import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { Prompt } from "../protocol/prompt.ts";
 import type { SessionInfo } from "../protocol/session.ts";
+import type { TranscriptCut } from "../protocol/transcript-methods.ts";
 import type { EntryLabel } from "../protocol/tree.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
@@ -35,6 +36,8 @@ export type CompactOptions = Omit<Params<"session/compact">, "sessionId"> & Call
 export type NavigateOptions = Omit<Params<"session/navigate">, "sessionId" | "entryId"> & CallOptions;
 /** `after`: the last seq that the listener has; `epoch`: the log to which it belongs. */
 export type ListenOptions = Pick<EventsOptions, "after" | "epoch">;
+export type TranscriptOptions = Omit<Params<"transcript/page">, "sessionId"> & CallOptions;
+export type EntryPieceOptions = Pick<Params<"transcript/entry">, "offset" | "length"> & CallOptions;
 export type CommandOptions = Omit<Params<"session/command">, "sessionId" | "command"> & CallOptions;
 
 /**
@@ -160,6 +163,24 @@ export class SessionHandle {
   /** Returns the labels of the session's entries, in the order in which they were set. */
   async labels(options: CallOptions = {}): Promise<readonly EntryLabel[]> {
     return (await this.#peer.call("session/listLabels", { sessionId: this.id }, options)).labels;
+  }
+
+  /**
+   * Returns the last entries of the active branch, or with `before` of an earlier page those before that page. It starts no
+   * pi. A page can be empty while `before` names another one. A subscription from the `cursor` of the first page goes on where
+   * its entries end. Rejects with `transcript_changed` if the session's file was rewritten after that page.
+   */
+  transcript({ signal, ...rest }: TranscriptOptions = {}): Promise<Result<"transcript/page">> {
+    return this.#peer.call("transcript/page", { ...rest, sessionId: this.id }, callOptions(signal));
+  }
+
+  /** Returns a piece of a value that a page of the {@link transcript} has cut, at most 4 MiB. */
+  entryPiece(
+    { entryId, path, place }: Pick<TranscriptCut, "entryId" | "path" | "place">,
+    { signal, ...rest }: EntryPieceOptions = {},
+  ): Promise<Result<"transcript/entry">> {
+    const value = { entryId, path, ...(place === undefined ? {} : { place }) };
+    return this.#peer.call("transcript/entry", { ...rest, ...value, sessionId: this.id }, callOptions(signal));
   }
 
   /** Loads the session's file again, so that the session continues with entries that another process wrote. */

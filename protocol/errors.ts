@@ -154,6 +154,12 @@ export const errorCatalogue = {
     false,
     "The block cannot be opened or closed in its current state; the message says why.",
   ),
+  transcript_changed: row(
+    -32099,
+    409,
+    false,
+    "The session's file was rewritten after the page from which the call goes on; read again from the end.",
+  ),
   pruning_disabled: row(-32098, 409, false, "Pruning is off for this session, or for its model; the message says why."),
 } as const satisfies Record<string, ErrorRow>;
 

@@ -18,6 +18,7 @@ import { sessionMethods } from "./session-methods.ts";
 import { settingsMethods } from "./settings-methods.ts";
 import { subscriptionMethods } from "./subscription-methods.ts";
 import { tokenMethods } from "./token-methods.ts";
+import { transcriptMethods } from "./transcript-methods.ts";
 
 /**
  * Every method, once. Types, validation, OpenRPC and the typed client derive from this table;
@@ -32,6 +33,7 @@ export const methods = {
   ...promptMethods,
   ...controlMethods,
   ...commandMethods,
+  ...transcriptMethods,
   ...modelMethods,
   ...settingsMethods,
   ...deliveryMethods,

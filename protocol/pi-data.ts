@@ -46,15 +46,16 @@ export const PiState = Type.Object(
 const message = Type.Object({ role: Type.String() }, { ...open, description: "See docs/message-types.md of pi." });
 export const PiMessages = Type.Object({ messages: Type.Array(message), ...cachedFields }, open);
 
-const entry = Type.Object(
+/** An entry of a session's file. */
+export const PiEntry = Type.Object(
   { type: Type.String(), id: Type.String(), parentId: Type.Union([Type.String(), Type.Null()]) },
   { ...open, description: "An entry of the session file (docs/session-format.md of pi)." },
 );
 const leafId = Type.Union([Type.String(), Type.Null()], { description: "The last entry of the active branch." });
-export const PiEntries = Type.Object({ entries: Type.Array(entry), leafId, ...cachedFields }, open);
+export const PiEntries = Type.Object({ entries: Type.Array(PiEntry), leafId, ...cachedFields }, open);
 
 const treeNode = Type.Object(
-  { entry, children: Type.Array(Type.Object({}, { ...open, description: "A node of the same type." })) },
+  { entry: PiEntry, children: Type.Array(Type.Object({}, { ...open, description: "A node of the same type." })) },
   open,
 );
 export const PiTree = Type.Object({ tree: Type.Array(treeNode), leafId, ...cachedFields }, open);

@@ -7,14 +7,15 @@ export const EntryId = Type.String({
   description: "An entry of the session's file, on any branch; `session/getTree` and `session/getEntries` list them.",
 });
 
-const leaf = (description: string) => Type.Union([Type.String({ maxLength: 128 }), Type.Null()], { description });
+export const leafIdOf = (description: string) =>
+  Type.Union([Type.String({ maxLength: 128 }), Type.Null()], { description });
 const closed = { additionalProperties: false } as const;
 
 /** A move of the leaf of a session's tree. */
 export const SessionNavigated = Type.Object(
   {
-    from: leaf("The previous last entry of the branch. `null`: before the first entry."),
-    to: leaf("The entry from which it continues."),
+    from: leafIdOf("The previous last entry of the branch. `null`: before the first entry."),
+    to: leafIdOf("The entry from which it continues."),
     summaryEntryId: Type.Optional(
       Type.String({ maxLength: 128, description: "The entry with the summary of the abandoned branch." }),
     ),
@@ -50,7 +51,7 @@ export const Navigation = Type.Object(
       description:
         "`unchanged`: the branch already ends there. `cancelled`: an extension refused it, or the summary was aborted; nothing changed.",
     }),
-    leafId: leaf("The new last entry of the branch; the next message follows it."),
+    leafId: leafIdOf("The new last entry of the branch; the next message follows it."),
     text: Type.Optional(
       Type.String({
         description: "If `entryId` is a user message or a custom message: its text; the branch ends before it.",

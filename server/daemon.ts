@@ -51,6 +51,7 @@ import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
+import { transcriptHandlers } from "./rpc/handlers/transcript.ts";
 import { policies } from "./rpc/policies.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import type { Session } from "./session/session.ts";
@@ -441,6 +442,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
     ...subscriptionHandlers(registry, limits.subscriptions),
     ...promptHandlers(registry, tracker),
     ...commandHandlers(registry, tracker, validator),
+    ...transcriptHandlers(registry),
     ...settingsHandlers(registry),
     ...modelHandlers(registry),
     ...deliveryHandlers(registry, tracker),
