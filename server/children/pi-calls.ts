@@ -88,6 +88,22 @@ export class PiCalls {
     return await unlessAborted(answer(), signal);
   }
 
+  /**
+   * Asks the pi that the session has now, and starts none. Undefined: it has none, or pi refused. `onResponse` is called at
+   * the place of the answer among pi's records. Throws `overloaded` and `unsupported_by_pi`.
+   */
+  async askNow(command: PiCommand, onResponse: AtResponse): Promise<Data | undefined> {
+    const { state } = this.#core;
+    if (state.kind !== "idle" && state.kind !== "running") return undefined;
+    try {
+      return objectOf((await this.#ask(state.child, command, { onResponse })).data, command.type);
+    } catch (error) {
+      if (error instanceof WireError && (error.kind === "child_exited" || error.kind === "refused_by_pi"))
+        return undefined;
+      throw error;
+    }
+  }
+
   /** Changes a setting in all pi processes of the user. */
   async setShared(
     command: PiCommand,

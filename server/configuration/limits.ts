@@ -126,6 +126,24 @@ export const limits = {
   },
   /** How much of the end of pi's session file is read to fill in entries that are missing in the log. */
   maxRefillBytes: 16 * 1024 * 1024,
+  transcript: {
+    /** Bytes of a session file that one call reads. */
+    maxFileReadBytes: 16 * 1024 * 1024,
+    /** Of a longer entry only its place in the tree is read. */
+    maxEntryLineBytes: 14 * 1024 * 1024,
+    /** A string that is longer as JSON is cut to its beginning. */
+    wholeTextBytes: 64 * 1024,
+    shownTextBytes: 8 * 1024,
+    /** One entry in a page, as JSON. */
+    maxPageEntryBytes: 256 * 1024,
+    /** Children of branch points in one page. */
+    maxBranchChildren: 1_000,
+    /** Known places of entries in memory: of one file, and of all files. */
+    maxFilePlacesBytes: 16 * 1024 * 1024,
+    maxPlacesBytes: 64 * 1024 * 1024,
+    /** Calls that wait for their turn to read a file. */
+    maxWaitingReads: 256,
+  },
   /** The messages of a snapshot, as JSON. */
   maxSnapshotBytes: 16 * 1024 * 1024,
   /** A request's message list or payload, as JSON, that subscribers receive; larger ones are omitted. */

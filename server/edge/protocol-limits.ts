@@ -101,6 +101,7 @@ const daemon: Readonly<
       | "spill"
       | "storeCopies"
       | "storedEvents"
+      | "transcript"
       | "prompts"
       | "warm"
       | "occupancy"
@@ -226,6 +227,19 @@ const feed: Readonly<Record<keyof typeof daemonLimits.feed, string>> = {
   maxFeedBytes: "Their bytes together. As above.",
 };
 
+const transcript: Readonly<Record<keyof typeof daemonLimits.transcript, string>> = {
+  maxFileReadBytes: "Bytes of a session's file that one `transcript/page` or `transcript/entry` reads.",
+  maxEntryLineBytes: "An entry in the file. A page has only the type and the ids of a longer one.",
+  wholeTextBytes: "A string of an entry, as JSON. A page has only the beginning of a longer one.",
+  shownTextBytes: "That beginning.",
+  maxPageEntryBytes: "One entry in a page, as JSON. More of a longer one is cut.",
+  maxBranchChildren: "Children in the `branchPoints` of one page. Further ones are left out.",
+  maxFilePlacesBytes:
+    "What the daemon remembers of the places of entries in one file. Earlier pages of a file with more have no `branchPoints`.",
+  maxPlacesBytes: "The same of all files. Above it, the file that was read longest ago is read again.",
+  maxWaitingReads: "Calls that wait for their turn to read a session's file. Further ones are `overloaded`.",
+};
+
 const dialogs: Readonly<Record<keyof typeof daemonLimits.dialogs, string>> = {
   maxDialogsPerSession: "Dialogs of one session that are open. Further ones are cancelled: `too_many`.",
   maxDialogs: "Open dialogs of all sessions. As above.",
@@ -322,6 +336,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.storeCopies, storeCopies),
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.feed, feed),
+  ...described(daemonLimits.transcript, transcript),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.dialogs, dialogs),

@@ -6,6 +6,7 @@ import { openSessionFileSync } from "./open-file.ts";
 /** The first line of a session file. */
 export interface StoredHeader {
   readonly id: string;
+  readonly version: number;
   readonly cwd: string;
   /** Unix milliseconds; 0 if the file does not have it. */
   readonly createdAt: number;
@@ -13,9 +14,9 @@ export interface StoredHeader {
   readonly parent?: string;
 }
 
-const maxHeaderBytes = 64 * 1024;
+export const maxHeaderBytes = 64 * 1024;
 /** The newest known version of pi's session files. pi migrates older ones by itself. */
-const newestVersion = 3;
+export const newestVersion = 3;
 const idPattern = /^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/;
 
 export function isSessionId(id: unknown): id is string {
@@ -47,7 +48,8 @@ function opened(file: string): number {
   }
 }
 
-function headerIn(file: string, line: string): StoredHeader {
+/** Throws `session_file_unusable` with the reason. */
+export function headerIn(file: string, line: string): StoredHeader {
   const header = parsed(line);
   if (!isRecord(header) || header["type"] !== "session") {
     throw unusable(file, "header_damaged", "does not begin with the header of a session");
@@ -61,6 +63,7 @@ function headerIn(file: string, line: string): StoredHeader {
   const createdAt = Date.parse(String(timestamp));
   return {
     id,
+    version: Number(version),
     cwd,
     createdAt: Number.isNaN(createdAt) ? 0 : createdAt,
     ...(typeof parent === "string" ? { parent } : {}),

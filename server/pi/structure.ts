@@ -139,7 +139,7 @@ export function parseBounded(json: Buffer): unknown {
  * The position of the closing quote of the string that continues at `from`, where no escape is cut. Without one before
  * `limit`: where the string continues, at `limit` or after the escape there.
  */
-function endOfString(record: Buffer, from: number, limit: number): number {
+export function endOfString(record: Buffer, from: number, limit: number): number {
   let i = from;
   for (;;) {
     const near = Math.min(i + nearBytes, limit);

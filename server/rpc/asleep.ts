@@ -129,7 +129,7 @@ const why: Readonly<Record<AsleepReason, string>> = {
   file_older_form: "its file has an older format, which only pi reads",
 };
 
-function unknownAsleep({ sessionId }: Session, reason: AsleepReason): WireError {
+export function unknownAsleep({ sessionId }: Session, reason: AsleepReason): WireError {
   const how = "session/command, a prompt, or session/subscribe with awake: true starts one; then call again";
   return new WireError("session_asleep", `The session ${sessionId} has no pi, and ${why[reason]}; ${how}.`, {
     sessionId,

@@ -1,15 +1,69 @@
-import { WireError } from "../../../protocol/errors.ts";
+import { isRecord } from "../../../protocol/objects.ts";
 import type { transcriptMethods } from "../../../protocol/transcript-methods.ts";
+import { noEntries } from "../../custody/stored-entries.ts";
+import { type LogPlace, type TranscriptSource, Transcripts, type Unwritten } from "../../custody/transcript.ts";
+import { unlessAborted } from "../../lib/deadline.ts";
 import type { Registry } from "../../session/registry.ts";
+import type { Session } from "../../session/session.ts";
+import { isAsleep, unknownAsleep } from "../asleep.ts";
 import type { HandlersOf } from "../call.ts";
 
 export function transcriptHandlers(registry: Registry): HandlersOf<typeof transcriptMethods> {
-  const later = (sessionId: string): never => {
-    registry.get(sessionId);
-    throw new WireError("unsupported_by_pi", "This daemon does not read transcripts yet.");
+  const transcripts = new Transcripts();
+  const source = async (sessionId: string, signal: AbortSignal): Promise<TranscriptSource> => {
+    const session = registry.get(sessionId);
+    // The last pi can write until it has been cleaned up.
+    if (isAsleep(session)) await unlessAborted(session.cleaned(), signal);
+    return sourceOf(session);
   };
   return {
-    "transcript/page": ({ sessionId }) => later(sessionId),
-    "transcript/entry": ({ sessionId }) => later(sessionId),
+    "transcript/page": async ({ sessionId, ...params }, { signal }) =>
+      await transcripts.page(await source(sessionId, signal), params, signal),
+    "transcript/entry": async ({ sessionId, ...params }, { signal }) =>
+      await transcripts.piece(await source(sessionId, signal), params, signal),
   };
+}
+
+function sourceOf(session: Session): TranscriptSource {
+  const { sessionId, stored } = session;
+  return {
+    sessionId,
+    get file() {
+      return session.file;
+    },
+    isEphemeral: stored.ephemeral === true,
+    get place() {
+      return { cursor: session.journal.cursor, epoch: session.journal.epoch };
+    },
+    unwritten: (since) => unwritten(session, since),
+    requireNoEntries: () => {
+      if (stored.ephemeral === true) throw session.loss ?? unknownAsleep(session, "not_known");
+      noEntries(session.stored);
+    },
+    olderForm: () => unknownAsleep(session, "file_older_form"),
+  };
+}
+
+async function unwritten(session: Session, since: string | undefined): Promise<Unwritten | undefined> {
+  const { calls, supervisor } = session;
+  // What a pi that does not answer has written is in the file.
+  if (supervisor.silentSince !== undefined) return undefined;
+  let at: LogPlace | undefined;
+  const command = { type: "get_entries", ...(since !== undefined && { since }) };
+  const data = await calls.askNow(command, () => {
+    at = logPlace(session);
+  });
+  if (at === undefined) return undefined;
+  const { entries, leafId } = data ?? {};
+  return {
+    entries: Array.isArray(entries) ? entries.filter(isRecord) : undefined,
+    leafId: typeof leafId === "string" ? leafId : null,
+    at,
+  };
+}
+
+function logPlace({ journal, runId }: Session): LogPlace {
+  const { cursor, epoch } = journal;
+  const { after } = journal.catchUp();
+  return { cursor, epoch, ...(runId !== undefined && after < cursor && { openAfter: after }) };
 }

@@ -1,0 +1,355 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
+import { limits } from "../configuration/limits.ts";
+import { unlessAborted } from "../lib/deadline.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
+import type { SessionFileOwner } from "../pi/session-paths.ts";
+import { BranchWalk } from "./branch-walk.ts";
+import { EntryFile, LinesBackwards, type ReadBudget } from "./entry-file.ts";
+import { type EntryPlaces, PlacesCache, placeIn } from "./entry-places.ts";
+import { boundaryBefore, cutEntry, type ValueRange, valueAt } from "./long-texts.ts";
+import type { StoredEntry } from "./stored-entries.ts";
+import {
+  type BranchPlace,
+  branchPlaceIn,
+  branchPlaceText,
+  changed,
+  type EntryRange,
+  entryRangeIn,
+} from "./transcript-places.ts";
+
+const { maxFileReadBytes, maxEntryLineBytes, maxWaitingReads } = limits.transcript;
+/** Up to this much of a file is read again, so that all that follows a page is known. */
+const maxReadAgainBytes = 12 * 1024 * 1024;
+/** A page is read again while its session changes. */
+const maxAttempts = 4;
+const edgeBytes = 4_096;
+/** Of an escape, or of a pair of them. */
+const maxCharacterBytes = 12;
+const newline = 0x0a;
+
+/** A place in the session's log. */
+export interface LogPlace {
+  readonly cursor: number;
+  readonly epoch: string;
+  readonly openAfter?: number;
+}
+
+/** What a running pi has in memory. */
+export interface Unwritten {
+  /** The entries after the last one of the file. Undefined: pi does not know that one. */
+  readonly entries: readonly StoredEntry[] | undefined;
+  readonly leafId: string | null;
+  /** Up to here, events are entries. */
+  readonly at: LogPlace;
+}
+
+/** A session whose transcript is read. */
+export interface TranscriptSource extends SessionFileOwner {
+  /** Whether there is no file: pi has all entries. */
+  readonly isEphemeral: boolean;
+  /** The place in the log now. */
+  readonly place: LogPlace;
+  /** The entries after the one with the id, or all. Undefined: no pi is running. */
+  unwritten(since: string | undefined): Promise<Unwritten | undefined>;
+  /** Throws if the file is missing and should not be. */
+  requireNoEntries(): void;
+  /** The error if only a pi can read the file. */
+  readonly olderForm: () => WireError;
+}
+
+type Page = Result<"transcript/page">;
+type Piece = Result<"transcript/entry">;
+type PageParams = Omit<Params<"transcript/page">, "sessionId">;
+type PieceParams = Omit<Params<"transcript/entry">, "sessionId">;
+
+/** What the end of a file was. */
+interface FileEnd {
+  readonly inode: number;
+  /** The last complete line ends here, and the last line. */
+  readonly upTo: number;
+  readonly size: number;
+  /** The last entry in a complete line. */
+  readonly lastId: string | undefined;
+  /** The last entry as pi loads the file. */
+  readonly leafId: string | undefined;
+  /** Whether there may be entries, and none is near the end. */
+  readonly isUnknown: boolean;
+}
+
+/** Reads transcripts in parts. One file at a time is read. */
+export class Transcripts {
+  readonly #cache = new PlacesCache();
+  readonly #reading = new SerialQueue({
+    maxWaiting: maxWaitingReads,
+    onFull: () =>
+      new WireError("overloaded", `${maxWaitingReads} calls are already waiting for session files to be read.`, {
+        retryAfterMs: 1_000,
+      }),
+  });
+
+  /** Throws `transcript_changed`, `entry_not_found`, `session_file_unusable`, `session_asleep` and errors of pi. */
+  async page(source: TranscriptSource, params: PageParams, signal: AbortSignal): Promise<Page> {
+    const before = params.before === undefined ? undefined : branchPlaceIn(params.before);
+    const budget: ReadBudget = { left: maxFileReadBytes };
+    const file = before?.file;
+    if (before !== undefined && file !== undefined) {
+      return await this.#reading.run(() => this.#earlier(source, { ...before, file }, params, budget), signal);
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      const isLast = attempt === maxAttempts || budget.left < maxFileReadBytes / 2;
+      const page = await this.#latest(source, before, params, signal, { budget, isLast });
+      if (page !== undefined) return page;
+      if (isLast) throw changed();
+    }
+  }
+
+  /** Throws what {@link page} throws, and `too_large` for a value in an entry of which only the whole can be read. */
+  async piece(source: TranscriptSource, params: PieceParams, signal: AbortSignal): Promise<Piece> {
+    const budget: ReadBudget = { left: maxFileReadBytes };
+    const { entryId, place } = params;
+    const range = place === undefined ? undefined : entryRangeIn(place);
+    const read = async (): Promise<Piece | string | undefined> =>
+      await this.#pieceInFile(source, range, params, budget);
+    const found = source.isEphemeral ? undefined : await this.#reading.run(read, signal);
+    if (typeof found === "object") return found;
+    const unwritten = await unlessAborted(source.unwritten(found), signal);
+    const entry = unwritten?.entries?.find(({ id }) => id === entryId);
+    if (entry !== undefined) return pieceOf(Buffer.from(JSON.stringify(entry)), params);
+    throw notFound(entryId);
+  }
+
+  /** Undefined: the file was rewritten in the meantime, or, but for the last attempt, the session has changed. */
+  async #latest(
+    source: TranscriptSource,
+    before: BranchPlace | undefined,
+    params: PageParams,
+    signal: AbortSignal,
+    { budget, isLast }: { readonly budget: ReadBudget; readonly isLast: boolean },
+  ): Promise<Page | undefined> {
+    const start = source.place;
+    const end = source.isEphemeral ? undefined : await this.#reading.run(() => this.#endOf(source, budget), signal);
+    const isAsked = end?.isUnknown !== true;
+    const unwritten = isAsked ? await unlessAborted(source.unwritten(end?.lastId), signal) : undefined;
+    // Of what is in the file, events with later numbers would be told again.
+    if (unwritten === undefined && source.place.cursor !== start.cursor && !isLast) return undefined;
+    if (unwritten === undefined && end === undefined) source.requireNoEntries();
+    const { entries } = unwritten ?? {};
+    const leafId = entries === undefined ? end?.leafId : (unwritten?.leafId ?? undefined);
+    const named = before?.want ?? params.leafId;
+    const want = named ?? leafId;
+    const at = before === undefined ? (unwritten?.at ?? start) : {};
+    if (want === undefined && (entries !== undefined || end?.isUnknown !== true)) {
+      return { entries: [], branchPoints: [], leafId: null, ...at };
+    }
+    const place = before ?? { want, child: undefined, leafId: undefined, isNamed: named !== undefined };
+    const walk = walkOf(place, params);
+    if (!walk.takeUnwritten(entries ?? [])) {
+      return { ...pageOf(walk, walk.next(undefined), walk.branchPoints(undefined, entries ?? [])), ...at };
+    }
+    if (end === undefined) {
+      // The parent of the first entry is missing.
+      if (walk.isEmpty && named !== undefined) throw notFound(named);
+      return { ...pageOf(walk, undefined, walk.branchPoints(undefined, entries ?? [])), ...at };
+    }
+    const read = async (file: EntryFile | undefined): Promise<Page | undefined> => {
+      if (file?.inode !== end.inode || file.size < end.size) return undefined;
+      const from = entries === undefined ? end.size : end.upTo;
+      return { ...(await this.#fromFile(file, walk, { at: from, end: from }, entries ?? [])), ...at };
+    };
+    return await this.#reading.run(() => this.#open(source, budget, read), signal);
+  }
+
+  async #earlier(
+    source: TranscriptSource,
+    before: BranchPlace & { readonly file: NonNullable<BranchPlace["file"]> },
+    params: PageParams,
+    budget: ReadBudget,
+  ): Promise<Page> {
+    return await this.#open(source, budget, async (file) => {
+      const { inode, end, mark } = before.file;
+      if (file?.inode !== inode || file.size < end || (await file.markAt(end)) !== mark) throw changed();
+      return await this.#fromFile(file, walkOf(before, params), before.file, []);
+    });
+  }
+
+  async #fromFile(
+    file: EntryFile,
+    walk: BranchWalk,
+    from: { readonly at: number; readonly end: number },
+    unwritten: readonly StoredEntry[],
+  ): Promise<Page> {
+    const places = await this.#cache.of(file);
+    await readTo(file, places, from.end);
+    const at = await walk.takeWritten(file, places, from);
+    this.#cache.trim();
+    if (walk.isNamedMissing) throw notFound(walk.want ?? "");
+    const next =
+      at === undefined ? undefined : walk.next({ ...at, inode: file.inode, mark: await file.markAt(at.end) });
+    return pageOf(walk, next, walk.branchPoints(places, unwritten));
+  }
+
+  async #endOf(source: TranscriptSource, budget: ReadBudget): Promise<FileEnd | undefined> {
+    return await this.#open(source, budget, async (file) => {
+      if (file === undefined) return undefined;
+      const { inode, size } = file;
+      const places = await this.#cache.of(file);
+      const { upTo } = places;
+      const lines = linesBefore(file, places.from);
+      while (places.last === undefined) {
+        const line = await lines.next();
+        if (typeof line === "string") break;
+        places.noteBefore(line, placeIn(line));
+      }
+      const lastId = places.last?.id;
+      const last = upTo < size ? await new LinesBackwards(file, { at: size, end: size }).next() : "start";
+      const isWhole = typeof last !== "string" && last.bytes !== undefined && cutEntry(last.bytes) !== undefined;
+      const leafId = (isWhole ? placeIn(last)?.id : undefined) ?? lastId;
+      return { inode, size, upTo, lastId, leafId, isUnknown: leafId === undefined && places.from > 0 };
+    });
+  }
+
+  async #pieceInFile(
+    source: TranscriptSource,
+    range: EntryRange | undefined,
+    params: PieceParams,
+    budget: ReadBudget,
+  ): Promise<Piece | string | undefined> {
+    return await this.#open(source, budget, async (file) => {
+      if (file === undefined) return undefined;
+      const { entryId } = params;
+      if (range !== undefined) {
+        if (range.inode !== file.inode || range.end > file.size) throw changed();
+        return await pieceAt(file, range, params);
+      }
+      const places = await this.#cache.of(file);
+      const known = places.find(entryId);
+      if (known !== undefined) return await pieceAt(file, known, params);
+      const lines = linesBefore(file, places.from);
+      for (let line = await lines.next(); typeof line !== "string"; line = await lines.next()) {
+        const found = placeIn(line);
+        places.noteBefore(line, found);
+        if (found?.id === entryId && line.bytes !== undefined) return pieceOf(line.bytes, params);
+        if (found?.id === entryId) return await pieceAt(file, found, params);
+      }
+      this.#cache.trim();
+      return places.last?.id;
+    });
+  }
+
+  async #open<T>(
+    source: TranscriptSource,
+    budget: ReadBudget,
+    use: (file: EntryFile | undefined) => Promise<T>,
+  ): Promise<T> {
+    const file = await EntryFile.open(source, budget);
+    if (file === "file_older_form") throw source.olderForm();
+    if (file === "missing") return await use(undefined);
+    try {
+      return await use(file);
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** Reads the lines after a place that are not known, if they are few. */
+async function readTo(file: EntryFile, places: EntryPlaces, end: number): Promise<void> {
+  if (places.from <= end || places.from - end > maxReadAgainBytes) return;
+  const lines = linesBefore(file, places.from);
+  for (let line = await lines.next(); typeof line !== "string"; line = await lines.next()) {
+    places.noteBefore(line, placeIn(line));
+    if (places.from !== line.start || line.start <= end) return;
+  }
+}
+
+/** The lines before one that begins at `start`. */
+function linesBefore(file: EntryFile, start: number): LinesBackwards {
+  const end = Math.max(0, start - 1);
+  return new LinesBackwards(file, { at: end, end });
+}
+
+function walkOf(place: Omit<BranchPlace, "file">, { limit = 50, maxBytes = 1_048_576 }: PageParams): BranchWalk {
+  return new BranchWalk({ place, maxEntries: limit, maxBytes });
+}
+
+function pageOf(walk: BranchWalk, next: BranchPlace | undefined, branchPoints: Page["branchPoints"]): Page {
+  const { entries, cuts } = walk.walked;
+  return {
+    entries: entries as Page["entries"],
+    ...(cuts.length > 0 && { cuts: [...cuts] }),
+    ...(branchPoints !== undefined && { branchPoints }),
+    ...(next !== undefined && { before: branchPlaceText(next) }),
+    leafId: walk.leafId,
+  };
+}
+
+/** A piece of an entry at a known place in its file. */
+async function pieceAt(
+  file: EntryFile,
+  { start, end }: Omit<EntryRange, "inode">,
+  params: PieceParams,
+): Promise<Piece> {
+  const { entryId, path = "", offset = 0, length = 262_144 } = params;
+  if (end - start <= maxEntryLineBytes) {
+    const bytes = await lineAt(file, start, end);
+    if (placeIn({ start, end, bytes, head: bytes, tail: bytes })?.id !== entryId) throw changed();
+    return pieceOf(bytes, params);
+  }
+  const [head, tail] = [await file.read(start, start + edgeBytes), await file.read(end - edgeBytes, end)];
+  if (placeIn({ start, end, bytes: undefined, head, tail })?.id !== entryId) throw changed();
+  if (path !== "") {
+    const why = `The entry has ${end - start} bytes, and values are read in entries of at most ${maxEntryLineBytes}.`;
+    throw new WireError("too_large", why, { bytes: end - start, maxEntryLineBytes });
+  }
+  const from = start + Math.min(offset, end - start);
+  // The bytes after the piece show whether it ends within a character.
+  const bytes = await file.read(from, Math.min(end, from + length + maxCharacterBytes));
+  const piece = pieceFrom(bytes, { start: 0, end: bytes.length, isString: false }, { offset: 0, length });
+  const next = from - start + (piece.next ?? bytes.length);
+  return { text: piece.text, bytes: end - start, ...(next < end - start && { next }) };
+}
+
+function pieceOf(line: Buffer, { path = "", offset = 0, length = 262_144 }: PieceParams): Piece {
+  const range = valueAt(line, path);
+  if (range === undefined) throw invalid("path", "does not lead to a value of the entry");
+  return pieceFrom(line, range, { offset, length });
+}
+
+function pieceFrom(
+  bytes: Buffer,
+  { start, end, isString }: ValueRange,
+  { offset, length }: { readonly offset: number; readonly length: number },
+): Piece {
+  if (offset > end - start) throw invalid("offset", "is after the end of the value");
+  const from = start + offset;
+  const limit = from + length;
+  const to = limit >= end ? end : boundaryBefore(bytes, from, limit);
+  const text = bytes.toString("utf8", from, to);
+  return { text: isString ? unescaped(text) : text, bytes: end - start, ...(to < end && { next: to - start }) };
+}
+
+function unescaped(text: string): string {
+  try {
+    return String(JSON.parse(`"${text}"`));
+  } catch {
+    throw invalid("offset", "is not where an earlier piece has ended");
+  }
+}
+
+/** The line between two places. Throws `transcript_changed` if there is none. */
+async function lineAt(file: EntryFile, start: number, end: number): Promise<Buffer> {
+  const bytes = await file.read(Math.max(0, start - 1), end);
+  const line = start === 0 ? bytes : bytes.subarray(1);
+  if ((start > 0 && bytes[0] !== newline) || line.includes(newline)) throw changed();
+  return line;
+}
+
+function notFound(entryId: string): WireError {
+  return new WireError("entry_not_found", `The entry ${entryId} was not found in the session.`, { entryId });
+}
+
+function invalid(param: string, message: string): WireError {
+  const findings = [{ path: `/${param}`, message }];
+  return new WireError("invalid_params", `There is no such piece: the ${param} ${message}.`, { findings });
+}
