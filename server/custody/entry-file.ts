@@ -68,7 +68,7 @@ export class EntryFile {
       const found = new EntryFile(file, handle, await handle.stat(), budget);
       if (found.size === 0) return "missing";
       // Of the opened file, because the path may lead to another one by now.
-      const head = await found.read(0, Math.min(found.size, maxHeaderBytes));
+      const head = await found.#bytes(0, Math.min(found.size, maxHeaderBytes));
       const { id, version } = headerIn(file, head.toString("utf8").split("\n", 1)[0] ?? "");
       if (id !== sessionId) throw unusable(file, "other_session", `belongs to the session ${id}`);
       if (version !== newestVersion) return "file_older_form";
@@ -85,23 +85,27 @@ export class EntryFile {
   }
 
   async read(start: number, end: number): Promise<Buffer> {
-    const length = end - start;
-    if (length > this.left) throw new RangeError(`${length} bytes are more than may be read`);
-    this.#budget.left -= length;
-    const bytes = Buffer.allocUnsafe(length);
+    if (end - start > this.left) throw new RangeError(`${end - start} bytes are more than may be read`);
+    this.#budget.left -= end - start;
+    return await this.#bytes(start, end);
+  }
+
+  /** Identifies the file up to a place. It changes if the file is rewritten. */
+  async markAt(place: number): Promise<number> {
+    return crc32(await this.#bytes(Math.max(0, place - markBytes), place));
+  }
+
+  /** Does not count as read: the header, and marks. */
+  async #bytes(start: number, end: number): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafe(end - start);
     let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await this.#handle.read(bytes, filled, length - filled, start + filled);
+    while (filled < bytes.length) {
+      const { bytesRead } = await this.#handle.read(bytes, filled, bytes.length - filled, start + filled);
       // The file was shortened.
       if (bytesRead === 0) break;
       filled += bytesRead;
     }
     return bytes.subarray(0, filled);
-  }
-
-  /** Identifies the file up to a place. It changes if the file is rewritten. */
-  async markAt(place: number): Promise<number> {
-    return crc32(await this.read(Math.max(0, place - markBytes), place));
   }
 
   async close(): Promise<void> {

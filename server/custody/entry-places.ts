@@ -7,6 +7,9 @@ const { maxFilePlacesBytes, maxPlacesBytes } = limits.transcript;
 const placeBytes = 240;
 /** If more was added to a file, its known places are forgotten, so that one call can still read a long entry. */
 const maxAddedBytes = 1024 * 1024;
+const endChunkBytes = 64 * 1024;
+/** Of what a call may read, not for the search of the last line. */
+const reservedBytes = 512 * 1024;
 
 /** Where an entry is in a file, and in the tree. */
 export interface EntryPlace {
@@ -51,6 +54,8 @@ export class EntryPlaces {
   #upTo: number;
   /** Identifies the file up to `upTo`. */
   #mark: number;
+  /** The file's size when its end was read. */
+  #size: number;
   /** Before the first line that was read, the last one first; and after it. */
   readonly #earlier: EntryPlace[] = [];
   readonly #later: EntryPlace[] = [];
@@ -58,16 +63,18 @@ export class EntryPlaces {
   readonly #children = new Map<string, EntryPlace[]>();
   #bytes = 4 * placeBytes;
 
-  private constructor(inode: number, upTo: number, mark: number) {
+  private constructor({ inode, size }: EntryFile, upTo: number, mark: number) {
     this.inode = inode;
+    this.#size = size;
     this.#from = upTo;
     this.#upTo = upTo;
     this.#mark = mark;
   }
 
-  /** Knows no entry yet. */
-  static async at(file: EntryFile, upTo: number): Promise<EntryPlaces> {
-    return new EntryPlaces(file.inode, upTo, await file.markAt(upTo));
+  /** Knows no entry yet. Nor will it, if the file ends with a line that is too long. */
+  static async of(file: EntryFile): Promise<EntryPlaces> {
+    const upTo = await endOfLines(file);
+    return new EntryPlaces(file, upTo, await file.markAt(upTo));
   }
 
   get from(): number {
@@ -89,6 +96,16 @@ export class EntryPlaces {
   /** In no order. */
   childrenOf(id: string): readonly EntryPlace[] {
     return this.#children.get(id) ?? [];
+  }
+
+  /** Whether no more lines are added. */
+  get isFull(): boolean {
+    return this.#bytes >= maxFilePlacesBytes;
+  }
+
+  /** Whether all lines are known. */
+  get isComplete(): boolean {
+    return this.#from === 0 && (this.#upTo > 0 || this.#size === 0);
   }
 
   /** The last entry. */
@@ -113,7 +130,7 @@ export class EntryPlaces {
 
   /** Adds a line if it is the one before the known ones, and there is room. */
   noteBefore({ start, end }: Pick<Line, "start" | "end">, place: EntryPlace | undefined): void {
-    if (end + 1 !== this.#from || this.#bytes >= maxFilePlacesBytes) return;
+    if (end + 1 !== this.#from || this.isFull) return;
     this.#from = start;
     if (place === undefined) return;
     this.#earlier.push(place);
@@ -124,8 +141,8 @@ export class EntryPlaces {
 
   /** Adds what was written since. Returns whether that was possible. */
   async addLater(file: EntryFile): Promise<boolean> {
-    if (file.size === this.#upTo) return true;
-    if (file.size - this.#upTo > maxAddedBytes || this.#bytes >= maxFilePlacesBytes) return false;
+    if (file.size === this.#size) return true;
+    if (file.size - this.#upTo > maxAddedBytes || this.isFull) return false;
     const added: EntryPlace[] = [];
     const lines = new LinesBackwards(file, { at: file.size, end: file.size });
     let upTo: number | undefined;
@@ -138,7 +155,8 @@ export class EntryPlaces {
         if (place !== undefined) added.push(place);
       }
     }
-    if (upTo === undefined || upTo === this.#upTo) return true;
+    this.#size = file.size;
+    if (upTo === undefined || upTo <= this.#upTo) return true;
     this.#upTo = upTo;
     this.#mark = await file.markAt(upTo);
     for (const place of added.reverse()) {
@@ -168,7 +186,7 @@ export class PlacesCache {
   async of(file: EntryFile): Promise<EntryPlaces> {
     const known = this.#files.get(file.path);
     const isKnown = known !== undefined && (await known.isOf(file)) && (await known.addLater(file));
-    const places = isKnown ? known : await EntryPlaces.at(file, await endOfLines(file));
+    const places = isKnown ? known : await EntryPlaces.of(file);
     this.#files.delete(file.path);
     this.#files.set(file.path, places);
     return places;
@@ -190,9 +208,13 @@ export class PlacesCache {
   }
 }
 
-/** The end of the last complete line. */
+/** The end of the last complete line; 0 if it is too far from the end of the file. */
 async function endOfLines(file: EntryFile): Promise<number> {
-  const lines = new LinesBackwards(file, { at: file.size, end: file.size });
-  const last = await lines.next();
-  return typeof last === "string" ? lines.place.at : last.start;
+  for (let end = file.size; end > 0 && file.left >= endChunkBytes + reservedBytes; ) {
+    const start = Math.max(0, end - endChunkBytes);
+    const found = (await file.read(start, end)).lastIndexOf(0x0a);
+    if (found !== -1) return start + found + 1;
+    end = start;
+  }
+  return 0;
 }

@@ -5,8 +5,9 @@ import { endOfString, isBounded } from "../pi/structure.ts";
 import type { StoredEntry } from "./stored-entries.ts";
 
 const { wholeTextBytes, shownTextBytes, maxPageEntryBytes } = limits.transcript;
-/** Above this size only short values near the root are still kept. */
-const fullBytes = maxPageEntryBytes - 32 * 1024;
+/** Above this size only beginnings of longer values are kept, and above the second one only short values near the root. */
+const fullBytes = maxPageEntryBytes - 48 * 1024;
+const shortenedBytes = maxPageEntryBytes - 16 * 1024;
 const shortBytes = 256;
 /** What a cut takes in an answer, in addition to its path. */
 const cutBytes = 160;
@@ -150,7 +151,11 @@ class Cutter {
     let isComplete = true;
     const end = eachMember(line, start, (memberStart, valueStart, key, index) => {
       const place = { path: `${path}/${tokenOf(key ?? String(index))}`, key, depth: depth + 1 };
-      const plan = this.#plan(valueStart, place);
+      // The indices of what is kept stay right.
+      const isAfterGap = key === undefined && !isComplete;
+      const plan: Plan = isAfterGap
+        ? { kind: "leftOut", end: endOfValue(line, valueStart) }
+        : this.#plan(valueStart, place);
       if (plan.kind === "leftOut") {
         isComplete = false;
         return plan.end;
@@ -175,7 +180,7 @@ class Cutter {
     if (isOpening(line[at])) {
       if (canCut && depth < maxDepth && this.#has(name, fullBytes)) return { kind: "open" };
       const end = endOfValue(line, at);
-      return canCut && this.#has(name + cut, maxPageEntryBytes)
+      return canCut && end - at > shortBytes && this.#has(name + cut, shortenedBytes)
         ? { kind: "shortened", end, shown: 0 }
         : { kind: "leftOut", end };
     }
@@ -191,7 +196,7 @@ class Cutter {
       const limit = depth <= 2 && length <= shortBytes ? maxPageEntryBytes : fullBytes;
       if (this.#has(name + length, limit)) return { kind: "whole", end };
     }
-    if (isString && length > 2 && canCut && this.#has(name + cut, maxPageEntryBytes)) {
+    if (isString && length > shortBytes && canCut && this.#has(name + cut, shortenedBytes)) {
       return { kind: "shortened", end, shown: 0 };
     }
     return { kind: "leftOut", end };

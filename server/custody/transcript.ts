@@ -205,7 +205,7 @@ export class Transcripts {
       const last = upTo < size ? await new LinesBackwards(file, { at: size, end: size }).next() : "start";
       const isWhole = typeof last !== "string" && last.bytes !== undefined && cutEntry(last.bytes) !== undefined;
       const leafId = (isWhole ? placeIn(last)?.id : undefined) ?? lastId;
-      return { inode, size, upTo, lastId, leafId, isUnknown: leafId === undefined && places.from > 0 };
+      return { inode, size, upTo, lastId, leafId, isUnknown: leafId === undefined && !places.isComplete };
     });
   }
 
@@ -255,11 +255,11 @@ export class Transcripts {
 
 /** Reads the lines after a place that are not known, if they are few. */
 async function readTo(file: EntryFile, places: EntryPlaces, end: number): Promise<void> {
-  if (places.from <= end || places.from - end > maxReadAgainBytes) return;
+  if (places.isFull || places.from <= end + 1 || places.from - end > maxReadAgainBytes) return;
   const lines = linesBefore(file, places.from);
   for (let line = await lines.next(); typeof line !== "string"; line = await lines.next()) {
     places.noteBefore(line, placeIn(line));
-    if (places.from !== line.start || line.start <= end) return;
+    if (places.isFull || line.start <= end + 1) return;
   }
 }
 

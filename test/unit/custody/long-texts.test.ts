@@ -1,0 +1,143 @@
+import { expect, test } from "vitest";
+import { boundaryBefore, cutEntry, valueAt } from "../../../server/custody/long-texts.ts";
+
+const line = (entry: unknown): Buffer => Buffer.from(JSON.stringify(entry));
+const long = "x".repeat(100_000);
+
+/** The value at a path of a parsed entry. */
+function valueIn(entry: unknown, path: string): unknown {
+  return path
+    .split("/")
+    .slice(1)
+    .map((token) => token.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce((value, key) => (value as Record<string, unknown>)[key], entry);
+}
+
+test("a short entry is given as it is", () => {
+  const entry = {
+    type: "message",
+    id: "a",
+    parentId: null,
+    message: { role: "user", content: 'né \u{1f600} "quoted"' },
+  };
+  expect(cutEntry(line(entry))).toEqual({ entry, cuts: [], bytes: line(entry).length });
+});
+
+test("a long text ends after its beginning, an image's data is left out, and the sizes are told", () => {
+  const text = `${"é".repeat(50_000)}\n`;
+  const data = Buffer.alloc(90_000).toString("base64");
+  const content = [
+    { type: "text", text },
+    { type: "image", data, mimeType: "image/png" },
+  ];
+  const entry = { type: "message", id: "a", parentId: null, message: { role: "toolResult", content, isError: false } };
+  const cut = cutEntry(line(entry));
+  expect(cut?.cuts).toEqual([
+    { path: "/message/content/0/text", bytes: 100_002, shown: 8_192 },
+    { path: "/message/content/1/data", bytes: 120_000, shown: 0 },
+  ]);
+  expect(cut?.entry).toEqual({
+    ...entry,
+    message: {
+      ...entry.message,
+      content: [
+        { type: "text", text: "é".repeat(4_096) },
+        { type: "image", data: "", mimeType: "image/png" },
+      ],
+    },
+  });
+});
+
+test("of an entry with many parts its fields near the root stay, and its size is bounded", () => {
+  const many = Array.from({ length: 20_000 }, (_, index) => ({ index, text: `line ${index}` }));
+  const entry = {
+    type: "custom",
+    customType: "note",
+    data: { first: many, [`a/b~${"c".repeat(10)}`]: "word ".repeat(10_000), last: [many], ok: true },
+    id: "b",
+    parentId: "a",
+    timestamp: "2026-01-01T00:00:00.000Z",
+  };
+  const cut = cutEntry(line(entry));
+  const found = cut?.entry as typeof entry;
+  expect(cut?.bytes).toBeLessThanOrEqual(256 * 1024);
+  expect(found).toMatchObject({ type: "custom", id: "b", parentId: "a", timestamp: entry.timestamp });
+  expect(found.data.ok).toBe(true);
+  expect(found.data.first).toEqual(many.slice(0, found.data.first.length));
+  expect(found.data.last).toEqual([]);
+  expect(cut?.cuts.map(({ path }) => path)).toEqual(["/data/first", "/data/a~1b~0cccccccccc", "/data/last"]);
+  for (const { path, bytes } of cut?.cuts ?? []) {
+    const value = valueIn(entry, path);
+    expect(bytes).toBe(Buffer.byteLength(JSON.stringify(value)) - (typeof value === "string" ? 2 : 0));
+  }
+});
+
+test("a value that is left out between others leaves JSON", () => {
+  const filled = Array.from({ length: 52 }, () => "y".repeat(4_000));
+  const short = Array.from({ length: 30 }, () => "v".repeat(200));
+  const last = "z".repeat(300);
+  const deep = { type: "m", id: "a", parentId: null, d: { e: { filled, f: { ...short, last } }, g: [...short, last] } };
+  const cut = cutEntry(line(deep));
+  const found = cut?.entry as typeof deep;
+  const kept = Object.keys(found.d.e.f).length - 1;
+  expect(kept).toBeGreaterThan(0);
+  expect(kept).toBeLessThan(30);
+  expect(found.d.e).toEqual({ filled, f: { ...short.slice(0, kept), last: "" } });
+  // An array has no gaps.
+  expect(found.d.g).toEqual([]);
+  expect(cut?.cuts.map(({ path }) => path)).toEqual(["/d/e/f/last", "/d/e/f", "/d/g"]);
+});
+
+test("what is nested too deeply is emptied, and what is not JSON is no entry", () => {
+  const nested = `{"type":"custom","id":"a","parentId":null,"data":${"[".repeat(30_000)}${"]".repeat(30_000)}}`;
+  const cut = cutEntry(Buffer.from(nested));
+  expect(cut?.entry).toMatchObject({ type: "custom", id: "a" });
+  expect(JSON.stringify(cut?.entry).length).toBeLessThan(1_000);
+  for (const text of [
+    "",
+    "[]",
+    '"a"',
+    "{",
+    '{"a":}',
+    '{"a":1,}',
+    `{"a":"${long}`,
+    `{"a":"${long}" "b":1}`,
+    `{${long}}`,
+  ]) {
+    expect(cutEntry(Buffer.from(text))).toBeUndefined();
+  }
+});
+
+test("a value is found by its path, the last one of several with the same name", () => {
+  const text = '{ "a" : [ 1, {"b/c~":"x\\"y"} , true ], "a2": {"": -1.5e3}, "a": [null, {"b/c~":"two"}] }';
+  const at = (path: string): string | undefined => {
+    const range = valueAt(Buffer.from(text), path);
+    return range && text.slice(range.start, range.end);
+  };
+  expect(at("/a/1/b~1c~0")).toBe("two");
+  expect(at("/a/0")).toBe("null");
+  expect(at("/a2/")).toBe("-1.5e3");
+  expect(at("")).toBe(text.trim());
+  for (const path of ["/b", "/a/7", "/a/1/b~1c~0/0", "/a2/x", "/__proto__"]) expect(at(path)).toBeUndefined();
+  expect(valueAt(Buffer.from('{"a":'), "/a")).toBeUndefined();
+});
+
+test("a piece never ends within a character, an escape or a pair of surrogates", () => {
+  const texts = ["plain", "é\u{1f600}", "\\ud83d\\ude00", "\\n\\\\", '\\"', "\\u00e9", "\\ud83d", "\\\\\\\\\\u0041"];
+  for (const one of texts) {
+    for (const other of texts) {
+      const bytes = Buffer.from(`${one}${other}${one}`);
+      for (let from = 0; from < bytes.length; ) {
+        const ends = Array.from({ length: bytes.length - from }, (_, index) =>
+          boundaryBefore(bytes, from, from + index + 1),
+        );
+        for (const end of ends) expect(() => JSON.parse(`"${bytes.toString("utf8", from, end)}"`)).not.toThrow();
+        for (const end of ends) expect(bytes.toString("utf8", from, end)).not.toContain("\ufffd");
+        const whole = ends.find((end) => end > from) ?? bytes.length;
+        const piece = JSON.parse(`"${bytes.toString("utf8", from, whole)}"`) as string;
+        if (!`${one}${other}`.includes("\\ud83d")) expect(piece).toBe(piece.toWellFormed());
+        from = whole;
+      }
+    }
+  }
+});
