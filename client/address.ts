@@ -12,8 +12,8 @@ export function nameOf(address: Address): string {
 }
 
 /** Returns the WebSocket endpoint of a base URL (`http:`, `https:`, `ws:`, `wss:`). Throws a `TypeError` for other schemes. */
-export function webSocketUrl(base: string): string {
-  return endpoint(base, WEBSOCKET_PATH, { secure: "wss:", plain: "ws:" });
+export function webSocketUrl(base: string, path: string = WEBSOCKET_PATH): string {
+  return endpoint(base, path, { secure: "wss:", plain: "ws:" });
 }
 
 /** Returns the URL of JSON-RPC over HTTP of a base URL. */

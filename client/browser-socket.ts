@@ -6,17 +6,19 @@ import { closeTimeoutMs, type OpenSocket, type Socket, type SocketEnd } from "./
 export interface BrowserSocketOptions {
   /** The daemon's base URL. */
   readonly url: string;
+  /** The path of its WebSocket endpoint. Default: that of the protocol. */
+  readonly path?: string | undefined;
   readonly token: string;
   /** Cancels the attempt to open; does not affect an open socket. */
   readonly signal: AbortSignal;
 }
 
 /** A socket over the platform's WebSocket. The token is sent as a subprotocol because headers cannot be set. */
-export function browserSocket({ url, token, signal }: BrowserSocketOptions): OpenSocket {
+export function browserSocket({ url, path, token, signal }: BrowserSocketOptions): OpenSocket {
   return (listener) =>
     new Promise<Socket>((resolve, reject) => {
       signal.throwIfAborted();
-      const endpoint = webSocketUrl(url);
+      const endpoint = webSocketUrl(url, path);
       const ws = new WebSocket(endpoint, [WEBSOCKET_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX + token]);
       let state: "opening" | "open" | "ended" = "opening";
       const abort = (): void => {

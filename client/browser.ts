@@ -9,6 +9,14 @@ import { type ReconnectOptions, reconnectPolicy } from "./reconnect-policy.ts";
 export interface ConnectToOptions {
   /** The daemon's base URL. The daemon must allow the page's origin. */
   readonly url: string;
+  /** The path of the WebSocket endpoint, which starts with `/`. Default: `/v1/ws`. */
+  readonly path?: string;
+  /**
+   * The only process of the daemon to connect to, as `instance` of `daemon/info` names it. It is compared on each connection
+   * before anything else is sent; another process rejects with `AnotherDaemonError`, and the client does not reconnect.
+   * Default: any.
+   */
+  readonly instance?: string;
   /** A token of the daemon. It is sent as a WebSocket subprotocol, never in the URL. */
   readonly token: string;
   /**
@@ -30,14 +38,16 @@ export interface ConnectToOptions {
 
 /**
  * Connects to a daemon. Browsers do not report why a WebSocket did not open: no daemon, a wrong token and an origin that is
- * not allowed all reject with `ConnectionFailedError`. Also rejects with `ProtocolMismatchError`, `TimeoutError` or the reason of `signal`.
+ * not allowed all reject with `ConnectionFailedError`. Also rejects with `AnotherDaemonError`, `ProtocolMismatchError`,
+ * `TimeoutError` or the reason of `signal`.
  */
 export async function connectTo(options: ConnectToOptions): Promise<Client> {
-  const { url, token, connectTimeoutMs = 10_000, onDiagnostic } = options;
+  const { url, path, instance, token, connectTimeoutMs = 10_000, onDiagnostic } = options;
   checkSecrecy(url, options.allowPlaintext);
   return Client.open(
     {
-      dial: (channelOptions, signal) => Channel.open(browserSocket({ url, token, signal }), channelOptions),
+      dial: (channelOptions, signal) => Channel.open(browserSocket({ url, path, token, signal }), channelOptions),
+      instance,
       name: options.name,
       connectTimeoutMs,
       reconnect: reconnectPolicy(options.reconnect),

@@ -104,25 +104,35 @@ export class Client {
     listener: (changed: NotificationParams<"daemon/sessionChanged">) => void,
     options: CallOptions = {},
   ): Promise<() => void> {
-    const { sessionListeners } = this.#peer;
-    const own: typeof listener = (changed) => this.#peer.shield(() => listener(changed));
-    sessionListeners.add(own);
-    const removeListener = this.#peer.onConnection(({ kind }) => {
-      if (kind === "connected") this.call("daemon/subscribe", {}).catch(() => {});
-    });
-    const leave = (): void => {
-      removeListener();
-      sessionListeners.delete(own);
-      if (sessionListeners.size === 0 && !this.#peer.daemonFeed.isFollowed)
-        this.call("daemon/unsubscribe", {}).catch(() => {});
-    };
-    try {
-      await this.call("daemon/subscribe", {}, options);
-      return leave;
-    } catch (error) {
-      leave();
-      throw error;
-    }
+    return await this.#peer.watch.add("daemon/sessionChanged", listener, options);
+  }
+
+  /** Like {@link onSessionChanged}, for each change of a delivery of any session. */
+  onDeliveryUpdated(
+    listener: (updated: NotificationParams<"daemon/deliveryUpdated">) => void,
+    options: CallOptions = {},
+  ): Promise<() => void> {
+    return this.#peer.watch.add("daemon/deliveryUpdated", listener, options);
+  }
+
+  /**
+   * Like {@link onSessionChanged}, for the dialogs of all sessions: opened, opened to other clients, ended. `dialog/list`
+   * returns the open ones. It does not say that this client answers them: {@link setAnswersDialogs} does.
+   */
+  onDialogChanged(
+    listener: (changed: NotificationParams<"daemon/dialogChanged">) => void,
+    options: CallOptions = {},
+  ): Promise<() => void> {
+    return this.#peer.watch.add("daemon/dialogChanged", listener, options);
+  }
+
+  /**
+   * Tells the daemon whether this client can answer the dialogs of all sessions; also after a lost connection, until it is
+   * told otherwise. While a client can, dialogs wait for their answers: `dialog/respond`. Rejects with `forbidden` if the
+   * token lacks `prompt`.
+   */
+  setAnswersDialogs(answers: boolean, options: CallOptions = {}): Promise<void> {
+    return this.#peer.watch.setAnswers(answers, options);
   }
 
   /**

@@ -2,6 +2,7 @@ import { WireError } from "../protocol/errors.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import type { Channel, ChannelOptions, ConnectionEnd } from "./channel.ts";
 import {
+  AnotherDaemonError,
   ConnectionClosedError,
   ProtocolMismatchError,
   ProtocolViolationError,
@@ -36,6 +37,8 @@ export type Dial = (options: ChannelOptions, signal: AbortSignal) => Promise<Cha
 export interface ConnectionOptions {
   readonly client: ClientIdentity;
   readonly dial: Dial;
+  /** The only process to use: another one gets nothing but the first request. Default: any. */
+  readonly instance?: string | undefined;
   /** Limit of each attempt. */
   readonly connectTimeoutMs: number;
   /** Undefined: the connection ends with its first channel. */
@@ -205,7 +208,7 @@ export class Connection {
   }
 
   async #contact(signal: AbortSignal | undefined): Promise<Contact> {
-    const { dial, connectTimeoutMs, onNotification, onDiagnostic } = this.#options;
+    const { dial, instance, connectTimeoutMs, onNotification, onDiagnostic } = this.#options;
     const deadline = AbortSignal.timeout(connectTimeoutMs);
     const either = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
     let channel: Channel | undefined;
@@ -214,7 +217,7 @@ export class Connection {
         { onNotification, onDiagnostic, onEnd: (end, error) => this.#ended(channel, end, error) },
         either,
       );
-      const daemon = await greet(channel, either);
+      const daemon = await greet(channel, instance, either);
       introduce(channel, this.#options.client);
       return { channel, daemon };
     } catch (error) {
@@ -320,10 +323,11 @@ function isTooLarge({ error }: ConnectionEnd): boolean {
   return (error as { readonly code?: unknown } | undefined)?.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 }
 
-/** The first request of each connection. Throws if the daemon speaks another protocol, and returns the name of its process. */
-async function greet(channel: Channel, signal: AbortSignal): Promise<string> {
+/** The first request of each connection. Throws if it is another daemon or speaks another protocol; returns the name of its process. */
+async function greet(channel: Channel, instance: string | undefined, signal: AbortSignal): Promise<string> {
   const info = (await channel.request("daemon/info", {}, signal)) as Readonly<Record<string, unknown>> | null;
   const { protocol, version, pid, startedAt } = info ?? {};
+  if (instance !== undefined && info?.["instance"] !== instance) throw new AnotherDaemonError();
   if (protocol === PROTOCOL_VERSION) return `${pid} ${startedAt}`;
   if (typeof protocol !== "number") {
     throw new ProtocolViolationError("result of daemon/info", [{ path: "/protocol", message: "is not a number" }]);

@@ -20,7 +20,7 @@ export interface DaemonFeedListener {
 interface FeedPeer {
   call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>>;
   /** They share the subscription. */
-  readonly sessionListeners: { readonly size: number };
+  readonly watch: { readonly isUsed: boolean };
 }
 
 interface Reader {
@@ -69,7 +69,7 @@ export class DaemonFeed {
   leave(listener: DaemonFeedListener): void {
     if (!this.#readers.delete(listener) || this.#readers.size > 0) return;
     this.#requests += 1;
-    if (this.#isSuspended || this.#peer.sessionListeners.size > 0) return;
+    if (this.#isSuspended || this.#peer.watch.isUsed) return;
     this.#peer.call("daemon/unsubscribe", {}).catch(() => {});
   }
 

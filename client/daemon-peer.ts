@@ -8,6 +8,7 @@ import { isRecord } from "../protocol/objects.ts";
 import type { ConnectionEnd } from "./channel.ts";
 import { Connection, type ConnectionEvent, type Dial } from "./connection.ts";
 import { DaemonFeed } from "./daemon-feed.ts";
+import { DaemonWatch, type WatchName } from "./daemon-watch.ts";
 import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
 import { KnownDeliveries } from "./known-delivery.ts";
 import { InvalidParamsError, ProtocolViolationError, UnknownMethodError } from "./local-errors.ts";
@@ -32,6 +33,8 @@ export interface PeerOptions {
   /** The client's name, for people. */
   readonly name?: string | undefined;
   readonly dial: Dial;
+  /** The only process to use, as `daemon/info` names it. Default: any. */
+  readonly instance?: string | undefined;
   /** Limit of each attempt to connect. */
   readonly connectTimeoutMs: number;
   /** Undefined: a lost connection ends the client. */
@@ -54,6 +57,8 @@ export interface CallOptions {
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   ...sessionNotificationNames,
   "daemon/sessionChanged",
+  "daemon/deliveryUpdated",
+  "daemon/dialogChanged",
   "daemon/event",
   "daemon/gap",
   "session/gap",
@@ -74,8 +79,8 @@ export class DaemonPeer {
   readonly #feeds = new Map<string, SessionFeed>();
   /** The events of all sessions. */
   readonly daemonFeed = new DaemonFeed(this);
-  /** Subscribers to every session. None of them may throw. */
-  readonly sessionListeners = new Set<(changed: NotificationParams<"daemon/sessionChanged">) => void>();
+  /** What is told of all sessions otherwise. */
+  readonly watch = new DaemonWatch(this);
   readonly #listeners = new Set<(event: ConnectionEvent) => void>();
   #connection!: Connection;
 
@@ -149,13 +154,14 @@ export class DaemonPeer {
   }
 
   async #connect(
-    { dial, connectTimeoutMs, reconnect, name }: PeerOptions,
+    { dial, instance, connectTimeoutMs, reconnect, name }: PeerOptions,
     signal: AbortSignal | undefined,
   ): Promise<void> {
     this.#connection = await Connection.open(
       {
         client: { id: this.clientId, ...(name === undefined ? {} : { name }) },
         dial,
+        instance,
         connectTimeoutMs,
         reconnect,
         onNotification: (method, params, frame) => this.#notify(method, params, frame),
@@ -166,6 +172,7 @@ export class DaemonPeer {
         },
         onUp: () => {
           for (const feed of [...this.#feeds.values()]) feed.resume();
+          this.watch.resume();
           this.daemonFeed.resume();
         },
         onOver: (end, error) => this.#endFeeds(end, error),
@@ -208,8 +215,12 @@ export class DaemonPeer {
       this.#notifyRequest({ name: method, params } as RequestNotification, frame.length);
       return;
     }
-    if (method === "daemon/sessionChanged") {
-      for (const listener of this.sessionListeners) listener(params as NotificationParams<"daemon/sessionChanged">);
+    if (
+      method === "daemon/sessionChanged" ||
+      method === "daemon/deliveryUpdated" ||
+      method === "daemon/dialogChanged"
+    ) {
+      this.#notifyWatch(method, params);
       return;
     }
     if (method === "daemon/event" || method === "daemon/gap") {
@@ -235,6 +246,16 @@ export class DaemonPeer {
     }
     if (notification.name === "delivery/updated") this.deliveries.learn(notification.params.delivery);
     this.#feeds.get(notification.params.sessionId)?.receive(notification, frame);
+  }
+
+  #notifyWatch(method: WatchName, params: unknown): void {
+    if (!isRecord(params) || typeof params["sessionId"] !== "string") {
+      this.diagnose({ kind: "malformed_notification", method, params });
+      return;
+    }
+    const { delivery } = params as Partial<NotificationParams<"daemon/deliveryUpdated">>;
+    if (method === "daemon/deliveryUpdated" && isRecord(delivery)) this.deliveries.learn(delivery);
+    this.watch.receive(method, params as NotificationParams<WatchName>);
   }
 
   #notifyFeed(method: "daemon/event" | "daemon/gap", params: unknown): void {

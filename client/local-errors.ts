@@ -134,6 +134,16 @@ export class UnauthorizedError extends LocalError {
   }
 }
 
+/** The daemon of the given `instance` has ended: another process is at its address. It was asked only who it is. */
+export class AnotherDaemonError extends LocalError {
+  override readonly name = "AnotherDaemonError";
+  readonly kind = "another_daemon";
+
+  constructor() {
+    super("Another daemon is at the address: the one that this client belongs to has ended.");
+  }
+}
+
 /** Daemon and client speak different versions of the protocol. */
 export class ProtocolMismatchError extends LocalError {
   override readonly name = "ProtocolMismatchError";

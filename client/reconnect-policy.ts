@@ -1,5 +1,5 @@
 import { WireError } from "../protocol/errors.ts";
-import { ProtocolMismatchError, UnauthorizedError } from "./local-errors.ts";
+import { AnotherDaemonError, ProtocolMismatchError, UnauthorizedError } from "./local-errors.ts";
 
 /** How a client reconnects after a lost connection. */
 export interface ReconnectOptions {
@@ -71,5 +71,10 @@ export function nextTry(policy: ReconnectPolicy, { attempt, elapsedMs, random }:
 export function isFinal(error: unknown): boolean {
   if (error instanceof WireError) return error.kind === "unauthorized" || error.kind === "forbidden";
   // A TypeError means an invalid address.
-  return error instanceof UnauthorizedError || error instanceof ProtocolMismatchError || error instanceof TypeError;
+  return (
+    error instanceof UnauthorizedError ||
+    error instanceof ProtocolMismatchError ||
+    error instanceof AnotherDaemonError ||
+    error instanceof TypeError
+  );
 }

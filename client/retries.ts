@@ -81,6 +81,8 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "token/list": "safe",
   "token/rotate": "never",
   "token/revoke": "never",
+  "web/open": "never",
+  "web/close": "safe",
   "context/inspect": "safe",
   "context/export": "safe",
   "optimisation/inspect": "safe",

@@ -41,6 +41,18 @@ export const daemonMethods = {
         ...FeedEpoch,
         description: "The feed to which `after` belongs, as `daemon/info` or an earlier answer named it.",
       }),
+      deliveries: Type.Optional(
+        Type.Boolean({
+          description:
+            "Also `daemon/deliveryUpdated`: each change of a delivery of any session. Default: as it was; at first false.",
+        }),
+      ),
+      dialogs: Type.Optional(
+        Type.Enum(["off", "observe", "answer"], {
+          description:
+            "`observe`: also `daemon/dialogChanged`, for the dialogs of all sessions. `answer`: this connection can answer them, too, and they wait for it. Default: as it was; at first `off`.",
+        }),
+      ),
     }),
     result: Type.Object(
       {
@@ -55,13 +67,14 @@ export const daemonMethods = {
     http: { verb: "GET", path: "/v1/events", stream: true },
     scope: "none",
     capability: "observe",
+    needs: [{ param: "dialogs", value: "answer", capability: "prompt" }],
     since: "0.1.0",
     errors: ["invalid_request"],
     // A subscription belongs to one connection: a client that connects again renews it.
     retry: "never",
   },
   "daemon/unsubscribe": {
-    summary: "Ends these notifications and the feed. Succeeds also without a subscription.",
+    summary: "Ends all of these notifications, and the feed. Succeeds also without a subscription.",
     params: empty,
     result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
     http: { none: "a stream is ended by closing it" },

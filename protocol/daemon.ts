@@ -128,6 +128,12 @@ export const DaemonInfo = Type.Object(
     capabilities: Type.Array(Type.Enum([...capabilities]), {
       description: "What the caller's token allows: `admin` allows everything.",
     }),
+    instance: Type.Optional(
+      Type.String({
+        description:
+          "Names this process of the daemon: random, new at each start. A client that connects again compares it.",
+      }),
+    ),
     keyVariables: Type.Optional(
       Type.Array(Type.String(), {
         description:

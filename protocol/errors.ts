@@ -109,6 +109,8 @@ export const errorCatalogue = {
   overloaded: row(-32040, 503, true, "A limit was reached; data.retryAfterMs says when to try again."),
   store_failed: row(-32042, 503, true, "The store cannot be written; nothing was accepted."),
   not_ready: row(-32043, 503, true, "The daemon is not ready; data.reasons says why, and data.checks has every check."),
+  web_not_built: row(-32044, 501, false, "The files of the web console are missing; the message says what to run."),
+  port_unavailable: row(-32045, 409, false, "The daemon cannot listen on the port; the message says why."),
   shutting_down: row(-32041, 503, true, "The daemon is shutting down."),
   session_in_use: row(-32050, 409, true, "Another daemon has the session's file; data.owner names it."),
   session_file_unusable: row(-32051, 409, false, "pi's session file cannot be used; data.reason says why."),

@@ -94,6 +94,8 @@ export interface MethodRow {
   readonly rate?: RateClass;
   /** What a token must allow. `any`: every token may call it. */
   readonly capability: Capability | "any";
+  /** Only over the daemon's Unix socket, because the call concerns the user's own machine. */
+  readonly isLocal?: true;
   /** Changes nothing, despite its capability. Methods that need `observe` or nothing never change anything. */
   readonly reads?: true;
   /** Additional capabilities for a param, or for one of its values. */

@@ -19,6 +19,7 @@ import { settingsMethods } from "./settings-methods.ts";
 import { subscriptionMethods } from "./subscription-methods.ts";
 import { tokenMethods } from "./token-methods.ts";
 import { transcriptMethods } from "./transcript-methods.ts";
+import { webMethods } from "./web-methods.ts";
 
 /**
  * Every method, once. Types, validation, OpenRPC and the typed client derive from this table;
@@ -39,6 +40,7 @@ export const methods = {
   ...deliveryMethods,
   ...dialogMethods,
   ...tokenMethods,
+  ...webMethods,
   ...contextMethods,
   ...optimisationMethods,
   ...costMethods,

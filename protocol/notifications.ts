@@ -4,7 +4,7 @@ import { ContextError } from "./context-option.ts";
 import { Control, ControlChange } from "./control.ts";
 import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
-import { Dialog, DialogEnd, DialogUnsupported, DialogUpdate } from "./dialog.ts";
+import { Dialog, DialogEnd, DialogId, DialogResolution, DialogUnsupported, DialogUpdate } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
 import { DaemonEvent, FeedGap } from "./feed.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
@@ -36,6 +36,34 @@ export const notifications = {
         sessionId: SessionId,
         change: Type.Enum(["created", "changed", "closed"]),
         session: Type.Optional({ ...SessionInfo, description: "Absent if the session was closed." }),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "daemon/deliveryUpdated": {
+    summary:
+      "A delivery of any session changed its state, after `daemon/subscribe` with `deliveries`. It has no `seq`; subscribers of the session get `delivery/updated`, too.",
+    params: Type.Object(
+      { sessionId: SessionId, by: Type.Optional(By), delivery: Delivery },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "daemon/dialogChanged": {
+    summary:
+      "A dialog of any session was opened, opened to other clients, or has ended, after `daemon/subscribe` with `dialogs`. It has no `seq`; subscribers of the session get the notifications of the dialog, too.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        change: Type.Enum(["opened", "updated", "resolved"]),
+        dialogId: DialogId,
+        dialog: Type.Optional({ ...Dialog, description: "With `opened`." }),
+        openToOthersAt: Type.Optional({
+          ...DialogUpdate.openToOthersAt,
+          description: "With `updated`: when all clients may answer, which is now.",
+        }),
+        resolution: Type.Optional({ ...DialogResolution, description: "With `resolved`: how it ended." }),
       },
       { additionalProperties: false },
     ),

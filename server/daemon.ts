@@ -52,6 +52,7 @@ import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { transcriptHandlers } from "./rpc/handlers/transcript.ts";
+import { webHandlers } from "./rpc/handlers/web.ts";
 import { policies } from "./rpc/policies.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import type { Session } from "./session/session.ts";
@@ -409,6 +410,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
   const facts = {
     version,
     startedAt: Date.now(),
+    instance: randomUUID(),
     stateDir: state.path,
     pi,
     keyVariables: keyVariablesIn(env),
@@ -429,10 +431,11 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
         session.control.returned(clientId);
         session.subscriberNamed(peerId, clientId);
       }
+      dialogs.answerers.named(peerId, clientId);
     },
   });
   const handlers: Handlers = {
-    ...daemonHandlers(facts, registry),
+    ...daemonHandlers(facts, registry, dialogs),
     "daemon/metrics": (_params, { grant }) => {
       grant?.requireUnlimited();
       return { metrics: [...metrics.collect(measured)] };
@@ -449,6 +452,10 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
     ...controlHandlers(registry, clients),
     ...dialogHandlers(registry, dialogs),
     ...tokenHandlers(tokens),
+    ...webHandlers({
+      open: () => Promise.reject(new WireError("web_not_built", "The files of the web console are missing.")),
+      close: () => Promise.resolve(false),
+    }),
     ...contextHandlers(registry),
     ...optimisationHandlers(registry),
     ...costHandlers(registry),

@@ -83,9 +83,9 @@ function section(title: string, lines: readonly string[]): string {
 }
 
 function methodLine(name: string, row: MethodRow, text: TypeText, ofEvery: readonly string[]): string {
-  const { params, result, scope, asleep, capability, reads, needs = [], since, http } = row;
+  const { params, result, scope, asleep, capability, isLocal: local, reads, needs = [], since, http } = row;
   const facts = [
-    capability,
+    `${capability}${local === true ? " on the Unix socket" : ""}`,
     ...needs
       .map(
         ({ param, value, capability: needed, isLocal }) =>

@@ -4,6 +4,7 @@ import type { Dialog, DialogAnswer, DialogResolution } from "../../protocol/dial
 import { WireError } from "../../protocol/errors.ts";
 import { within } from "../lib/deadline.ts";
 import type { DialogStore, StoredDialog } from "../store/dialogs.ts";
+import { DialogAnswerers } from "./dialog-answerers.ts";
 import type { DialogTimes } from "./dialog-policy.ts";
 
 export interface DialogLimits extends DialogTimes {
@@ -83,6 +84,7 @@ const maxShown = 200;
 /** Finds the session of a dialog, enforces the limits shared by all sessions, and remembers ended dialogs. */
 export class DialogRegistry {
   readonly limits: DialogLimits;
+  readonly answerers = new DialogAnswerers();
   readonly #store: DialogKeeping;
   readonly #open = new Map<string, Entry>();
   readonly #ended: LRUCache<string, Ended>;

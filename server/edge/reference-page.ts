@@ -186,10 +186,11 @@ ${nouns.join("\n")}${others.join("\n")}</nav>`;
 }
 
 function methodSection(method: string, row: MethodRow): string {
-  const { summary, params, result, capability, needs = [], since, scope, asleep } = row;
+  const { summary, params, result, capability, isLocal: local, needs = [], since, scope, asleep } = row;
   const facts = [
     routeHtml(row),
     capability === "any" ? "every token may call it" : `needs ${code(capability)}`,
+    ...(local === true ? ["only on the Unix socket"] : []),
     ...needs.map(
       ({ param, value, capability: needed, isLocal }) =>
         `${code(value === undefined ? param : `${param}: ${value}`)} needs ${code(needed)}${isLocal === true ? " on the Unix socket" : ""}`,

@@ -57,6 +57,7 @@ export class Journal {
   /** What waits for the end of a replay. */
   #unsaid: OwedNotification[] = [];
   #starts: (() => void)[] = [];
+  #onSaid: (notification: OwedNotification) => void = () => {};
 
   constructor({ sessionId, epoch, log, onFault }: JournalOptions) {
     this.epoch = epoch;
@@ -109,6 +110,11 @@ export class Journal {
     if (isReplaying && method === "session/updated") return;
     if (isReplaying) this.#unsaid.push({ method, params: structuredClone(params) });
     else this.#say({ method, params });
+  }
+
+  /** Calls `onSaid` after each notification of the daemon. */
+  onSaid(onSaid: (notification: OwedNotification) => void): void {
+    this.#onSaid = onSaid;
   }
 
   /** While pi's output is repeated: what {@link say} has not told yet. */
@@ -270,6 +276,7 @@ export class Journal {
   #say({ method, params }: OwedNotification): void {
     const former = this.#log.cursor;
     this.#publish(former, this.#log.append(method, params));
+    this.#onSaid({ method, params });
   }
 
   #whenReplayed(subscriberId: string, start: () => void): void {

@@ -25,7 +25,7 @@ const absent = {
 
 /**
  * Refuses what the caller's token does not allow: `unauthorized` if the token has ended, `forbidden` (`data.needs`) if it
- * lacks a capability or the call does not come over the Unix socket although a param needs that. To a token with limits, everything outside of them does not exist. Nothing in a call can change
+ * lacks a capability or the call does not come over the Unix socket although it or a param needs that. To a token with limits, everything outside of them does not exist. Nothing in a call can change
  * the decision. This is the only place that decides it, for every method and every transport.
  */
 export function authority(options: AuthorityOptions): Policy {
@@ -36,8 +36,10 @@ export function authority(options: AuthorityOptions): Policy {
       if (grant === undefined || grant.isEnded) throw ended();
       const needs = missing(row, params, grant);
       if (needs !== undefined) throw lacking(name, needs, grant);
-      const local = call.isLocal === true ? undefined : localParam(row, params);
-      if (local !== undefined) throw notLocal(name, local);
+      if (call.isLocal !== true) {
+        const param = localParam(row, params);
+        if (row.isLocal === true || param !== undefined) throw notLocal(name, param);
+      }
       const answer = grant.isLimited
         ? insideOnly(subjects, params, { ...options, grant, make: () => next(params, call) })
         : next(params, call);
@@ -129,8 +131,10 @@ function lacking(method: MethodName, needs: Capability, { name }: Grant): WireEr
   });
 }
 
-function notLocal(method: MethodName, param: string): WireError {
-  return new WireError("forbidden", `${method} accepts "${param}" only over the daemon's Unix socket.`, { param });
+function notLocal(method: MethodName, param: string | undefined): WireError {
+  const what = param === undefined ? "is accepted" : `accepts "${param}"`;
+  const message = `${method} ${what} only over the daemon's Unix socket.`;
+  return new WireError("forbidden", message, param === undefined ? {} : { param });
 }
 
 function ended(): WireError {

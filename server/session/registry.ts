@@ -91,6 +91,9 @@ export class Registry {
     const watch = new SessionWatch((sessionId) => directory.find(sessionId)?.info());
     const created = new CreatedFiles(taker, log);
     const lifecycle = new SessionLifecycle(options, { children, contexts, watch });
+    options.dialogs.answerers.onChanged(() => {
+      for (const session of directory.withCreating()) session.dialogs.respondersChanged();
+    });
     this.children = children;
     this.watch = watch;
     this.contexts = contexts;

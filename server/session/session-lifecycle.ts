@@ -284,6 +284,7 @@ export class SessionLifecycle {
       children.occupancy.changed();
       if (directory.find(stored.sessionId) !== undefined) watch.note(stored, "changed");
     });
+    session.journal.onSaid((notification) => watch.said(session, notification));
     session.events.on("sessionSwitched", (child, hello, file) => {
       this.events.emit("switched", session, child, hello, file);
     });

@@ -538,6 +538,7 @@ function dialogsOf(
   { registry, journal, life, control, prompts, tracker }: DialogParts,
 ): Dialogs {
   const { subscriptions } = journal;
+  const { answerers } = registry;
   const dialogs = new Dialogs({
     sessionId,
     registry,
@@ -545,10 +546,13 @@ function dialogsOf(
     clock: systemClock,
     say: (method, params) => journal.say(method, params),
     responders: (without) =>
-      without === undefined ? subscriptions.answerers : subscriptions.answerersWithout(without),
-    canAnswer: (subscriberId) => subscriptions.canAnswer(subscriberId),
+      (without === undefined ? subscriptions.answerers : subscriptions.answerersWithout(without)) +
+      answerers.count(record.stored, (id) => without?.has(id) === true || subscriptions.canAnswer(id)),
+    canAnswer: (subscriberId) => subscriptions.canAnswer(subscriberId) || answerers.has(subscriberId, record.stored),
     owner: () => prompts.owner,
-    isResponder: (clientId, without) => subscriptions.isAnswerer(clientId, without) && control.allows(clientId),
+    isResponder: (clientId, without) =>
+      (subscriptions.isAnswerer(clientId, without) || answerers.hasClient(clientId, record.stored, without)) &&
+      control.allows(clientId),
     announce: (child, dialog) => {
       // A child that belongs to another session has other extensions.
       if (life.child !== child) return undefined;

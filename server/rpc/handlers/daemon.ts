@@ -7,6 +7,7 @@ import { MAIN_TOKEN } from "../../../protocol/token-methods.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { limits } from "../../configuration/limits.ts";
 import type { LiveRestoreFacts } from "../../core/live-restore-facts.ts";
+import type { DialogRegistry } from "../../dialogs/dialog-registry.ts";
 import { residentBytes } from "../../lib/resident-bytes.ts";
 import type { Feed } from "../../log/feed.ts";
 import type { Registry } from "../../session/registry.ts";
@@ -17,6 +18,7 @@ import type { Grant } from "../grant.ts";
 export interface DaemonFacts {
   readonly version: string;
   readonly startedAt: number;
+  readonly instance: string;
   readonly stateDir: string;
   readonly pi: PiInfo;
   readonly keyVariables: readonly string[];
@@ -27,22 +29,32 @@ export interface DaemonFacts {
   readonly liveRestore: LiveRestoreFacts;
 }
 
-export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
+export function daemonHandlers(
+  facts: DaemonFacts,
+  registry: Registry,
+  { answerers }: Pick<DialogRegistry, "answerers">,
+): HandlersOf<typeof daemonMethods> {
   let document: { openrpc: string } | undefined;
   return {
     "daemon/info": (_params, { grant }) => daemonInfo(facts, registry, grant),
     "daemon/ready": () => readiness(facts),
-    "daemon/subscribe": ({ after, epoch }, call) => {
+    "daemon/subscribe": ({ after, epoch, deliveries, dialogs }, call) => {
       const peer = peerOf(call);
       const covers = call.grant?.limits;
-      if (after !== undefined) {
-        return facts.feed.follow(peer, { after, epoch, covers, whenAnswered: call.whenAnswered?.bind(call) });
-      }
-      registry.watch.add(peer, covers);
-      return {};
+      registry.watch.add(peer, {
+        covers,
+        ...(after === undefined && { sessions: true }),
+        ...(deliveries !== undefined && { deliveries }),
+        ...(dialogs !== undefined && { dialogs: dialogs !== "off" }),
+      });
+      if (dialogs === "answer") answerers.add(peer, { clientId: call.by?.clientId, covers });
+      else if (dialogs !== undefined) answerers.remove(peer.id);
+      if (after === undefined) return {};
+      return facts.feed.follow(peer, { after, epoch, covers, whenAnswered: call.whenAnswered?.bind(call) });
     },
     "daemon/unsubscribe": (_params, call) => {
       const { id } = peerOf(call);
+      answerers.remove(id);
       const [watched, followed] = [registry.watch.remove(id), facts.feed.unfollow(id)];
       return { wasSubscribed: watched || followed };
     },
@@ -67,6 +79,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry, grant: Grant | undef
     version: facts.version,
     protocol: PROTOCOL_VERSION,
     startedAt: facts.startedAt,
+    instance: facts.instance,
     stateDir: facts.stateDir,
     pi: { path, version, source, capabilities },
     sessions,

@@ -225,6 +225,34 @@ describe("a question of an extension", () => {
     expect(kindOf(() => core.dialogs.abstain(dialogId, second.id))).toBe("stale");
   });
 
+  test("waits for a connection that answers the dialogs of all sessions it may see, and for no other", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { dialogs: false });
+    const { answerers } = core.dialogs;
+    const [page, elsewhere, again] = ["page", "elsewhere", "again"].map(recorder) as [Recorder, Recorder, Recorder];
+    answerers.add(elsewhere, { clientId: "c2", covers: ({ cwd }) => cwd !== core.cwd });
+    await prompt(on, asking("gate"));
+    await on.heard.until(event("agent_settled"));
+    expect(endings(on)).toEqual(["cancelled by no_responder"]);
+    // It also follows the session, which counts once.
+    on.session.subscribe(page, { dialogs: true });
+    answerers.add(page, { clientId: undefined });
+    answerers.named("page", "c1");
+    await prompt(on, asking("gate", { method: "input" }));
+    const { dialogId } = await opened(on);
+    const [open] = core.dialogs.page({}).dialogs;
+    expect(open).not.toHaveProperty("unattendedUntil");
+    on.session.unsubscribe("page");
+    expect(core.dialogs.page({}).dialogs).toEqual([open]);
+    answerers.remove("page");
+    expect(core.dialogs.page({}).dialogs).toMatchObject([{ dialogId, unattendedUntil: expect.any(Number) }]);
+    answerers.add(again, { clientId: "c1" });
+    expect(core.dialogs.page({}).dialogs).toEqual([open]);
+    expect(kindOf(() => core.dialogs.abstain(dialogId, "elsewhere"))).toBe("invalid_request");
+    core.dialogs.abstain(dialogId, "again");
+    expect(endings(on).at(-1)).toBe("cancelled by no_responder");
+  });
+
   test("from which one client has abstained is open to the others, later ones and itself included", async () => {
     await using core = await startCore();
     const on = await scene(core, { policy: { kind: "wait" } });

@@ -27,6 +27,40 @@ test("subscribers to the list are notified of created, changed and closed sessio
   expect(changes(list).length).toBeLessThan(8);
 });
 
+test("deliveries and dialogs of all sessions are told to those that ask, within the limits of their token", async () => {
+  await using core = await startCore();
+  const [all, limited, list] = [recorder("all"), recorder("limited"), recorder("list")];
+  const { watch } = core.registry;
+  watch.add(all, { deliveries: true, dialogs: true });
+  watch.add(limited, { deliveries: true, dialogs: true, covers: ({ cwd }) => cwd !== core.cwd });
+  watch.add(list);
+  const session = await core.registry.create({ cwd: core.cwd, dialogPolicy: { kind: "wait" } });
+  const { sessionId } = session;
+  const push = await core.tracker.accept({ sessionId, deliveryId: "d-1", customType: "a", content: "b" });
+  const told = await all.until(({ method }) => method === "daemon/deliveryUpdated");
+  expect(told.params).toMatchObject({ sessionId, delivery: { deliveryId: push.deliveryId } });
+  await session.prompting.prompt({
+    text: `gate ${JSON.stringify([{ method: "confirm", message: "?" }])}`,
+    ifRunning: "refuse",
+  });
+  const opened = await all.until(({ params }) => params.change === "opened");
+  const { dialogId } = opened.params;
+  expect(opened.params).toMatchObject({
+    sessionId,
+    dialog: { dialogId, method: "confirm", message: "?", state: "open" },
+  });
+  core.dialogs.respond(dialogId, { confirmed: true }, { clientId: "c", name: "Ada" });
+  const resolved = await all.until(({ params }) => params.change === "resolved");
+  expect(resolved.params).toMatchObject({
+    dialogId,
+    resolution: { how: "answered", by: "client", client: { clientId: "c", name: "Ada" } },
+  });
+  expect(limited.heard).toEqual([]);
+  await list.until(() => true);
+  expect(new Set(list.heard.map(({ method }) => method))).toEqual(new Set(["daemon/sessionChanged"]));
+  expect(all.heard.map(({ method }) => method)).not.toContain("daemon/sessionChanged");
+});
+
 test("the feed has a session once clients can know it; one whose creation was killed appears at the next start", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   const told = async (): Promise<readonly string[]> => {

@@ -92,6 +92,32 @@ describe("connectTo", () => {
     expect(await client.close()).toMatchObject({ kind: "closed", code: 1000 });
   });
 
+  it("asks only which daemon it is at another path, until the instance is the right one", async () => {
+    await using daemon = await FakeDaemon.start();
+    const { url, token } = daemon;
+    let instance = "one";
+    daemon.answer("daemon/info", () => daemonInfo({ instance }));
+    daemon.answer("session/list", () => noAnswer);
+    let greetings = 0;
+    daemon.answer("daemon/hello", ({ client }) => {
+      greetings += 1;
+      return { clientId: client.id ?? "" };
+    });
+    const refused = connectTo({ url, token, path: "/ws", instance: "two" });
+    await expect(refused).rejects.toMatchObject({ kind: "another_daemon" });
+    expect([...daemon.calls, greetings]).toEqual([0]);
+    await using client = await connectTo({ url, token, path: "/ws", instance: "one", reconnect: { firstDelayMs: 1 } });
+    expect(daemon.handshakes.at(-1)?.url).toBe("/ws");
+    const waiting = client.call("session/list", {});
+    await daemon.called("session/list");
+    instance = "two";
+    daemon.breakSockets();
+    await expect(waiting).rejects.toMatchObject({ kind: "another_daemon" });
+    expect(await client.closed).toMatchObject({ kind: "failed", error: { kind: "another_daemon" } });
+    expect(daemon.handshakes).toHaveLength(3);
+    expect([daemon.calls.map(({ method }) => method), greetings]).toEqual([["session/list"], 1]);
+  });
+
   it("gives advice when the socket does not open", async () => {
     await using daemon = await FakeDaemon.start();
     const refused = connectTo({ url: daemon.url, token: "wrong" });

@@ -15,7 +15,7 @@ function stage() {
     asked.push({ params, answer: (result) => resolve(result as never) });
     return promise;
   };
-  const feed = new DaemonFeed({ call: call as never, sessionListeners: new Set() });
+  const feed = new DaemonFeed({ call: call as never, watch: { isUsed: false } });
   return {
     feed,
     /** The params of the daemon's last call, after this many calls. */

@@ -23,7 +23,8 @@ const grantOf = (...allowed: readonly Capability[]): Grant => new Grant({ name: 
 /** The result of a call: the method's name, or the error's with the missing capability. */
 function outcome(method: MethodName, params: object, grant: Grant | undefined): unknown {
   try {
-    return under(policy, method, () => method)(params, { grant, signal });
+    const row: MethodRow = methods[method];
+    return under(policy, method, () => method)(params, { grant, signal, isLocal: row.isLocal === true });
   } catch (error) {
     const { kind, data } = error as WireError;
     return `${kind} ${data["needs"] ?? ""}`.trim();
@@ -95,6 +96,18 @@ describe("a capability", () => {
       expect(methods[name]).toMatchObject(
         name === "session/create" ? { unstored: ["environment", "mcpServers"] } : { retry: "safe" },
       );
+    }
+  });
+
+  test("the web console is opened and closed over the Unix socket only", () => {
+    const only = rows.filter(([, row]) => row.isLocal === true).map(([name]) => name);
+    expect(only).toEqual(["web/open", "web/close"]);
+    for (const name of only) {
+      const made = (isLocal: boolean): unknown =>
+        under(policy, name, () => name)({}, { grant: grantOf("admin"), signal, isLocal });
+      expect(made(true)).toBe(name);
+      expect(() => made(false)).toThrow("Unix socket");
+      expect(outcome(name, {}, grantOf("observe", "prompt", "bash", "payload"))).toBe("forbidden admin");
     }
   });
 
