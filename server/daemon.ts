@@ -18,6 +18,7 @@ import { createEdge } from "./edge/app.ts";
 import { EdgeLoad } from "./edge/edge-load.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
 import { tlsListener } from "./edge/tls.ts";
+import { WebPage } from "./edge/web-page.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { Feed } from "./log/feed.ts";
@@ -87,6 +88,8 @@ export interface DaemonOptions {
   readonly drainMs?: number | undefined;
   /** What children inherit. */
   readonly env: NodeJS.ProcessEnv;
+  /** The directory of the web console's files. Default: this package's own. */
+  readonly webFiles?: string | undefined;
   /** Other bounds of the edge than its own. */
   readonly edgeLimits?: Partial<EdgeLimits> | undefined;
   readonly log: Logger;
@@ -279,6 +282,7 @@ async function openParts(options: DaemonOptions, resources: ResourceStack) {
     setMain: (token) => state.replaceToken(token),
     file: state.tokensFile,
     maxTokens: limits.maxTokens,
+    web: limits.web,
   });
   return {
     ...{ state, configured, env, validator, tls, pi, store, idempotency, liveRestore },
@@ -343,13 +347,23 @@ async function listen(parts: OpenParts, options: DaemonOptions, resources: Resou
   const { log } = options;
   const version = packageVersion();
   const load = new EdgeLoad(options.edgeLimits);
-  const dispatcher = dispatcherOf(parts, options, { version, load });
+  const instance = randomUUID();
+  const web = new WebPage({
+    dispatcher: () => dispatcher,
+    tokens: tokens.web,
+    files: options.webFiles ?? webFiles(),
+    limits: limits.web,
+    stateDir: state.path,
+    ...{ load, version, instance, log },
+  });
+  const dispatcher = dispatcherOf(parts, options, { version, instance, load, web });
   const { allowedOrigins, allowedHosts } = configured;
   let end: DaemonEnd = "stopped";
   const edge = resources.add(
     createEdge({ dispatcher, tokens, version, log, load, allowedOrigins, allowedHosts, tls }),
     (listening) => listening.close({ isRestart: end === "restarting" }),
   );
+  resources.defer(() => web.stop(end === "restarting" ? "restarting" : "stopped"));
   let isServing = false;
   // Clients are told of the children's end before their connections close. Without clients it was no daemon.
   resources.defer(() => (isServing && end !== "restarting" ? registry.shutdown() : registry.leave()));
@@ -397,11 +411,17 @@ async function listen(parts: OpenParts, options: DaemonOptions, resources: Resou
 
 interface EdgeFacts {
   readonly version: string;
+  readonly instance: string;
   readonly load: EdgeLoad;
+  readonly web: WebPage;
 }
 
 /** The methods and the policies before them. */
-function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load }: EdgeFacts): Dispatcher {
+function dispatcherOf(
+  parts: OpenParts,
+  options: DaemonOptions,
+  { version, instance, load, web }: EdgeFacts,
+): Dispatcher {
   const { state, env, validator, pi, store, idempotency, logs, feed, dialogs, metrics, tracker, registry, tokens } =
     parts;
   const { liveRestore } = parts;
@@ -410,7 +430,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
   const facts = {
     version,
     startedAt: Date.now(),
-    instance: randomUUID(),
+    instance,
     stateDir: state.path,
     pi,
     keyVariables: keyVariablesIn(env),
@@ -452,10 +472,7 @@ function dispatcherOf(parts: OpenParts, options: DaemonOptions, { version, load 
     ...controlHandlers(registry, clients),
     ...dialogHandlers(registry, dialogs),
     ...tokenHandlers(tokens),
-    ...webHandlers({
-      open: () => Promise.reject(new WireError("web_not_built", "The files of the web console are missing.")),
-      close: () => Promise.resolve(false),
-    }),
+    ...webHandlers(web),
     ...contextHandlers(registry),
     ...optimisationHandlers(registry),
     ...costHandlers(registry),
@@ -503,4 +520,10 @@ function spillOf(state: StateDirectory, env: NodeJS.ProcessEnv, sessions: Sessio
 function extensionPath(name: "index" | "keeper"): string {
   const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
   return fileURLToPath(new URL(`../extension/${name}.${extension}`, import.meta.url));
+}
+
+/** The built files of the web console, beside the checkout's folders or in the published package. */
+function webFiles(): string {
+  const isBuilt = import.meta.filename.endsWith(".js");
+  return fileURLToPath(new URL(isBuilt ? "../web" : "../dist/web", import.meta.url));
 }

@@ -11,6 +11,21 @@ export const limits = {
   lookAtStateDirectoryEveryMs: 1_000,
   /** Named tokens. */
   maxTokens: 256,
+  /** The web console. */
+  web: {
+    /** How long a code for a browser is valid, and one that a person copies. */
+    webCodeMs: 60_000,
+    webPrintedCodeMs: 10 * 60 * 1_000,
+    /** Unused codes. */
+    maxWebCodes: 16,
+    /** Tokens of browsers: their number, and how long one is valid after its last connection. */
+    maxWebTokens: 32,
+    webTokenIdleMs: 12 * 60 * 60 * 1_000,
+    /** The page's files in memory. */
+    maxWebFilesBytes: 3 * 1024 * 1024,
+    /** A request with a code. */
+    maxExchangeBytes: 1_024,
+  },
   /** Calls that wait for their turn at one session. */
   maxWaitingCalls: 256,
   /** The last answers of pi, of all sessions in memory. */

@@ -78,8 +78,7 @@ export class Admission {
     const isInUrl = hasSecret(request.url ?? "", token);
     const grant = token === undefined || isInUrl ? undefined : this.#tokens.find(token);
     if (grant !== undefined) {
-      (request as AdmittedRequest)[grantKey] = grant;
-      (request as AdmittedRequest)[localKey] = transport === "unix";
+      admit(request, grant, transport === "unix");
       return undefined;
     }
     if (!this.#refusedTokens.add(performance.now())) return "drop";
@@ -100,7 +99,7 @@ export class Admission {
 
   #knowsHost({ headers, rawHeaders, url }: IncomingMessage, transport: Transport): boolean {
     const { host } = headers;
-    if (host === undefined || hostsIn(rawHeaders) !== 1) return false;
+    if (host === undefined || !isOneHost(rawHeaders)) return false;
     if (!this.#isOwn(host, transport)) return false;
     // A target in absolute form names a host that overrides the header (RFC 9112, section 3.2.2).
     if (url === undefined || url.startsWith("/")) return true;
@@ -121,6 +120,12 @@ const localKey = Symbol("local");
 interface AdmittedRequest extends IncomingMessage {
   [grantKey]?: Grant;
   [localKey]?: boolean;
+}
+
+/** Notes the grant of a request, and whether it came over the Unix socket. */
+export function admit(request: AdmittedRequest, grant: Grant, isLocal = false): void {
+  request[grantKey] = grant;
+  request[localKey] = isLocal;
 }
 
 /** Returns whether an admitted request came over the Unix socket. */
@@ -146,25 +151,25 @@ function hasSecret(url: string, token: string | undefined): boolean {
   return at !== -1 && [...new URLSearchParams(url.slice(at)).keys()].some((name) => secretNames.test(name));
 }
 
-function bearer(request: IncomingMessage): string | undefined {
+export function bearer(request: IncomingMessage): string | undefined {
   return /^Bearer ([!-~]+)$/i.exec(request.headers.authorization ?? "")?.[1];
 }
 
 /** For clients that cannot set headers. Read only on upgrades, because other requests have no use for subprotocols. */
-function subprotocolToken(request: IncomingMessage): string | undefined {
+export function subprotocolToken(request: IncomingMessage): string | undefined {
   if (!isUpgrade(request)) return undefined;
   const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
   return offered.find((name) => name.startsWith(TOKEN_SUBPROTOCOL_PREFIX))?.slice(TOKEN_SUBPROTOCOL_PREFIX.length);
 }
 
-/** Counts the Host headers: Node itself joins or ignores repeated headers. */
-function hostsIn(rawHeaders: readonly string[]): number {
+/** Whether there is one Host header: Node itself joins or ignores repeated headers. */
+export function isOneHost(rawHeaders: readonly string[]): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
   }
-  return hosts;
+  return hosts === 1;
 }
 
 function withoutPort(host: string): string {

@@ -94,7 +94,7 @@ export function createEdge(options: EdgeOptions): Edge {
     return new TransportServer({
       transport,
       secure,
-      admission,
+      refuse: (request) => admission.refuse(request, transport),
       limits,
       log,
       onRequest: (request, response, goOn) => {

@@ -110,6 +110,7 @@ const daemon: Readonly<
       | "clients"
       | "subscriptions"
       | "store"
+      | "web"
     >,
     string
   >
@@ -173,6 +174,17 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
 const subscriptions: Readonly<Record<keyof typeof daemonLimits.subscriptions, string>> = {
   maxSubscriptions: "Subscriptions of all connections to sessions. A further one is `overloaded`.",
   maxSubscriptionsPerToken: "The same of one named token.",
+};
+
+const web: Readonly<Record<keyof typeof daemonLimits.web, string>> = {
+  webCodeMs: "How long a code for the web console is valid. It is used once.",
+  webPrintedCodeMs: "The same of a code with `print`.",
+  maxWebCodes: "Unused codes. A further `web/open` is `overloaded`.",
+  maxWebTokens:
+    "Tokens of browsers. Above it, the one without a connection that was used least recently ends; if all are connected, signing in is `overloaded`.",
+  webTokenIdleMs: "How long such a token is valid after its last connection: 12 hours.",
+  maxWebFilesBytes: "The files of the web console. With larger ones `web/open` is `web_not_built`.",
+  maxExchangeBytes: "A browser's request with a code. A larger one is answered with 413.",
 };
 
 const clients: Readonly<Record<keyof typeof daemonLimits.clients, string>> = {
@@ -331,6 +343,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.prompts, prompts),
   ...described(daemonLimits.subscriptions, subscriptions),
   ...described(daemonLimits.clients, clients),
+  ...described(daemonLimits.web, web),
   ...described(daemonLimits.log, log),
   ...described(daemonLimits.store, store),
   ...described(daemonLimits.storeCopies, storeCopies),

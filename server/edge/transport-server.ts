@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { Tally } from "../lib/tally.ts";
 import type { Grant } from "../rpc/grant.ts";
-import { type Admission, grantOf, isUpgrade, type Transport } from "./admission.ts";
+import { grantOf, isUpgrade, type Transport } from "./admission.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { createServer, createTlsServer } from "./node-http.ts";
 import {
@@ -21,10 +21,12 @@ import { peerOf, TokenlessSockets } from "./tokenless-sockets.ts";
 import { whenGone } from "./when-gone.ts";
 
 export interface TransportServerOptions {
-  readonly transport: Transport;
+  /** For the log. */
+  readonly transport: Transport | "web";
   /** The certificate and its key. Default: no TLS. */
   readonly secure?: TlsListener | undefined;
-  readonly admission: Admission;
+  /** Decides by the head of a request, as `Admission.refuse` does. */
+  readonly refuse: (request: IncomingMessage) => Refusal | "drop" | undefined;
   readonly limits: EdgeLimits;
   readonly log: Logger;
   /** Takes admitted requests. `goOn` is present if the peer waits for `100 Continue` before it sends a body. */
@@ -212,7 +214,7 @@ export class TransportServer {
   }
 
   #request(request: IncomingMessage, response: ServerResponse, expects?: "100-continue" | "other"): void {
-    const { admission, transport, limits, onRequest } = this.#options;
+    const { refuse, limits, onRequest } = this.#options;
     const { socket } = request;
     const use = this.#sockets.get(socket) ?? unused();
     use.waiting = (use.waiting ?? 0) + 1;
@@ -224,7 +226,7 @@ export class TransportServer {
     // After a head with an expectation a peer may send its body or the next request, so the socket cannot be reused.
     if (this.#stopped !== undefined || expects !== undefined) response.setHeader("connection", "close");
     const refused =
-      admission.refuse(request, transport) ??
+      refuse(request) ??
       this.#overloaded(use.waiting > limits.maxRequestsPerSocket) ??
       (expects === "other" ? httpRefusal(417, "The only supported expectation is 100-continue.") : undefined);
     const grant = grantOf(request);
@@ -251,14 +253,14 @@ export class TransportServer {
   }
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    const { admission, transport, log, onUpgrade } = this.#options;
+    const { refuse, log, onUpgrade } = this.#options;
     // node:http no longer owns the socket, and it is not idle.
     const use = this.#sockets.get(socket);
     if (use !== undefined) use.waiting = undefined;
     use?.grants.clear();
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
     const refused =
-      admission.refuse(request, transport) ??
+      refuse(request) ??
       // Before Node 22.21 all upgrades arrive here.
       (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only supported upgrade is websocket."));
     if (grantOf(request) !== undefined) this.#tokenless.remove(socket);
@@ -268,9 +270,8 @@ export class TransportServer {
 
   /** Refuses CONNECT, for which node:http releases the socket as for an upgrade. */
   #refuseTunnel(request: IncomingMessage, socket: Socket): void {
-    const { admission, transport } = this.#options;
     socket.on("error", () => {});
-    this.#refuse(socket, admission.refuse(request, transport) ?? httpRefusal(405, "CONNECT is not supported."));
+    this.#refuse(socket, this.#options.refuse(request) ?? httpRefusal(405, "CONNECT is not supported."));
   }
 
   #refuse(socket: Socket, refused: Refusal | "drop"): void {

@@ -30,17 +30,22 @@ export interface WebSocketsOptions {
   readonly quotas: Pick<Quotas, "connections" | "inboundBytes">;
   /** The frames that wait for all connections. */
   readonly budget: BufferBudget;
+  /** What is at the path of a request. Default: the daemon's own endpoints. */
+  readonly endpointOf?: (request: IncomingMessage) => Endpoint | undefined;
+  /** Called when a connection of a token was opened (1) or has ended (-1). */
+  readonly onConnection?: (grant: Grant, change: 1 | -1) => void;
   readonly log: Logger;
 }
 
 /** What the peer of a WebSocket speaks, by its path. */
-type Endpoint =
+export type Endpoint =
   | { readonly kind: "own" | "acp"; readonly subprotocol: string }
   | { readonly kind: "compat"; readonly subprotocol: string; readonly sessionId: string };
 
 /** The WebSocket connections of all transports. */
 export class WebSockets {
   readonly #options: WebSocketsOptions;
+  readonly #endpointOf: (request: IncomingMessage) => Endpoint | undefined;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<Connection>();
   readonly #pings: NodeJS.Timeout;
@@ -54,6 +59,7 @@ export class WebSockets {
 
   constructor(options: WebSocketsOptions) {
     this.#options = options;
+    this.#endpointOf = options.endpointOf ?? ownEndpointOf;
     const { limits } = options;
     // A variable, because the published types of ws lack `closeTimeout`, which ends a peer that answers no close frame.
     const serverOptions = {
@@ -65,7 +71,7 @@ export class WebSockets {
       autoPong: false,
       closeTimeout: limits.closeTimeoutMs,
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
-        const { subprotocol = "" } = endpointOf(request) ?? {};
+        const { subprotocol = "" } = this.#endpointOf(request) ?? {};
         return offered.has(subprotocol) ? subprotocol : (false as const);
       },
     };
@@ -76,7 +82,7 @@ export class WebSockets {
     });
     this.#server.on("headers", (headers, request) => {
       const id = this.#ids.get(request);
-      if (id !== undefined && endpointOf(request)?.kind === "acp") headers.push(`Acp-Connection-Id: ${id}`);
+      if (id !== undefined && this.#endpointOf(request)?.kind === "acp") headers.push(`Acp-Connection-Id: ${id}`);
     });
     this.#pings = setInterval(() => {
       for (const connection of this.#connections) connection.ping();
@@ -90,7 +96,7 @@ export class WebSockets {
       this.#refuse(socket, refused);
       return;
     }
-    const endpoint = endpointOf(request);
+    const endpoint = this.#endpointOf(request);
     if (endpoint === undefined) return;
     if (endpoint.kind === "acp" && this.#acp === undefined) {
       void this.#upgradeLater(request, socket, head);
@@ -99,7 +105,7 @@ export class WebSockets {
     const id = randomUUID();
     this.#ids.set(request, id);
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const { limits, quotas, budget, log } = this.#options;
+      const { limits, quotas, budget, onConnection, log } = this.#options;
       const dispatcher = this.#dispatcherOf(endpoint);
       const grant = grantOf(request);
       const connection = new Connection({
@@ -117,9 +123,11 @@ export class WebSockets {
       });
       this.#connections.add(connection);
       quotas.connections.add(grant, 1);
+      if (grant !== undefined) onConnection?.(grant, 1);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);
         quotas.connections.add(grant, -1);
+        if (grant !== undefined) onConnection?.(grant, -1);
         if (this.#stopping && this.#connections.size === 0) this.#stopped.resolve();
       });
     });
@@ -174,7 +182,8 @@ export class WebSockets {
 
   #refusal(request: IncomingMessage): Refusal | undefined {
     if (this.#stopping) return refusal(new WireError("shutting_down", "The daemon is shutting down."));
-    if (endpointOf(request) === undefined) return httpRefusal(404, "There is nothing to upgrade to at this path.");
+    if (this.#endpointOf(request) === undefined)
+      return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
     if (request.httpVersion !== "1.1") return httpRefusal(400, "A WebSocket is opened by a request of HTTP/1.1.");
     // ws accepts version 8 too, whose close and origin differ.
@@ -190,7 +199,7 @@ export class WebSockets {
 }
 
 /** Undefined: nothing is at this path. */
-function endpointOf({ url }: IncomingMessage): Endpoint | undefined {
+function ownEndpointOf({ url }: IncomingMessage): Endpoint | undefined {
   const path = pathOf(url);
   if (path === WEBSOCKET_PATH) return { kind: "own", subprotocol: WEBSOCKET_SUBPROTOCOL };
   if (path === ACP_PATH) return { kind: "acp", subprotocol: ACP_SUBPROTOCOL };

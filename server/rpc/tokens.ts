@@ -8,6 +8,7 @@ import { MAIN_TOKEN, type TokenInfo } from "../../protocol/token-methods.ts";
 import { readPrivate, writePrivate } from "../lib/private-file.ts";
 import { StartError } from "../lib/start-error.ts";
 import { Grant } from "./grant.ts";
+import { WebTokens, type WebTokensOptions } from "./web-tokens.ts";
 
 /** A named token, as stored in its file. */
 type StoredToken = Omit<TokenInfo, "lastUsedAt"> & { readonly hash: string };
@@ -28,6 +29,8 @@ export interface TokensOptions {
   /** The file of the named tokens. */
   readonly file: string;
   readonly maxTokens: number;
+  /** Those of browsers. */
+  readonly web: WebTokensOptions["limits"];
 }
 
 interface Entry {
@@ -51,6 +54,8 @@ type Afterwards = (then: () => void) => void;
 
 /** The main token and the named ones, as hashes. */
 export class Tokens implements TokenSource {
+  /** Those of browsers. They are valid at the web console alone, so {@link find} does not find them. */
+  readonly web: WebTokens;
   readonly #options: TokensOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #listeners = new Set<(grant: Grant) => void>();
@@ -65,6 +70,7 @@ export class Tokens implements TokenSource {
   /** Throws the {@link StartError} `token_unusable`. */
   constructor(options: TokensOptions) {
     this.#options = options;
+    this.web = new WebTokens({ limits: options.web, isTaken: (name) => this.#entries.has(name) });
     const main = {
       name: MAIN_TOKEN,
       capabilities: [...capabilities],
@@ -96,12 +102,13 @@ export class Tokens implements TokenSource {
   }
 
   list(): Result<"token/list"> {
-    return { tokens: [...this.#entries.values()].map(infoOf) };
+    return { tokens: [...Array.from(this.#entries.values(), infoOf), ...this.web.list()] };
   }
 
   /** Throws `conflict`, `overloaded`, `invalid_params`, `store_failed`. */
   create({ name, capabilities: allowed, labels, cwds }: Params<"token/create">): Result<"token/create"> {
-    if (this.#entries.has(name)) throw new WireError("conflict", `A token "${name}" already exists.`, { name });
+    if (this.#entries.has(name) || this.web.has(name))
+      throw new WireError("conflict", `A token "${name}" already exists.`, { name });
     const { maxTokens } = this.#options;
     if (this.#entries.size > maxTokens) {
       throw new WireError("overloaded", `There are ${maxTokens} named tokens, which is the limit. Revoke one.`, {
@@ -131,8 +138,11 @@ export class Tokens implements TokenSource {
     return { ...infoOf(entry), token };
   }
 
-  /** `afterwards`: as for {@link revoke}. Throws `token_not_found`, `store_failed`. */
+  /** `afterwards`: as for {@link revoke}. Throws `token_not_found`, `forbidden`, `store_failed`. */
   rotate(name: string, afterwards: Afterwards): Result<"token/rotate"> {
+    if (this.web.has(name)) {
+      throw new WireError("forbidden", "The token of a browser cannot be rotated. Revoke it, and open the page again.");
+    }
     const former = this.#get(name);
     const token = newToken();
     const entry = entryOf({ ...former.stored, hash: hashOf(token), rotatedAt: Date.now() });
@@ -148,6 +158,10 @@ export class Tokens implements TokenSource {
    * `token_not_found`, `forbidden`, `store_failed`.
    */
   revoke(name: string, afterwards: Afterwards): void {
+    if (this.web.has(name)) {
+      this.web.end(name, afterwards);
+      return;
+    }
     const former = this.#get(name);
     if (name === MAIN_TOKEN) {
       throw new WireError(

@@ -2,10 +2,12 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import type { Params } from "../../protocol/methods.ts";
+import { httpCall } from "../../client/http-client.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
 import { type HttpAnswer, http, openWebSocket, type TestWebSocket } from "./edge.ts";
 import type { Unchecked } from "./unchecked.ts";
+import { writeWebFiles } from "./web-page.ts";
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
@@ -18,6 +20,8 @@ export interface TokenStage extends AsyncDisposable {
   readonly main: string;
   /** The log, one record per line. */
   readonly logged: readonly string[];
+  /** Opens the web console, over the Unix socket. Its files are small ones of the tests. */
+  openWeb(params?: Params<"web/open">): Promise<Result<"web/open">>;
   /** Creates a directory, and returns its path without links. */
   directory(name: string): string;
   /** Creates a token, and returns its secret. */
@@ -41,8 +45,10 @@ export async function startTokenStage({ config: given, configured }: TokenStageO
   const logged: string[] = [];
   const config = configured === undefined ? given : join(root, "config.json");
   if (configured !== undefined) writeFileSync(join(root, "config.json"), JSON.stringify(configured(root)));
+  writeWebFiles(join(root, "web"));
   const daemon = await startDaemon({
     stateDir,
+    webFiles: join(root, "web"),
     pi: fakePi,
     helper: "unused",
     drainMs: 0,
@@ -67,6 +73,7 @@ export async function startTokenStage({ config: given, configured }: TokenStageO
     daemon,
     main,
     logged,
+    openWeb: (params = {}) => httpCall("web/open", params, { stateDir }),
     directory: (name) => {
       mkdirSync(join(root, name), { recursive: true });
       return join(root, name);

@@ -15,7 +15,14 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function open(options: Partial<TokensOptions> = {}): Tokens {
-  return new Tokens({ main: "the-main-token", setMain: () => {}, file, maxTokens: 3, ...options });
+  return new Tokens({
+    main: "the-main-token",
+    setMain: () => {},
+    file,
+    maxTokens: 3,
+    web: { maxWebTokens: 2, webTokenIdleMs: 60_000 },
+    ...options,
+  });
 }
 
 test("named tokens are found only by their secret, with their permissions, also by the next daemon", () => {
