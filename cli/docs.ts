@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import { referencePage } from "../server/edge/reference-page.ts";
 import { cacheDirectory, makePrivateDirectory } from "../server/lib/private-directory.ts";
@@ -7,6 +5,7 @@ import { writePrivate } from "../server/lib/private-file.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
+import { openInBrowser } from "./open-in-browser.ts";
 import { packageVersion } from "./version.ts";
 
 /** Writes the reference of the protocol to a private file, and opens it in the browser if a person is there to read it. */
@@ -23,18 +22,4 @@ export async function docs({ output, env }: Invocation<"docs">): Promise<number>
   if (output.json) output.document({ path, opened });
   else output.print(path);
   return exitCodes.done;
-}
-
-/** Whether a program was started that opens the file. */
-async function openInBrowser(path: string, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const isMac = process.platform === "darwin";
-  if (!isMac && !env["DISPLAY"] && !env["WAYLAND_DISPLAY"]) return false;
-  const program = spawn(isMac ? "open" : "xdg-open", [path], { env, detached: true, stdio: "ignore" });
-  try {
-    await once(program, "spawn");
-  } catch {
-    return false;
-  }
-  program.unref();
-  return true;
 }

@@ -144,6 +144,33 @@ export const hostCommands = {
     ],
     exitCodes: [0, 1, 2, 3, 130],
   },
+  web: {
+    summary: "Opens the daemon's sessions in your browser: the web console.",
+    description:
+      "The browser gets an address with a code that works once, by a private file. If no browser can be opened, or none has used the code after 5 seconds, the command prints the address: it can be opened on another machine by `ssh -L`. The page may then prompt and answer questions until you sign out, close it here, or the daemon ends, at most 12 hours after its last connection. The daemon listens for it on 127.0.0.1, at a port of its own.",
+    arguments: [],
+    options: {
+      print: {
+        type: "boolean",
+        description: "Opens no browser: prints the address, which is valid for 10 minutes, and ends.",
+      },
+      close: { type: "boolean", description: "Closes the console: signs all browsers out, and shuts its port." },
+      "read-only": { type: "boolean", description: "The page can only look." },
+      payload: { type: "boolean", description: "The page can also read complete requests to the provider." },
+      bash: { type: "boolean", description: "The page can also run shell commands and exports." },
+      "web-port": { type: "string", placeholder: "N", description: "The console's port.", default: "a free port" },
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: {
+        type: "boolean",
+        description:
+          "Prints one JSON document, and opens no browser: {url, port, address, expiresAt}; with --close {closed}.",
+      },
+      help,
+    },
+    examples: ["pi-rpcd web", "pi-rpcd web --print --read-only", "pi-rpcd web --close"],
+    exitCodes: [0, 1, 2, 3, 5, 130],
+  },
   service: {
     summary: "Installs the daemon as a service: a systemd user unit, or launchd on macOS.",
     description:

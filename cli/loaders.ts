@@ -41,6 +41,7 @@ export const loaders: Loaders = {
   doctor: async () => (await import("./doctor.ts")).doctor,
   service: async () => (await import("./service.ts")).service,
   token: async () => (await import("./token.ts")).token,
+  web: async () => (await import("./web.ts")).web,
   logs: async () => (await import("./logs.ts")).logs,
   docs: async () => (await import("./docs.ts")).docs,
   completion: async () => (await import("./completion.ts")).completion,

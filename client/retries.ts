@@ -82,7 +82,7 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "token/rotate": "never",
   "token/revoke": "never",
   "web/open": "never",
-  "web/close": "safe",
+  "web/close": "never",
   "context/inspect": "safe",
   "context/export": "safe",
   "optimisation/inspect": "safe",

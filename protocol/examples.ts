@@ -52,6 +52,9 @@ const texts = [
   "1795231512538/a",
   "image/png",
   "service",
+  "http://127.0.0.1:41234/",
+  "web-1",
+  "bm90IGEgc2VjcmV0LCBidXQgYW4gZXhhbXBsZSBvZi4",
 ];
 
 /**

@@ -34,11 +34,17 @@ export const webMethods = {
     result: Type.Object(
       {
         url: Type.String({
+          pattern: "^http://127\\.0\\.0\\.1(?::[0-9]{1,5})?/$",
           description: "The console's address, without the code. Only this spelling is served: `localhost` is refused.",
         }),
         port: Type.Integer({ minimum: 1, maximum: 65_535 }),
         code: Type.String({
+          pattern: "^[A-Za-z0-9_-]{43}$",
           description: "Secret, for one use: a browser opens `url`, followed by `#` and the code.",
+        }),
+        tokenName: Type.String({
+          pattern: "^web-[0-9]{1,9}$",
+          description: "The name of the browser's token, which `token/list` has once the code was used.",
         }),
         expiresAt: { ...Timestamp, description: "When the code becomes invalid, in Unix milliseconds." },
       },
@@ -67,6 +73,6 @@ export const webMethods = {
     isLocal: true,
     since: "0.1.0",
     errors: [],
-    retry: "safe",
+    retry: "never",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

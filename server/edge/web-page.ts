@@ -70,7 +70,7 @@ export class WebPage implements WebConsole {
     port,
     print = false,
   }: Params<"web/open">): Promise<Result<"web/open">> {
-    const { files, limits, log } = this.#options;
+    const { files, tokens, limits, log } = this.#options;
     if (readOnly && bash) {
       const findings = [{ path: "/bash", message: "must not be true if readOnly is" }];
       throw new WireError("invalid_params", "A page that only reads cannot run shell commands.", { findings });
@@ -95,9 +95,10 @@ export class WebPage implements WebConsole {
       ...(payload ? (["payload"] as const) : []),
     ];
     const ttlMs = print ? limits.webPrintedCodeMs : limits.webCodeMs;
-    const code = listener.addCode(capabilities, ttlMs);
+    const tokenName = tokens.nextName();
+    const code = listener.addCode({ tokenName, capabilities }, ttlMs);
     if (open === undefined) log.info({ url: listener.url }, "the web console listens");
-    return { url: listener.url, port: listener.port, code, expiresAt: Date.now() + ttlMs };
+    return { url: listener.url, port: listener.port, code, tokenName, expiresAt: Date.now() + ttlMs };
   }
 
   async #listen(port: number): Promise<WebListener> {

@@ -34,7 +34,7 @@ export class WebTokens {
   readonly #options: WebTokensOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #listeners = new Set<(grant: Grant) => void>();
-  #created = 0;
+  #named = 0;
 
   constructor(options: WebTokensOptions) {
     this.#options = options;
@@ -52,12 +52,18 @@ export class WebTokens {
     return Array.from(this.#entries.values(), ({ info, lastUsedAt }) => ({ ...info, lastUsedAt }));
   }
 
-  /** Returns the secret and the name. Above the limit, the token without a connection that was used least recently ends. Throws `overloaded` if there is none. */
-  create(capabilities: readonly Capability[]): { readonly token: string; readonly name: string } {
+  /** A name for a further token, which no other one gets. */
+  nextName(): string {
+    do this.#named += 1;
+    while (this.#options.isTaken(`web-${this.#named}`));
+    return `web-${this.#named}`;
+  }
+
+  /** Returns the secret. Above the limit, the token without a connection that was used least recently ends. Throws `overloaded` if there is none. */
+  create(named: string, capabilities: readonly Capability[]): string {
     if (this.#entries.size >= this.#options.limits.maxWebTokens) this.#endOldest();
-    do this.#created += 1;
-    while (this.#options.isTaken(`web-${this.#created}`));
-    const name = `web-${this.#created}`;
+    // A user may have given the name to another token.
+    const name = this.#options.isTaken(named) ? this.nextName() : named;
     const token = randomBytes(32).toString("base64url");
     const createdAt = Date.now();
     const entry: Entry = {
@@ -70,7 +76,7 @@ export class WebTokens {
     };
     this.#entries.set(name, entry);
     this.#rest(entry);
-    return { token, name };
+    return token;
   }
 
   /** Undefined: the text is not a valid token. */

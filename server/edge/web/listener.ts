@@ -41,6 +41,12 @@ export interface WebListenerOptions {
   readonly log: Logger;
 }
 
+/** The token that a code is for. */
+export interface CodeFor {
+  readonly tokenName: string;
+  readonly capabilities: readonly Capability[];
+}
+
 const signOutPath = "/sign-out";
 const webSocketPath = "/ws";
 
@@ -71,7 +77,7 @@ const headers = {
 export class WebListener {
   readonly #options: WebListenerOptions;
   readonly #admission: WebAdmission;
-  readonly #codes: Codes<readonly Capability[]>;
+  readonly #codes: Codes<CodeFor>;
   readonly #webSockets: WebSockets;
   readonly #server: TransportServer;
   readonly #forget: () => void;
@@ -142,9 +148,9 @@ export class WebListener {
     this.#files = files;
   }
 
-  /** Returns a code for a token with these capabilities. Throws `overloaded`. */
-  addCode(capabilities: readonly Capability[], ttlMs: number): string {
-    return this.#codes.create(capabilities, ttlMs);
+  /** Returns a code for a token. Throws `overloaded`. */
+  addCode(token: CodeFor, ttlMs: number): string {
+    return this.#codes.create(token, ttlMs);
   }
 
   /**
@@ -217,7 +223,8 @@ export class WebListener {
         else this.#refuse(response, refused);
         return;
       }
-      const { token, name: tokenName } = tokens.create(taken.value);
+      const { tokenName, capabilities } = taken.value;
+      const token = tokens.create(tokenName, capabilities);
       log.info({ tokenName }, "a browser has signed in to the web console");
       answer(response, { token, instance, title });
     } catch (error) {

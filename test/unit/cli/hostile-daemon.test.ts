@@ -180,6 +180,8 @@ const calls: readonly (readonly [name: CommandName, words?: readonly string[], o
   ["token", ["list"]],
   ["token", ["rotate", "ci"]],
   ["token", ["revoke", "ci"]],
+  ["web", [], { print: true }],
+  ["web", [], { close: true }],
 ];
 
 const titled = calls.map((call) => [`${call[0]} ${JSON.stringify(call.slice(1))}`, call] as const);

@@ -169,7 +169,8 @@ test("signing in gives a token of the asked rights, the daemon's name, and a tit
   await using console = startWebPage({ taken: ["web-2"] });
   const { page, tokens } = console;
   const rights = async (params: object) => {
-    const { body, headers, status } = await exchange(await page.open(params));
+    const open = await page.open(params);
+    const { body, headers, status } = await exchange(open);
     expect([status, headers["cache-control"], Object.keys(body).sort()]).toEqual([
       200,
       "no-store",
@@ -177,6 +178,7 @@ test("signing in gives a token of the asked rights, the daemon's name, and a tit
     ]);
     expect(body).toMatchObject({ instance: "this-daemon", title: `${hostname()}:/state` });
     const grant = tokens.find(body.token);
+    expect(open.tokenName).toBe(grant?.name);
     return [
       grant?.name,
       ...["observe", "prompt", "bash", "payload", "admin"].filter((one) => grant?.allows(one as never)),

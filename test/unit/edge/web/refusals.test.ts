@@ -130,7 +130,7 @@ test("codes and tokens are bounded: a further code waits, a further token replac
   const { port } = first;
   await using used = await openPageSocket(port, one);
   const three = await signIn(await page.open({}));
-  expect([tokens.find(one)?.name, tokens.find(two), tokens.find(three)?.name]).toEqual(["web-1", undefined, "web-3"]);
+  expect([tokens.find(one)?.name, tokens.find(two), tokens.find(three)?.name]).toEqual(["web-1", undefined, "web-4"]);
   await using also = await openPageSocket(port, three);
   const full = await exchange(await page.open({}));
   expect([full.status, full.body.name]).toEqual([503, "overloaded"]);
@@ -145,22 +145,22 @@ test("a token ends 12 hours after its last connection, and not during one", asyn
     const tokens = new WebTokens({ limits: { maxWebTokens: 4, webTokenIdleMs: 12 * hours }, isTaken: () => false });
     const ended: string[] = [];
     tokens.onEnded(({ name }) => ended.push(name));
-    const { token } = tokens.create(["observe"]);
-    const never = tokens.create(["observe"]);
+    const token = tokens.create("web-1", ["observe"]);
+    const never = tokens.create("web-2", ["observe"]);
     const grant = tokens.find(token);
     if (grant === undefined) throw new Error("there is no grant");
     tokens.connected(grant, 1);
     vi.advanceTimersByTime(24 * hours);
-    expect([ended, tokens.find(never.token)]).toEqual([[never.name], undefined]);
+    expect([ended, tokens.find(never)]).toEqual([["web-2"], undefined]);
     tokens.connected(grant, -1);
     vi.advanceTimersByTime(12 * hours - 1);
     expect(tokens.find(token)).toBe(grant);
     vi.advanceTimersByTime(1);
-    expect([ended, grant.isEnded, tokens.find(token)]).toEqual([[never.name, grant.name], true, undefined]);
+    expect([ended, grant.isEnded, tokens.find(token)]).toEqual([["web-2", "web-1"], true, undefined]);
     // Timers stand still while the machine sleeps.
-    const asleep = tokens.create(["observe"]);
+    const asleep = tokens.create("web-3", ["observe"]);
     vi.setSystemTime(Date.now() + 12 * hours);
-    expect(tokens.find(asleep.token)).toBeUndefined();
+    expect(tokens.find(asleep)).toBeUndefined();
     expect(ended).toHaveLength(3);
   } finally {
     vi.useRealTimers();
