@@ -187,7 +187,7 @@ export class BranchWalk {
     this.#isNamed = false;
     this.#isLast = false;
     const { parentId } = entry;
-    this.#want = isEntryId(parentId) && parentId !== id ? parentId : undefined;
+    this.#want = isEntryId(parentId) ? parentId : undefined;
     return true;
   }
 }

@@ -135,7 +135,7 @@ test("a piece never ends within a character, an escape or a pair of surrogates",
         for (const end of ends) expect(bytes.toString("utf8", from, end)).not.toContain("\ufffd");
         const whole = ends.find((end) => end > from) ?? bytes.length;
         const piece = JSON.parse(`"${bytes.toString("utf8", from, whole)}"`) as string;
-        if (!`${one}${other}`.includes("\\ud83d")) expect(piece).toBe(piece.toWellFormed());
+        if (![one, other].includes("\\ud83d")) expect(piece).toBe(piece.toWellFormed());
         from = whole;
       }
     }

@@ -256,6 +256,15 @@ test("a file that was rewritten after a page is refused by name", async () => {
   fixture.write(header);
   await expect(fixture.page({ before })).rejects.toMatchObject(refused("transcript_changed"));
   await expect(fixture.piece({ ...cut })).rejects.toMatchObject(refused("transcript_changed"));
+  const grown = [note("d", null), note("e", "d", { text: "e".repeat(300_000) }), note("f", "e")];
+  fixture.write(header, ...grown);
+  expect(await fixture.ids({ limit: 1 })).toEqual(["d", "e", "f"]);
+  fixture.write(
+    header,
+    ...grown.map(({ id, parentId, ...rest }) => ({ ...rest, id: `${id}2`, parentId: parentId && `${parentId}2` })),
+  );
+  expect(await fixture.ids({ limit: 1 })).toEqual(["d2", "e2", "f2"]);
+  fixture.write(header, ...lines);
   // Replaced by a copy.
   writeFileSync(`${fixture.file}.new`, textOf([header, ...lines]));
   renameSync(`${fixture.file}.new`, fixture.file);
@@ -275,6 +284,18 @@ test("cycles, missing parents and ids that are used twice end a branch, and neve
   expect(await new Fixture(note("b", "a"), note("a", null), note("c", "b")).ids()).toEqual(["b", "c"]);
   const twice = new Fixture(note("a", null), note("b", "a"), note("b", "a", { again: true }), note("c", "b"));
   expect((await twice.page()).entries).toEqual([note("a", null), note("b", "a", { again: true }), note("c", "b")]);
+  // Also when the places of both are known.
+  const far = note("x", "b", { text: "t".repeat(400_000) });
+  const apart = new Fixture(
+    note("a", null),
+    note("b", null),
+    far,
+    note("b", "a", { again: true }),
+    { ...far, id: "y" },
+    note("c", "b"),
+  );
+  for (let read = 0; read < 2; read += 1)
+    expect((await apart.page()).entries[1]).toEqual(note("b", "a", { again: true }));
   // Another parser would read another id.
   const names = `{"type":"note","id":"b","parentId":"a","id":7}`;
   expect(await new Fixture(note("a", null), names, note("c", "a")).ids()).toEqual(["a", "c"]);
@@ -393,6 +414,13 @@ test("one call reads at most 16 MiB: an abandoned branch, a long entry and a lon
   expect(idsOf(...pages)).toEqual(["root", "a", "b"]);
   expect(pages.length).toBeGreaterThan(2);
   expect(pages[0]?.branchPoints).toEqual([{ entryId: "a", children: [{ entryId: "left0", leafId: "left39" }] }]);
+  // A daemon that knows nothing cannot know the branches.
+  const fresh = new Transcripts().page(
+    fixture.source,
+    { before: pages[1]?.before ?? "" },
+    new AbortController().signal,
+  );
+  expect(await fresh).toEqual({ entries: pages[0]?.entries, leafId: "b" });
   // What was read is known: nothing of it is read again.
   expect(await fixture.pages()).toHaveLength(1);
   const named = new Fixture(note("root", null), note("a", "root"), ...left, note("b", "a"));
@@ -424,6 +452,12 @@ test("one call reads at most 16 MiB: an abandoned branch, a long entry and a lon
     true,
   );
   await expect(long.piece({ entryId, place, path: "/text" })).rejects.toMatchObject(refused("too_large"));
+  const stored = new Fixture(
+    note("a", null),
+    ofExtension("b", "a", { list: Array.from({ length: 999 }, () => ({ index: 1 })), text: "t".repeat(15_000_000) }),
+    note("c", "b"),
+  );
+  expect(await stored.ids()).toEqual(["a", "b", "c"]);
   // pi skips a long line that is no entry.
   const junk = new Fixture(note("a", null), `{${" ".repeat(20_000_000)}`, note("b", "a"));
   expect(await junk.ids()).toEqual(["a", "b"]);
@@ -476,6 +510,8 @@ test("entries that exist only in pi are paged too, and their long texts", async 
   expect(cut).toEqual({ entryId: "b", path: "/text", bytes: 100_000, shown: 8_192 });
   if (cut) expect(await fixture.whole(cut, 30_000)).toBe(text);
   expect(await fixture.ids({ leafId: "e" })).toEqual(["e"]);
+  entries[0] = note("a", "d");
+  expect(await fixture.ids()).toEqual(["a", "b", "d"]);
   await expect(fixture.page({ leafId: "none" })).rejects.toMatchObject(refused("entry_not_found"));
   expect(fixture.asked.every((since) => since === undefined)).toBe(true);
   fixture.pi = undefined;
