@@ -49,6 +49,7 @@ interface Opened {
 /** Questions of extensions wait for a person. */
 const dialogPolicy = { kind: "wait" } as const;
 const withoutServers = "This version of pi does not take MCP servers of clients: they are left out.";
+
 /** An agent of ACP for one client, whose sessions are those of the daemon. */
 export class Agent {
   readonly #options: AgentOptions;

@@ -31,11 +31,11 @@ export async function readHistory(port: Port, sessionId: string): Promise<Histor
   return { entries, isRunning: runId !== undefined, originOf };
 }
 
-/** Reads who sent the messages: prompts by their entries, pushes by the marks in their entries. */
+/** Reads who sent the messages, as far as that is known: prompts by their entries, pushes by the marks in their entries. */
 async function readOrigins(port: Port, sessionId: string): Promise<History["originOf"]> {
   const [{ prompts }, { deliveries }] = await Promise.all([
-    port.call("prompt/list", { sessionId, limit: maxKnown }),
-    port.call("delivery/list", { sessionId, limit: maxKnown }),
+    port.call("prompt/list", { sessionId, limit: maxKnown }).catch(() => ({ prompts: [] })),
+    port.call("delivery/list", { sessionId, limit: maxKnown }).catch(() => ({ deliveries: [] })),
   ]);
   const byEntry = new Map(prompts.map(({ entryId, promptId, by }) => [entryId, by ? { promptId, by } : { promptId }]));
   const byDelivery = new Map(

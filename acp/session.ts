@@ -135,7 +135,7 @@ export class AcpSession {
     const { port, sessionId, outbox, client } = this.#options;
     this.#live.close();
     this.#questions.withdraw();
-    await this.#following.hold();
+    await this.#hold();
     const [history, choices] = await Promise.all([readHistory(port, sessionId), this.choices()]);
     this.#version.restart?.();
     const told = await tellHistory(history, {
@@ -162,7 +162,7 @@ export class AcpSession {
    */
   async skip(): Promise<Choices> {
     const { port, sessionId } = this.#options;
-    await this.#following.hold();
+    await this.#hold();
     const [choices, { name, runId }, { cost, userMessages }] = await Promise.all([
       this.choices(),
       port.call("session/get", { sessionId }),
@@ -203,6 +203,12 @@ export class AcpSession {
   /** This client leaves the session, which goes on. */
   leave(): void {
     this.#end(new AcpError("internalError", "The session is not open on this connection any more."));
+  }
+
+  /** Follows the session, and keeps its updates back. Throws if it cannot be followed. */
+  async #hold(): Promise<void> {
+    await this.#following.hold();
+    this.#left.signal.throwIfAborted();
   }
 
   #end(why: AcpError): void {

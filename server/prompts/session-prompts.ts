@@ -114,7 +114,8 @@ export class SessionPrompts {
   }
 
   #originOfPush(details: unknown): MessageOrigin | undefined {
-    const delivery = this.#tracker.find(markedDelivery(details) ?? "");
+    const deliveryId = markedDelivery(details);
+    const delivery = deliveryId === undefined ? undefined : this.#tracker.find(deliveryId);
     // An extension can name a delivery of another session.
     if (delivery?.sessionId !== this.#session.sessionId) return undefined;
     return attributionOf(delivery.history.find(({ state }) => state === "accepted")?.by);

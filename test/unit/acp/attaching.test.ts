@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Agent } from "../../../acp/agent.ts";
 import type { Follower, Place, Port } from "../../../acp/port.ts";
+import { WireError } from "../../../protocol/errors.ts";
 import { unchecked } from "../../helpers/partial.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
 
@@ -62,4 +63,16 @@ test.each(["session/resume", "session/load"])("%s follows the session before it 
   await expect.poll(() => sent.find(({ id }) => id === 2)?.result).toMatchObject({ configOptions: [{}, {}] });
   // It goes on from there: what has come before the answer is not lost.
   await expect.poll(() => followed.at(1)?.place).toEqual({ after: 7, epoch: "e" });
+});
+
+test.each(["session/resume", "session/load"])("%s of a session that cannot be followed is an error", async (method) => {
+  const { sent, followed, ask } = start();
+  ask("initialize", { protocolVersion: 1 });
+  await expect.poll(() => sent.length).toBe(1);
+  ask(method, { sessionId, cwd, mcpServers: [] });
+  await expect.poll(() => followed.length).toBe(1);
+  followed[0]?.follower.end({ kind: "failed", error: new WireError("overloaded", "Too many.") });
+  await expect
+    .poll(() => sent.find(({ id }) => id === 2)?.error)
+    .toMatchObject({ code: -32_603, message: "Too many." });
 });
