@@ -157,7 +157,7 @@ export const errorCatalogue = {
     "The block cannot be opened or closed in its current state; the message says why.",
   ),
   transcript_changed: row(
-    -32099,
+    -32074,
     409,
     false,
     "The session's file was rewritten after the page from which the call goes on; read again from the end.",

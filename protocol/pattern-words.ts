@@ -35,6 +35,8 @@ export const patternWords: Readonly<Record<string, string>> = {
   "^[A-Za-z0-9_.:-]{1,64}$": "be 1 to 64 letters, digits or _ . : -",
   "^[!-~]{1,64}$": `be 1 to 64 ${visible}`,
   "^[!-~]{1,128}$": `be 1 to 128 ${visible}`,
+  "^[!-~]{1,1024}$": "be a place that a page of a transcript has named",
+  "^(/[\\s\\S]{0,2047})?$": "be a JSON pointer of at most 2048 characters",
   "^[0-9]{1,16}/[0-9A-Za-z._-]{1,128}$": "be `next` of the page before",
   "^[a-z][a-z0-9_]{0,63}$": "be 1 to 64 small letters, digits or _, the first a letter",
   "^b[0-9]{1,9}$": "be the id of a block, such as b3",

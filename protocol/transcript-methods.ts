@@ -9,7 +9,7 @@ import { EntryId, leafIdOf } from "./tree.ts";
 
 const closed = { additionalProperties: false } as const;
 
-const Place = Type.String({ pattern: "^[!-~]{1,512}$" });
+const Place = Type.String({ pattern: "^[!-~]{1,1024}$" });
 
 /** A JSON pointer (RFC 6901) into an entry. */
 const Path = Type.String({ pattern: "^(/[\\s\\S]{0,2047})?$" });

@@ -44,22 +44,33 @@ function sourceOf(session: Session): TranscriptSource {
   };
 }
 
+/** How often a waiting call looks whether pi still responds. */
+const lookEveryMs = 500;
+
 async function unwritten(session: Session, since: string | undefined): Promise<Unwritten | undefined> {
   const { calls, supervisor } = session;
-  // What a pi that does not answer has written is in the file.
-  if (supervisor.silentSince !== undefined) return undefined;
-  let at: LogPlace | undefined;
-  const command = { type: "get_entries", ...(since !== undefined && { since }) };
-  const data = await calls.askNow(command, () => {
-    at = logPlace(session);
-  });
-  if (at === undefined) return undefined;
-  const { entries, leafId } = data ?? {};
-  return {
-    entries: Array.isArray(entries) ? entries.filter(isRecord) : undefined,
-    leafId: typeof leafId === "string" ? leafId : null,
-    at,
-  };
+  const isSilent = (): boolean => supervisor.silentSince !== undefined;
+  // What a pi that does not respond has written is in the file.
+  if (isSilent()) return undefined;
+  const { promise: silence, resolve } = Promise.withResolvers<undefined>();
+  const looking = setInterval(() => isSilent() && resolve(undefined), lookEveryMs);
+  try {
+    let at: LogPlace | undefined;
+    const command = { type: "get_entries", ...(since !== undefined && { since }) };
+    const onResponse = (): void => {
+      at = logPlace(session);
+    };
+    const data = await Promise.race([calls.askNow(command, onResponse), silence]);
+    if (at === undefined) return undefined;
+    const { entries, leafId } = data ?? {};
+    return {
+      entries: Array.isArray(entries) ? entries.filter(isRecord) : undefined,
+      leafId: typeof leafId === "string" ? leafId : null,
+      at,
+    };
+  } finally {
+    clearInterval(looking);
+  }
 }
 
 function logPlace({ journal, runId }: Session): LogPlace {

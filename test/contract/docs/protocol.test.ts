@@ -105,6 +105,7 @@ describe("the names in the documents", () => {
         "agent_start",
         "agent_settled",
         "message_end",
+        "entry_appended",
         "message_update",
         "tool_execution_end",
         "tool_execution_update",
