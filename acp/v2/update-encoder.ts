@@ -43,6 +43,8 @@ export class UpdateEncoder {
   #open: Message | undefined;
   /** The messages that the blocks of an answer belong to: the model can go on with an earlier one. */
   readonly #blocks = new Map<number, Message>();
+  /** The id of that answer in version 1. */
+  #answer: string | undefined;
   /** The tools of the tool calls that have not ended. */
   readonly #tools = new Map<string, string>();
 
@@ -116,7 +118,11 @@ export class UpdateEncoder {
     const messageId = this.#ids[kind].next(given);
     const message: Message = { kind, given, messageId, endsWithText: isText };
     this.#open = message;
-    if (block !== undefined) this.#blocks.set(block, message);
+    if (block !== undefined) {
+      if (this.#answer !== given) this.#blocks.clear();
+      this.#answer = given;
+      this.#blocks.set(block, message);
+    }
     if (kind === "user") this.#lastUser = message;
     const meta = update._meta && { _meta: update._meta };
     return { sessionUpdate: wordOf(kind), messageId, content: [content], ...meta } as UpdateOfTwo;

@@ -1,6 +1,7 @@
 import { Ajv } from "ajv";
 import standaloneModule from "ajv/dist/standalone/index.js";
 import { answerSchemas, requestSchemas } from "../../acp/schema/incoming.ts";
+import { answerSchemas as acpAnswersOfTwo, requestSchemas as acpRequestsOfTwo } from "../../acp/schema/incoming-v2.ts";
 import { builtFile, builtNames, schemaKey } from "../../protocol/built-validation.ts";
 import { quickFile, quickMethods } from "../../protocol/known-result.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
@@ -27,8 +28,7 @@ const given = [
   ...Object.values(notices),
   ...Object.values(settings).map(({ schema }) => schema),
   ConfigurationFile,
-  ...Object.values(requestSchemas),
-  ...Object.values(answerSchemas),
+  ...[requestSchemas, answerSchemas, acpRequestsOfTwo, acpAnswersOfTwo].flatMap((schemas) => Object.values(schemas)),
 ];
 const sent = [...rows.map(({ result }) => result), ...Object.values(notifications).map(({ params }) => params)];
 const frames = [...Object.values(outwardFrames), CarryReply, EntriesReply, HoldReply, ReleaseReply];

@@ -175,3 +175,24 @@ test("a run goes on when its client ends, and its session outlives a restart of 
   expect(other.view(sessionId).comparable).toEqual(client.view(sessionId).comparable);
   expect([...other.view(sessionId).messages.values()][0]?.id).toBe(first.messageId);
 });
+
+test("a run and the prompt that waits for it go on when their daemon is killed", async () => {
+  await using scene = await openScene(
+    [answer("I wait. ", call("bash", { command: "until test -e go; do sleep 0.01; done" })), answer("Both.")],
+    { isKillable: true },
+  );
+  const client = await scene.client();
+  const sessionId = await client.create(scene.cwd);
+  await client.prompt(sessionId, "Wait.");
+  await client.untilToolRuns(sessionId);
+  const steered = client.prompt(sessionId, "And this.");
+  const queue = async (): Promise<number> => (await scene.stage.client.session(sessionId).getQueue()).steering.length;
+  await expect.poll(queue, patience).toBe(1);
+  await scene.stage.restart();
+  writeFileSync(join(scene.cwd, "go"), "");
+  const { messageId } = await steered;
+  expect(await client.idle(sessionId)).toMatchObject({ stopReason: "end_turn" });
+  const said = [...client.view(sessionId).messages.values()];
+  expect(said.map(({ blocks }) => blocks[0].text)).toEqual(["Wait.", "I wait. ", "And this.", "Both."]);
+  expect(said[2]?.id).toBe(messageId);
+});
