@@ -19,6 +19,8 @@ export interface QuestionsOptions {
   /** The id for the client of the tool call that waits for an answer: the only one that runs. */
   readonly waitingTool: () => string | undefined;
   readonly update: (update: SessionUpdate) => void;
+  /** Tells the title and the content of a running tool call again. */
+  readonly retell: (toolCallId: string) => void;
   /** Tells the user that a question could not be asked. */
   readonly onUnasked: (title: string) => void;
 }
@@ -46,6 +48,8 @@ export class Questions {
   readonly #known = new Set<string>();
   /** Those for which a tool call was made. */
   readonly #withToolCall = new Set<string>();
+  /** By dialog: the tool call that clients show with the title and the text of the question. */
+  readonly #renamed = new Map<string, string>();
   #current: { readonly dialogId: string; readonly ended: AbortController } | undefined;
 
   constructor(options: QuestionsOptions) {
@@ -69,6 +73,9 @@ export class Questions {
     const at = this.#waiting.findIndex((waiting) => waiting.dialogId === dialogId);
     if (at !== -1) this.#waiting.splice(at, 1);
     if (this.#current?.dialogId === dialogId) this.#current.ended.abort();
+    const renamed = this.#renamed.get(dialogId);
+    if (renamed !== undefined) this.#options.retell(renamed);
+    this.#renamed.delete(dialogId);
     if (!this.#withToolCall.delete(dialogId)) return;
     const status = how === "answered" ? "completed" : "failed";
     this.#options.update({ sessionUpdate: "tool_call_update", toolCallId: toolCallFor(dialogId), status });
@@ -80,6 +87,7 @@ export class Questions {
     this.#left.clear();
     this.#known.clear();
     this.#withToolCall.clear();
+    this.#renamed.clear();
     this.#current?.ended.abort();
   }
 
@@ -150,8 +158,9 @@ export class Questions {
     answerWith: (chosen: [text: string]) => DialogAnswer,
   ): Asking {
     const { sessionId, version } = this.#options;
-    const { title, message } = dialog;
+    const { dialogId, title, message } = dialog;
     const options = permissionOptions(texts);
+    if (version.permission === undefined && toolCallId !== undefined) this.#renamed.set(dialogId, toolCallId);
     const params = version.permission?.({ sessionId, toolCallId, title, message, options }) ?? {
       sessionId,
       toolCall: { toolCallId, title, ...described(dialog) },

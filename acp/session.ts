@@ -81,6 +81,7 @@ export class AcpSession {
       version,
       waitingTool: () => this.#live.runningTool,
       update,
+      retell: (toolCallId) => this.#live.retellTool(toolCallId),
       onUnasked: (title) => this.#notice("warning", `Nobody could answer an extension's question: ${title}`),
     });
     this.#prompts = new Prompts({ sessionId, port, saveExport, answers: version.answers, left });

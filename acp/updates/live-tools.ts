@@ -152,6 +152,13 @@ export class LiveTools {
     return second === undefined ? first?.toolCallId : undefined;
   }
 
+  retell(toolCallId: string): void {
+    const tool = [...this.#open.values()].find((open) => open.toolCallId === toolCallId && open.isRunning);
+    if (tool === undefined) return;
+    const { title } = describeTool({ name: tool.name, args: tool.args?.value }, this.#options.place);
+    this.#update(tool, { title, content: tool.terminal?.start().content ?? [] });
+  }
+
   get runningCount(): number {
     let count = 0;
     for (const { isRunning } of this.#open.values()) if (isRunning) count++;

@@ -257,6 +257,11 @@ export class LiveUpdates {
     return this.#tools.running;
   }
 
+  /** Tells the title and the content of a running tool call again, as a client may have changed them. */
+  retellTool(toolCallId: string): void {
+    this.#tools.retell(toolCallId);
+  }
+
   /** How many tools run. */
   get runningTools(): number {
     return this.#tools.runningCount;

@@ -39,6 +39,19 @@ test.each(["Yes", "No"])("a tool that an extension asks about is answered with %
   expect(last).toMatchObject({ status: word === "Yes" ? "completed" : "failed" });
 });
 
+test.each([false, true])("an answered tool gets back its title and content, with terminals: %s", async (terminals) => {
+  await using scene = await Scene.open([asksFirst, answer("Done.")]);
+  const abilities = { _meta: { terminal_output: terminals } };
+  const editor = await scene.editor({ abilities, answer: choose("Yes") });
+  const sessionId = await editor.create(scene.cwd);
+  await editor.prompt(sessionId, "Go.");
+  // Editors take both from the question.
+  const titled = editor.of(sessionId, "tool_call_update").filter(({ title }) => title === "echo ask-first");
+  const [tool] = editor.of(sessionId, "tool_call");
+  const content = terminals ? [{ type: "terminal", terminalId: tool?.["toolCallId"] }] : [];
+  expect(titled.at(-1)).toMatchObject({ toolCallId: tool?.["toolCallId"], content });
+});
+
 test("a choice of permissions keeps its words, character by character", async () => {
   await using scene = await Scene.open();
   const options = ["Allow – always", "never", "Don’t ask", "OK"];
