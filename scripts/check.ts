@@ -18,6 +18,7 @@ const checks: readonly Check[] = [
   { name: "package", run: () => script("check-package.ts") },
   { name: "README", run: () => script("check-readme.ts") },
   { name: "types", run: () => run(bin("tsc"), ["-p", "."]) },
+  { name: "types of web", run: () => run(bin("tsc"), ["-p", "web"]) },
   { name: "format and lint", run: () => run(bin("biome"), ["ci", ...biomeOptions, "."]), fix: "npm run format" },
   { name: "promises", run: () => run(bin("oxlint"), ["--deny-warnings"]) },
   { name: "layers", run: () => script("layers.ts") },

@@ -12,6 +12,8 @@ interface Layer {
   readonly imports: readonly string[] | "all";
   /** Names of the layers it may also load by `import()`, without their types. */
   readonly loads?: readonly string[];
+  /** Names of the layers of which it may only import types. */
+  readonly types?: readonly string[];
 }
 
 const base = ["protocol", "server/lib"] as const;
@@ -45,7 +47,9 @@ function roomLayers(): Record<string, Layer> {
 const layers: Readonly<Record<string, Layer>> = {
   protocol: { files: ["protocol/"], imports: [] },
   provider: { files: ["provider/"], imports: [] },
+  "client/browser": { files: ["client/browser.ts"], imports: ["client", "protocol"] },
   client: { files: ["client/"], imports: ["protocol"] },
+  web: { files: ["web/"], imports: ["client/browser"], types: ["protocol"] },
   acp: { files: ["acp/"], imports: ["protocol"] },
   // The parts are optional: one file loads them when one is on, and nothing else in the helper knows them.
   "extension/open": {
@@ -174,13 +178,13 @@ function resolveImport(file: string, specifier: string): string {
 
 function checkFile(file: string, imports: readonly Import[]): readonly Finding[] {
   const name = layerOf(file);
-  const { imports: allowed, loads = [] } = layers[name ?? ""] ?? {};
+  const { imports: allowed, loads = [], types = [] } = layers[name ?? ""] ?? {};
   if (allowed === undefined) {
     return [{ file, line: 1, message: "belongs to no layer; name its folder in scripts/lib/layers.ts" }];
   }
   if (allowed === "all") return [];
   return imports.flatMap(({ specifier, line, kind }) => {
-    const reachable = kind === "dynamic" ? [...allowed, ...loads] : allowed;
+    const reachable = [...allowed, ...(kind === "dynamic" ? loads : kind === "type" ? types : [])];
     const message = specifier.startsWith(".")
       ? arrowBreach(name ?? "", reachable, resolveImport(file, specifier))
       : packageBreach(name ?? "", specifier);
