@@ -30,6 +30,7 @@ export const longTests = [
   "test/unit/context/round-trip.test.ts",
   "test/unit/edge/slow-clients.test.ts",
   "test/unit/rpc/specification.test.ts",
+  "test/unit/web/blocks.test.ts",
 ];
 
 /** These faults are in a program that replaces pi, or come from outside, so the version of pi makes no difference. */
