@@ -113,7 +113,7 @@ export interface FeedListener {
 /** Params of `session/subscribe` that readers cannot share. */
 export type SubscribeMore = Pick<
   Params<"session/subscribe">,
-  "inOrder" | "awake" | "holdEdits" | "formerText" | "stderr" | "catchUp" | "viewer"
+  "inOrder" | "awake" | "holdEdits" | "formerText" | "stderr" | "catchUp" | "viewer" | "deltas" | "coalesceMs"
 >;
 
 export interface FeedOptions {

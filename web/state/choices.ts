@@ -1,5 +1,9 @@
-import type { ReadonlySignal } from "@preact/signals";
-import type { Outcome } from "./outcome.ts";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { type SessionInfo, WireError } from "../../client/browser.ts";
+import type { Daemon } from "./daemon.ts";
+import { done, type Outcome, outcomeOf, wordsOf } from "./outcome.ts";
+import { textOf } from "./pi-values.ts";
+import { act, read } from "./reading.ts";
 
 /** Something that only pi knows. */
 export type Known<Value> =
@@ -34,4 +38,118 @@ export interface Choices {
   ask(): Promise<Outcome>;
   setModel(model: ModelChoice): Promise<Outcome>;
   setLevel(level: string): Promise<Outcome>;
+}
+
+export interface ChoicesOptions {
+  readonly daemon: Daemon;
+  readonly sessionId: string;
+  readonly info: ReadonlySignal<SessionInfo | undefined>;
+}
+
+/** What is known of pi's choices. What pi answered once stays known while the session is shown. */
+export class SessionChoices implements Choices {
+  readonly #options: ChoicesOptions;
+  readonly #models = signal<Known<readonly ModelChoice[]>>({ kind: "unknown" });
+  readonly #levels = signal<Known<readonly string[]>>({ kind: "unknown" });
+  readonly #commands = signal<Known<readonly CommandChoice[]>>({ kind: "unknown" });
+  readonly model: ReadonlySignal<ModelChoice | undefined>;
+  readonly level: ReadonlySignal<string | undefined>;
+  readonly isAsleep: ReadonlySignal<boolean>;
+
+  constructor(options: ChoicesOptions) {
+    this.#options = options;
+    const { info } = options;
+    this.model = computed(() => this.#model());
+    this.level = computed(() => info.value?.thinkingLevel);
+    this.isAsleep = computed(() => info.value?.state === "hibernated" || info.value?.state === "crashed");
+    void this.#readKnown();
+  }
+
+  get models(): ReadonlySignal<Known<readonly ModelChoice[]>> {
+    return this.#models;
+  }
+
+  get levels(): ReadonlySignal<Known<readonly string[]>> {
+    return this.#levels;
+  }
+
+  get commands(): ReadonlySignal<Known<readonly CommandChoice[]>> {
+    return this.#commands;
+  }
+
+  async ask(): Promise<Outcome> {
+    const { daemon, sessionId } = this.#options;
+    for (const known of [this.#models, this.#levels, this.#commands])
+      if (known.value.kind !== "known") known.value = { kind: "asking" };
+    const models = await outcomeOf(() => act(daemon, "model/list", { sessionId }));
+    this.#models.value =
+      models.kind === "refused"
+        ? models
+        : {
+            kind: "known",
+            value: models.value.models.map(({ provider, id, name }) => ({ provider, id, name: name ?? id })),
+          };
+    // pi is there now, so that these two know their answers.
+    await this.#readKnown();
+    return models.kind === "refused" ? models : done;
+  }
+
+  setModel({ provider, id }: ModelChoice): Promise<Outcome> {
+    const { daemon, sessionId } = this.#options;
+    return outcomeOf(async () => {
+      await act(daemon, "session/setModel", { sessionId, provider, modelId: id });
+      // Another model can have other levels.
+      await this.#readLevels();
+      return undefined;
+    });
+  }
+
+  setLevel(level: string): Promise<Outcome> {
+    const { daemon, sessionId } = this.#options;
+    return outcomeOf(async () => {
+      await act(daemon, "session/setThinkingLevel", { sessionId, level: level as "off" });
+      return undefined;
+    });
+  }
+
+  #model(): ModelChoice | undefined {
+    const model = this.#options.info.value?.model;
+    if (model === undefined) return undefined;
+    const { provider, id } = model;
+    const models = this.#models.value;
+    const listed = models.kind === "known" ? models.value : [];
+    return listed.find((each) => each.provider === provider && each.id === id) ?? { provider, id, name: id };
+  }
+
+  async #readKnown(): Promise<void> {
+    await Promise.all([this.#readLevels(), this.#readCommands()]);
+  }
+
+  async #readLevels(): Promise<void> {
+    const { daemon, sessionId } = this.#options;
+    const known = await knownOf(() => read(daemon, "session/getThinkingLevels", { sessionId }));
+    this.#levels.value = known.kind === "known" ? { kind: "known", value: known.value.levels } : known;
+  }
+
+  async #readCommands(): Promise<void> {
+    const { daemon, sessionId } = this.#options;
+    const known = await knownOf(() => read(daemon, "session/getCommands", { sessionId }));
+    this.#commands.value =
+      known.kind === "known"
+        ? {
+            kind: "known",
+            value: known.value.commands.map((each) => ({ ...each, description: textOf(each.description) })),
+          }
+        : known;
+  }
+}
+
+/** A sleeping session's answers are unknown until pi has been asked once. */
+async function knownOf<Value>(call: () => Promise<Value>): Promise<Known<Value>> {
+  try {
+    return { kind: "known", value: await call() };
+  } catch (error) {
+    if (error instanceof WireError && error.kind === "session_asleep") return { kind: "unknown" };
+    return { kind: "refused", words: wordsOf(error) };
+  }
 }

@@ -166,6 +166,14 @@ export interface NoteItem extends Common {
   /** Foreign text that belongs to it: a summary, the end of stderr. */
   readonly detail?: LongText;
   readonly who: Who;
+  /** What can be done about it. */
+  readonly action?: NoteAction;
+}
+
+export interface NoteAction {
+  /** For a button. */
+  readonly words: string;
+  run(): Promise<Outcome>;
 }
 
 export interface GapItem extends Common {

@@ -1,9 +1,13 @@
-import type { ReadonlySignal } from "@preact/signals";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import type { SessionInfo } from "../../client/browser.ts";
-import type { Choices } from "./choices.ts";
-import type { Composer } from "./composer.ts";
-import type { ConversationView } from "./conversation.ts";
+import { type Choices, SessionChoices } from "./choices.ts";
+import { type Composer, SessionComposer } from "./composer.ts";
+import { Conversation, type ConversationView } from "./conversation.ts";
+import type { Daemon } from "./daemon.ts";
+import type { Draft } from "./drafts.ts";
+import type { Page } from "./page.ts";
 import type { Question } from "./questions.ts";
+import { titleOf } from "./sessions.ts";
 
 /** The session that is shown. */
 export interface OpenSession {
@@ -18,4 +22,67 @@ export interface OpenSession {
   readonly choices: Choices;
   /** Its open questions. */
   readonly questions: ReadonlySignal<readonly Question[]>;
+}
+
+export interface OpenSessionOptions {
+  readonly daemon: Daemon;
+  readonly page: Page;
+  readonly sessionId: string;
+  readonly draft: Draft;
+  /** Follows the list of sessions. */
+  readonly info: () => SessionInfo | undefined;
+  readonly questions: ReadonlySignal<readonly Question[]>;
+  readonly isConnected: ReadonlySignal<boolean>;
+  readonly mayPrompt: ReadonlySignal<boolean>;
+}
+
+export class ShownSession implements OpenSession {
+  readonly sessionId: string;
+  readonly info: ReadonlySignal<SessionInfo | undefined>;
+  readonly title: ReadonlySignal<string>;
+  readonly isGone = signal(false);
+  readonly conversation: Conversation;
+  readonly composer: SessionComposer;
+  readonly choices: Choices;
+  readonly questions: ReadonlySignal<readonly Question[]>;
+
+  constructor(options: OpenSessionOptions) {
+    const { daemon, page, sessionId, draft, isConnected, mayPrompt } = options;
+    this.sessionId = sessionId;
+    let last: SessionInfo | undefined;
+    // A closed session leaves the list: what was known of it stays.
+    this.info = computed(() => {
+      last = options.info() ?? last;
+      return last;
+    });
+    this.title = computed(() => (this.info.value === undefined ? sessionId : titleOf(this.info.value)));
+    this.questions = computed(() => options.questions.value.filter((question) => question.sessionId === sessionId));
+    this.composer = new SessionComposer({
+      daemon,
+      sessionId,
+      draft,
+      info: this.info,
+      isConnected,
+      mayPrompt,
+      isGone: this.isGone,
+    });
+    this.conversation = new Conversation({
+      daemon,
+      page,
+      sessionId,
+      info: this.info.peek(),
+      resend: (promptId) => this.composer.resend(promptId),
+      onNotification: (notification) => this.composer.notified(notification),
+      onMissed: () => this.composer.refresh(),
+      onGone: () => {
+        this.isGone.value = true;
+      },
+    });
+    this.choices = new SessionChoices({ daemon, sessionId, info: this.info });
+  }
+
+  close(): void {
+    this.conversation.close();
+    this.composer.close();
+  }
 }

@@ -1,0 +1,42 @@
+import type { MethodName, Params, Result } from "../../client/browser.ts";
+import type { Daemon } from "./daemon.ts";
+
+/**
+ * The methods that a view may call when it is opened. They change nothing and start no pi. Everything else happens by a
+ * press.
+ */
+export const readingMethods = [
+  "daemon/info",
+  "session/list",
+  "dialog/list",
+  "delivery/list",
+  "prompt/list",
+  "prompt/get",
+  "session/getQueue",
+  "session/getCommands",
+  "session/getThinkingLevels",
+  "transcript/page",
+  "transcript/entry",
+] as const satisfies readonly MethodName[];
+
+type ReadingMethod = (typeof readingMethods)[number];
+
+/** Calls one of them. */
+export function read<M extends ReadingMethod>(
+  daemon: Pick<Daemon, "call">,
+  method: M,
+  params: Params<M>,
+  signal?: AbortSignal,
+): Promise<Result<M>> {
+  return daemon.call(method, params, signal === undefined ? {} : { signal });
+}
+
+/** Calls another method, because a person asked for it. */
+export function act<M extends Exclude<MethodName, ReadingMethod>>(
+  daemon: Pick<Daemon, "call">,
+  method: M,
+  params: Params<M>,
+  signal?: AbortSignal,
+): Promise<Result<M>> {
+  return daemon.call(method, params, signal === undefined ? {} : { signal });
+}

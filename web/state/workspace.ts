@@ -1,0 +1,81 @@
+import { type ReadonlySignal, signal } from "@preact/signals";
+import type { Daemon } from "./daemon.ts";
+import { Drafts } from "./drafts.ts";
+import { type OpenSession, ShownSession } from "./open-session.ts";
+import type { Page } from "./page.ts";
+import { AllQuestions, type Questions } from "./questions.ts";
+import { AllSessions, type Sessions, titleOf } from "./sessions.ts";
+
+/** What there is once the page has been connected. It stays when the connection ends. */
+export interface Workspace {
+  readonly sessions: Sessions;
+  readonly questions: Questions;
+  readonly selected: ReadonlySignal<OpenSession | undefined>;
+  /** Shows a session, or none. Shows the same one again without loading it again. Starts no pi. */
+  select(sessionId: string | undefined): void;
+}
+
+export interface WorkspaceOptions {
+  readonly daemon: Daemon;
+  readonly page: Page;
+  readonly isConnected: ReadonlySignal<boolean>;
+}
+
+export class PageWorkspace implements Workspace {
+  readonly #options: WorkspaceOptions;
+  readonly sessions: AllSessions;
+  readonly questions: AllQuestions;
+  readonly #drafts = new Drafts();
+  readonly #selected = signal<ShownSession | undefined>(undefined);
+
+  constructor(options: WorkspaceOptions) {
+    this.#options = options;
+    const { daemon, page } = options;
+    this.sessions = new AllSessions(daemon);
+    this.questions = new AllQuestions({
+      daemon,
+      page,
+      titleOf: (sessionId) => {
+        const info = this.sessions.info(sessionId);
+        return info === undefined ? sessionId : titleOf(info);
+      },
+    });
+    page.onVisibility(() => this.#look());
+  }
+
+  get selected(): ReadonlySignal<OpenSession | undefined> {
+    return this.#selected;
+  }
+
+  /** Never rejects: what is refused is tried again with the next connection. */
+  async start(): Promise<void> {
+    await Promise.allSettled([this.sessions.start(), this.questions.start()]);
+  }
+
+  select(sessionId: string | undefined): void {
+    const former = this.#selected.peek();
+    if (former?.sessionId === sessionId) return;
+    former?.close();
+    this.#selected.value = sessionId === undefined ? undefined : this.#open(sessionId);
+    this.#look();
+  }
+
+  #open(sessionId: string): ShownSession {
+    const { daemon, page, isConnected } = this.#options;
+    return new ShownSession({
+      daemon,
+      page,
+      sessionId,
+      draft: this.#drafts.for(sessionId),
+      info: () => this.sessions.info(sessionId),
+      questions: this.questions.all,
+      isConnected,
+      mayPrompt: this.questions.mayAnswer,
+    });
+  }
+
+  #look(): void {
+    const { page } = this.#options;
+    this.sessions.look(page.isHidden ? undefined : this.#selected.peek()?.sessionId, page.now());
+  }
+}
