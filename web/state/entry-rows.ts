@@ -55,6 +55,9 @@ export class EntryRows {
   /** Results whose call is on an earlier page. */
   readonly #results = new Map<string, ToolResult[]>();
 
+  /** The ids of the entries with the first model and level. */
+  readonly #beginning = new Set<unknown>();
+
   constructor(context: EntryContext) {
     this.#context = context;
   }
@@ -83,9 +86,18 @@ export class EntryRows {
     if (own.some(({ path }) => path === "" || path === "/message")) return [tooLong(source, at)];
     if (type === "message" && isRecord(message)) return this.message(message, { ...source, base: "/message" });
     if (type === "custom_message") return this.#custom(entry, source, at);
+    if (this.#isBeginning(entry)) return [];
     const summary = segmentAt(source, "/summary", textOf(entry["summary"]));
     const item = entryNote(entry, at, summary.text === "" ? undefined : this.#text([summary]));
     return item === undefined ? [] : [cell(id, { ...item, entryId: id })];
+  }
+
+  /** Whether it says with what the session began: that is no change. */
+  #isBeginning({ type, id, parentId }: PiValue): boolean {
+    const isFirst = parentId === null || this.#beginning.has(parentId);
+    if (!isFirst || (type !== "model_change" && type !== "thinking_level_change")) return false;
+    this.#beginning.add(id);
+    return true;
   }
 
   /** The rows of a complete message. */

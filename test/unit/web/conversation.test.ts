@@ -333,8 +333,10 @@ test("shows pushes with their state, and hides what only starts a run", async ()
 test("shows retries, stops, failures, compactions and changes of the model as notes", async () => {
   const scene = new Scene();
   scene.history([
-    { type: "model_change", id: "m", parentId: null, provider: "scripted", modelId: "model-1" },
-    { type: "compaction", id: "c", parentId: null, summary: "Short.", tokensBefore: 12_000 },
+    { type: "model_change", id: "m0", parentId: null, provider: "scripted", modelId: "model-0" },
+    { type: "thinking_level_change", id: "t0", parentId: "m0", thinkingLevel: "off" },
+    { type: "compaction", id: "c", parentId: "t0", summary: "Short.", tokensBefore: 12_000 },
+    { type: "model_change", id: "m1", parentId: "c", provider: "scripted", modelId: "model-1" },
   ]);
   await scene.open();
   scene.end(answer(1, [], { stopReason: "error", errorMessage: "529 Overloaded." }));
@@ -350,8 +352,8 @@ test("shows retries, stops, failures, compactions and changes of the model as no
   scene.notify("session/updated", { session });
   scene.notify("session/updated", { session: { ...session, model: { provider: "scripted", id: "model-2" } } });
   expect(scene.shown).toEqual([
-    "note model: The model is scripted/model-1.",
     "note compaction: The context was compacted: a summary replaces its beginning. It had 12,000 tokens.",
+    "note model: The model is scripted/model-1.",
     "note retry: The request was refused: 529 Overloaded. pi tries again after 0.7 s, attempt 1 of 3.",
     "note compaction: The context was compacted: a summary replaces its beginning. It had 900 tokens.",
     "text (cut): Half",
