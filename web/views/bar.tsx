@@ -1,0 +1,97 @@
+import type { JSX } from "preact";
+import { usePage, useWorkspace } from "./context.ts";
+import { goToNextQuestion, showPlace } from "./moves.ts";
+import { Icon } from "./widgets/icon.tsx";
+import { Menu, type MenuEntry } from "./widgets/menu.tsx";
+
+/** The bar above everything: places, questions that wait, the connection, and what holds for this tab. */
+export function Bar(): JSX.Element {
+  const { app, looks } = usePage();
+  const open = useWorkspace().questions.open.value;
+  const place = looks.place.value === "daemon" ? "daemon" : "sessions";
+  return (
+    <header class="bar">
+      <span class="brand">pi-rpcd</span>
+      <nav class="places" aria-label="Places">
+        <button
+          type="button"
+          aria-current={place === "sessions" ? "page" : undefined}
+          onClick={() => showPlace(looks, "session")}
+        >
+          Sessions
+        </button>
+        <button
+          type="button"
+          aria-current={place === "daemon" ? "page" : undefined}
+          onClick={() => showPlace(looks, "daemon")}
+        >
+          Daemon
+        </button>
+      </nav>
+      <span class="push-right" />
+      {open > 0 && (
+        <button type="button" class="button waiting-questions" onClick={() => goToNextQuestion(app, looks)}>
+          <Icon name="question" />
+          <span>
+            {open} <span class="wide">{open === 1 ? "question waits" : "questions wait"}</span>
+          </span>
+        </button>
+      )}
+      <LinkState />
+      <TabMenu />
+    </header>
+  );
+}
+
+const linkWords = { connecting: "Connecting", connected: "Live", lost: "Lost", ended: "Ended" } as const;
+const linkTones = { connecting: "is-warn", connected: "is-good", lost: "is-warn", ended: "is-bad" } as const;
+
+function LinkState(): JSX.Element {
+  const { kind } = usePage().app.connection.value;
+  return (
+    <span class="link-state">
+      <span class={`dot ${linkTones[kind]}`} />
+      {linkWords[kind]}
+    </span>
+  );
+}
+
+function TabMenu(): JSX.Element {
+  const { app, looks } = usePage();
+  const { questions } = useWorkspace();
+  const answersHere = questions.answersHere.value;
+  const answering: readonly MenuEntry[] = questions.mayAnswer.value
+    ? [
+        {
+          label: "Answer here",
+          about:
+            "Questions wait for this tab, visible or hidden. When the last one who can answer has been away for half a minute, a question is cancelled.",
+          isOn: answersHere,
+          choose: () => void questions.setAnswersHere(!answersHere),
+        },
+      ]
+    : [];
+  return (
+    <Menu
+      label="This tab"
+      entries={[
+        ...answering,
+        {
+          label: "Letter keys",
+          about: "Single letters are commands, outside of fields.",
+          isOn: looks.letterKeys.value,
+          choose: () => {
+            looks.letterKeys.value = !looks.letterKeys.value;
+          },
+        },
+        {
+          label: "Show all keys",
+          choose: () => {
+            looks.showsKeys.value = true;
+          },
+        },
+        { label: "Sign out", about: "Ends this page's access to the daemon.", choose: () => void app.signOut() },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,28 @@
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { App, Workspace } from "../state/app.ts";
+import { createLooks, type Looks } from "./place.ts";
+
+interface PageContext {
+  readonly app: App;
+  readonly looks: Looks;
+}
+
+export const Context = createContext<PageContext | undefined>(undefined);
+
+export function usePage(): PageContext {
+  const context = useContext(Context);
+  if (context === undefined) throw new Error("There is no page around this view.");
+  return context;
+}
+
+/** For views that are only built once there is a workspace. */
+export function useWorkspace(): Workspace {
+  const workspace = usePage().app.workspace.value;
+  if (workspace === undefined) throw new Error("There is no workspace yet.");
+  return workspace;
+}
+
+export function createPage(app: App): PageContext {
+  return { app, looks: createLooks() };
+}

@@ -1,0 +1,119 @@
+import { useSignal } from "@preact/signals";
+import type { JSX, RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { ConversationView } from "../state/conversation.ts";
+import { useFollowing } from "./following.ts";
+import { GroupOfRows } from "./group.tsx";
+import { Icon } from "./widgets/icon.tsx";
+
+/** Older rows are loaded when the beginning is this near, in CSS pixels. */
+const loadAhead = 1_200;
+
+/** What was said, and what is said now. */
+export function Conversation({ conversation }: { readonly conversation: ConversationView }): JSX.Element {
+  const log = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const { isFollowing, toEnd } = useFollowing(log, content);
+  const arrived = conversation.arrived.value;
+  const seen = useRef(arrived);
+  if (isFollowing.value) seen.current = arrived;
+  const unseen = arrived - seen.current;
+  const state = conversation.state.value;
+  const groups = conversation.groups.value;
+  return (
+    <div class="log-frame">
+      <h2 class="unseen">Conversation</h2>
+      <div ref={log} class="log" role="log" aria-live="off" aria-label="Conversation" tabIndex={0}>
+        <div ref={content} class="log-content" data-filter={conversation.filter.value}>
+          {state.kind === "loading" && <p class="log-edge">Reading the conversation…</p>}
+          {state.kind === "refused" && (
+            <p class="log-edge is-bad">
+              {state.words}{" "}
+              <button type="button" class="link" onClick={() => void conversation.reload()}>
+                Read again
+              </button>
+            </p>
+          )}
+          {state.kind === "ready" && <Beginning conversation={conversation} log={log} />}
+          {groups.map((group, index) => (
+            <GroupOfRows
+              key={group.id}
+              group={group}
+              isAtEnd={index >= groups.length - 2}
+              log={log}
+              opensChanges={conversation.filter.value === "changes"}
+            />
+          ))}
+          {conversation.isIncomplete.value && (
+            <p class="log-edge">Some live text was left out. The end of the message brings it.</p>
+          )}
+        </div>
+      </div>
+      {!isFollowing.value && (
+        <button type="button" class="button small log-new" onClick={toEnd}>
+          <Icon name="down" />
+          {unseen > 0 ? `${unseen} new` : "To the end"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface BeginningProps {
+  readonly conversation: ConversationView;
+  readonly log: RefObject<HTMLDivElement | null>;
+}
+
+/** The place before the first row: loads what is before it when it comes near. */
+function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
+  const edge = useRef<HTMLDivElement>(null);
+  const problem = useSignal("");
+  const older = async (): Promise<void> => {
+    // A browser keeps what is in view in its place, but not at the very beginning.
+    if (log.current?.scrollTop === 0) log.current.scrollTop = 1;
+    const outcome = await conversation.older();
+    problem.value = outcome.kind === "refused" ? outcome.words : "";
+  };
+  const hasOlder = conversation.hasOlder.value;
+  const first = conversation.groups.value[0]?.id;
+  useEffect(() => {
+    if (edge.current === null || !hasOlder) return;
+    const near = new IntersectionObserver(
+      (entries) => {
+        if (entries.at(-1)?.isIntersecting === true && !conversation.isLoadingOlder.value && problem.value === "")
+          void older();
+      },
+      { root: log.current, rootMargin: `${loadAhead}px 0px` },
+    );
+    near.observe(edge.current);
+    return () => near.disconnect();
+  }, [hasOlder, first, conversation.isLoadingOlder.value]);
+  if (!hasOlder && conversation.groups.value.length > 0) return null;
+  if (!hasOlder) {
+    const isFiltered = conversation.filter.value !== "all";
+    return (
+      <div class="empty">
+        <h2>{isFiltered ? "Nothing of this kind" : "Nothing was said yet"}</h2>
+        <p>
+          {isFiltered
+            ? "The filter hides the rest of the conversation."
+            : "Your first message starts pi, which answers here."}
+        </p>
+      </div>
+    );
+  }
+  return (
+    <div ref={edge} class="log-edge">
+      {problem.value === "" ? (
+        "Reading what is before…"
+      ) : (
+        <>
+          <span class="is-bad">{problem.value}</span>{" "}
+          <button type="button" class="link" onClick={() => void older()}>
+            Read again
+          </button>
+        </>
+      )}
+    </div>
+  );
+}

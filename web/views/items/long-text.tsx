@@ -1,0 +1,33 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import type { LongText } from "../../state/items.ts";
+
+/** Loads the next piece of a text that is not here as a whole. */
+export function More({ text }: { readonly text: LongText }): JSX.Element | null {
+  const problem = useSignal("");
+  const missing = text.missing.value;
+  if (missing === 0) return null;
+  const load = async (): Promise<void> => {
+    const outcome = await text.more();
+    problem.value = outcome.kind === "refused" ? outcome.words : "";
+  };
+  return (
+    <p class="more">
+      {text.isLoading.value ? (
+        "Reading more…"
+      ) : (
+        <button type="button" class="link" onClick={() => void load()}>
+          Show more
+        </button>
+      )}{" "}
+      <span class="quiet">{sizeWords(missing)} more</span>
+      {problem.value !== "" && <span class="is-bad"> {problem.value}</span>}
+    </p>
+  );
+}
+
+export function sizeWords(bytes: number): string {
+  if (bytes < 1_024) return `${bytes} bytes`;
+  const kib = bytes / 1_024;
+  return kib < 1_024 ? `${Math.round(kib)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
+}

@@ -1,0 +1,54 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { NoteAbout, NoteItem } from "../../state/items.ts";
+import { Visible } from "../../text/visible.tsx";
+import { Icon, type IconName } from "../widgets/icon.tsx";
+import { Time } from "../widgets/time.tsx";
+import { More } from "./long-text.tsx";
+import { WhoWords } from "./who.tsx";
+
+const icons: Partial<Record<NoteAbout, IconName>> = {
+  compaction: "fold",
+  retry: "again",
+  abort: "stop",
+  failure: "failed",
+  block: "fold",
+  question: "question",
+  summary: "fold",
+};
+
+/** Something that happened between messages, and who did it. */
+export function Note({ item }: { readonly item: NoteItem }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div class="note-line" data-tone={item.tone}>
+      <Icon name={icons[item.about] ?? "info"} />
+      <div class="note-text">
+        <Visible text={item.words} />
+        {item.who.kind !== "unknown" && (
+          <>
+            {" "}
+            By <WhoWords who={item.who} />.
+          </>
+        )}{" "}
+        <Time at={item.at} />
+        {item.detail !== undefined && (
+          <details class="fold" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+            <summary>
+              <Icon name="chevron" tone="chevron" />
+              Details
+            </summary>
+            {isOpen && (
+              <>
+                <pre class="output wrap" tabIndex={0}>
+                  {item.detail.text.value}
+                </pre>
+                <More text={item.detail} />
+              </>
+            )}
+          </details>
+        )}
+      </div>
+    </div>
+  );
+}
