@@ -8,8 +8,10 @@ import { referencePage } from "../server/edge/reference-page.ts";
 import { bin, root, run } from "./lib/command.ts";
 import { type Import, importsOf } from "./lib/imports.ts";
 import { validatorModules } from "./lib/validators.ts";
+import { bundleWeb } from "./lib/web-bundle.ts";
 
-// Builds an empty dist/: bundled JavaScript, the declarations of what is exported, the schemas and the reference.
+// Builds an empty dist/: bundled JavaScript, the declarations of what is exported, the schemas, the reference, and the
+// page of `pi-rpcd web`.
 const dist = join(root, "dist");
 const folders = ["acp", "cli", "client", "context", "extension", "protocol", "provider", "server"];
 /** The modules that package.json exports. */
@@ -72,7 +74,7 @@ const { code, output } = await run(bin("tsc"), ["-p", "tsconfig.build.json"]);
 process.stderr.write(output);
 if (code === 0) {
   removePrivateDeclarations();
-  writeNotices([await bundle(), await bundleValidators()]);
+  writeNotices([await bundle(), await bundleValidators(), await bundleWeb()]);
   for (const program of [["main.js"], ["rpc", "main.js"]]) chmodSync(join(dist, "cli", ...program), 0o755);
   writeReference();
 }

@@ -87,7 +87,7 @@ export function testProjects(tier: Tier | undefined, { onEach = false }: Project
 /** Programs that npm does not bring, by the project that needs them, with their Debian packages. */
 export const programs: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   editors: { emacs: "emacs-nox", nvim: "neovim" },
-  screen: { chromium: "chromium", tmux: "tmux" },
+  screen: { chromium: "chromium", "firefox-esr": "firefox-esr", tmux: "tmux" },
 };
 
 /** A sentence for each program that a project needs and that is not on PATH. */
