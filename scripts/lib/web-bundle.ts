@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type RolldownOutput, rolldown } from "rolldown";
+import { type Plugin, type RolldownOutput, rolldown } from "rolldown";
 import { root } from "./command.ts";
 
 /** The files that the daemon serves to a browser: the path in the address, the file in dist/web/, the content type. */
@@ -10,6 +10,24 @@ const files = [
   { path: "/styles.css", file: "styles.css", type: "text/css; charset=utf-8" },
   { path: "/icon.svg", file: "icon.svg", type: "image/svg+xml" },
 ];
+
+/**
+ * The page uses the lexer of marked alone. The function `marked` has the rest as its properties, which a bundler cannot
+ * leave out.
+ */
+const lexerOnly: Plugin = {
+  name: "lexer-only",
+  transform: {
+    filter: { id: /\/marked\/lib\/marked\.esm\.js$/ },
+    handler: (code) => {
+      const rest = code.search(/var (\w+)=new \w+;function \w+\(\w+,\w+\)\{return \1\.parse/);
+      const exported = /export\{.*\}/.exec(code.slice(rest))?.[0] ?? "";
+      const kept = exported.match(/\w+ as (?:Lexer|Tokenizer)\b/g) ?? [];
+      if (rest === -1 || kept.length !== 2) throw new Error("marked has another form: read what this plugin leaves out.");
+      return { code: `${code.slice(0, rest)}export{${kept.join()}};`, map: null };
+    },
+  },
+};
 
 /** Writes dist/web/, with the list of its files last. Several builds at the same time leave whole files. */
 export async function bundleWeb(): Promise<RolldownOutput> {
@@ -21,7 +39,7 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     input: join(source, "main.tsx"),
     tsconfig: join(source, "tsconfig.json"),
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    // The list of the files has one script.
+    plugins: [lexerOnly],
     experimental: { attachDebugInfo: "none" },
   });
   const output = await build.generate({ format: "esm", minify: true, comments: false, codeSplitting: false });
@@ -32,7 +50,19 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     renameSync(unfinished, join(target, file));
   };
   write("main.js", output.output[0].code);
-  for (const file of ["styles.css", "icon.svg", "index.html"]) write(file, readFileSync(join(source, file), "utf8"));
+  const read = (file: string): string => readFileSync(join(source, file), "utf8");
+  write("styles.css", shortened(read("styles.css")));
+  for (const file of ["icon.svg", "index.html"]) write(file, read(file));
   write("files.json", `${JSON.stringify({ files })}\n`);
   return output;
+}
+
+/** Styles without comments, and without white space that has no meaning. */
+function shortened(styles: string): string {
+  return styles
+    .replace(/\/\*[^]*?\*\//g, "")
+    .replace(/\s+/g, " ")
+    .replace(/ ?([{};,>]) ?/g, "$1")
+    .replace(/: /g, ":")
+    .replaceAll(";}", "}");
 }

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Where a connection is cut: at the nth chunk that a side sends from now on. */
@@ -19,25 +19,33 @@ export interface Weather {
   readonly latencyMs?: number;
 }
 
-/** A Unix socket in front of a daemon's that resets connections and degrades the link on request. */
+/** A Unix socket or a port of loopback in front of a daemon's that resets connections and degrades the link on request. */
 export class CuttingProxy implements AsyncDisposable {
   readonly socketPath: string;
+  /** Where it listens, if `socketPath` is 0. */
+  readonly port: number;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #weather: Weather | undefined;
   #isSilent = false;
   #cut: { readonly from: Cut["from"]; left: number; readonly share: number } | undefined;
 
-  private constructor(socketPath: string, target: string) {
+  private constructor(server: Server, socketPath: string, target: string | number) {
     this.socketPath = socketPath;
-    this.#server = createServer((client) => this.#join(client, connect(target)));
+    this.port = (server.address() as Partial<AddressInfo>).port ?? 0;
+    this.#server = server;
+    server.on("connection", (client) => {
+      this.#join(client, typeof target === "string" ? connect(target) : connect(target, "127.0.0.1"));
+    });
   }
 
-  static async start(socketPath: string, target: string): Promise<CuttingProxy> {
-    const proxy = new CuttingProxy(socketPath, target);
-    proxy.#server.listen(socketPath);
-    await once(proxy.#server, "listening");
-    return proxy;
+  /** `socketPath` 0: any free port. A number as target is a port. */
+  static async start(socketPath: string | 0, target: string | number): Promise<CuttingProxy> {
+    const server = createServer();
+    if (socketPath === 0) server.listen(0, "127.0.0.1");
+    else server.listen(socketPath);
+    await once(server, "listening");
+    return new CuttingProxy(server, `${socketPath}`, target);
   }
 
   /** Whether the last requested cut has happened. */

@@ -1,4 +1,4 @@
-import { batch, computed, type ReadonlySignal, signal } from "@preact/signals";
+import { batch, computed, type ReadonlySignal, signal, untracked } from "@preact/signals";
 import type { SessionInfo } from "../../client/browser.ts";
 import { Authors } from "./authors.ts";
 import type { Daemon, FeedGap, FeedListener, SessionNotification } from "./daemon.ts";
@@ -406,9 +406,13 @@ export class Conversation implements ConversationView {
     if (filter === "all") return rows.groups.value;
     // The rows of the last group change without a new group.
     void this.#version.value;
-    const shown = new Rows();
-    shown.append(rows.all.filter(({ item }) => fits(item.peek(), filter)));
-    return shown.groups.value;
+    const fitting = rows.all.filter(({ item }) => fits(item.peek(), filter));
+    // What is written here must not be what this value depends on: it would never be current.
+    return untracked(() => {
+      const shown = new Rows();
+      shown.append(fitting);
+      return shown.groups.value;
+    });
   }
 }
 

@@ -88,9 +88,9 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
     near.observe(edge.current);
     return () => near.disconnect();
   }, [hasOlder, first, conversation.isLoadingOlder.value]);
-  if (!hasOlder && conversation.groups.value.length > 0) return null;
   if (!hasOlder) {
     const isFiltered = conversation.filter.value !== "all";
+    if (hasMessages(conversation)) return null;
     return (
       <div class="empty">
         <h2>{isFiltered ? "Nothing of this kind" : "Nothing was said yet"}</h2>
@@ -116,4 +116,10 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
       )}
     </div>
   );
+}
+
+/** Whether there is more than what pi notes of itself at its start. */
+function hasMessages({ groups }: ConversationView): boolean {
+  const [first, second] = groups.value;
+  return second !== undefined || first?.rows.value.some(({ item }) => item.value.kind !== "note") === true;
 }

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { InputHTMLAttributes, JSX } from "preact";
-import { useId } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import type { NewSession } from "../state/sessions.ts";
 import { usePage, useWorkspace } from "./context.ts";
 import { goBack, openSession } from "./moves.ts";
@@ -15,6 +15,11 @@ export function NewSessionForm(): JSX.Element {
   const isStarting = useSignal(false);
   const problem = useSignal("");
   const directoriesId = useId();
+  const element = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    const fields = element.current?.querySelectorAll<HTMLElement>("input, textarea");
+    fields?.[lastDirectory === "" ? 0 : 1]?.focus();
+  }, []);
   const start = async (): Promise<void> => {
     isStarting.value = true;
     problem.value = "";
@@ -44,6 +49,7 @@ export function NewSessionForm(): JSX.Element {
         <h1>New session</h1>
       </header>
       <form
+        ref={element}
         class="form"
         onSubmit={(event) => {
           event.preventDefault();

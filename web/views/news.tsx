@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { usePage } from "./context.ts";
 import { Time } from "./widgets/time.tsx";
+import { Words } from "./widgets/words.tsx";
 
 /** Shorter losses of the connection are not shown. */
 const shownAfterMs = 1_000;
@@ -15,7 +16,7 @@ export function News(): JSX.Element | null {
   return (
     <section class="news is-bad" aria-label="Connection">
       <p role="alert">
-        {connection.words} What was loaded stays. To go on, run <code>pi-rpcd web</code>.
+        <Words text={connection.words} /> What was loaded stays.
       </p>
     </section>
   );

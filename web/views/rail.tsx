@@ -23,7 +23,7 @@ export function Rail(): JSX.Element {
   // With one column the list is all that there is.
   const isMain = looks.isNarrow.value && looks.shows.value === "rail";
   return (
-    <div class="rail" role={isMain ? "main" : "navigation"} aria-label="Sessions">
+    <div class="rail" {...{ role: isMain ? ("main" as const) : ("navigation" as const), "aria-label": "Sessions" }}>
       {isMain && <h1 class="unseen">pi-rpcd</h1>}
       <h2 class="unseen">Sessions</h2>
       <div class="rail-tools">

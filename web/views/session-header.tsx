@@ -109,7 +109,16 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
             showsFacts.value = false;
           }}
         >
-          <SessionFacts open={open} />
+          {(close) => (
+            <>
+              <SessionFacts open={open} />
+              <div class="row-of-buttons">
+                <button type="button" class="button" onClick={close}>
+                  Close
+                </button>
+              </div>
+            </>
+          )}
         </Sheet>
       )}
       {said.value !== "" && (

@@ -94,22 +94,26 @@ interface ConfirmProps {
 function ConfirmSheet({ title, about, verb, act, onClose }: ConfirmProps): JSX.Element {
   return (
     <Sheet title={title} onClose={onClose}>
-      <p>{about}</p>
-      <div class="row-of-buttons">
-        <button type="button" class="button" onClick={onClose}>
-          Keep it
-        </button>
-        <button
-          type="button"
-          class="button stop"
-          onClick={() => {
-            onClose();
-            act();
-          }}
-        >
-          {verb}
-        </button>
-      </div>
+      {(close) => (
+        <>
+          <p>{about}</p>
+          <div class="row-of-buttons">
+            <button type="button" class="button" onClick={close}>
+              Keep it
+            </button>
+            <button
+              type="button"
+              class="button stop"
+              onClick={() => {
+                close();
+                act();
+              }}
+            >
+              {verb}
+            </button>
+          </div>
+        </>
+      )}
     </Sheet>
   );
 }
@@ -125,36 +129,38 @@ function RenameSheet({ name, isAsleep, rename, onClose }: RenameProps): JSX.Elem
   const text = useSignal(name);
   return (
     <Sheet title="Rename this session" onClose={onClose}>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onClose();
-          rename(text.value.trim());
-        }}
-      >
-        <label>
-          <span>Name</span>
-          <input
-            class="field"
-            required={true}
-            maxLength={200}
-            value={text.value}
-            onInput={({ currentTarget }) => {
-              text.value = currentTarget.value;
-            }}
-          />
-        </label>
-        {isAsleep && <p class="quiet">pi writes the name, so this starts the session's pi.</p>}
-        <div class="row-of-buttons">
-          <button type="submit" class="button primary">
-            Rename
-          </button>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </form>
+      {(close) => (
+        <form
+          class="form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            close();
+            rename(text.value.trim());
+          }}
+        >
+          <label>
+            <span>Name</span>
+            <input
+              class="field"
+              required={true}
+              maxLength={200}
+              value={text.value}
+              onInput={({ currentTarget }) => {
+                text.value = currentTarget.value;
+              }}
+            />
+          </label>
+          {isAsleep && <p class="quiet">pi writes the name, so this starts the session's pi.</p>}
+          <div class="row-of-buttons">
+            <button type="submit" class="button primary">
+              Rename
+            </button>
+            <button type="button" class="button" onClick={close}>
+              Cancel
+            </button>
+          </div>
+        </form>
+      )}
     </Sheet>
   );
 }

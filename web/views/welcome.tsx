@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { usePage } from "./context.ts";
+import { Words } from "./widgets/words.tsx";
 
 /** What is shown before the first connection, and if there is none. */
 export function Welcome(): JSX.Element {
@@ -9,9 +10,8 @@ export function Welcome(): JSX.Element {
       {connection.kind === "ended" ? (
         <>
           <h1>Not connected</h1>
-          <p class="words">{connection.words}</p>
           <p>
-            Run <code>pi-rpcd web</code> in a terminal to open this page again.
+            <Words text={connection.words} />
           </p>
         </>
       ) : (

@@ -64,6 +64,7 @@ export function Menu({ label, entries, children }: MenuProps): JSX.Element {
     if (relatedTarget !== button.current && !(currentTarget as Element).contains(relatedTarget as Node | null))
       setOpen(false);
   };
+  const hasMarks = entries.some(({ isOn }) => isOn !== undefined);
   return (
     <div class="menu">
       <button
@@ -104,7 +105,7 @@ export function Menu({ label, entries, children }: MenuProps): JSX.Element {
                 entry.choose();
               }}
             >
-              {entry.isOn !== undefined && <span class="menu-mark">{entry.isOn && <Icon name="check" />}</span>}
+              {hasMarks && <span class="menu-mark">{entry.isOn === true && <Icon name="check" />}</span>}
               <span>
                 {entry.label}
                 {entry.about !== undefined && <small>{entry.about}</small>}

@@ -3,13 +3,14 @@ import { useEffect, useId, useRef } from "preact/hooks";
 
 interface SheetProps {
   readonly title: string;
-  readonly children: ComponentChildren;
-  /** Called when it closes, also by Escape. */
+  /** Called when it has closed, by its content or by Escape. */
   onClose(): void;
+  /** Its content. What had the focus before gets it back when the content closes the sheet. */
+  children(close: () => void): ComponentChildren;
 }
 
 /** A window over the page, which keeps the focus until it closes. */
-export function Sheet({ title, children, onClose }: SheetProps): JSX.Element {
+export function Sheet({ title, onClose, children }: SheetProps): JSX.Element {
   const sheet = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => sheet.current?.showModal(), []);
@@ -22,7 +23,7 @@ export function Sheet({ title, children, onClose }: SheetProps): JSX.Element {
       onKeyDown={(event) => event.stopPropagation()}
     >
       <h2 id={id}>{title}</h2>
-      {children}
+      {children(() => sheet.current?.close())}
     </dialog>
   );
 }

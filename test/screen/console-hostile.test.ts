@@ -1,0 +1,106 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { answer, call, thinking } from "../../provider/reply.ts";
+import { hostileTexts, mark } from "../helpers/hostile-texts.ts";
+import {
+  PiSession,
+  call as storedCall,
+  text as storedText,
+  thinking as storedThinking,
+} from "../helpers/pi-session.ts";
+import { startStage } from "../helpers/stage.ts";
+import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+
+const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
+
+/** Texts that can come letter by letter within a test. */
+const short = hostileTexts.filter(({ text }) => text.length < 600);
+const markup = short.map(({ text }) => text).join("\n\n");
+
+/** Whether a script of the corpus ran. */
+function isMarked(visit: Visit): Promise<boolean> {
+  return visit.page.evaluate((name) => name in globalThis, mark);
+}
+
+/** Shows each row of the conversation once, from the end to the beginning, opened. */
+async function lookAtAll(visit: Visit): Promise<void> {
+  await visit.holds(() => {
+    const log = document.querySelector<HTMLElement>(".log");
+    if (log === null) return false;
+    for (const summary of log.querySelectorAll<HTMLElement>("details:not([open]) > summary")) summary.click();
+    const { scrollTop } = log;
+    log.scrollTop = Math.max(0, scrollTop - log.clientHeight);
+    return scrollTop === 0 && log.querySelector(".log-edge") === null;
+  });
+}
+
+test("hostile texts are shown wherever foreign text is: no script, no request, no report, and the page answers", async () => {
+  const directoryName = "<img src=x onerror=hostileMark=1> \u202etxt.exe\u2066";
+  await using stage = await startStage({
+    agent: { settings: { extensions: [asking] } },
+    provider: {
+      script: [
+        answer(thinking(markup), ...Array.from(markup), call("bash", { command: `: '${directoryName}'` })),
+        answer("It is over."),
+      ],
+    },
+  });
+  const { client } = stage;
+  const cwd = join(stage.cwd, directoryName);
+  mkdirSync(cwd);
+
+  // All texts, as pi has stored them: of users, of the model, in thoughts, arguments and outputs.
+  const stored = new PiSession();
+  for (const [index, { text, name }] of hostileTexts.entries()) {
+    stored.user(text);
+    const id = `call_${index}`;
+    stored.assistant([storedThinking(text), storedText(text), storedCall(id, { command: text, [name]: text })]);
+    stored.result(id, text);
+    stored.append("custom_message", { customType: "note", content: text, display: true });
+  }
+  const folder = join(stage.agentDir.path, "sessions", "--hostile--");
+  const file = join(folder, "2026-01-01T00-00-00-000Z_0193d3a1-0000-7000-8000-000000000001.jsonl");
+  mkdirSync(folder, { recursive: true });
+  const [header, ...entries] = stored.entries;
+  const lines = [{ ...header, id: "0193d3a1-0000-7000-8000-000000000001", cwd }, ...entries];
+  writeFileSync(file, `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
+  const opened = await client.openSession({ file });
+  await client.call("session/hibernate", { sessionId: opened.id });
+
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(await consoleAddress(client));
+  await visit.page.click(`[data-session="${opened.id}"] .row-name`);
+  await visit.shows(/names of an object|__proto__/, ".log");
+  await lookAtAll(visit);
+  expect(await isMarked(visit)).toBe(false);
+  expect(await visit.faults()).toEqual([]);
+
+  // As it comes: letter by letter, in a tool, a push and a question.
+  const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
+  await visit.page.click(`[data-session="${session.id}"] .row-name`);
+  await visit.shows(/Nothing was said yet/, ".log");
+  await session.prompt(markup).settled();
+  await session.push({ customType: "hostile", content: markup, triggerTurn: false }).accepted;
+  await visit.shows(/It is over\./, ".log");
+  await lookAtAll(visit);
+  const titles = short.map(({ text }) => text.replaceAll("\u0000", ""));
+  const questions = titles.slice(0, 20).map((text) => ({ method: "select", title: text, options: [text, "plain"] }));
+  const asked = session.prompt(`/ask ${JSON.stringify(questions)}`);
+  await asked;
+  await visit.shows(/1 of 20 questions/, ".question-zone");
+  for (const { dialogId } of await session.dialogs()) {
+    await visit.holds(() => document.querySelector(".question-zone .question-title") !== null);
+    await session.respond(dialogId, { cancelled: true });
+  }
+  await visit.holds(() => document.querySelector(".question-zone .question-title") === null);
+
+  // The page goes on.
+  await visit.click("Daemon");
+  await visit.shows(/State directory/, ".main");
+  expect(await isMarked(visit)).toBe(false);
+  expect(
+    await visit.page.evaluate(() => document.querySelectorAll("iframe, object, embed, base, form[action]").length),
+  ).toBe(0);
+  expect(await visit.faults()).toEqual([]);
+});

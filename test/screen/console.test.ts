@@ -1,0 +1,194 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type axe from "axe-core";
+import { expect, test } from "vitest";
+import { Gate } from "../../provider/gate.ts";
+import { answer, call, hold, thinking } from "../../provider/reply.ts";
+import { startKillableStage } from "../helpers/killable-stage.ts";
+import { startStage } from "../helpers/stage.ts";
+import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+
+const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+test("a code opens the page once, the tab stays signed in, and signing out ends it", async () => {
+  await using stage = await startStage();
+  const session = await stage.session();
+  await session.prompt("Hello.").settled();
+  const address = await consoleAddress(stage.client);
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(address);
+  await visit.shows(/idle · model-1/, ".rail");
+  expect(await visit.page.evaluate(() => location.href)).toBe(address.replace(/#.*/, ""));
+  expect(await visit.page.evaluate(() => document.cookie)).toBe("");
+
+  await visit.page.reload();
+  await visit.shows(/idle · model-1/, ".rail");
+  const second = await browser.visit(address);
+  await second.shows(/Not connected[\s\S]*pi-rpcd web/);
+
+  const tokens = async (): Promise<readonly string[]> =>
+    (await stage.client.call("token/list", {})).tokens.map(({ name }) => name);
+  expect(await tokens()).toContain("web-1");
+  await visit.click("This tab");
+  await visit.click("Sign out");
+  await visit.shows(/pi-rpcd web/, ".news");
+  await expect.poll(tokens).not.toContain("web-1");
+  await visit.page.reload();
+  await visit.shows(/Not connected/);
+  expect(await visit.faults()).toEqual([]);
+  expect(await second.faults()).toEqual([]);
+});
+
+test("looking at every view of sleeping sessions starts no pi, changes nothing, and calls nothing that does", async () => {
+  await using stage = await startKillableStage({
+    provider: {
+      script: [answer(thinking("Hm."), "Done.", call("bash", { command: "echo one" })), answer("And done.")],
+    },
+  });
+  const { client } = stage;
+  const first = await stage.session();
+  await first.prompt("Do it.").settled();
+  const second = await stage.session();
+  await second.prompt("Hello.").settled();
+  for (const session of [first, second]) await client.call("session/hibernate", { sessionId: session.id });
+
+  const address = await consoleAddress(client);
+  const calls = (): string => readFileSync(join(stage.root, "daemon.calls.log"), "utf8");
+  const state = async (): Promise<unknown> => ({
+    sessions: (await client.listSessions()).map(({ sessionId, state, generation, file, updatedAt }) => ({
+      ...{ sessionId, state, generation, updatedAt },
+      file: readFileSync(file, "utf8"),
+    })),
+    requests: stage.provider.requests.length,
+    calls: calls(),
+  });
+  const before = await state();
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(address);
+  for (const { id } of [first, second]) {
+    await visit.page.click(`[data-session="${id}"] .row-name`);
+    await visit.shows(/Do it\.[\s\S]*And done\.|Hello\.[\s\S]*Echo/, ".log");
+  }
+  await visit.page.click(`[data-session="${first.id}"] .row-name`);
+  await visit.shows(/bash echo one/, ".log");
+  await visit.page.click(".item.tool summary");
+  await visit.shows(/Output\s+one/, ".log");
+  for (const filter of ["Changes", "Mine", "All"]) await visit.click(filter);
+  await visit.shows(/Thought/, ".log");
+  await visit.page.click(".item.thought summary");
+  for (const key of ["Escape", "j", "k", "Enter", "?"] as const) await visit.press(key);
+  await visit.shows(/next question/, "dialog");
+  await visit.press("Escape");
+  await visit.click("New");
+  await visit.shows(/First message/, ".main");
+  await visit.click("Open…");
+  await visit.shows(/pi's sessions/, ".main");
+  await visit.click("Daemon");
+  await visit.shows(/State directory/, ".main");
+  await visit.page.click(`[data-session="${first.id}"] .row-name`);
+  await visit.page.focus(".composer textarea");
+  await visit.type("/");
+  await visit.shows(/commands/, ".composer");
+  expect(await state()).toEqual(before);
+  expect(await visit.faults()).toEqual([]);
+});
+
+test("axe finds nothing in any view, and nothing scrolls sideways", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({
+    agent: { settings: { extensions: [asking] } },
+    provider: {
+      script: [
+        answer(
+          thinking("A long thought. ".repeat(40)),
+          "I look.",
+          call("bash", { command: `echo ${"long ".repeat(80)}` }),
+        ),
+        answer(
+          `# Done\n\n| a | b |\n|---|---|\n| ${"wide".repeat(80)} | 2 |\n\n\`\`\`ts\n${"const a = 1; ".repeat(40)}\n\`\`\``,
+        ),
+        answer("It goes on", hold(gate), "."),
+      ],
+    },
+  });
+  const { client, cwd } = stage;
+  const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
+  await session.prompt("A message without a space: ".padEnd(400, "x")).settled();
+  const running = session.prompt("Go on.");
+  await gate.reached;
+  await session.followUp("Later.");
+  const question = { method: "confirm", title: "Run this?", text: "./deploy.sh" };
+  await session.prompt(`/ask ${JSON.stringify([question])}`);
+  const sleeping = await stage.session();
+  await sleeping.prompt("Hello.").settled();
+  await client.call("session/rename", { sessionId: sleeping.id, name: "a very long name ".repeat(8) });
+  await client.call("session/hibernate", { sessionId: sleeping.id });
+
+  const address = await consoleAddress(client);
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(address);
+  await visit.page.evaluate(axeSource);
+  const found: string[] = [];
+  const look = async (view: string): Promise<void> => {
+    for (const width of [390, 900, 1_440]) {
+      await visit.page.setViewport({ width, height: 900 });
+      for (const scheme of ["light", "dark"]) {
+        await visit.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+        const where = `${view} ${width} ${scheme}`;
+        await visit.shot(where.replaceAll(" ", "-"));
+        for (const problem of await problems(visit)) found.push(`${where}: ${problem}`);
+      }
+    }
+  };
+  await visit.shows(/waits for you/, ".rail");
+  await look("sessions");
+  await visit.page.click(`[data-session="${session.id}"] .row-name`);
+  await visit.shows(/It goes on/, ".log");
+  await visit.shows(/Run this\?/, ".question-zone");
+  await visit.shows(/Later\./, ".waits");
+  await look("conversation");
+  await visit.page.evaluate(() => {
+    for (const summary of document.querySelectorAll<HTMLElement>(".log summary")) summary.click();
+  });
+  await visit.shows(/Arguments/, ".log");
+  await look("opened");
+  await visit.press("?");
+  await look("keys");
+  await visit.press("Escape");
+  for (const [button, shows] of [
+    ["New", /First message/],
+    ["Open…", /pi's sessions/],
+    ["Daemon", /State directory/],
+  ] as const) {
+    await visit.page.setViewport({ width: 1_440, height: 900 });
+    await visit.click(button);
+    await visit.shows(shows, ".main");
+    await look(button);
+  }
+  gate.open();
+  await running.settled();
+  expect(found).toEqual([]);
+  expect(await visit.faults()).toEqual([]);
+});
+
+/** What axe finds, and what is wider than its place. */
+async function problems(visit: Visit): Promise<readonly string[]> {
+  const findings = await visit.page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
+      resultTypes: ["violations"],
+    });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
+  });
+  const wide = await visit.page.evaluate(() =>
+    Array.from(
+      document.querySelectorAll<HTMLElement>(
+        "html, body, .page, .bar, .rail, .rail-list, .main, .log, .composer, .side",
+      ),
+    )
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+      .map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`),
+  );
+  return [...findings, ...wide];
+}
