@@ -23,7 +23,8 @@ const lexerOnly: Plugin = {
       const rest = code.search(/var (\w+)=new \w+;function \w+\(\w+,\w+\)\{return \1\.parse/);
       const exported = /export\{.*\}/.exec(code.slice(rest))?.[0] ?? "";
       const kept = exported.match(/\w+ as (?:Lexer|Tokenizer)\b/g) ?? [];
-      if (rest === -1 || kept.length !== 2) throw new Error("marked has another form: read what this plugin leaves out.");
+      if (rest === -1 || kept.length !== 2)
+        throw new Error("marked has another form: read what this plugin leaves out.");
       return { code: `${code.slice(0, rest)}export{${kept.join()}};`, map: null };
     },
   },

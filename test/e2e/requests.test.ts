@@ -7,7 +7,11 @@ const shared = shareStage();
 
 test("the requests of a run, with a failed one and one that carried a push, add up to the session's cost, without a pi", async () => {
   await using stage = await shared.use({
-    script: [status(500, { message: "Overloaded." }), answer("I look.", call("bash", { command: "true" })), answer("Done.")],
+    script: [
+      status(500, { message: "Overloaded." }),
+      answer("I look.", call("bash", { command: "true" })),
+      answer("Done."),
+    ],
   });
   const session = await stage.freshSession();
   const pushed = session.push({ customType: "note", content: "Look at the build.", triggerTurn: true });
