@@ -61,7 +61,7 @@ export async function bundleWeb(): Promise<RolldownOutput> {
 /** Styles without comments, and without white space that has no meaning. */
 function shortened(styles: string): string {
   return styles
-    .replace(/\/\*[^]*?\*\//g, "")
+    .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/\s+/g, " ")
     .replace(/ ?([{};,>]) ?/g, "$1")
     .replace(/: /g, ":")
