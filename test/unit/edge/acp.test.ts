@@ -56,10 +56,6 @@ class FakeSession {
     };
   }
 
-  get isFollowed(): boolean {
-    return this.#peer !== undefined;
-  }
-
   tell(event: object, isDelta = false): void {
     this.#seq += 1;
     const seq = this.#seq;
@@ -90,7 +86,8 @@ async function editorOf(edge: TestEdge): Promise<TestWebSocket> {
 async function attached(edge: TestEdge, session: FakeSession): Promise<TestWebSocket> {
   const editor = await editorOf(edge);
   await editor.call("session/resume", attaching);
-  await vi.waitUntil(() => session.isFollowed, patience);
+  // Before the answer, to know the place, and from there on.
+  await vi.waitUntil(() => session.followed.length === 2, patience);
   return editor;
 }
 
@@ -113,10 +110,10 @@ describe("an editor that does not read", () => {
       session.say("x".repeat(64 * 1024));
       await turns();
     }
-    expect(session.followed).toHaveLength(1);
+    expect(session.followed).toHaveLength(2);
     editor.raw.resume();
-    await vi.waitUntil(() => session.followed.length === 2, patience);
-    const { after = 0, epoch } = session.followed[1] ?? {};
+    await vi.waitUntil(() => session.followed.length === 3, patience);
+    const { after = 0, epoch } = session.followed[2] ?? {};
     expect(epoch).toBe("e");
     expect(after).toBeGreaterThan(100);
     expect(after).toBeLessThan(400);
