@@ -18,6 +18,8 @@ export interface SceneOptions {
   readonly isKillable?: boolean;
   /** pi's settings. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** Whether pi has models. */
+  readonly hasModels?: boolean;
   /** Other bounds of the daemon's edge than the usual ones. Not of one that is killable. */
   readonly edgeLimits?: Partial<EdgeLimits>;
   /** Of editors that do not say another. Default: stdin and stdout. */
@@ -37,9 +39,15 @@ export class Scene implements AsyncDisposable {
 
   static async open(
     script: readonly Step[] = [],
-    { isKillable = false, settings = {}, edgeLimits = {}, over = "stdin and stdout" }: SceneOptions = {},
+    {
+      isKillable = false,
+      settings = {},
+      hasModels = true,
+      edgeLimits = {},
+      over = "stdin and stdout",
+    }: SceneOptions = {},
   ): Promise<Scene> {
-    const options = { provider: { script }, agent: { settings } };
+    const options = { provider: { script }, agent: { settings, ...(hasModels ? {} : { models: [] }) } };
     const stage = await (isKillable ? startKillableStage(options) : startStage({ ...options, edgeLimits }));
     mkdirSync(join(stage.agentDir.path, "extensions"));
     const path = JSON.stringify(join(fixtures, "asking.ts"));
