@@ -45,6 +45,11 @@ export class LiveTools {
   readonly #ids: ToolCallIds;
   readonly #open = new Map<string, OpenTool>();
   readonly #ended: Set<string>;
+  /**
+   * Calls of the newest answer that failed with their run. Their results can come after that: from the file of a pi that
+   * was killed, or from a run that the daemon did not know when it was asked.
+   */
+  readonly #abandoned = new Map<string, OpenTool>();
   #answer = 0;
   /** The same of the answer whose events come now. */
   #toldOrder: number | undefined;
@@ -54,10 +59,11 @@ export class LiveTools {
     this.#options = options;
     this.#ids = told?.ids ?? new ToolCallIds();
     this.#ended = new Set(told?.endedTools);
-    for (const [id, { toolCallId, name, args, answerId }] of told?.openTools ?? []) {
+    for (const [id, { toolCallId, name, args, answerId, hasFailed }] of told?.openTools ?? []) {
       const toldOrder = options.orderOf(answerId);
       const fields = { args: { value: args }, terminal: undefined, toldOrder };
-      this.#open.set(id, this.#tool(toolCallId, name, fields));
+      const tools = hasFailed ? this.#abandoned : this.#open;
+      tools.set(id, this.#tool(toolCallId, name, fields));
     }
   }
 
@@ -65,6 +71,7 @@ export class LiveTools {
   nextAnswer(toldId?: string): void {
     this.#answer++;
     this.#toldOrder = toldId === undefined ? undefined : this.#options.orderOf(toldId);
+    if (toldId === undefined) this.#abandoned.clear();
   }
 
   /** The newest answer was told from its entry: events of earlier ones that come again are not of its calls. */
@@ -75,6 +82,8 @@ export class LiveTools {
 
   /** The model begins a tool call. */
   started(id: string, name: string): void {
+    const abandoned = this.#abandoned.get(id);
+    if (abandoned?.answer === this.#answer) this.#goOn(id, abandoned);
     const earlier = this.#open.get(id);
     if (earlier?.answer === this.#answer) return;
     if (earlier !== undefined) this.#fail(id, earlier);
@@ -123,6 +132,8 @@ export class LiveTools {
   }
 
   ended(id: string, name: string, result: ToolResult): void {
+    const abandoned = this.#abandoned.get(id);
+    if (abandoned !== undefined && !this.#isLater(abandoned)) this.#goOn(id, abandoned);
     const tool = this.#known(id, name);
     if (tool === undefined) return;
     const called: CalledTool = { name: tool.name, args: tool.args?.value };
@@ -142,7 +153,9 @@ export class LiveTools {
   failAll(isPast = false): void {
     for (const [id, tool] of this.#open) {
       const isOfLaterRun = this.#isLater(tool) || (isPast && tool.toldOrder !== undefined);
-      if (!isOfLaterRun) this.#fail(id, tool);
+      if (isOfLaterRun) continue;
+      this.#fail(id, tool);
+      if (tool.answer === this.#answer) this.#abandoned.set(id, { ...tool, terminal: undefined });
     }
   }
 
@@ -202,6 +215,12 @@ export class LiveTools {
   #fail(id: string, tool: OpenTool): void {
     const exit = tool.terminal?.exit(undefined);
     this.#end(id, tool, { status: "failed", ...(exit && { content: [], _meta: exit }) });
+  }
+
+  #goOn(id: string, abandoned: OpenTool): void {
+    this.#abandoned.delete(id);
+    this.#ended.delete(id);
+    this.#open.set(id, abandoned);
   }
 
   #end(id: string, tool: OpenTool, fields: Omit<ToolCallUpdate, "toolCallId">): void {

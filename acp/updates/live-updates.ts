@@ -249,7 +249,6 @@ export class LiveUpdates {
   abandon(): void {
     this.#tools.failAll();
     this.#compactions.abandon();
-    this.#answer = undefined;
   }
 
   /** The client's id of the tool call that runs, if it is the only one. */

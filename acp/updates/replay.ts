@@ -42,7 +42,7 @@ export class Replay {
   readonly #results: ReturnType<typeof resultsOf>;
   readonly #compactions: CompactionUpdates;
   /** The answer whose tool calls can still get results. */
-  readonly #running: PiMessage | undefined;
+  readonly #last: PiMessage | undefined;
   readonly #messages = new Set<string>();
   readonly #customs: { readonly key: string; readonly atMs: number }[] = [];
   readonly #endedTools = new Set<string>();
@@ -63,7 +63,7 @@ export class Replay {
     const last = this.#branch
       .map(messageOf)
       .findLast((message) => /^(assistant|user)$/.test(wordOf(message?.["role"])));
-    this.#running = options.isRunning && last?.["role"] === "assistant" ? last : undefined;
+    this.#last = last?.["role"] === "assistant" ? last : undefined;
   }
 
   /** What has been told. It is complete when {@link updates} has ended. */
@@ -168,12 +168,13 @@ export class Replay {
       const { content, details, isError } = result;
       return { ...tool, ...present(resultFields(call, { content, details, isError: isError === true }, { place })) };
     }
-    if (caller === this.#running) {
-      this.#openTools.set(call.id, { name: call.name, args: call.args, toolCallId, answerId: messageIdOf(caller) });
-      return { ...tool, status: "pending" };
+    const hasFailed = caller !== this.#last || !this.#options.isRunning;
+    if (caller === this.#last) {
+      const { name, args } = call;
+      this.#openTools.set(call.id, { name, args, toolCallId, answerId: messageIdOf(caller), hasFailed });
     }
-    this.#endedTools.add(call.id);
-    return { ...tool, status: "failed" };
+    if (hasFailed) this.#endedTools.add(call.id);
+    return { ...tool, status: hasFailed ? "failed" : "pending" };
   }
 
   *#custom(entry: PiEntry): Generator<SessionUpdate, void> {

@@ -19,7 +19,7 @@ export interface Told {
   readonly customs: readonly { readonly key: string; readonly atMs: number }[];
   /** pi's ids of the tool calls that have ended. */
   readonly endedTools: ReadonlySet<string>;
-  /** By pi's id: the tool calls that can still run. */
+  /** By pi's id: the tool calls of the last answer without a result. */
   readonly openTools: ReadonlyMap<string, ToldTool>;
   /** Clock times at which compactions had ended. */
   readonly compactions: readonly number[];
@@ -34,6 +34,8 @@ export interface ToldTool extends CalledTool {
   readonly toolCallId: string;
   /** {@link messageIdOf} of the answer that calls it. */
   readonly answerId: string;
+  /** No run was known to be on. It can have been, if the daemon had not heard of it or it began meanwhile. */
+  readonly hasFailed: boolean;
 }
 
 /** The key of an extension's message in {@link Told}. */

@@ -248,6 +248,29 @@ describe("a tool call", () => {
     });
   });
 
+  test("that failed with its run gets the result that pi had written, but not one of a later answer", () => {
+    const { live, sent } = start();
+    const result = (toolCallId: string, words: string) => ({
+      type: "rpcd_entry",
+      entry: { type: "message", message: { role: "toolResult", toolCallId, ...output(words), isError: false } },
+    });
+    live.event(begin());
+    live.event(end([call({}), call({}, "c2")]));
+    live.event(execution("start"));
+    taken(sent);
+    live.abandon();
+    live.event(result("c1", "x"));
+    live.event(result("c1", "y"));
+    live.event(begin({ timestamp: 6 }));
+    live.event(result("c2", "z"));
+    const update = { sessionUpdate: "tool_call_update", toolCallId: "c1" };
+    expect(taken(sent)).toEqual([
+      { ...update, status: "failed" },
+      { ...update, toolCallId: "c2", status: "failed" },
+      { ...update, status: "completed", content: fence("x"), _meta: { "pi-rpcd": { exitCode: 0 } } },
+    ]);
+  });
+
   test("with an id of an earlier answer gets its own", () => {
     const { live, sent } = start();
     for (const timestamp of [5, 6]) {

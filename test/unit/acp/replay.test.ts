@@ -218,9 +218,13 @@ describe("live updates after a replay", () => {
     fc.record({ kind: fc.constant("answer" as const), blocks: fc.array(block, { maxLength: 4 }) }),
   );
 
-  function followed({ events, entries }: Session, toldEntries: number, from: number): Unchecked {
-    const given = entries.slice(0, toldEntries).map(({ entry }) => entry);
-    const replay = replayOf(given, { isRunning: toldEntries < entries.length });
+  /** `isKnown`: whether it is known that the run goes on. */
+  function followed(
+    { events, entries }: Session,
+    { told, from, isKnown }: { readonly told: number; readonly from: number; readonly isKnown: boolean },
+  ): Unchecked {
+    const given = entries.slice(0, told).map(({ entry }) => entry);
+    const replay = replayOf(given, { isRunning: isKnown && told < entries.length });
     const updates = Array.from(replay.updates());
     const send = (update: SessionUpdate): void => void updates.push(update);
     const client = { notices: true, compaction: false, terminals: false };
@@ -236,23 +240,28 @@ describe("live updates after a replay", () => {
 
   test("say what it did not, once, wherever it ends and whichever earlier events come again", () => {
     fc.assert(
-      fc.property(fc.array(turn, { maxLength: 8 }), fc.nat(), fc.nat(), (turns, cut, start) => {
+      fc.property(fc.array(turn, { maxLength: 8 }), fc.nat(), fc.nat(), fc.boolean(), (turns, cut, start, isKnown) => {
         const session = sessionOf(turns);
         const told = cut % (session.entries.length + 1);
         const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
         // The events that come after a replay begin before what is open in its run.
         const known = session.entries[told - 1]?.after ?? 0;
         const starts = [0, ...session.starts.filter((at) => at <= known)];
-        expect(followed(session, told, starts[start % starts.length] ?? 0)).toEqual(whole);
+        const from = starts[start % starts.length] ?? 0;
+        expect(followed(session, { told, from, isKnown })).toEqual(whole);
       }),
       { numRuns: 5_000 },
     );
   });
 
-  /** Events are lost from `gap` on, the entries of `seen` events are read, and the events from `from` on come. */
+  /**
+   * Events are lost from `gap` on, the entries of `seen` events are read, and the events from `from` on come. `isKnown`: as
+   * above.
+   */
   function withGap(
     { events, entries }: Session,
     { gap, from, seen }: Record<"gap" | "from" | "seen", number>,
+    isKnown: boolean,
   ): Unchecked {
     const updates: SessionUpdate[] = [];
     const send = (update: SessionUpdate): void => void updates.push(update);
@@ -272,6 +281,7 @@ describe("live updates after a replay", () => {
     let told = missed.next();
     while (told.done !== true) told = missed.next();
     expect(told.value).toBe(true);
+    if (!isKnown) live.abandon();
     tell(events.slice(from));
     // The daemon says that no run is on, also where pi's own word for it was lost.
     live.abandon();
@@ -282,13 +292,18 @@ describe("live updates after a replay", () => {
 
   test("tell from pi's entries what was lost, once, whichever events come again", () => {
     fc.assert(
-      fc.property(fc.array(turn, { maxLength: 8 }), fc.nat(), fc.nat(), fc.nat(), (turns, a, b, c) => {
-        const session = sessionOf(turns);
-        const { length } = session.events;
-        const [gap = 0, from = 0, seen = 0] = [a, b, c].map((n) => n % (length + 1)).toSorted((x, y) => x - y);
-        const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
-        expect(withGap(session, { gap, from, seen })).toEqual(whole);
-      }),
+      fc.property(
+        fc.array(turn, { maxLength: 8 }),
+        fc.tuple(fc.nat(), fc.nat(), fc.nat()),
+        fc.boolean(),
+        (turns, at, isKnown) => {
+          const session = sessionOf(turns);
+          const { length } = session.events;
+          const [gap = 0, from = 0, seen = 0] = at.map((n) => n % (length + 1)).toSorted((x, y) => x - y);
+          const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
+          expect(withGap(session, { gap, from, seen }, isKnown)).toEqual(whole);
+        },
+      ),
       { numRuns: 5_000 },
     );
   });
