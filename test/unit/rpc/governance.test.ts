@@ -47,6 +47,8 @@ describe("in a session that another client controls exclusively", () => {
       "token/create",
       "token/rotate",
       "token/revoke",
+      "web/open",
+      "web/close",
     ]);
   });
 
