@@ -1,8 +1,11 @@
+import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, type Dialog, type DialogAnswer, type SessionHandle } from "../../client/index.ts";
+import type { NotificationParams } from "../../protocol/notifications.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, delayed, hold } from "../../provider/reply.ts";
+import { CuttingProxy } from "../helpers/cutting-proxy.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { type Watcher, watch } from "../helpers/watcher.ts";
@@ -190,6 +193,70 @@ test("a client that dies while a question is open finds it again under its id, a
   await asked;
   expect(seen).toEqual([dialogId]);
   responder.stop();
+});
+
+test("a client that answers the dialogs of all sessions gets their questions, also after a lost connection", async () => {
+  await using stage = await shared.use();
+  const { socketPath, token } = stage.daemon.file;
+  await using proxy = await CuttingProxy.start(join(stage.root, "cut.sock"), socketPath);
+  await using page = await connect({ socketPath: proxy.socketPath, token, name: "page", validateResults: true });
+  const changes: NotificationParams<"daemon/dialogChanged">[] = [];
+  const heard = new EventTarget();
+  await page.onDialogChanged((change) => {
+    changes.push(change);
+    heard.dispatchEvent(new Event("change"));
+  });
+  const change = async (kind: string, title: string): Promise<NotificationParams<"daemon/dialogChanged">> => {
+    for (;;) {
+      const opened = changes.find(({ dialog }) => dialog?.title === title);
+      const found =
+        kind === "opened"
+          ? opened
+          : changes.find(({ resolution, dialogId }) => resolution !== undefined && dialogId === opened?.dialogId);
+      if (found !== undefined) return found;
+      await once(heard, "change");
+    }
+  };
+  const updated: string[] = [];
+  await page.onDeliveryUpdated(({ delivery }) => updated.push(`${delivery.deliveryId} ${delivery.state}`));
+  await page.setAnswersDialogs(true);
+
+  // Its own prompt leads to the first question, which it may answer before others.
+  const session = page.session((await stage.session()).id);
+  const asked = ask(session, { method: "confirm", title: "Before" });
+  const { dialog: before } = await change("opened", "Before");
+  expect(before).toMatchObject({
+    sessionId: session.id,
+    owner: { clientId: page.id },
+    openToOthersAt: expect.any(Number),
+  });
+  await session.respond(before?.dialogId ?? "", { confirmed: true });
+  await asked;
+  expect((await change("resolved", "Before")).resolution).toMatchObject({
+    how: "answered",
+    client: { clientId: page.id, name: "page" },
+  });
+
+  const again = new Promise<void>((done) => page.onConnection(({ kind }) => kind === "connected" && done()));
+  proxy.cut({ from: "client", nth: 1, share: 0 });
+  await page.info();
+  await again;
+  const other = await stage.session();
+  const askedAgain = ask(other, { method: "input", title: "After" });
+  const { dialogId } = await change("opened", "After");
+  await other.respond(dialogId, { value: "by another client" });
+  await askedAgain;
+  expect((await change("resolved", "After")).resolution).toMatchObject({ client: { clientId: stage.client.id } });
+  const push = other.push({ customType: "n", content: "x", deliverAs: "nextTurn" });
+  await push.accepted;
+  await push.cancel();
+  await page.info();
+  expect(updated).toContain(`${push.id} cancelled`);
+
+  // Nobody answers any more, so the extension continues with its default.
+  await page.setAnswersDialogs(false);
+  await ask(other, { method: "confirm", title: "Nobody" });
+  expect(changes.filter(({ change: kind }) => kind === "opened")).toHaveLength(2);
 });
 
 test("the client whose prompt led to a question answers it first; other clients' answers wait until it leaves", async () => {
