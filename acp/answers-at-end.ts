@@ -46,11 +46,12 @@ function reasonOf(result: PromptResult): string {
   return stopReasonOf(result, { promptId, runId, ...(outcome === "failed" ? {} : { state }) });
 }
 
-/** Rejects with the signal's reason when it is aborted first. */
+/** Rejects with the signal's reason when it is aborted first, or already. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
-  signal.throwIfAborted();
+  // Without a throw here: nobody would handle the promise's own error, which ends the process.
+  if (signal.aborted) abort();
   signal.addEventListener("abort", abort, { once: true });
   return await Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener("abort", abort));
 }
