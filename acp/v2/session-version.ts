@@ -24,6 +24,8 @@ export class SecondVersion implements SessionVersion {
       foreground: this.#foreground,
       lastMessage: () => this.#encoder.lastUserMessage,
     });
+    // The end of its run never comes: nothing waits for it.
+    parts.left.addEventListener("abort", () => this.#foreground.run(false), { once: true });
   }
 
   encode(update: SessionUpdate, block?: number): readonly object[] {

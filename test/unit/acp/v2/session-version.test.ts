@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import type { SessionNotification } from "../../../../acp/port.ts";
+import type { Port, SessionNotification } from "../../../../acp/port.ts";
 import type { SessionParts } from "../../../../acp/session-version.ts";
 import { SecondVersion } from "../../../../acp/v2/session-version.ts";
 import { acpFindings } from "../../../helpers/acp-schema.ts";
+import { unchecked } from "../../../helpers/partial.ts";
 import type { Unchecked } from "../../../helpers/unchecked.ts";
 
 const usage = { usage: { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 }, cost: 0.5 };
@@ -85,4 +86,23 @@ test("after the history a message is the same as in it", () => {
   const [again] = version.encode(chunk("user-1")) as Unchecked[];
   const [other] = version.encode(chunk("user-1")) as Unchecked[];
   expect([again.messageId, other.messageId]).toEqual([first.messageId, "user-1#2"]);
+});
+
+test("closing does not wait for the end of a run in a session that cannot be followed any more", async () => {
+  const left = new AbortController();
+  const port = unchecked<Port>({ call: async () => ({ cursor: 1 }) });
+  const caughtUp = async (): Promise<void> => {};
+  const version = new SecondVersion(
+    unchecked<SessionParts>({ port, caughtUp, send: () => {}, runningTools: () => 0, left: left.signal }),
+  );
+  version.attached(true);
+  const closing = version.closing();
+  let isClosed = false;
+  void closing.then(() => {
+    isClosed = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isClosed).toBe(false);
+  left.abort();
+  await closing;
 });
