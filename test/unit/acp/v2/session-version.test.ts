@@ -15,6 +15,7 @@ function start(): { version: SecondVersion; told: Unchecked[] } {
     send: (update: object) => void told.push(update),
     runningTools: () => 1,
     usageOf: () => usage,
+    left: new AbortController().signal,
   };
   return { version: new SecondVersion(parts as unknown as SessionParts), told };
 }
