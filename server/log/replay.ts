@@ -52,7 +52,7 @@ const string = String.raw`"(?:[^"\\]|\\.)*"`;
 const fieldsPattern = String.raw`(?:,"promptId":${string})?(?:,"by":\{"clientId":${string}(?:,"name":${string})?\})?`;
 const eventHead = new RegExp(String.raw`^,"generation":(\d+)(${fieldsPattern}),"event":`);
 /** More than the longest head of an event, after `at`. */
-const maxEventHeadBytes = 1_024;
+const maxEventHeadBytes = 2_048;
 const ownType = '{"type":"rpcd_';
 const eventTail = Buffer.from("}}", "latin1");
 

@@ -83,7 +83,8 @@ describe("a continued log", () => {
     const store = memoryStore();
     const former = memoryLog({ store });
     const by = { clientId: "editor-of-ada", name: 'Ä","event":{' };
-    const origins = [{ promptId: "p-1", by }, {}, { by }, { promptId: "p-2" }];
+    const longest = { promptId: "p".repeat(128), by: { clientId: "c".repeat(128), name: "😀".repeat(64) } };
+    const origins = [{ promptId: "p-1", by }, {}, { by }, { promptId: "p-2" }, longest];
     for (const [n, origin] of origins.entries()) former.appendEvent(event("message_end", { n }), 1, false, origin);
     former.appendEvent(event("rpcd_entry", { n: 7 }), 1, false, { promptId: "p-3", by });
     await former.persist();
