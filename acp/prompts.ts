@@ -74,7 +74,8 @@ export class Prompts {
       // An abort that was asked for before must not end this prompt's run.
       await (this.#nextCancel ?? this.#lastCancel);
       const perform = await this.#commandIn(sent, _meta);
-      if (sent.isCancelled) return await answers.cancelled();
+      const isUnwanted = signal.aborted && !left.aborted;
+      if (sent.isCancelled || isUnwanted) return await answers.cancelled();
       if (perform === undefined) return await answers.message(sent, () => this.#send(sent, _meta));
       isPerformed = true;
       // It can be answered before it is performed.

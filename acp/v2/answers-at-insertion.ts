@@ -35,6 +35,7 @@ export class AnswersAtInsertion implements PromptAnswers {
 
   /** A prompt that is in the conversation stays there. */
   unwanted({ promptId }: SentPrompt): void {
+    if (!this.#waiting.has(promptId)) return;
     this.#unwanted.add(promptId);
     this.#withdraw(promptId);
   }
