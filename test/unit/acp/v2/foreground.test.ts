@@ -43,6 +43,7 @@ test("an open question needs the user, unless another tool goes on", () => {
   foreground.run(true);
   tools.running = 2;
   foreground.asked("one");
+  expect(told).toEqual([{ state: "running" }]);
   tools.running = 1;
   foreground.look();
   foreground.asked("two");

@@ -54,6 +54,12 @@ describe("a patch", () => {
     expect(patch).toBe("diff --git /f /f\n--- /f\n+++ /f\n@@ -7,7 +7,7 @@\n 6\n 7\n 8\n-9\n+nine\n 10\n 11\n 12\n");
   });
 
+  test("ends the names of its file with a tab if there is a space in them, as git does", () => {
+    expect(filePatch("/a b", "one\n", "two\n")).toBe(
+      "diff --git /a b /a b\n--- /a b\t\n+++ /a b\t\n@@ -1,1 +1,1 @@\n-one\n+two\n",
+    );
+  });
+
   test("takes the hunks of a unified diff, and nothing that follows them", () => {
     const unified = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n";
     expect(patchFrom(unified, "/dir/a")).toBe(
