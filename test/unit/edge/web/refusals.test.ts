@@ -137,6 +137,35 @@ test("codes and tokens are bounded: a further code waits, a further token replac
   for (const socket of [used, also]) expect((await socket.call("session/list")).result).toEqual({ sessions: [] });
 });
 
+test("has the limits of the daemon's sockets: heads, frames, connections of a token, sockets without one", async () => {
+  const edgeLimits = {
+    maxFrameBytes: 1_000,
+    maxConnectionsPerToken: 2,
+    maxSocketsWithoutToken: 2,
+  };
+  await using console = startWebPage({ edgeLimits });
+  const open = await console.page.open({});
+  const { port } = open;
+  const where = { port, socketPath: "" };
+  const token = await signIn(open);
+  const cookie = "x".repeat(17_000);
+  expect((await http(where, { path: "/", headers: { cookie } })).status).toBe(431);
+  await using first = await openPageSocket(port, token);
+  await using second = await openPageSocket(port, token);
+  await expect(openPageSocket(port, token)).rejects.toThrow("503");
+  first.send({ jsonrpc: "2.0", id: 1, method: "session/list", params: { filler: "x".repeat(1_000) } });
+  expect((await first.closed).code).toBe(1009);
+  const [oldest, ...others] = Array.from({ length: 3 }, () => rawSocket(where));
+  expect(await oldest?.ended).toBe("");
+  expect((await http(where, { path: "/" })).status).toBe(200);
+  expect((await second.call("session/list")).result).toEqual({ sessions: [] });
+  for (const socket of others) socket[Symbol.dispose]();
+  await using impatient = startWebPage({ edgeLimits: { headersTimeoutMs: 50 } });
+  using slow = rawSocket({ ...where, port: (await impatient.page.open({})).port });
+  slow.socket.write("GET / HTTP/1.1\r\n");
+  expect(await slow.ended).toMatch(/^HTTP\/1\.1 408 /);
+});
+
 test("a token ends 12 hours after its last connection, and not during one", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
   try {
