@@ -8,7 +8,7 @@ import { done, type Outcome, outcomeOf, wordsOf } from "./outcome.ts";
 import { oneLine } from "./pi-values.ts";
 import { act, read } from "./reading.ts";
 
-export type { DraftImage, DraftPiece, DraftView } from "./drafts.ts";
+export type { DraftView } from "./drafts.ts";
 
 /** `steer`: into this run. `followUp`: at its end. Without a run both are `prompt`. */
 export type Way = "prompt" | "steer" | "followUp";

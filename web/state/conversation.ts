@@ -1,5 +1,5 @@
 import { batch, computed, type ReadonlySignal, signal, untracked } from "@preact/signals";
-import type { SessionInfo } from "../../client/browser.ts";
+import { type SessionInfo, WireError } from "../../client/browser.ts";
 import { Authors } from "./authors.ts";
 import type { Daemon, FeedGap, FeedListener, SessionNotification } from "./daemon.ts";
 import { EntryRows } from "./entry-rows.ts";
@@ -11,7 +11,7 @@ import { done, type Outcome, outcomeOf, wordsOf } from "./outcome.ts";
 import type { Page } from "./page.ts";
 import { isRecord, type PiValue } from "./pi-values.ts";
 import { read } from "./reading.ts";
-import { cell, Rows } from "./rows.ts";
+import { type Cell, cell, Rows } from "./rows.ts";
 import { changeNotes, eventNote, noteOf } from "./session-notes.ts";
 
 /** `changes`: tools that change files. `mine`: messages of users. */
@@ -49,7 +49,7 @@ export interface ConversationOptions {
   readonly page: Page;
   readonly sessionId: string;
   /** The session as the list has it. */
-  readonly info: SessionInfo | undefined;
+  readonly info: () => SessionInfo | undefined;
   /** Sends a lost prompt again. */
   readonly resend: (promptId: string) => Promise<Outcome>;
   /** Gets each notification of the session after its rows were made. */
@@ -105,7 +105,7 @@ export class Conversation implements ConversationView {
   constructor(options: ConversationOptions) {
     this.#options = options;
     const { daemon, sessionId, page } = options;
-    this.#info = options.info;
+    this.#info = untracked(options.info);
     this.#read = pieceReader(daemon, sessionId);
     this.#authors = new Authors(daemon.id);
     this.groups = computed(() => this.#filtered());
@@ -159,7 +159,16 @@ export class Conversation implements ConversationView {
     const loaded = this.#loaded;
     if (loaded === undefined || this.#isLoadingOlder.value) return done;
     this.#isLoadingOlder.value = true;
-    const outcome = await outcomeOf(() => this.#readOlder(loaded));
+    const outcome = await outcomeOf(async () => {
+      try {
+        await this.#readOlder(loaded);
+      } catch (error) {
+        if (!(error instanceof WireError) || error.kind !== "transcript_changed") throw error;
+        // The file was rewritten: the pages before are others now.
+        await this.reload();
+      }
+      return undefined;
+    });
     this.#isLoadingOlder.value = false;
     return outcome;
   }
@@ -195,7 +204,9 @@ export class Conversation implements ConversationView {
     const live = new LiveRows({ rows, entries, read: this.#read, page: this.#options.page, cursor });
     this.#loaded?.live.close();
     this.#leave();
-    if (openAfter === undefined) entries.loseCalls();
+    const info = untracked(this.#options.info);
+    if (openAfter === undefined && info?.runId === undefined) entries.loseCalls();
+    if (info !== undefined) rows.append(this.#endNotes(info, page.entries.at(-1)));
     batch(() => {
       this.#loaded = { rows, entries, live, before };
       this.#rows.value = rows;
@@ -206,6 +217,17 @@ export class Conversation implements ConversationView {
     this.#told = cursor;
     this.#epoch = epoch;
     this.#follow(openAfter ?? cursor);
+  }
+
+  /** What the session has to say of its end: why its pi has ended, and what was lost with it. */
+  #endNotes(info: SessionInfo, last: PiValue | undefined): readonly Cell[] {
+    const { daemon, resend } = this.#options;
+    const writtenAt = Date.parse(String(last?.["timestamp"]));
+    const lostPrompts = info.lostPrompts.filter(({ at }) => !(at < writtenAt));
+    const { sessionId, cursor: seq, updatedAt: at } = info;
+    const before = { ...info, state: "running" } as const;
+    const notes = changeNotes({ sessionId, seq, at, session: info, lostPrompts }, before, { ownId: daemon.id, resend });
+    return notes.map((item, index) => cell(`end-${index}`, item));
   }
 
   async #readOlder({ rows, entries }: Loaded): Promise<undefined> {

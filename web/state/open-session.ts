@@ -70,7 +70,7 @@ export class ShownSession implements OpenSession {
       daemon,
       page,
       sessionId,
-      info: this.info.peek(),
+      info: () => this.info.value,
       resend: (promptId) => this.composer.resend(promptId),
       onNotification: (notification) => this.composer.notified(notification),
       onMissed: () => this.composer.refresh(),

@@ -69,7 +69,8 @@ export class AllQuestions implements Questions {
   readonly #options: QuestionsOptions;
   readonly #known = signal<readonly Known[]>([]);
   readonly #answersHere = signal(false);
-  readonly #mayAnswer = signal(false);
+  /** Until the daemon says otherwise. */
+  readonly #mayAnswer = signal(true);
   readonly all: ReadonlySignal<readonly Question[]>;
   readonly open: ReadonlySignal<number>;
   /** Dialogs that ended while the open ones were asked for. */

@@ -77,7 +77,7 @@ export interface Sessions {
 }
 
 /** The params of `session/create` for what a person entered. Empty fields are absent. */
-export function creationOf({ directory, profile, model, name }: NewSession): Params<"session/create"> {
+function creationOf({ directory, profile, model, name }: NewSession): Params<"session/create"> {
   const given = { profile, model, name };
   const entries = Object.entries(given).filter(([, value]) => value !== undefined && value !== "");
   return { cwd: directory, ...Object.fromEntries(entries) };

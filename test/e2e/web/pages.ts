@@ -39,7 +39,14 @@ export class TurnPage implements Page {
 export function open(client: Client, sessionId: string, page: Page = new TurnPage()): Conversation {
   const nothing = (): void => {};
   const watch = { onNotification: nothing, onMissed: nothing, onGone: nothing };
-  return new Conversation({ daemon: client, page, sessionId, info: undefined, resend: async () => done, ...watch });
+  return new Conversation({
+    daemon: client,
+    page,
+    sessionId,
+    info: () => undefined,
+    resend: async () => done,
+    ...watch,
+  });
 }
 
 /** Resolves when it has been loaded. */

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { WireError } from "../../../client/browser.ts";
 import { blocksOf } from "../../../web/text/blocks.ts";
-import { settled } from "./fake-daemon.ts";
+import { sessionInfo, settled } from "./fake-daemon.ts";
 import { answer, call, entry, Scene, text, toolResult, user } from "./scenario.ts";
 
 const history = [
@@ -208,9 +209,10 @@ test("loads older pages, whose tools get results of later pages", async () => {
   await scene.open();
   expect(scene.shown).toEqual(["text: Done."]);
   expect(scene.conversation.hasOlder.value).toBe(true);
-  scene.daemon.answer("transcript/page", { entries: history.slice(0, 2), leafId: null });
+  const lostCall = entry("e0", answer(0, [call("c0", "bash", { command: "sleep 9" })]));
+  scene.daemon.answer("transcript/page", { entries: [lostCall, ...history.slice(0, 2)], leafId: null });
   await scene.conversation.older();
-  expect(scene.shown).toEqual(shownHistory);
+  expect(scene.shown).toEqual(["tool bash sleep 9 (lost)", ...shownHistory]);
   expect(scene.conversation.hasOlder.value).toBe(false);
   expect(scene.daemon.calls.at(-1)?.params).toMatchObject({ before: "p1" });
   expect(scene.conversation.arrived.value).toBe(0);
@@ -432,6 +434,54 @@ test("says why a conversation cannot be read, and reads it at another press", as
   scene.history(history);
   await scene.conversation.reload();
   expect(scene.conversation.state.value).toEqual({ kind: "ready" });
+  expect(scene.shown).toEqual(shownHistory);
+});
+
+test("a call that waits for its turn in a run is not lost where the page is loaded", async () => {
+  const scene = new Scene(5);
+  scene.info = sessionInfo("s1", { state: "running", runId: "r" });
+  scene.history([entry("e1", answer(1, [call("c1", "bash", { command: "ls" })]))]);
+  await scene.open();
+  expect(scene.shown).toEqual(["tool bash ls (called)"]);
+  scene.event({ type: "tool_execution_start", toolCallId: "c1", toolName: "bash", args: {} });
+  expect(scene.shown).toEqual(["tool bash ls (running)"]);
+});
+
+test("shows why pi has ended and what was lost with it, with a way to send it again", async () => {
+  const scene = new Scene();
+  const lost = { promptId: "p", text: "Fix it", length: 6 };
+  scene.info = sessionInfo("s1", {
+    state: "crashed",
+    exit: { at: 1, code: null, signal: "SIGKILL", expected: false, stderrTail: "Out of memory" },
+    lostPrompts: [
+      { ...lost, at: 1 },
+      { ...lost, at: Date.parse("2027-01-01") },
+    ],
+  });
+  scene.history(history);
+  await scene.open();
+  expect(scene.shown.slice(shownHistory.length)).toEqual([
+    "note session: pi has ended unexpectedly (signal SIGKILL).",
+    "note session: A message was lost with pi, and is not sent again by itself: “Fix it”",
+  ]);
+  const [crash, message] = scene.items.slice(-2);
+  expect(crash).toMatchObject({ detail: { text: { value: "Out of memory" } } });
+  expect(message).toMatchObject({ action: { words: "Send again" } });
+});
+
+test("reads everything again where the file was rewritten", async () => {
+  const scene = new Scene();
+  scene.history(history.slice(3), { before: "p" });
+  await scene.open();
+  let isRewritten = true;
+  scene.daemon.on("transcript/page", ({ before }) => {
+    if (before !== undefined && isRewritten) {
+      isRewritten = false;
+      throw new WireError("transcript_changed", "The file was rewritten.");
+    }
+    return { entries: history, leafId: null, cursor: 0, epoch: "a" };
+  });
+  expect(await scene.conversation.older()).toMatchObject({ kind: "done" });
   expect(scene.shown).toEqual(shownHistory);
 });
 

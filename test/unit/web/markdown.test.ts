@@ -43,6 +43,7 @@ test("shows definitions of links, and references to them, as they were written",
   const text = "[a]: https://example.com\n\n[a] and [b][a] and ![c][a]";
   expect(textOf(render(text))).toContain("[a]: https://example.com");
   expect(textOf(render(text))).toContain("[a] and [b][a] and ![c][a]");
+  expect(linksIn(text)).toEqual(["https://example.com/"]);
 });
 
 test.each([

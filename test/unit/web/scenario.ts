@@ -1,3 +1,4 @@
+import type { SessionInfo } from "../../../client/browser.ts";
 import { Conversation } from "../../../web/state/conversation.ts";
 import type { SessionNotification } from "../../../web/state/daemon.ts";
 import type { Item } from "../../../web/state/items.ts";
@@ -5,7 +6,7 @@ import { done } from "../../../web/state/outcome.ts";
 import { FakeDaemon, settled } from "./fake-daemon.ts";
 import { FakePage } from "./fake-page.ts";
 
-export const sessionId = "s1";
+const sessionId = "s1";
 
 type Value = Readonly<Record<string, unknown>>;
 
@@ -50,6 +51,7 @@ export class Scene {
   readonly daemon = new FakeDaemon();
   readonly page = new FakePage();
   readonly notified: SessionNotification[] = [];
+  info: SessionInfo | undefined;
   missed = 0;
   seq: number;
   #conversation: Conversation | undefined;
@@ -75,7 +77,7 @@ export class Scene {
       daemon,
       page,
       sessionId,
-      info: undefined,
+      info: () => this.info,
       resend: async () => done,
       onNotification: (notification) => this.notified.push(notification),
       onMissed: () => {
@@ -129,7 +131,7 @@ export class Scene {
   }
 }
 
-export function inShort(item: Item): string {
+function inShort(item: Item): string {
   switch (item.kind) {
     case "user":
       return `user: ${item.text.text.value}`;

@@ -41,6 +41,7 @@ test.each(["#", "#short", `#${code}&x=1`, "#/sessions/abc", `#<img src=x>${code}
 
 test("gets the token from another tab, if that one is connected", async () => {
   const tabs = new FakeTabs();
+  new SignIn(tabs.tab()).connected(undefined);
   const other = new SignIn(tabs.tab());
   expect(await new SignIn(tabs.tab()).obtain()).toEqual({ kind: "no_token" });
   other.connected(credentials);
