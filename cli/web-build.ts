@@ -7,16 +7,17 @@ import { CommandError } from "./errors.ts";
 export interface WebBuildOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
+  /** Default: this package. */
+  readonly root?: string;
 }
 
-const root = dirname(import.meta.dirname);
 const maxShownLines = 20;
 
 /**
  * In a checkout, builds the web console's files if a source is newer, in a process of its own: a bundler keeps much memory.
  * A published package has the files. Throws `web_build_failed`.
  */
-export async function buildWeb({ env, signal }: WebBuildOptions): Promise<void> {
+export async function buildWeb({ env, signal, root = dirname(import.meta.dirname) }: WebBuildOptions): Promise<void> {
   const script = join(root, "scripts", "build-web.ts");
   if (!existsSync(script)) return;
   const builtAt = statSync(join(root, "dist", "web", "files.json"), { throwIfNoEntry: false })?.mtimeMs ?? 0;
