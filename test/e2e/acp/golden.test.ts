@@ -147,7 +147,7 @@ function transcript(messages: readonly Unchecked[], { stage, cwd }: Scene, sessi
   const merged: Unchecked[] = [];
   for (const message of messages) {
     const { update } = message.params ?? {};
-    if (update?.sessionUpdate === "available_commands_update") continue;
+    if (update?.sessionUpdate === "available_commands_update" || isProgress(update)) continue;
     const last = merged.at(-1)?.params?.update;
     const isPiece = last?.sessionUpdate === update?.sessionUpdate && /_chunk$/.test(update?.sessionUpdate);
     if (isPiece && last.messageId === update.messageId && last.content.type === "text")
@@ -178,6 +178,11 @@ function transcript(messages: readonly Unchecked[], { stage, cwd }: Scene, sessi
       .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "UUID");
   };
   return `${merged.map((message) => JSON.stringify(message, plain, 1)).join("\n")}\n`;
+}
+
+/** What a running tool says is told only if it runs long enough. */
+function isProgress({ sessionUpdate, status, title }: Unchecked = {}): boolean {
+  return sessionUpdate === "tool_call_update" && status === undefined && title === undefined;
 }
 
 function isSameStep(last: Unchecked, update: Unchecked): boolean {
