@@ -8,11 +8,14 @@ export interface Block {
 }
 
 /** A longer part is divided at the next line, because the time that a part takes grows faster than its length. */
-const maxPartChars = 8 * 1_024;
+const maxPartChars = 4 * 1_024;
 /** A shorter part is not divided, because each has a cost of its own. */
 const minPartChars = 256;
 /** A part that is still longer, because of one long line, is not read as Markdown. */
-const maxLexedChars = 2 * maxPartChars;
+const maxLexedChars = 4 * maxPartChars;
+/** Where a part is divided within an entry of a list; and within a table, whose rest is no table. */
+const maxEntryChars = 1.5 * maxPartChars;
+const maxTableChars = 3.5 * maxPartChars;
 /** How many marks of quotes and lists a line begins with, at most, in a part that is read as Markdown. */
 const maxMarks = 16;
 /** The same for the columns before its first word, because each level of a list adds some. */
@@ -57,12 +60,13 @@ const listMark = /^ {0,3}(?:[-+*]|\d{1,9}[.)])(?:[ \t]+(?=\S)|[ \t]*$)/;
  * costs as much as reading the last part.
  */
 export class GrowingMarkdown {
-  #text = "";
-  /** What was read of `#text`, by whole lines. */
+  /** The text from the current part on. What is before it is not touched again, however long it is. */
+  #tail = "";
+  /** What was read of the tail, by whole lines. */
   #read = 0;
   #place: Place = startAt(0);
-  /** The parts before the current one. */
-  readonly #parts: Part[] = [];
+  /** How many parts are before the current one. */
+  #ended = 0;
   #blocks: readonly Block[] = [];
   /** The source of each block. */
   readonly #sources: string[] = [];
@@ -71,7 +75,7 @@ export class GrowingMarkdown {
 
   /** Everything that was appended, with the line ends of Unix. */
   get text(): string {
-    return this.#text;
+    return this.#sources.slice(0, this.#ended).join("") + this.#tail;
   }
 
   get blocks(): readonly Block[] {
@@ -81,24 +85,39 @@ export class GrowingMarkdown {
   append(text: string): void {
     const added = this.#carry + text;
     this.#carry = added.endsWith("\r") ? "\r" : "";
-    this.#text += added.slice(0, added.length - this.#carry.length).replace(/\r\n?/g, "\n");
-    const known = this.#parts.length;
-    this.#readLines();
-    this.#update(known);
+    this.#tail += added.slice(0, added.length - this.#carry.length).replace(/\r\n?/g, "\n");
+    const ended = this.#readLines();
+    const parts = [...ended, ...this.#open()];
+    const blocks = parts.map((part, index) => this.#block(part, this.#ended + index));
+    this.#blocks = [...this.#blocks.slice(0, this.#ended), ...blocks];
+    this.#sources.length = this.#blocks.length;
+    this.#ended += ended.length;
+    this.#drop(this.#place.start);
   }
 
-  #readLines(): void {
+  /** Returns the parts that have ended. */
+  #readLines(): readonly Part[] {
+    const ended: Part[] = [];
     for (;;) {
-      const end = this.#text.indexOf("\n", this.#read);
-      if (end === -1) return;
-      this.#place = this.#afterLine(this.#place, this.#read, end, this.#parts);
+      const end = this.#tail.indexOf("\n", this.#read);
+      if (end === -1) return ended;
+      this.#place = this.#afterLine(this.#place, this.#read, end, ended);
       this.#read = end + 1;
     }
   }
 
+  /** The parts after them. The last line is not complete: what it is can change. */
+  #open(): readonly Part[] {
+    const parts: Part[] = [];
+    const { length } = this.#tail;
+    const isRead = this.#read === length;
+    const { start, kind } = isRead ? this.#place : this.#afterLine(this.#place, this.#read, length, parts);
+    return start < length ? [...parts, { start, end: length, kind }] : parts;
+  }
+
   /** Reads a line; parts that end before it are added to `ended`. */
   #afterLine(place: Place, from: number, to: number, ended: Part[]): Place {
-    const line = this.#text.slice(from, to);
+    const line = this.#tail.slice(from, to);
     if (place.kind === "fence") {
       if (!closes(line, place.fence)) return place;
       ended.push({ start: place.start, end: to + 1, kind: "fence" });
@@ -111,26 +130,18 @@ export class GrowingMarkdown {
     return { start: next.begins ? from : place.start, kind, fence, offset, isAfterBlank: false };
   }
 
-  #update(known: number): void {
-    // The last line is not complete: what it is can change.
-    const ended: Part[] = [];
-    const { length } = this.#text;
-    const { start, kind } =
-      this.#read === length ? this.#place : this.#afterLine(this.#place, this.#read, length, ended);
-    if (start < length) ended.push({ start, end: length, kind });
-    const kept = this.#blocks.slice(0, known);
-    const parts = [...this.#parts.slice(known), ...ended];
-    const added = parts.map((part, index) => this.#block(part, known + index));
-    this.#blocks = [...kept, ...added];
-    this.#sources.length = this.#blocks.length;
-  }
-
   #block(part: Part, index: number): Block {
-    const source = this.#text.slice(part.start, part.end);
+    const source = this.#tail.slice(part.start, part.end);
     const before = this.#blocks[index];
     if (before !== undefined && this.#sources[index] === source) return before;
     this.#sources[index] = source;
     return { index, nodes: part.kind === "fence" ? [codeOf(source)] : nodesOfPart(source) };
+  }
+
+  #drop(chars: number): void {
+    this.#tail = this.#tail.slice(chars);
+    this.#read -= chars;
+    this.#place = { ...this.#place, start: 0 };
   }
 }
 
@@ -155,7 +166,7 @@ function afterWords(place: Place, line: string, chars: number): Next {
   const kind = mark === undefined ? "other" : "list";
   const beginning = { begins: true, kind, fence: "", offset: offsetAfter(mark) } as const;
 
-  if (chars >= maxPartChars && (mark !== undefined || !isInList || chars >= 1.5 * maxPartChars)) return beginning;
+  if (chars >= limitAt(line, isInList && mark === undefined)) return beginning;
   if (place.fence !== "" && isInEntry) {
     return { ...place, begins: false, fence: closes(line.trimStart(), place.fence) ? "" : place.fence };
   }
@@ -168,6 +179,12 @@ function afterWords(place: Place, line: string, chars: number): Next {
     return { ...beginning, begins: false, fence, offset: isInEntry ? place.offset : offsetAfter(mark) };
   const isStillList = isInList && !isOther && (isInEntry || !listEnd.test(line));
   return { begins: false, kind: isStillList ? "list" : "other", fence, offset: place.offset };
+}
+
+/** Where a part is divided before a line. */
+function limitAt(line: string, isWithinEntry: boolean): number {
+  if (line.includes("|")) return maxTableChars;
+  return isWithinEntry ? maxEntryChars : maxPartChars;
 }
 
 function startAt(start: number): Place {
