@@ -255,12 +255,12 @@ export class SessionComposer implements Composer {
     };
   }
 
-  #waitingPush({ deliveryId, customType, deliverAs }: Delivery): Waiting {
+  #waitingPush({ deliveryId, customType, deliverAs, preview = "" }: Delivery): Waiting {
     return {
       id: deliveryId,
       kind: "push",
       how: deliverAs,
-      words: oneLine(customType, shownChars),
+      words: oneLine(preview === "" ? customType : `${customType}: ${preview}`, shownChars),
       who: { kind: "unknown" },
       takeBack: () => this.#takeBackPush(deliveryId),
     };

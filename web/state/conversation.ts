@@ -188,16 +188,16 @@ export class Conversation implements ConversationView {
       read(daemon, "delivery/list", { sessionId, limit: 500 }),
     ]);
     if (!isCurrent()) return;
-    this.#authors.past(prompts.prompts);
+    this.#authors.prompts(prompts.prompts);
     for (const delivery of deliveries.deliveries) this.#authors.updated(delivery);
     const rows: Rows = new Rows((count) => {
       if (this.#rows.value === rows) this.#added(count);
     });
     const entries = new EntryRows({
       read: this.#read,
-      who: (entryId, text) => this.#authors.who(entryId, text),
+      who: (entryId, by) => this.#authors.who(entryId, by),
       delivery: (deliveryId) => this.#authors.delivery(deliveryId),
-      added: (row) => this.#authors.added(row),
+      addPush: (deliveryId, row) => this.#authors.addPush(deliveryId, row),
     });
     rows.append(entries.page(page.entries, page.cuts ?? [], true));
     const { cursor = 0, openAfter, epoch, before } = page;
@@ -287,7 +287,7 @@ export class Conversation implements ConversationView {
       if (notification.name === "session/event") {
         const { event, at } = notification.params;
         // Of what was told, only an answer that is not complete is told again.
-        if (!isTold || isOfOpen(event)) loaded.live.event(event, at, seq);
+        if (!isTold || isOfOpen(event)) loaded.live.event(event, notification.params);
         if (!isTold) this.#eventNotes(loaded, event, at);
       } else if (!isTold) this.#notification(loaded, notification);
       else loaded.live.passed(seq);
@@ -331,7 +331,7 @@ export class Conversation implements ConversationView {
         this.#runEnded(loaded, notification.params);
         return;
       case "prompt/updated":
-        this.#authors.prompt(notification.params.prompt);
+        this.#authors.prompts([notification.params.prompt]);
         return;
       case "delivery/updated":
         this.#authors.updated(notification.params.delivery);

@@ -1,4 +1,4 @@
-import type { Delivery } from "../../client/browser.ts";
+import type { By, Delivery } from "../../client/browser.ts";
 import type { TranscriptCut } from "../../protocol/transcript-methods.ts";
 import { GrowingMarkdown } from "../text/blocks.ts";
 import { contentSegments, isCutWithin, missingIn, picturesIn, segmentAt, type ValueSource } from "./entry-values.ts";
@@ -22,11 +22,11 @@ import { countLines, isChange, whatOf } from "./tools.ts";
 /** What rows show that is not in the entries. */
 export interface EntryContext {
   readonly read: PieceReader;
-  /** Who wrote a user's message. */
-  who(entryId: string | undefined, text: string): Who;
+  /** Who wrote a user's message. `by`: the client that an event names. */
+  who(entryId: string | undefined, by: By | undefined): Who;
   delivery(deliveryId: string): Delivery | undefined;
-  /** Called with each row of a user's message or of a push: what is known of them can change. */
-  added(row: Cell): void;
+  /** Called with each row of a push: its state can change. */
+  addPush(deliveryId: string, row: Cell): void;
 }
 
 /** pi's id of the message that only starts a run. The model does not get it. */
@@ -77,14 +77,15 @@ export class EntryRows {
     return rows;
   }
 
-  entry(entry: PiValue, cuts: readonly TranscriptCut[] = []): readonly Cell[] {
+  /** `by`: the client that sent it, as an event names it. */
+  entry(entry: PiValue, cuts: readonly TranscriptCut[] = [], by?: By): readonly Cell[] {
     const id = textOf(entry["id"]);
     const own = cuts.filter(({ entryId }) => entryId === id);
     const source: ValueSource = { key: id, entryId: id, base: "", cuts: own, read: this.#context.read };
     const at = timeOf(entry);
     const { type, message } = entry;
     if (own.some(({ path }) => path === "" || path === "/message")) return [tooLong(source, at)];
-    if (type === "message" && isRecord(message)) return this.message(message, { ...source, base: "/message" });
+    if (type === "message" && isRecord(message)) return this.message(message, { ...source, base: "/message" }, by);
     if (type === "custom_message") return this.#custom(entry, source, at);
     if (this.#isBeginning(entry)) return [];
     const summary = segmentAt(source, "/summary", textOf(entry["summary"]));
@@ -101,11 +102,11 @@ export class EntryRows {
   }
 
   /** The rows of a complete message. */
-  message(message: PiValue, source: ValueSource): readonly Cell[] {
+  message(message: PiValue, source: ValueSource, by?: By): readonly Cell[] {
     const at = numberOf(message["timestamp"]);
     switch (message["role"]) {
       case "user":
-        return this.#user(message, source, at);
+        return this.#user(message, source, at, by);
       case "assistant":
         return this.answer(message, source);
       case "toolResult":
@@ -207,12 +208,12 @@ export class EntryRows {
     return new Pieces(segments, { read: this.#context.read });
   }
 
-  #user(message: PiValue, source: ValueSource, at: number | undefined): readonly Cell[] {
+  #user(message: PiValue, source: ValueSource, at: number | undefined, by: By | undefined): readonly Cell[] {
     const text = this.#text(contentSegments(source, message["content"]));
     const pictures = picturesIn(source, message["content"]);
-    const who = this.#context.who(source.entryId, text.text.value);
+    const who = this.#context.who(source.entryId, by);
     const item: UserItem = withEntry({ kind: "user", at, text, pictures, who }, source);
-    return [this.#noted(cell(source.key, item))];
+    return [cell(source.key, item)];
   }
 
   #custom(value: PiValue, source: ValueSource, at: number | undefined): readonly Cell[] {
@@ -231,12 +232,9 @@ export class EntryRows {
       },
       source,
     );
-    return [this.#noted(cell(source.key, item))];
-  }
-
-  #noted(row: Cell): Cell {
-    this.#context.added(row);
-    return row;
+    const row = cell(source.key, item);
+    if (deliveryId !== "") this.#context.addPush(deliveryId, row);
+    return [row];
   }
 
   #command(message: PiValue, source: ValueSource, at: number | undefined): Cell {

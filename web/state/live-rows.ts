@@ -1,4 +1,5 @@
 import { batch } from "@preact/signals";
+import type { By, SessionEnvelope } from "../../client/browser.ts";
 import { GrowingMarkdown } from "../text/blocks.ts";
 import { type EntryRows, headOf, liveSource } from "./entry-rows.ts";
 import type { ValueSource } from "./entry-values.ts";
@@ -63,7 +64,8 @@ export class LiveRows {
     return this.#answer === undefined ? undefined : this.#answer.startedAt - 1;
   }
 
-  event(event: PiValue, at: number, seq: number): void {
+  /** `by`: the client that sent the message of the event. */
+  event(event: PiValue, { at, seq, by }: Pick<SessionEnvelope, "at" | "seq" | "by">): void {
     if (this.#isClosed) return;
     this.#position = Math.max(this.#position, seq);
     const isEntry = seq <= this.#options.cursor;
@@ -75,7 +77,7 @@ export class LiveRows {
         this.#update(event["assistantMessageEvent"]);
         break;
       case "message_end":
-        this.#end(event["message"], isEntry);
+        this.#end(event["message"], isEntry, by);
         break;
       case "tool_execution_start":
       case "tool_execution_update":
@@ -84,7 +86,7 @@ export class LiveRows {
         break;
       case "rpcd_entry":
         if (!isEntry && isRecord(event["entry"]))
-          this.#options.rows.append(this.#options.entries.entry(event["entry"]));
+          this.#options.rows.append(this.#options.entries.entry(event["entry"], [], by));
         break;
       default:
     }
@@ -163,7 +165,7 @@ export class LiveRows {
     if (kind === "toolcall" && part === "start") this.#showCall(answer, index, block, step["id"], step["toolName"]);
   }
 
-  #end(message: unknown, isEntry: boolean): void {
+  #end(message: unknown, isEntry: boolean, by: By | undefined): void {
     if (!isRecord(message)) return;
     const { rows, entries, read } = this.#options;
     const source = liveSource(message, read);
@@ -184,7 +186,7 @@ export class LiveRows {
     // The end of the tool's execution brought it, unless that was lost.
     const callId = textOf(message["toolCallId"]);
     if (message["role"] === "toolResult" && entries.openCall(callId) === undefined) return;
-    rows.append(entries.message(message, source));
+    rows.append(entries.message(message, source, by));
   }
 
   #tool(event: PiValue, at: number, seq: number): void {

@@ -144,7 +144,7 @@ test("shows what waits in order, each with its way back", async () => {
     followUp: [{ text: "Later", promptId: "p2", by: { clientId: "other-client" } }, { text: "Of an extension" }],
   });
   desk.daemon.answer("delivery/list", {
-    deliveries: [{ deliveryId: "d1", customType: "build", deliverAs: "nextTurn", state: "held" }],
+    deliveries: [{ deliveryId: "d1", customType: "build", deliverAs: "nextTurn", state: "held", preview: "It failed" }],
   });
   desk.composer.refresh();
   await settled();
@@ -153,7 +153,7 @@ test("shows what waits in order, each with its way back", async () => {
     "prompt steer Now true",
     "prompt followUp Later true",
     "prompt followUp Of an extension false",
-    "push nextTurn build true",
+    "push nextTurn build: It failed true",
   ]);
   desk.daemon.on("prompt/cancel", ({ promptId }) => ({
     cancelled: true,

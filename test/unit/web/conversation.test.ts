@@ -291,19 +291,17 @@ test("shows what deltas are missing of a hidden page as no gap", async () => {
   expect(scene.shown).toEqual(["gap: Something is missing here: it did not arrive."]);
 });
 
-test("says who wrote a message, from the list of prompts and from their changes", async () => {
+test("says who wrote a message, from the list of prompts and from its event", async () => {
   const scene = new Scene();
   const by = { clientId: "other-client", name: "editor" };
-  scene.daemon.answer("prompt/list", {
-    prompts: [{ promptId: "p0", entryId: "e1", text: "Fix it", by, createdAt: 0 }],
-  });
+  scene.daemon.answer("prompt/list", { prompts: [{ promptId: "p0", entryId: "e1", by }] });
   scene.history(history.slice(0, 1));
   await scene.open();
-  const prompt = { promptId: "p1", text: "Mine", state: "started", createdAt: 1 };
-  scene.notify("prompt/updated", { prompt: { ...prompt, by: { clientId: "this-page" } } });
-  scene.end(user("Mine", 2));
-  scene.end(user("Theirs", 3));
-  scene.notify("prompt/updated", { prompt: { ...prompt, promptId: "p2", text: "Theirs", createdAt: 2, by } });
+  scene.notify("session/event", {
+    by: { clientId: "this-page" },
+    event: { type: "message_end", message: user("Mine", 2) },
+  });
+  scene.notify("session/event", { by, event: { type: "rpcd_entry", entry: entry("e2", user("Theirs", 3)) } });
   scene.end(user("Unknown", 4));
   const who = scene.items.map((item) => (item.kind === "user" ? item.who.kind : undefined));
   expect(who).toEqual(["client", "you", "client", "unknown"]);
