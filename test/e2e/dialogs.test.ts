@@ -165,7 +165,10 @@ test.each([
     expect((await aborted).result).toMatchObject({ aborted: true });
     expect(provider.requests).toHaveLength(n);
   }
-  expect(new Set(endings(watcher))).toEqual(new Set([isAnswered ? "cancelled by client" : "cancelled by abort"]));
+  // The abort can also be with pi before the answer comes.
+  const expected = isAnswered ? "cancelled by client" : "cancelled by abort";
+  expect(endings(watcher).filter((end) => end !== expected && end !== "cancelled by abort")).toEqual([]);
+  expect(endings(watcher)).toHaveLength(times);
 });
 
 test("without a responder the extension continues with its default and gets the reason", async () => {
