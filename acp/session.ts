@@ -19,6 +19,7 @@ import { Prompts } from "./prompts.ts";
 import { Questions } from "./questions.ts";
 import type { Params, RpcPeer } from "./rpc-peer.ts";
 import type { SessionParts, SessionVersion } from "./session-version.ts";
+import type { PiEntry } from "./updates/branch.ts";
 import { LiveUpdates, type LiveUpdatesOptions } from "./updates/live-updates.ts";
 import { answerChunk, messageIdOf, type PiMessage } from "./updates/messages.ts";
 import type { ToolPlace } from "./updates/paths.ts";
@@ -137,7 +138,8 @@ export class AcpSession {
     this.#live.close();
     this.#questions.withdraw();
     await this.#hold();
-    const [history, choices] = await Promise.all([readHistory(port, sessionId), this.choices()]);
+    const choices = await this.choices();
+    const history = await readHistory({ port, sessionId, outbox });
     this.#version.restart?.();
     const told = await tellHistory(history, {
       outbox,
@@ -258,10 +260,13 @@ export class AcpSession {
 
   async #tellMissed(isWanted: () => boolean): Promise<void> {
     const { port, sessionId, outbox } = this.#options;
-    const history = await readHistory(port, sessionId).catch(() => undefined);
-    if (!isWanted()) return;
+    const live = this.#live;
+    const isLast = (entry: PiEntry): boolean => live.isLast(entry);
+    const history = await readHistory({ port, sessionId, outbox, isLast }).catch(() => undefined);
+    if (!isWanted()) return history?.branch.close();
     const user = (message: PiMessage, origin: MessageOrigin): void => this.#user(message, origin);
-    const isKnown = history !== undefined && (await tellMissed(history, { outbox, live: this.#live, user, isWanted }));
+    const isKnown =
+      history !== undefined && (await tellMissed(history, { outbox, live, user, isWanted }).catch(() => false));
     if (!isWanted()) return;
     if (history?.isRunning !== true) this.#live.abandon();
     this.#version.missed?.(history?.isRunning === true);

@@ -3,7 +3,7 @@ import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { By } from "../../protocol/client-identity.ts";
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import { isRecord } from "../../protocol/objects.ts";
-import { branchTo, messageOf, type PiEntry, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
+import { messageOf, type PiEntry, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
 import { branchSummary, CompactionUpdates } from "./compactions.ts";
 import { LiveCompactions } from "./live-compactions.ts";
 import { LiveTools } from "./live-tools.ts";
@@ -21,7 +21,6 @@ import {
 import type { ToolPlace } from "./paths.ts";
 import { wordOf } from "./raw-value.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
-import type { Entries } from "./told.ts";
 import { customKey, type Told } from "./told.ts";
 import { UsageTally } from "./usage.ts";
 
@@ -60,9 +59,8 @@ export interface EventFacts {
   readonly generation?: number;
 }
 
-/** Extensions' messages are remembered up to the next message of the session, so many and so long ones. */
+/** So many of extensions' messages are remembered up to the next message of the session. */
 const maxKeptKeys = 100;
-const maxKeptKeyChars = 16 * 1024;
 
 /** What tells the entries that are missing in the events. */
 export interface TellMissed {
@@ -201,27 +199,30 @@ export class LiveUpdates {
     if (typeof this.#answer === "object") this.#answer.text.lose();
   }
 
+  /** Whether an entry has the last message whose end came. */
+  isLast(entry: PiEntry): boolean {
+    const message = messageOf(entry);
+    return message !== undefined && messageIdOf(message) === this.#last;
+  }
+
+  /** Whether no end of a message came, and the client has everything before. */
+  get hasNoLast(): boolean {
+    return this.#last === undefined && this.#isWhole;
+  }
+
   /**
-   * Where events are missing: tells what pi has written since the last message whose end came, an entry at a time. Their
-   * events are left out if they come after all. Returns whether it is known what that was.
+   * Where events are missing: returns what tells the entries that pi has written since the last message whose end came. Their
+   * events are left out if they come after all.
    */
-  *missed({ entries, leafId }: Entries, tell: TellMissed): Generator<void, boolean> {
-    const branch = branchTo(entries, leafId);
-    const last = branch.findLastIndex((entry) => {
-      const message = messageOf(entry);
-      return message !== undefined && messageIdOf(message) === this.#last;
-    });
-    if (last === -1 && (this.#last !== undefined || !this.#isWhole)) return false;
+  missed(tell: TellMissed): (entry: PiEntry) => void {
     const customs = this.#customsSinceLast.splice(0);
-    for (const entry of branch.slice(last + 1)) {
+    return (entry) => {
       const message = messageOf(entry);
       const custom = entry["type"] === "custom_message" ? customs.indexOf(customKey(entry)) : -1;
       if (message?.["role"] === "user") tell.user(message, entry);
       if (custom !== -1) customs.splice(custom, 1);
       else this.#missedEntry(entry, message, tell.by(entry));
-      yield;
-    }
-    return true;
+    };
   }
 
   #missedEntry(entry: PiEntry, message: PiMessage | undefined, by: By | undefined): void {
@@ -417,7 +418,7 @@ export class LiveUpdates {
     const at = this.#customs.findIndex(
       (told) => told.key === key && (typeof sentAt !== "number" || !(told.atMs < sentAt)),
     );
-    if (key.length <= maxKeptKeyChars && this.#customsSinceLast.push(key) > maxKeptKeys) this.#customsSinceLast.shift();
+    if (this.#customsSinceLast.push(key) > maxKeptKeys) this.#customsSinceLast.shift();
     if (at !== -1) this.#customs.splice(at, 1);
     else for (const chunk of customChunks(message, by)) this.#options.send(chunk);
   }

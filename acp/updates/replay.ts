@@ -1,13 +1,12 @@
 import type { SessionUpdate, ToolCall } from "@agentclientprotocol/sdk";
 import type { By } from "../../protocol/client-identity.ts";
 import { defined } from "../../protocol/objects.ts";
-import { branchTo, messageOf, type PiEntry, resultsOf, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
+import { messageOf, type PiEntry, type ToolCallBlock, toolCallIn, toolCallsOf } from "./branch.ts";
 import { branchSummary, CompactionUpdates } from "./compactions.ts";
 import {
   answerChunk,
   customChunks,
   failureChunk,
-  firstWords,
   messageIdOf,
   type PiMessage,
   type TextKind,
@@ -17,7 +16,7 @@ import {
 import type { ToolPlace } from "./paths.ts";
 import { rawValue, wordOf } from "./raw-value.ts";
 import { fenced, firstLine } from "./text.ts";
-import { customKey, type Entries, type Told, type ToldTool, ToolCallIds } from "./told.ts";
+import { customKey, type Told, type ToldTool, ToolCallIds } from "./told.ts";
 import { resultFields } from "./tool-results.ts";
 import { describeTool } from "./tools.ts";
 import { UsageTally } from "./usage.ts";
@@ -28,46 +27,60 @@ export interface ReplayOptions {
   readonly compaction: boolean;
   /** Whether a run is on: then the last answer's tool calls without a result can still get one. */
   readonly isRunning: boolean;
+  /** The last message of a user or the model. */
+  readonly lastTurn?: PiMessage | undefined;
+  readonly title?: string | undefined;
+  /** The last entry. */
+  readonly newest?: PiEntry | undefined;
   /** The size of the model's context window in tokens. */
   readonly contextSize?: number | undefined;
   /** The client that sent the message of an entry. Undefined: no client did, or it is unknown. */
   readonly by?: (entry: PiEntry) => By | undefined;
 }
 
-/** Tells the active branch of a session: also what a compaction has taken out of the model's context. */
+/** An answer whose tool calls wait for their results. */
+interface Waiting {
+  readonly callIds: ReadonlySet<string>;
+  readonly results: Map<string, PiMessage>;
+  readonly updates: Generator<SessionUpdate | "waits", void>;
+  /** What comes after the answer. */
+  readonly later: PiEntry[];
+}
+
+/** So many entries wait for the results of an answer before them. */
+const maxLater = 100;
+
+/**
+ * Tells the active branch of a session, entry by entry from its beginning: also what a compaction has taken out of the model's
+ * context. A tool call is told with its result, which is in a later entry.
+ */
 export class Replay {
   readonly #options: ReplayOptions;
-  readonly #entries: readonly PiEntry[];
-  readonly #branch: readonly PiEntry[];
-  readonly #results: ReturnType<typeof resultsOf>;
   readonly #compactions: CompactionUpdates;
-  /** The answer whose tool calls can still get results. */
-  readonly #last: PiMessage | undefined;
+  /** {@link messageIdOf} of the answer whose tool calls can still get results. */
+  readonly #last: string | undefined;
+  #waiting: Waiting | undefined;
+  /** Whether no further results come for the answer that waits. */
+  #isOver = false;
   readonly #messages = new Set<string>();
   readonly #customs: { readonly key: string; readonly atMs: number }[] = [];
   readonly #endedTools = new Set<string>();
   readonly #openTools = new Map<string, ToldTool>();
   readonly #compactionTimes: number[] = [];
   readonly #ids = new ToolCallIds();
-  readonly #title: string | undefined;
   readonly #usage = new UsageTally();
 
-  constructor({ entries, leafId }: Entries, options: ReplayOptions) {
+  constructor(options: ReplayOptions) {
+    const { lastTurn, compaction } = options;
     this.#options = options;
-    this.#entries = entries;
-    this.#branch = branchTo(entries, leafId);
-    this.#results = resultsOf(this.#branch);
-    this.#compactions = new CompactionUpdates(options.compaction);
-    this.#title = titleOf(entries, this.#branch);
+    this.#compactions = new CompactionUpdates(compaction);
     // pi takes in a user's message when all tools of the answer before it have ended.
-    const last = this.#branch
-      .map(messageOf)
-      .findLast((message) => /^(assistant|user)$/.test(wordOf(message?.["role"])));
-    this.#last = last?.["role"] === "assistant" ? last : undefined;
+    this.#last = lastTurn?.["role"] === "assistant" ? messageIdOf(lastTurn) : undefined;
   }
 
-  /** What has been told. It is complete when {@link updates} has ended. */
+  /** What has been told. It is complete after {@link end}. */
   get told(): Told {
+    const { title, newest = {} } = this.#options;
     return {
       messages: this.#messages,
       customs: this.#customs,
@@ -76,20 +89,59 @@ export class Replay {
       compactions: this.#compactionTimes,
       ids: this.#ids,
       usage: this.#usage,
-      title: this.#title,
-      lastAtMs: timeOf(this.#entries.at(-1) ?? {}),
+      title,
+      lastAtMs: timeOf(newest),
     };
   }
 
-  /** The updates in their order, each made when it is asked for. To be called once. */
-  *updates(): Generator<SessionUpdate, void> {
-    const updatedAt = this.#entries.at(-1)?.["timestamp"];
-    const info = { title: this.#title, updatedAt: typeof updatedAt === "string" ? updatedAt : undefined };
-    if (Object.keys(defined(info)).length > 0) yield { sessionUpdate: "session_info_update", ...defined(info) };
-    for (const entry of this.#branch) yield* this.#entry(entry);
-    this.#addOtherBranches();
+  /** What comes before the entries. */
+  *begin(): Generator<SessionUpdate, void> {
+    const { title, newest } = this.#options;
+    const updatedAt = newest?.["timestamp"];
+    const info = defined({ title, updatedAt: typeof updatedAt === "string" ? updatedAt : undefined });
+    if (Object.keys(info).length > 0) yield { sessionUpdate: "session_info_update", ...info };
+  }
+
+  /** The next entry. Each update is made when it is asked for. */
+  *entry(entry: PiEntry): Generator<SessionUpdate, void> {
+    const message = messageOf(entry);
+    const role = message?.["role"];
+    const waiting = this.#waiting;
+    if (waiting === undefined) yield* this.#entry(entry);
+    else if (message !== undefined && role === "toolResult" && isResultOf(message, waiting)) {
+      waiting.results.set(wordOf(message["toolCallId"]), message);
+      waiting.later.push(entry);
+      yield* this.#goOn();
+    } else {
+      waiting.later.push(entry);
+      if (role !== "user" && role !== "assistant" && waiting.later.length <= maxLater) return;
+      this.#isOver = true;
+      yield* this.#goOn();
+    }
+  }
+
+  /** What comes after the entries. `cost`: US dollars of the whole session. Default: of the branch. */
+  *end(cost?: number): Generator<SessionUpdate, void> {
+    while (this.#waiting !== undefined) {
+      this.#isOver = true;
+      yield* this.#goOn();
+    }
+    if (cost !== undefined) this.#usage.costs(cost);
     const usage = this.#usage.update(this.#options.contextSize);
     if (usage !== undefined) yield usage;
+  }
+
+  /** Tells the answer that waits as far as it goes, and then what comes after it. */
+  *#goOn(): Generator<SessionUpdate, void> {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    for (let next = waiting.updates.next(); next.done !== true; next = waiting.updates.next()) {
+      if (next.value === "waits") return;
+      yield next.value;
+    }
+    this.#waiting = undefined;
+    this.#isOver = false;
+    for (const entry of waiting.later) yield* this.entry(entry);
   }
 
   *#entry(entry: PiEntry): Generator<SessionUpdate, void> {
@@ -116,7 +168,7 @@ export class Replay {
         return;
       case "assistant":
         this.#usage.answered(message);
-        yield* this.#answer(message);
+        yield* this.#wait(message);
         return;
       case "toolResult":
         this.#usage.add(message["usage"]);
@@ -131,7 +183,15 @@ export class Replay {
     }
   }
 
-  *#answer(message: PiMessage): Generator<SessionUpdate, void> {
+  *#wait(message: PiMessage): Generator<SessionUpdate, void> {
+    const results = new Map<string, PiMessage>();
+    const callIds = new Set(toolCallsOf(message).map(({ id }) => id));
+    this.#waiting = { callIds, results, updates: this.#answer(message, results), later: [] };
+    yield* this.#goOn();
+  }
+
+  /** The parts of an answer. `waits`: the next one is a tool call, whose result is to be added to the results. */
+  *#answer(message: PiMessage, results: ReadonlyMap<string, PiMessage>): Generator<SessionUpdate | "waits", void> {
     const messageId = messageIdOf(message);
     const calls = new Map(toolCallsOf(message).map((call) => [call.id, call]));
     let said: { kind: TextKind; text: string } | undefined;
@@ -143,14 +203,16 @@ export class Replay {
         if (said !== undefined) yield answerChunk(said.kind, said.text, messageId);
         said = text;
       }
-      if (call !== undefined && calls.delete(call.id)) yield this.#tool(call, message);
+      if (call === undefined || !calls.delete(call.id)) continue;
+      while (!results.has(call.id) && !this.#isOver) yield "waits";
+      yield this.#tool(call, message, results.get(call.id));
     }
     if (said !== undefined) yield answerChunk(said.kind, said.text, messageId);
     const failure = failureChunk(message);
     if (failure !== undefined) yield failure;
   }
 
-  #tool(call: ToolCallBlock, caller: PiMessage): SessionUpdate {
+  #tool(call: ToolCallBlock, caller: PiMessage, result: PiMessage | undefined): SessionUpdate {
     const { place } = this.#options;
     const toolCallId = this.#ids.next(call.id);
     const rawInput = rawValue(call.args);
@@ -161,17 +223,16 @@ export class Replay {
       ...describeTool(call, place),
       ...(rawInput !== undefined && { rawInput }),
     };
-    const result = this.#results.get(caller)?.get(call.id);
     this.#endedTools.delete(call.id);
     if (result !== undefined) {
       this.#endedTools.add(call.id);
       const { content, details, isError } = result;
       return { ...tool, ...present(resultFields(call, { content, details, isError: isError === true }, { place })) };
     }
-    const hasFailed = caller !== this.#last || !this.#options.isRunning;
-    if (caller === this.#last) {
-      const { name, args } = call;
-      this.#openTools.set(call.id, { name, args, toolCallId, answerId: messageIdOf(caller), hasFailed });
+    const answerId = messageIdOf(caller);
+    const hasFailed = answerId !== this.#last || !this.#options.isRunning;
+    if (answerId === this.#last) {
+      this.#openTools.set(call.id, { name: call.name, args: call.args, toolCallId, answerId, hasFailed });
     }
     if (hasFailed) this.#endedTools.add(call.id);
     return { ...tool, status: hasFailed ? "failed" : "pending" };
@@ -182,14 +243,11 @@ export class Replay {
     this.#customs.push({ key: customKey(entry), atMs });
     yield* customChunks({ ...entry, timestamp: atMs }, this.#options.by?.(entry));
   }
+}
 
-  /** pi's costs are those of the whole file. The size of the context is that of the active branch. */
-  #addOtherBranches(): void {
-    const told = new Set(this.#branch);
-    for (const entry of this.#entries) {
-      if (!told.has(entry)) this.#usage.add(entry["usage"] ?? messageOf(entry)?.["usage"]);
-    }
-  }
+/** Whether a result belongs to a call of an answer. The first result counts. */
+function isResultOf({ toolCallId }: PiMessage, { callIds, results }: Waiting): boolean {
+  return typeof toolCallId === "string" && callIds.has(toolCallId) && !results.has(toolCallId);
 }
 
 function shellCommand({ command, output, exitCode, cancelled, timestamp }: PiMessage): SessionUpdate {
@@ -206,14 +264,6 @@ function shellCommand({ command, output, exitCode, cancelled, timestamp }: PiMes
     ...(text !== undefined && { content: [{ type: "content", content: { type: "text", text } }] }),
     ...(typeof exitCode === "number" && { _meta: { "pi-rpcd": { exitCode } } }),
   };
-}
-
-/** The name, else the first words. The last name in the file counts, as in pi. */
-function titleOf(entries: readonly PiEntry[], branch: readonly PiEntry[]): string | undefined {
-  const name = entries.findLast(({ type }) => type === "session_info")?.["name"];
-  if (typeof name === "string" && name !== "") return name;
-  const first = branch.map(messageOf).find((message) => message?.["role"] === "user");
-  return first === undefined ? undefined : firstWords(first);
 }
 
 function timeOf({ timestamp }: PiEntry): number {

@@ -1,12 +1,6 @@
-import type { PiEntry } from "./branch.ts";
+import { createHash } from "node:crypto";
 import type { CalledTool } from "./tools.ts";
 import type { UsageTally } from "./usage.ts";
-
-/** What `session/getEntries` of the daemon answers. */
-export interface Entries {
-  readonly entries: readonly PiEntry[];
-  readonly leafId: string | null;
-}
 
 /** What a replay has told. Live updates leave it out, and go on from it. */
 export interface Told {
@@ -38,9 +32,10 @@ export interface ToldTool extends CalledTool {
   readonly hasFailed: boolean;
 }
 
-/** The key of an extension's message in {@link Told}. */
+/** The key of an extension's message in {@link Told}: what it says, or a hash of it. */
 export function customKey({ customType, content }: Readonly<Record<string, unknown>>): string {
-  return JSON.stringify([customType, content ?? []]);
+  const text = JSON.stringify([customType, content ?? []]);
+  return text.length <= 100 ? text : createHash("sha256").update(text).digest("base64");
 }
 
 /** Ids of tool calls, unique in the session: some providers count from the beginning in each answer. */

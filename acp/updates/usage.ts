@@ -19,6 +19,11 @@ export class UsageTally {
     if (typeof cost === "number" && Number.isFinite(cost)) this.#cost += cost;
   }
 
+  /** The session's whole cost until now, in US dollars. */
+  costs(cost: number): void {
+    this.#cost = cost;
+  }
+
   /** An answer of the model. The context has the size of its usage, unless it failed (`getContextUsage` of pi). */
   answered({ usage, stopReason }: Readonly<Record<string, unknown>>): void {
     this.add(usage);

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { expect, test } from "vitest";
 import { LiveUpdates, type LiveUpdatesOptions } from "../../../acp/updates/live-updates.ts";
-import { Replay } from "../../../acp/updates/replay.ts";
-import type { Entries } from "../../../acp/updates/told.ts";
+import type { Replay } from "../../../acp/updates/replay.ts";
 import type { Client, SessionHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold, status, thinking } from "../../../provider/reply.ts";
 import type { Step } from "../../../provider/script.ts";
 import { clientState } from "../../helpers/acp-client-state.ts";
+import { type Entries, replay } from "../../helpers/acp-replay.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 import { startStage } from "../../helpers/stage.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
@@ -22,8 +22,7 @@ interface Recorded {
 const client = { notices: true, compaction: false, terminals: false };
 
 function replayed(entries: Entries, cwd: string, isRunning = false): { updates: SessionUpdate[]; replay: Replay } {
-  const replay = new Replay(entries, { place: { cwd }, compaction: client.compaction, isRunning, contextSize: 1000 });
-  return { updates: Array.from(replay.updates()), replay };
+  return replay(entries, { place: { cwd }, compaction: client.compaction, isRunning, contextSize: 1000 });
 }
 
 function live(records: readonly Recorded[], options: Pick<LiveUpdatesOptions, "place" | "told">): SessionUpdate[] {

@@ -14,7 +14,7 @@ const answers: Readonly<Record<string, object>> = {
   "session/open": session,
   "session/get": session,
   "session/getStats": { cost: 0, userMessages: 1 },
-  "session/getEntries": { entries: [], leafId: null },
+  "transcript/page": { entries: [], leafId: null },
   "session/getCommands": { commands: [] },
   "prompt/list": { prompts: [] },
   "delivery/list": { deliveries: [] },

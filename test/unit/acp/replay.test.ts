@@ -2,8 +2,9 @@ import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { LiveUpdates, type TellMissed } from "../../../acp/updates/live-updates.ts";
-import { Replay, type ReplayOptions } from "../../../acp/updates/replay.ts";
+import { Replay } from "../../../acp/updates/replay.ts";
 import { clientState } from "../../helpers/acp-client-state.ts";
+import { type ReplayedOptions, replay } from "../../helpers/acp-replay.ts";
 import { expectValidUpdates } from "../../helpers/acp-schema.ts";
 import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
@@ -11,14 +12,16 @@ import type { Unchecked } from "../../helpers/unchecked.ts";
 const place = { cwd: "/project" };
 type Given = PiSession | readonly Unchecked[];
 
-function replayOf(given: Given, options: Partial<ReplayOptions & { leafId: string | null }> = {}): Replay {
+type Options = Partial<ReplayedOptions & { leafId: string | null }>;
+
+function replayOf(given: Given, { leafId: end, ...options }: Options = {}): ReturnType<typeof replay> {
   const entries = given instanceof PiSession ? given.entries.slice(1) : given;
-  const leafId = options.leafId === undefined ? ((entries.at(-1) as Unchecked)?.id ?? null) : options.leafId;
-  return new Replay({ entries, leafId }, { place, compaction: false, isRunning: false, ...options });
+  const leafId = end === undefined ? ((entries.at(-1) as Unchecked)?.id ?? null) : end;
+  return replay({ entries, leafId }, { place, compaction: false, ...options });
 }
 
-function updatesOf(given: Given, options: Parameters<typeof replayOf>[1] = {}): Unchecked[] {
-  const updates = Array.from(replayOf(given, options).updates());
+function updatesOf(given: Given, options: Options = {}): Unchecked[] {
+  const { updates } = replayOf(given, options);
   expectValidUpdates(updates);
   return updates.filter(({ sessionUpdate }) => sessionUpdate !== "session_info_update");
 }
@@ -94,7 +97,7 @@ describe("a replay", () => {
     session.branch(null);
     session.user("again");
     session.assistant([], { usage });
-    const info = (): Unchecked => Array.from(replayOf(session).updates())[0];
+    const info = (): Unchecked => replayOf(session).updates[0];
     expect(info()).toEqual({
       sessionUpdate: "session_info_update",
       title: "again",
@@ -106,22 +109,41 @@ describe("a replay", () => {
       sessionUpdate: "usage_update",
       used: 8,
       size: 100,
-      cost: { amount: 0.5, currency: "USD" },
+      cost: { amount: 0.25, currency: "USD" },
     });
+    // The session's whole cost is known from elsewhere.
+    const whole = new Replay({ place, isRunning: false, compaction: false, contextSize: 100 });
+    const answers = session.entries.slice(1).flatMap((entry) => [...whole.entry(entry)]);
+    expect(answers.length).toBeGreaterThan(0);
+    expect([...whole.end(0.5)]).toMatchObject([{ used: 8, cost: { amount: 0.5 } }]);
     session.compaction("s", undefined);
     expect(updatesOf(session, { contextSize: 100 }).at(-1).sessionUpdate).not.toBe("usage_update");
   });
 
-  test("makes an update when it is asked for it", () => {
+  test("tells an answer as far as its results are known, and what comes after it when they are", () => {
     const session = new PiSession();
-    session.user("one");
-    let calls = 0;
-    const by = (): Unchecked => ({ clientId: `client-${++calls}` });
-    for (let n = 0; n < 10; n++) session.user("more");
-    const updates = replayOf(session, { by }).updates();
-    updates.next();
-    expect(updates.next().value).toMatchObject({ _meta: { "pi-rpcd": { by: { clientId: "client-1" } } } });
-    expect(calls).toBe(1);
+    const kinds = (updates: Iterable<SessionUpdate>): string[] =>
+      Array.from(updates, (update: Unchecked) => update.toolCallId ?? update.content?.text ?? update.content?.type);
+    const told = new Replay({ place, isRunning: false, compaction: false });
+    const steps = (add: () => void): string[] => {
+      const from = session.entries.length;
+      add();
+      return session.entries.slice(from).flatMap((entry) => kinds(told.entry(entry)));
+    };
+    const note = { customType: "ci", content: "noted", display: true };
+    expect(steps(() => session.assistant([text("a"), call("c1"), text("b"), call("c2"), text("c")]))).toEqual(["a"]);
+    expect(steps(() => session.append("custom_message", note))).toEqual([]);
+    expect(steps(() => session.result("c2", "two"))).toEqual([]);
+    expect(steps(() => session.result("c1", "one"))).toEqual(["c1", "b", "c2", "c", "noted"]);
+    // Without results.
+    expect(steps(() => session.assistant([call("c1")]))).toEqual([]);
+    expect(steps(() => session.assistant([text("d"), call("c2")]))).toEqual(["c1#2", "d"]);
+    expect(steps(() => session.result("c2", "two"))).toEqual(["c2#2"]);
+    expect(steps(() => session.assistant([call("c3")]))).toEqual([]);
+    expect(steps(() => session.user("e"))).toEqual(["c3", "e"]);
+    session.assistant([call("c4")]);
+    expect(steps(() => session.assistant([call("c5")]))).toEqual([]);
+    expect(kinds(told.end())).toEqual(["c5"]);
   });
 });
 
@@ -224,11 +246,10 @@ describe("live updates after a replay", () => {
     { told, from, isKnown }: { readonly told: number; readonly from: number; readonly isKnown: boolean },
   ): Unchecked {
     const given = entries.slice(0, told).map(({ entry }) => entry);
-    const replay = replayOf(given, { isRunning: isKnown && told < entries.length });
-    const updates = Array.from(replay.updates());
+    const { updates, replay: former } = replayOf(given, { isRunning: isKnown && told < entries.length });
     const send = (update: SessionUpdate): void => void updates.push(update);
     const client = { notices: true, compaction: false, terminals: false };
-    const live = new LiveUpdates({ place, client, send, contextSize: () => undefined, told: replay.told });
+    const live = new LiveUpdates({ place, client, send, contextSize: () => undefined, told: former.told });
     for (const { event, at } of events.slice(from)) {
       if (event.message?.role === "user") live.user(event.message);
       live.event(event, at);
@@ -243,7 +264,7 @@ describe("live updates after a replay", () => {
       fc.property(fc.array(turn, { maxLength: 8 }), fc.nat(), fc.nat(), fc.boolean(), (turns, cut, start, isKnown) => {
         const session = sessionOf(turns);
         const told = cut % (session.entries.length + 1);
-        const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
+        const whole = clientState(replayOf(session.entries.map(({ entry }) => entry)).updates);
         // The events that come after a replay begin before what is open in its run.
         const known = session.entries[told - 1]?.after ?? 0;
         const starts = [0, ...session.starts.filter((at) => at <= known)];
@@ -277,10 +298,9 @@ describe("live updates after a replay", () => {
     live.lose();
     const tellMissed: TellMissed = { user: (message) => live.user(message), by: () => undefined };
     const given = entries.filter(({ after }) => after <= seen).map(({ entry }) => entry);
-    const missed = live.missed({ entries: given, leafId: given.at(-1)?.id ?? null }, tellMissed);
-    let told = missed.next();
-    while (told.done !== true) told = missed.next();
-    expect(told.value).toBe(true);
+    const last = given.findLastIndex((entry) => live.isLast(entry));
+    expect(last !== -1 || live.hasNoLast).toBe(true);
+    given.slice(last + 1).forEach(live.missed(tellMissed));
     if (!isKnown) live.abandon();
     tell(events.slice(from));
     // The daemon says that no run is on, also where pi's own word for it was lost.
@@ -300,7 +320,7 @@ describe("live updates after a replay", () => {
           const session = sessionOf(turns);
           const { length } = session.events;
           const [gap = 0, from = 0, seen = 0] = at.map((n) => n % (length + 1)).toSorted((x, y) => x - y);
-          const whole = clientState(Array.from(replayOf(session.entries.map(({ entry }) => entry)).updates()));
+          const whole = clientState(replayOf(session.entries.map(({ entry }) => entry)).updates);
           expect(withGap(session, { gap, from, seen }, isKnown)).toEqual(whole);
         },
       ),
