@@ -274,6 +274,22 @@ test("a file that another program rewrites, extends or damages is read as it is,
   writeFileSync(file, lines.join("\n"));
 });
 
+test("a file of an older format is left to pi, and is read when the pi that starts has converted it", async () => {
+  await using stage = await shared.use();
+  const session = await stage.freshSession();
+  await session.promptAndWait("One.");
+  const { file } = await session.get();
+  await fallAsleep(stage.client, session.id);
+  const [header = "", ...lines] = readFileSync(file, "utf8").split("\n");
+  writeFileSync(file, [header.replace('"version":3', '"version":2'), ...lines].join("\n"));
+  const isOlder = { kind: "session_asleep", data: { reason: "file_older_form" } };
+  await expect(session.transcript()).rejects.toMatchObject(isOlder);
+  await expect(session.entryPiece({ entryId: "any", path: "" })).rejects.toMatchObject(isOlder);
+  const state = session.command({ type: "get_state" });
+  expect(JSON.stringify(await session.transcript())).toContain("One.");
+  await state;
+});
+
 test("a pi that does not respond is not waited for once that is known", async () => {
   await using stage = await startStage();
   const session = await stage.session();

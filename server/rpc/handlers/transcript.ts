@@ -1,3 +1,4 @@
+import { WireError } from "../../../protocol/errors.ts";
 import { isRecord } from "../../../protocol/objects.ts";
 import type { transcriptMethods } from "../../../protocol/transcript-methods.ts";
 import { noEntries } from "../../custody/stored-entries.ts";
@@ -16,11 +17,27 @@ export function transcriptHandlers(registry: Registry): HandlersOf<typeof transc
     if (isAsleep(session)) await unlessAborted(session.cleaned(), signal);
     return sourceOf(session);
   };
+  const read = async <T>(
+    sessionId: string,
+    signal: AbortSignal,
+    use: (from: TranscriptSource) => Promise<T>,
+  ): Promise<T> => {
+    try {
+      return await use(await source(sessionId, signal));
+    } catch (error) {
+      const session = registry.get(sessionId);
+      const isOlder = error instanceof WireError && error.kind === "session_asleep";
+      if (!isOlder || session.state.kind !== "starting") throw error;
+      // The pi that starts converts the file.
+      await unlessAborted(session.startOver(), signal);
+      return await use(await source(sessionId, signal));
+    }
+  };
   return {
-    "transcript/page": async ({ sessionId, ...params }, { signal }) =>
-      await transcripts.page(await source(sessionId, signal), params, signal),
-    "transcript/entry": async ({ sessionId, ...params }, { signal }) =>
-      await transcripts.piece(await source(sessionId, signal), params, signal),
+    "transcript/page": ({ sessionId, ...params }, { signal }) =>
+      read(sessionId, signal, (from) => transcripts.page(from, params, signal)),
+    "transcript/entry": ({ sessionId, ...params }, { signal }) =>
+      read(sessionId, signal, (from) => transcripts.piece(from, params, signal)),
   };
 }
 
