@@ -30,12 +30,16 @@ interface Followed {
 }
 
 /** An agent for one client, and a daemon whose session begins to be followed when the test says so. */
-function start(): { sent: Unchecked[]; followed: Followed[]; ask: (method: string, params: object) => void } {
+function start(more: Readonly<Record<string, object>> = {}): {
+  sent: Unchecked[];
+  followed: Followed[];
+  ask: (method: string, params: object) => void;
+} {
   const sent: Unchecked[] = [];
   const followed: Followed[] = [];
   const port = unchecked<Port>({
     answersDialogs: true,
-    call: async (method: string) => answers[method],
+    call: async (method: string) => more[method] ?? answers[method],
     follow: (_sessionId: string, follower: Follower, place?: Place) => {
       followed.push({ follower, place });
       return () => {};
@@ -75,4 +79,23 @@ test.each(["session/resume", "session/load"])("%s of a session that cannot be fo
   await expect
     .poll(() => sent.find(({ id }) => id === 2)?.error)
     .toMatchObject({ code: -32_603, message: "Too many." });
+});
+
+test("a loaded session has the name that the session has, which can be on another branch", async () => {
+  const message = { role: "user", timestamp: 1, content: "first words" };
+  const page = { entries: [{ type: "message", id: "a", parentId: null, message }], leafId: "a" };
+  for (const name of [undefined, "the name"]) {
+    const { sent, followed, ask } = start({
+      "session/get": { ...session, ...(name !== undefined && { name }) },
+      "transcript/page": page,
+    });
+    ask("initialize", { protocolVersion: 1 });
+    await expect.poll(() => sent.length).toBe(1);
+    ask("session/load", { sessionId, cwd, mcpServers: [] });
+    await expect.poll(() => followed.length).toBe(1);
+    followed[0]?.follower.begin({ cursor: 7, epoch: "e" });
+    const title = () =>
+      sent.find(({ params }) => params?.update?.sessionUpdate === "session_info_update")?.params.update.title;
+    await expect.poll(title).toBe(name ?? "first words");
+  }
 });

@@ -31,8 +31,10 @@ function portOf(
   cut = (entry: Unchecked) => ({ entry, cuts: [] as Unchecked[] }),
 ) {
   const asked: Asked[] = [];
+  const pieces = new Set<string>();
   const call = async (method: string, params: Unchecked): Promise<Unchecked> => {
     if (method === "transcript/entry") {
+      pieces.add(params.path);
       const entry = branch.find(({ id }) => id === params.entryId);
       const value = params.path
         .split("/")
@@ -54,7 +56,7 @@ function portOf(
       ...(start > 0 && { before: `${start}` }),
     };
   };
-  return { port: unchecked<Pick<Port, "call">>({ call }), asked };
+  return { port: unchecked<Pick<Port, "call">>({ call }), asked, pieces };
 }
 
 async function all(reader: BranchReader): Promise<PiEntry[]> {
@@ -148,7 +150,7 @@ test("an entry is whole again: texts, values that were left out, and what is in 
       { entryId: "e0", path: "/message/details", bytes: 27, shown: 0 },
     ],
   };
-  const { port } = portOf(
+  const { port, pieces } = portOf(
     [entry],
     () => 1,
     () => cut,
@@ -156,6 +158,8 @@ test("an entry is whole again: texts, values that were left out, and what is in 
   const whole = { ...entry, message: { ...message, content: [message.content[0], { "a/b": "" }] } };
   const reader = await BranchReader.read({ port, sessionId: "s", hold: () => () => {} });
   expect(await all(reader)).toEqual([whole]);
+  // Of a value that was left out, no parts are read.
+  expect([...pieces]).toEqual(["/message/content/0/text", "/message/details"]);
   const outline = portOf(
     [entry],
     () => 1,

@@ -115,7 +115,7 @@ describe("a replay", () => {
     const whole = new Replay({ place, isRunning: false, compaction: false, contextSize: 100 });
     const answers = session.entries.slice(1).flatMap((entry) => [...whole.entry(entry)]);
     expect(answers.length).toBeGreaterThan(0);
-    expect([...whole.end(0.5)]).toMatchObject([{ used: 8, cost: { amount: 0.5 } }]);
+    expect([...whole.end(0.75)]).toMatchObject([{ used: 8, cost: { amount: 0.75 } }]);
     session.compaction("s", undefined);
     expect(updatesOf(session, { contextSize: 100 }).at(-1).sessionUpdate).not.toBe("usage_update");
   });
