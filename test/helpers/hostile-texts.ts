@@ -7,7 +7,7 @@ export interface HostileText {
 /** Where a script of the corpus would leave its mark: a test of a page looks for `globalThis[mark]`. */
 export const mark = "hostileMark";
 /** Where an element of the corpus would send a request. Nothing listens there. */
-export const target = "http://127.0.0.1:9/hostile";
+const target = "http://127.0.0.1:9/hostile";
 
 const script = `globalThis.${mark}=1`;
 const mebi = 1024 * 1024;

@@ -59,7 +59,7 @@ function PlainCode({ text }: CodeProps): VNode {
 }
 
 /** The elements of nodes. The list is the same for the same text, so the place is the key. */
-export function blockElements(nodes: readonly BlockNode[], code: CodeView = PlainCode): readonly VNode[] {
+function blockElements(nodes: readonly BlockNode[], code: CodeView = PlainCode): readonly VNode[] {
   return nodes.map((node) => blockElement(node, code));
 }
 
