@@ -48,9 +48,8 @@ const frameHead =
   /^\{"jsonrpc":"2\.0","method":"([\w/]+)","params":\{"sessionId":"[\w.-]*","seq":(\d+),"at":(\d+)(?=[,}])/;
 /** More than the longest head. */
 const maxHeadBytes = 512;
-const string = String.raw`"(?:[^"\\]|\\.)*"`;
-const fieldsPattern = String.raw`(?:,"promptId":${string})?(?:,"by":\{"clientId":${string}(?:,"name":${string})?\})?`;
-const eventHead = new RegExp(String.raw`^,"generation":(\d+)(${fieldsPattern}),"event":`);
+const eventHead =
+  /^,"generation":(\d+)((?:,"promptId":"(?:[^"\\]|\\.)*")?(?:,"by":\{"clientId":"(?:[^"\\]|\\.)*"(?:,"name":"(?:[^"\\]|\\.)*")?\})?),"event":/;
 /** More than the longest head of an event, after `at`. */
 const maxEventHeadBytes = 2_048;
 const ownType = '{"type":"rpcd_';

@@ -41,7 +41,7 @@ export function GroupOfRows({ group, log, opensChanges, isAtEnd }: GroupProps): 
     return () => observer.disconnect();
   }, []);
   return (
-    <div ref={element} class="group" style={isBuilt.value ? undefined : { height: `${height.current}px` }}>
+    <div ref={element} class="group" {...(isBuilt.value ? {} : { style: { height: `${height.current}px` } })}>
       {isBuilt.value && group.rows.value.map((row) => <RowView key={row.id} row={row} opensChanges={opensChanges} />)}
     </div>
   );
