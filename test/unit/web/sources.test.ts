@@ -12,7 +12,7 @@ const forbidden: readonly (readonly [name: string, pattern: RegExp])[] = [
     /innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc/,
   ],
   ["raw HTML in a view", /dangerouslySetInnerHTML/],
-  ["a style as a text", /\bstyle=["'`{](?!\{)|\.cssText|setAttribute\(\s*["']style|<style/],
+  ["a style as a text", /\bstyle=(?:["']|\{\s*["'`])|\.cssText|setAttribute\(\s*["']style|<style/],
   ["code of a text", /\beval\(|new Function\(|setTimeout\(\s*["'`]|javascript:/],
   ["a handler as a text", /setAttribute\(\s*["']on/],
   ["markup in a script", /<script(?! type="module" src=)/],
