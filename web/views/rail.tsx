@@ -69,10 +69,10 @@ function Groups(): JSX.Element {
   }
   return (
     <div class="rail-list" onPointerEnter={() => hold(true)} onPointerLeave={() => hold(false)}>
-      {groups.map(({ name, rows }) => (
-        <section key={name} class="rail-group">
+      {groups.map(({ title, rows }) => (
+        <section key={title} class="rail-group">
           <h3>
-            {groupTitles[name]} <span class="count">{rows.length}</span>
+            {title} <span class="count">{rows.length}</span>
           </h3>
           <ul>
             {rows.map((row) => (
@@ -85,23 +85,34 @@ function Groups(): JSX.Element {
   );
 }
 
-/** Rows keep their places while the pointer is over the list, so that none moves away under it; what they say is current. */
+interface ShownGroup {
+  readonly title: string;
+  readonly rows: readonly SessionRow[];
+}
+
+/**
+ * Rows keep their places while the pointer is over the list, so that none moves away under it; what they say is current.
+ * New ones come below them.
+ */
 function useHeldOrder(
   current: readonly SessionGroup[],
   find: (sessionId: string) => SessionRow | undefined,
-): readonly [groups: readonly SessionGroup[], hold: (isHeld: boolean) => void] {
+): readonly [groups: readonly ShownGroup[], hold: (isHeld: boolean) => void] {
   const isHeld = useSignal(false);
-  const shown = useRef(current);
-  if (isHeld.value) {
-    shown.current = shown.current.map(({ name, rows }) => ({
-      name,
-      rows: rows.map((row) => find(row.sessionId) ?? row),
-    }));
-  } else {
-    shown.current = current;
-  }
+  const held = useRef<readonly ShownGroup[]>([]);
+  const groups = current.map(({ name, rows }) => ({ title: groupTitles[name], rows }));
   const hold = (held: boolean): void => {
     isHeld.value = held;
   };
-  return [shown.current, hold];
+  if (!isHeld.value) {
+    held.current = groups;
+    return [groups, hold];
+  }
+  const known = new Set(held.current.flatMap(({ rows }) => rows.map(({ sessionId }) => sessionId)));
+  const added = groups.flatMap(({ rows }) => rows.filter(({ sessionId }) => !known.has(sessionId)));
+  const kept = held.current.map(({ title, rows }) => ({
+    title,
+    rows: rows.map((row) => find(row.sessionId) ?? row),
+  }));
+  return [added.length === 0 ? kept : [...kept, { title: "New", rows: added }], hold];
 }
