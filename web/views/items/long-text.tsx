@@ -2,6 +2,39 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { LongText } from "../../state/items.ts";
 
+/** A longer text begins folded. */
+const foldedChars = 4_000;
+const foldedLines = 40;
+
+/** A text as it was written. A long one is folded to its beginning. */
+export function PlainText({ text }: { readonly text: LongText }): JSX.Element {
+  const isWhole = useSignal(false);
+  const all = text.text.value;
+  const beginning = all.slice(0, foldedChars).split("\n", foldedLines).join("\n");
+  if (isWhole.value || beginning.length === all.length) {
+    return (
+      <>
+        <div class="plain-text">{all}</div>
+        <More text={text} />
+      </>
+    );
+  }
+  return (
+    <>
+      <div class="plain-text">{beginning}…</div>
+      <button
+        type="button"
+        class="link whole"
+        onClick={() => {
+          isWhole.value = true;
+        }}
+      >
+        Show the whole text
+      </button>
+    </>
+  );
+}
+
 /** Loads the next piece of a text that is not here as a whole. */
 export function More({ text }: { readonly text: LongText }): JSX.Element | null {
   const problem = useSignal("");

@@ -4,7 +4,7 @@ import type { PushItem } from "../../state/items.ts";
 import { Copy } from "../widgets/copy.tsx";
 import { Icon } from "../widgets/icon.tsx";
 import { Time } from "../widgets/time.tsx";
-import { More } from "./long-text.tsx";
+import { PlainText } from "./long-text.tsx";
 import { Pictures } from "./pictures.tsx";
 
 const words: Readonly<Record<DeliveryState, readonly [tone: string, word: string]>> = {
@@ -48,8 +48,7 @@ export function Push({ item }: { readonly item: PushItem }): JSX.Element {
         )}
         <Copy what="this push" text={() => item.text.text.value} />
       </header>
-      <div class="plain-text">{item.text.text.value}</div>
-      <More text={item.text} />
+      <PlainText text={item.text} />
       <Pictures pictures={item.pictures} />
       {item.reason !== undefined && <p class="quiet">{item.reason}</p>}
     </>

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import type { UserItem } from "../../state/items.ts";
 import { Copy } from "../widgets/copy.tsx";
 import { Time } from "../widgets/time.tsx";
-import { More } from "./long-text.tsx";
+import { PlainText } from "./long-text.tsx";
 import { Pictures } from "./pictures.tsx";
 import { WhoWords } from "./who.tsx";
 
@@ -17,8 +17,7 @@ export function UserMessage({ item }: { readonly item: UserItem }): JSX.Element 
         <span class="push-right" />
         <Copy what="this message" text={() => item.text.text.value} />
       </header>
-      <div class="plain-text">{item.text.text.value}</div>
-      <More text={item.text} />
+      <PlainText text={item.text} />
       <Pictures pictures={item.pictures} />
     </>
   );
