@@ -110,7 +110,7 @@ function list(start: number | undefined, entries: readonly ListEntry[], code: Co
 
 function table(head: readonly Cell[], rows: readonly (readonly Cell[])[]): VNode {
   return (
-    <div class="table">
+    <div class="table" tabIndex={0}>
       <table>
         <thead>
           <tr>

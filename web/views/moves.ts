@@ -11,20 +11,23 @@ export function showPlace(looks: Looks, place: Place): void {
 }
 
 export function openSession(app: App, looks: Looks, sessionId: string): void {
+  showSession(app, looks, sessionId);
+  focusWhenShown(() => document.querySelector(".log"));
+}
+
+function showSession(app: App, looks: Looks, sessionId: string): void {
   app.workspace.value?.select(sessionId);
   looks.place.value = "session";
   looks.shows.value = "main";
-  afterPaint(() => document.querySelector<HTMLElement>(".log")?.focus());
 }
 
 /** Back to the list, with the focus on the row of the session that was shown. */
 export function goBack(looks: Looks): void {
   looks.place.value = "session";
   looks.shows.value = "rail";
-  afterPaint(() => {
-    const row = document.querySelector<HTMLElement>('.row[data-selected="true"] .row-name');
-    (row ?? document.querySelector<HTMLElement>(".row-name"))?.focus();
-  });
+  focusWhenShown(
+    () => document.querySelector('.row[data-selected="true"] .row-name') ?? document.querySelector(".row-name"),
+  );
 }
 
 /** Opens the session of the next open question, after the one that has the focus, and focuses the question, not an answer. */
@@ -33,17 +36,22 @@ export function goToNextQuestion(app: App, looks: Looks): void {
   const at = questions.findIndex(({ dialog }) => dialog.dialogId === focusedQuestion());
   const next = questions[(at + 1) % questions.length];
   if (next === undefined) return;
-  openSession(app, looks, next.sessionId);
-  afterPaint(() => document.getElementById(questionId(next.dialog.dialogId))?.focus());
+  showSession(app, looks, next.sessionId);
+  focusWhenShown(() => document.getElementById(questionId(next.dialog.dialogId)));
 }
 
 export function questionId(dialogId: string): string {
   return `question-${dialogId}`;
 }
 
-/** Calls it when the views show the last change. */
-export function afterPaint(then: () => void): void {
-  requestAnimationFrame(() => requestAnimationFrame(then));
+/** Focuses an element when the views show the last change, unless a person has moved the focus by then. */
+function focusWhenShown(find: () => HTMLElement | null): void {
+  const { activeElement: before } = document;
+  const focus = (): void => {
+    const { activeElement } = document;
+    if (activeElement === before || activeElement === document.body) find()?.focus();
+  };
+  requestAnimationFrame(() => requestAnimationFrame(focus));
 }
 
 function focusedQuestion(): string | undefined {

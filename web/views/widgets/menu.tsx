@@ -91,7 +91,7 @@ export function Menu({ label, entries, children }: MenuProps): JSX.Element {
           onKeyDown={onKeyDown}
           onFocusOut={onFocusOut}
         >
-          {entries.map((entry) => (
+          {entries.map((entry, index) => (
             <button
               key={entry.label}
               type="button"
@@ -99,6 +99,8 @@ export function Menu({ label, entries, children }: MenuProps): JSX.Element {
                 ? { role: "menuitem" as const }
                 : { role: "menuitemcheckbox" as const, "aria-checked": entry.isOn })}
               tabIndex={-1}
+              aria-label={entry.label}
+              aria-describedby={entry.about === undefined ? undefined : `${id}-${index}`}
               class={entry.isDangerous === true ? "is-bad" : ""}
               onClick={() => {
                 close();
@@ -108,7 +110,7 @@ export function Menu({ label, entries, children }: MenuProps): JSX.Element {
               {hasMarks && <span class="menu-mark">{entry.isOn === true && <Icon name="check" />}</span>}
               <span>
                 {entry.label}
-                {entry.about !== undefined && <small>{entry.about}</small>}
+                {entry.about !== undefined && <small id={`${id}-${index}`}>{entry.about}</small>}
               </span>
             </button>
           ))}

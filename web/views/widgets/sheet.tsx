@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 interface SheetProps {
   readonly title: string;
@@ -13,7 +13,7 @@ interface SheetProps {
 export function Sheet({ title, onClose, children }: SheetProps): JSX.Element {
   const sheet = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => sheet.current?.showModal(), []);
+  useLayoutEffect(() => sheet.current?.showModal(), []);
   return (
     <dialog
       ref={sheet}
