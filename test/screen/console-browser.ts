@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import puppeteer, { type Browser, type KeyInput, type LaunchOptions, type Page } from "puppeteer-core";
 import { expect } from "vitest";
-import type { Client } from "../../client/index.ts";
+import type { Client, SessionHandle } from "../../client/index.ts";
 import { pathOf } from "../../scripts/lib/tiers.ts";
 import { bundleWeb } from "../../scripts/lib/web-bundle.ts";
 
@@ -30,6 +30,11 @@ const launchers: Readonly<Record<Program, LaunchOptions>> = {
 
 // The page of this checkout, once for all files of a worker.
 await bundleWeb();
+
+/** Has an extension ask; its command ends when all is answered. */
+export function ask(session: SessionHandle, questions: readonly object[]): void {
+  session.prompt(`/ask ${JSON.stringify(questions)}`).catch(() => {});
+}
 
 /** An address that opens the page once. The code is valid for minutes, because a loaded machine may need them. */
 export async function consoleAddress(client: Client): Promise<string> {
@@ -99,7 +104,11 @@ export class Visit {
   /** Notes what no page may do: run foreign code, ask another host, break its own policy, throw. */
   async watch(): Promise<void> {
     const { page } = this;
-    page.on("pageerror", (error) => this.#faults.push(`error: ${String(error)}`));
+    page.on("pageerror", (error) => {
+      const { stack = "" } = error as Partial<Error>;
+      // Firefox also reports errors of the scripts that drive it. They have no place in the page.
+      if (stack.includes(this.#origin)) this.#faults.push(`error: ${stack}`);
+    });
     page.on("dialog", (dialog) => {
       this.#faults.push(`dialog: ${dialog.message()}`);
       void dialog.dismiss();
@@ -149,6 +158,11 @@ export class Visit {
   /** Clicks what has this accessible name. */
   async click(name: string): Promise<void> {
     await this.page.locator(`::-p-aria(${name})`).click();
+  }
+
+  /** Clicks an element when it is there. */
+  async clickOn(selector: string): Promise<void> {
+    await this.page.locator(selector).click();
   }
 
   async press(...keys: readonly KeyInput[]): Promise<void> {

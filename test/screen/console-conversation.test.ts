@@ -14,7 +14,7 @@ test("a conversation follows its end, and stays where a person has scrolled to w
   await session.prompt("First.").settled();
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(stage.client));
-  await visit.page.click(".row-name");
+  await visit.clickOn(".row-name");
   await visit.shows(/Paragraph 79\./, ".log");
   const isAtEnd = (): Promise<void> =>
     visit.holds(() => {
@@ -38,7 +38,7 @@ test("a conversation follows its end, and stays where a person has scrolled to w
   await visit.shows(/Once more\./, ".log");
   await visit.shows(/[1-9]\d* new/, ".log-new");
   expect(await top()).toBe(before);
-  await visit.page.click(".log-new");
+  await visit.clickOn(".log-new");
   await isAtEnd();
   await visit.hides(/new|end/, ".log-new");
   expect(await visit.faults()).toEqual([]);
@@ -77,7 +77,7 @@ test("the composer sends nothing while an input method composes, and a dropped f
   await stage.session();
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(stage.client));
-  await visit.page.click(".row-name");
+  await visit.clickOn(".row-name");
   await visit.shows(/Nothing was said yet/, ".log");
   await visit.page.focus(".composer textarea");
   await visit.type("half a word");

@@ -10,29 +10,45 @@ import {
   thinking as storedThinking,
 } from "../helpers/pi-session.ts";
 import { startStage } from "../helpers/stage.ts";
-import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+import { ask, ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
 const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
 /** Texts that can come letter by letter within a test. */
 const short = hostileTexts.filter(({ text }) => text.length < 600);
-const markup = short.map(({ text }) => text).join("\n\n");
+// The provider refuses halves of characters.
+const markup = short.map(({ text }) => text.toWellFormed()).join("\n\n");
 
 /** Whether a script of the corpus ran. */
 function isMarked(visit: Visit): Promise<boolean> {
   return visit.page.evaluate((name) => name in globalThis, mark);
 }
 
-/** Shows each row of the conversation once, from the end to the beginning, opened. */
+/** Builds each row of the conversation and opens it. */
 async function lookAtAll(visit: Visit): Promise<void> {
   await visit.holds(() => {
-    const log = document.querySelector<HTMLElement>(".log");
+    const log = document.querySelector(".log");
     if (log === null) return false;
-    for (const summary of log.querySelectorAll<HTMLElement>("details:not([open]) > summary")) summary.click();
-    const { scrollTop } = log;
-    log.scrollTop = Math.max(0, scrollTop - log.clientHeight);
-    return scrollTop === 0 && log.querySelector(".log-edge") === null;
+    // The beginning loads what is before it.
+    log.scrollTop = 0;
+    return log.querySelector(".log-edge") === null;
   });
+  const groups = await visit.page.evaluate(() => document.querySelectorAll(".group").length);
+  for (let place = groups - 1; place >= 0; place -= 1) {
+    const isBuilt = (): Promise<boolean> =>
+      visit.page.evaluate((at) => {
+        const group = document.querySelectorAll(".group")[at];
+        group?.scrollIntoView();
+        return group !== undefined && group.children.length > 0;
+      }, place);
+    await expect.poll(isBuilt, { timeout: 300_000 }).toBe(true);
+    await visit.page.evaluate(async (at) => {
+      const folded = document.querySelectorAll(".group")[at]?.querySelectorAll<HTMLElement>("summary, .whole");
+      for (const button of folded ?? []) button.click();
+      // Until it was drawn.
+      for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+    }, place);
+  }
 }
 
 test("hostile texts are shown wherever foreign text is: no script, no request, no report, and the page answers", async () => {
@@ -66,11 +82,11 @@ test("hostile texts are shown wherever foreign text is: no script, no request, n
   const lines = [{ ...header, id: "0193d3a1-0000-7000-8000-000000000001", cwd }, ...entries];
   writeFileSync(file, `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
   const opened = await client.openSession({ file });
-  await client.call("session/hibernate", { sessionId: opened.id });
+  await client.call("session/hibernate", { sessionId: opened.id, force: true });
 
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(client));
-  await visit.page.click(`[data-session="${opened.id}"] .row-name`);
+  await visit.clickOn(`[data-session="${opened.id}"] .row-name`);
   await visit.shows(/names of an object|__proto__/, ".log");
   await lookAtAll(visit);
   expect(await isMarked(visit)).toBe(false);
@@ -78,7 +94,7 @@ test("hostile texts are shown wherever foreign text is: no script, no request, n
 
   // As it comes: letter by letter, in a tool, a push and a question.
   const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
-  await visit.page.click(`[data-session="${session.id}"] .row-name`);
+  await visit.clickOn(`[data-session="${session.id}"] .row-name`);
   await visit.shows(/Nothing was said yet/, ".log");
   await session.prompt(markup).settled();
   await session.push({ customType: "hostile", content: markup, triggerTurn: false }).accepted;
@@ -86,8 +102,7 @@ test("hostile texts are shown wherever foreign text is: no script, no request, n
   await lookAtAll(visit);
   const titles = short.map(({ text }) => text.replaceAll("\u0000", ""));
   const questions = titles.slice(0, 20).map((text) => ({ method: "select", title: text, options: [text, "plain"] }));
-  const asked = session.prompt(`/ask ${JSON.stringify(questions)}`);
-  await asked;
+  ask(session, questions);
   await visit.shows(/1 of 20 questions/, ".question-zone");
   for (const { dialogId } of await session.dialogs()) {
     await visit.holds(() => document.querySelector(".question-zone .question-title") !== null);

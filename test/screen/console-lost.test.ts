@@ -31,7 +31,7 @@ test("each message is shown once if the page loads in a run, its connection is c
   // The page keeps the daemon's address, but its connections go through the proxy.
   await using browser = await ConsoleBrowser.open("chromium", `MAP 127.0.0.1:${port} 127.0.0.1:${proxy.port}`);
   const visit = await browser.visit(address);
-  await visit.page.click(".row-name");
+  await visit.clickOn(".row-name");
   await visit.shows(/First message\.[\s\S]*Before\.[\s\S]*Alpha/, ".log");
 
   proxy.reset();
@@ -59,7 +59,7 @@ test("each message is shown once if the page loads in a run, its connection is c
   // The new daemon has another address, and the browser another window.
   await using after = await ConsoleBrowser.open();
   const anew = await after.visit(await consoleAddress(stage.client));
-  await anew.page.click(".row-name");
+  await anew.clickOn(".row-name");
   await anew.shows(/Second message\.[\s\S]*Delta/, ".log");
   third.open();
   await stage.client.session(session.id).waitForIdle();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, type Dialog } from "../../client/index.ts";
 import { Scene } from "../e2e/cli/scene.ts";
-import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+import { ask, ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
 const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
@@ -29,26 +29,26 @@ test("a question is answered once, by any of two pages and a terminal, and the o
   await using browser = await ConsoleBrowser.open();
   const one = await browser.visit(await consoleAddress(client));
   const two = await browser.visit(await consoleAddress(client));
-  const ask = async (title: string): Promise<Dialog> => {
-    await session.prompt(`/ask ${JSON.stringify([{ method: "confirm", title, text: "echo now" }])}`);
+  const opened = async (title: string): Promise<Dialog> => {
+    ask(session, [{ method: "confirm", title, text: "echo now" }]);
     for (const visit of [one, two]) await visit.shows(new RegExp(title), ".question-zone");
     const [dialog] = await session.dialogs();
     if (dialog === undefined) throw new Error("It is not open.");
     return dialog;
   };
   for (const visit of [one, two]) {
-    await visit.page.click(".row-name");
+    await visit.clickOn(".row-name");
     await visit.shows(/Nothing was said yet/, ".log");
   }
 
-  const first = await ask("Answered in a page?");
+  const first = await opened("Answered in a page?");
   await isReady(one);
   await one.click("Yes");
   await two.shows(/Answered in a page\?[\s\S]*answered by/i, ".question-zone");
   const late = await scene.run(["dialog", "answer", first.dialogId, "--no"]);
   expect(late.code).not.toBe(0);
 
-  const second = await ask("Answered in a terminal?");
+  const second = await opened("Answered in a terminal?");
   await scene.json(["dialog", "answer", second.dialogId, "--yes"]);
   for (const visit of [one, two]) await visit.shows(/Answered in a terminal\?[\s\S]*answered by/i, ".question-zone");
   expect(await session.dialogs()).toEqual([]);
@@ -61,16 +61,18 @@ test("answers work once the whole text was on screen, and not by a key that was 
   const session = await client.createSession({ cwd: scene.cwd, dialogPolicy: { kind: "wait" } });
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(client));
-  await visit.page.click(".row-name");
+  await visit.clickOn(".row-name");
   await visit.shows(/Nothing was said yet/, ".log");
   const text = Array.from({ length: 200 }, (_, index) => `line ${index}`).join("\n");
-  await session.prompt(`/ask ${JSON.stringify([{ method: "confirm", title: "Run it?", text }])}`);
+  ask(session, [{ method: "confirm", title: "Run it?", text }]);
   await visit.shows(/Run it\?[\s\S]*read to its end/, ".question-zone");
   const isOpen = async (): Promise<boolean> => (await session.dialogs()).length === 1;
   const scroll = (top: number): Promise<void> =>
-    visit.page.evaluate((to) => {
+    visit.page.evaluate(async (to) => {
       const box = document.querySelector(".question-zone .question-text");
       if (box !== null) box.scrollTop = to;
+      // Until it was drawn there.
+      for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
     }, top);
 
   // It has no focus, Escape does nothing to it, and nothing answers before the end was read; a jump does not read it.
@@ -87,11 +89,12 @@ test("answers work once the whole text was on screen, and not by a key that was 
   // Keys that were down before the button had the focus.
   const focusYes = (): Promise<void> =>
     visit.page.evaluate(() => document.querySelector<HTMLElement>(".question-zone .row-of-buttons button")?.focus());
-  await visit.page.focus("body");
+  const focusLog = (): Promise<void> => visit.page.evaluate(() => document.querySelector<HTMLElement>(".log")?.focus());
+  await focusLog();
   await visit.page.keyboard.down("Space");
   await focusYes();
   await visit.page.keyboard.up("Space");
-  await visit.page.evaluate(() => document.querySelector<HTMLElement>(".log")?.focus());
+  await focusLog();
   await visit.page.keyboard.down("Enter");
   await focusYes();
   await visit.page.keyboard.down("Enter");
