@@ -14,7 +14,7 @@ export interface ReplayedOptions extends Omit<ReplayOptions, "title" | "newest" 
 }
 
 /** The entries from the root to the leaf. */
-export function branchTo({ entries, leafId }: Entries): readonly PiEntry[] {
+function branchTo({ entries, leafId }: Entries): readonly PiEntry[] {
   const byId = new Map(entries.map((entry) => [entry["id"], entry]));
   const path: PiEntry[] = [];
   for (let entry = byId.get(leafId); entry !== undefined; entry = byId.get(entry["parentId"])) {

@@ -9,7 +9,7 @@ setInterval(() => {
 }, minute / 2);
 
 /** The present time, in steps of half a minute. */
-export const now: ReadonlySignal<number> = ticks;
+const now: ReadonlySignal<number> = ticks;
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
