@@ -17,6 +17,7 @@ const fixed: Readonly<Record<string, RegExp>> = {
   class: /^(?:markdown|plain|task|task-state|table|align-(?:left|center|right)|link-place|hidden-character)$/,
   dir: /^auto$/,
   scope: /^col$/,
+  tabIndex: /^0$/,
   target: /^_blank$/,
   rel: /^noopener noreferrer$/,
   start: /^\d+$/,
