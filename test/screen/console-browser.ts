@@ -165,6 +165,13 @@ export class Visit {
     await this.page.locator(selector).click();
   }
 
+  /** Resolves when the page was drawn again, with what has just changed. */
+  async isDrawn(): Promise<void> {
+    await this.page.evaluate(async () => {
+      for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+    });
+  }
+
   async press(...keys: readonly KeyInput[]): Promise<void> {
     for (const key of keys) await this.page.keyboard.press(key);
   }

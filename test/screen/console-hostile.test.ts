@@ -42,12 +42,11 @@ async function lookAtAll(visit: Visit): Promise<void> {
         return group !== undefined && group.children.length > 0;
       }, place);
     await expect.poll(isBuilt, { timeout: 300_000 }).toBe(true);
-    await visit.page.evaluate(async (at) => {
+    await visit.page.evaluate((at) => {
       const folded = document.querySelectorAll(".group")[at]?.querySelectorAll<HTMLElement>("summary, .whole");
       for (const button of folded ?? []) button.click();
-      // Until it was drawn.
-      for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
     }, place);
+    await visit.isDrawn();
   }
 }
 

@@ -67,13 +67,13 @@ test("answers work once the whole text was on screen, and not by a key that was 
   ask(session, [{ method: "confirm", title: "Run it?", text }]);
   await visit.shows(/Run it\?[\s\S]*read to its end/, ".question-zone");
   const isOpen = async (): Promise<boolean> => (await session.dialogs()).length === 1;
-  const scroll = (top: number): Promise<void> =>
-    visit.page.evaluate(async (to) => {
+  const scroll = async (top: number): Promise<void> => {
+    await visit.page.evaluate((to) => {
       const box = document.querySelector(".question-zone .question-text");
       if (box !== null) box.scrollTop = to;
-      // Until it was drawn there.
-      for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
     }, top);
+    await visit.isDrawn();
+  };
 
   // It has no focus, Escape does nothing to it, and nothing answers before the end was read; a jump does not read it.
   expect(await visit.page.evaluate(() => document.activeElement?.closest(".row-of-buttons") ?? null)).toBeNull();

@@ -142,6 +142,7 @@ test("axe finds nothing in any view, and nothing scrolls sideways", async () => 
       await visit.page.setViewport({ width, height: 900 });
       for (const scheme of ["light", "dark"]) {
         await visit.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+        await visit.isDrawn();
         const where = `${view} ${width} ${scheme}`;
         await visit.shot(where.replaceAll(" ", "-"));
         for (const problem of await problems(visit)) found.push(`${where}: ${problem}`);
