@@ -29,7 +29,14 @@ class FakeSession {
       "daemon/info": () => ({ pi: { version: "1", capabilities: {} } }),
       "session/open": () => ({ sessionId, cwd }),
       "session/get": () => ({ sessionId, cwd, cursor: this.#seq }),
-      "session/getEntries": () => ({ entries: this.entries, leafId: String(this.entries.length) }),
+      // One entry a page.
+      "transcript/page": (params) => {
+        const { before } = params as { readonly before?: string };
+        const at = before === undefined ? this.entries.length - 1 : Number(before);
+        const place = before === undefined ? { cursor: this.#seq, epoch: "e" } : {};
+        const more = at > 0 ? { before: String(at - 1) } : {};
+        return { entries: this.entries.slice(at, at + 1), leafId: String(this.entries.length), ...place, ...more };
+      },
       "session/getState": () => ({}),
       "session/getStats": () => ({ cost: 0, userMessages: 1 }),
       "session/getCommands": () => ({ commands: [] }),
