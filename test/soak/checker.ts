@@ -57,6 +57,8 @@ export interface Case {
   readonly deaths: History["deaths"];
   /** Whether the daemon has reported a damaged store after the push. Nothing may be duplicated even then. */
   readonly isForgotten: boolean;
+  /** Whether steps that were written but not synced may be gone. */
+  readonly isCut: boolean;
 }
 
 /** Finds all facts about a push. */
@@ -73,6 +75,7 @@ export function groupByPush(history: History): (push: PushFact) => Case {
   const begun = (push: PushFact): number => sightings.get(push.id)?.[0]?.at ?? 0;
   return (push) => ({
     isForgotten: history.damages.some((at) => at >= begun(push)),
+    isCut: history.cuts.some((at) => at >= begun(push)),
     push,
     final: history.final.get(push.id),
     sightings: sightings.get(push.id) ?? [],
@@ -140,10 +143,13 @@ function wrongSteps(history: readonly HistoryStep[]): string[] {
 }
 
 /** Histories only grow, whichever client or daemon reports them; a final state does not change. */
-function changes({ sightings, final }: Case): string[] {
+function changes({ sightings, final, isCut }: Case): string[] {
   const found = new Set<string>();
   let longest: readonly HistoryStep[] = [];
-  const told = (where: string, { history }: Delivery): void => {
+  const stepsOf = ({ history }: Delivery): readonly HistoryStep[] =>
+    isCut ? history.filter(({ state }) => state !== "held" && state !== "inserted") : history;
+  const told = (where: string, delivery: Delivery): void => {
+    const history = stepsOf(delivery);
     const shared = Math.min(longest.length, history.length);
     if (history.length < fullHistory && longest.length < fullHistory) {
       for (let i = 0; i < shared; i += 1) {
@@ -165,8 +171,9 @@ function changes({ sightings, final }: Case): string[] {
   }
   if (final !== undefined) {
     told("the last word", final);
-    if (longest.length > final.history.length) {
-      found.add(`it was ${step(longest.at(-1))} and the last word is ${step(final.history.at(-1))}`);
+    const last = stepsOf(final);
+    if (longest.length > last.length) {
+      found.add(`it was ${step(longest.at(-1))} and the last word is ${step(last.at(-1))}`);
     }
     if (end !== undefined && JSON.stringify(final) !== end.text) found.add("its end has changed");
   }

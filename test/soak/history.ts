@@ -77,6 +77,11 @@ export interface Death {
 export interface History {
   /** When the daemon has reported a damaged store: its earlier knowledge may be lost or outdated. */
   readonly damages: readonly number[];
+  /**
+   * When the ends of the store and of its log were damaged without a report: as after a loss of power, what was written
+   * but not synced may be gone.
+   */
+  readonly cuts: readonly number[];
   readonly pushes: readonly PushFact[];
   /** In the order of their arrival. */
   readonly sightings: readonly Sighting[];

@@ -18,6 +18,7 @@ export class Ledger {
   readonly claims: Claim[] = [];
   readonly deaths: Death[] = [];
   readonly damages: number[] = [];
+  readonly cuts: number[] = [];
   readonly #latest = new Map<string, Delivery>();
   readonly #sessions = new Map<string, SessionInfo>();
   /** Every reported file of a session's pi. */
@@ -64,6 +65,11 @@ export class Ledger {
   damaged(): void {
     this.damages.push(Date.now());
     this.#latest.clear();
+  }
+
+  /** The ends of the store and of its log were damaged, and the daemon has reported nothing. */
+  cut(): void {
+    this.cuts.push(Date.now());
   }
 
   /** The daemon no longer knows the push, and has given the reason. */
@@ -117,6 +123,7 @@ export class Ledger {
     this.claims.length = 0;
     this.deaths.length = 0;
     this.damages.length = 0;
+    this.cuts.length = 0;
     this.#latest.clear();
     this.#forgotten.clear();
     this.#sessions.clear();

@@ -264,6 +264,7 @@ class Run {
       entries: actors.flatMap(({ sessionId }) => ledger.files(sessionId).flatMap(entriesOf)),
       deaths: ledger.deaths,
       damages: ledger.damages,
+      cuts: ledger.cuts,
       final,
     };
     const caseOf = groupByPush(history);

@@ -55,8 +55,11 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
   };
   await world.replaceDaemon("SIGKILL", damageTail, [], ask);
   actor.world.plan.withdraw(actor.model);
-  // Without a report everything must be as it was.
-  if (!isReported) return isDone;
+  if (!isReported) {
+    // Everything that was synced must be as it was; if its log is whole, all that was written too.
+    if (isLogDamaged) world.ledger.cut();
+    return isDone;
+  }
   world.tally.count("a damaged store reported");
   const asked = [...world.ledger.pushes.values()].map(async ({ id }) => {
     if ((await world.get(id)) === undefined) world.ledger.forgotten(id);

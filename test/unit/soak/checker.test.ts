@@ -144,6 +144,16 @@ test("pushes after reported damage may be lost, and never duplicated", () => {
   expect(kinds({ ...lost, damages: [500] })).toEqual(["lost"]);
 });
 
+test("after the ends of the store and its log were cut, only steps that were not synced may be gone", () => {
+  const told = delivery(["accepted", "held", "inserted"]);
+  const final = delivery(["accepted", "inserted", "prepared", "delivered", "answered"], { attempts: [attempt()] });
+  const cut = history({ sightings: [sighting(told)], cuts: [2_000] }, final);
+  expect(kinds(cut)).toEqual([]);
+  expect(kinds({ ...cut, cuts: [500] })).toEqual(["wrong"]);
+  const synced = sighting(delivery(["accepted", "held", "inserted", "prepared", "parked"], { attempts: [attempt()] }));
+  expect(kinds({ ...cut, sightings: [synced] })).toEqual(["wrong"]);
+});
+
 test("the provider's answer may be unknown only to a child that was killed", () => {
   const parked = delivery(["accepted", "held", "inserted", "prepared", "parked"], {
     attempts: [attempt({ outcome: "unknown" })],

@@ -78,6 +78,7 @@ export function history(fields: Partial<History> = {}, final: Delivery | undefin
     entries: [entry],
     deaths: [],
     damages: [],
+    cuts: [],
     final: new Map([[pushed.id, final]]),
     ...fields,
   };
