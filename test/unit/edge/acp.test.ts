@@ -63,6 +63,11 @@ class FakeSession {
     };
   }
 
+  /** Whether what it tells is heard. */
+  get isHeard(): boolean {
+    return this.#peer !== undefined;
+  }
+
   tell(event: object, isDelta = false): void {
     this.#seq += 1;
     const seq = this.#seq;
@@ -94,7 +99,7 @@ async function attached(edge: TestEdge, session: FakeSession): Promise<TestWebSo
   const editor = await editorOf(edge);
   await editor.call("session/resume", attaching);
   // Before the answer, to know the place, and from there on.
-  await vi.waitUntil(() => session.followed.length === 2, patience);
+  await vi.waitUntil(() => session.followed.length === 2 && session.isHeard, patience);
   return editor;
 }
 
