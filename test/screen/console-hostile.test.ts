@@ -42,10 +42,15 @@ async function lookAtAll(visit: Visit): Promise<void> {
         return group !== undefined && group.children.length > 0;
       }, place);
     await expect.poll(isBuilt, { timeout: 300_000 }).toBe(true);
-    await visit.page.evaluate((at) => {
-      const folded = document.querySelectorAll(".group")[at]?.querySelectorAll<HTMLElement>("summary, .whole");
+    const links = await visit.page.evaluate((at) => {
+      const group = document.querySelectorAll(".group")[at];
+      const folded = group?.querySelectorAll<HTMLElement>("summary, .whole");
       for (const button of folded ?? []) button.click();
+      const all = Array.from(group?.querySelectorAll<HTMLAnchorElement>("a") ?? []);
+      return all.filter(({ protocol, rel }) => !/^(?:https?|mailto):$/.test(protocol) || !rel.includes("noopener"))
+        .length;
     }, place);
+    expect(links).toBe(0);
     await visit.isDrawn();
   }
 }

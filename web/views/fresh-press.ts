@@ -3,7 +3,6 @@ import { useRef } from "preact/hooks";
 interface PressHandlers {
   onPointerDown(): void;
   onKeyDown(event: KeyboardEvent): void;
-  onKeyUp(event: KeyboardEvent): void;
   onClick(): void;
 }
 
@@ -22,9 +21,6 @@ export function useFreshPress(isReady: () => boolean, act: () => void): PressHan
       if (event.key !== "Enter" && event.key !== " ") return;
       if (event.repeat) event.preventDefault();
       else begin();
-    },
-    onKeyUp: (event) => {
-      if (event.key === " " && press.current === undefined) event.preventDefault();
     },
     onClick: () => {
       const was = press.current ?? (isReady() ? "fresh" : "early");
