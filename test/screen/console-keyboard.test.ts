@@ -45,7 +45,7 @@ test.each(["chromium", "firefox-esr"] as const)(
     await visit.page.keyboard.down("Alt");
     await visit.press("Enter");
     await visit.page.keyboard.up("Alt");
-    await visit.shows(/Into the run\.[\s\S]*After the run\./, ".waits");
+    await visit.shows(/Into the run\.[\s\S]*enters this run[\s\S]*After the run\.[\s\S]*after this run/, ".waits");
     gate.open();
     await visit.shows(/Into the run\.[\s\S]*Steered\.[\s\S]*After the run\.[\s\S]*Queued\./, ".log");
 
@@ -62,6 +62,7 @@ test.each(["chromium", "firefox-esr"] as const)(
     await visit.press("Enter");
     await visit.shows(/May I\?/, ".question-zone");
     await visit.press("Escape", "a");
+    await visit.holds(() => document.activeElement?.matches(".question"));
     await visit.holds(
       () => document.querySelector<HTMLElement>(".question-zone .question")?.dataset["ready"] === "true",
     );
