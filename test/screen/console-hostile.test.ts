@@ -79,6 +79,7 @@ test("hostile texts are shown wherever foreign text is: no script, no request, n
     stored.result(id, text);
     stored.append("custom_message", { customType: "note", content: text, display: true });
   }
+  stored.append("session_info", { name: `${directoryName}<script>globalThis.${mark}=1</script>` });
   const folder = join(stage.agentDir.path, "sessions", "--hostile--");
   const file = join(folder, "2026-01-01T00-00-00-000Z_0193d3a1-0000-7000-8000-000000000001.jsonl");
   mkdirSync(folder, { recursive: true });

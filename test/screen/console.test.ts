@@ -101,6 +101,13 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   expect(await visit.faults()).toEqual([]);
 });
 
+/** How a system asks a page to look. */
+const looks: Readonly<Record<string, { name: string; value: string }[]>> = {
+  light: [{ name: "prefers-color-scheme", value: "light" }],
+  dark: [{ name: "prefers-color-scheme", value: "dark" }],
+  forced: [{ name: "forced-colors", value: "active" }],
+};
+
 test("axe finds nothing in any view, and nothing scrolls sideways", async () => {
   const gate = new Gate();
   await using stage = await startStage({
@@ -136,12 +143,13 @@ test("axe finds nothing in any view, and nothing scrolls sideways", async () => 
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(address);
   await visit.page.evaluate(axeSource);
+  const cdp = await visit.page.createCDPSession();
   const found: string[] = [];
   const look = async (view: string): Promise<void> => {
     for (const width of [390, 900, 1_440]) {
       await visit.page.setViewport({ width, height: 900 });
-      for (const scheme of ["light", "dark"]) {
-        await visit.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      for (const [scheme, features] of Object.entries(looks)) {
+        await cdp.send("Emulation.setEmulatedMedia", { features });
         await visit.isDrawn();
         const where = `${view} ${width} ${scheme}`;
         await visit.shot(where.replaceAll(" ", "-"));
