@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { GroupName, SessionGroup, SessionRow } from "../state/sessions.ts";
 import { usePage, useWorkspace } from "./context.ts";
 import { showPlace } from "./moves.ts";
@@ -74,14 +74,48 @@ function Groups(): JSX.Element {
           <h3>
             {title} <span class="count">{rows.length}</span>
           </h3>
-          <ul>
-            {rows.map((row) => (
-              <RowOfSession key={row.sessionId} row={row} isSelected={row.sessionId === selectedId} />
-            ))}
-          </ul>
+          <RowsOfGroup rows={rows} selectedId={selectedId} />
         </section>
       ))}
     </div>
+  );
+}
+
+/** So many more rows are built when the end of a group comes near. */
+const rowsAtOnce = 100;
+
+interface RowsProps {
+  readonly rows: readonly SessionRow[];
+  readonly selectedId: string | undefined;
+}
+
+/** The rows of a group, as far as a person has scrolled. */
+function RowsOfGroup({ rows, selectedId }: RowsProps): JSX.Element {
+  const count = useSignal(rowsAtOnce);
+  const end = useRef<HTMLLIElement>(null);
+  const isMore = rows.length > count.value;
+  useEffect(() => {
+    if (end.current === null) return;
+    const near = new IntersectionObserver(
+      (entries) => {
+        if (entries.at(-1)?.isIntersecting === true) count.value += rowsAtOnce;
+      },
+      { root: end.current.closest(".rail-list"), rootMargin: "800px 0px" },
+    );
+    near.observe(end.current);
+    return () => near.disconnect();
+  }, [isMore, count.value]);
+  return (
+    <ul>
+      {rows.slice(0, count.value).map((row) => (
+        <RowOfSession key={row.sessionId} row={row} isSelected={row.sessionId === selectedId} />
+      ))}
+      {isMore && (
+        <li ref={end} class="row-state more-rows">
+          {rows.length - count.value} more
+        </li>
+      )}
+    </ul>
   );
 }
 
