@@ -2,6 +2,7 @@ import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { Choices, ModelChoice } from "../state/choices.ts";
 import type { Outcome } from "../state/outcome.ts";
+import { Icon } from "./widgets/icon.tsx";
 
 interface ModelFieldsProps {
   readonly choices: Choices;
@@ -9,9 +10,7 @@ interface ModelFieldsProps {
   readonly said: Signal<string>;
 }
 
-const askPi = "ask pi";
-
-/** The model and the level of thinking: what is known can be chosen. pi is only asked, and so started, by a choice. */
+/** The model and the level of thinking: what is known can be chosen. Only the button asks pi, and so starts it. */
 export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
   const model = choices.model.value;
   const level = choices.level.value;
@@ -24,12 +23,8 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
   const known = withCurrent(models.kind === "known" ? models.value : [], model);
   const knownLevels = levels.kind === "known" ? levels.value : [];
   const allLevels = level === undefined || knownLevels.includes(level) ? knownLevels : [level, ...knownLevels];
-  const more = (kind: string): JSX.Element | null =>
-    kind === "unknown" || kind === "refused" ? (
-      <option value={askPi}>{choices.isAsleep.value ? "Ask pi (starts it)…" : "Ask pi…"}</option>
-    ) : kind === "asking" ? (
-      <option disabled={true}>Asking pi…</option>
-    ) : null;
+  const isKnown = models.kind === "known" && levels.kind === "known";
+  const isAsking = models.kind === "asking" || levels.kind === "asking";
   return (
     <div class="model-fields">
       <select
@@ -38,10 +33,8 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
         value={model === undefined ? "" : keyOf(model)}
         onChange={({ currentTarget }) => {
           const chosen = known.find((choice) => keyOf(choice) === currentTarget.value);
-          const isAsking = currentTarget.value === askPi;
           currentTarget.value = model === undefined ? "" : keyOf(model);
-          if (isAsking) void tell(choices.ask());
-          else if (chosen !== undefined) void tell(choices.setModel(chosen));
+          if (chosen !== undefined) void tell(choices.setModel(chosen));
         }}
       >
         {model === undefined && <option value="">Model unknown</option>}
@@ -50,7 +43,6 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
             {choice.name}
           </option>
         ))}
-        {more(models.kind)}
       </select>
       <select
         class="field"
@@ -59,8 +51,7 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
         onChange={({ currentTarget }) => {
           const { value } = currentTarget;
           currentTarget.value = level ?? "";
-          if (value === askPi) void tell(choices.ask());
-          else if (value !== "") void tell(choices.setLevel(value));
+          if (value !== "") void tell(choices.setLevel(value));
         }}
       >
         {level === undefined && <option value="">Thinking unknown</option>}
@@ -69,8 +60,25 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
             Thinking: {name}
           </option>
         ))}
-        {more(levels.kind)}
       </select>
+      {!isKnown && (
+        <button
+          type="button"
+          class="button bare square"
+          disabled={isAsking}
+          aria-label={
+            isAsking
+              ? "Asking pi"
+              : choices.isAsleep.value
+                ? "Start pi and ask for its models"
+                : "Ask pi for its models"
+          }
+          title={choices.isAsleep.value ? "Start pi and ask for its models" : "Ask pi for its models"}
+          onClick={() => void tell(choices.ask())}
+        >
+          <Icon name={isAsking ? "running" : "again"} />
+        </button>
+      )}
     </div>
   );
 }
