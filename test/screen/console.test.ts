@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import type axe from "axe-core";
 import { expect, test } from "vitest";
 import { Gate } from "../../provider/gate.ts";
@@ -10,7 +11,13 @@ import { startStage } from "../helpers/stage.ts";
 import { ask, ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
 const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
+const built = join(import.meta.dirname, "..", "..", "dist", "web");
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+test("the page with its styles loads at most 90 KB", () => {
+  const sizes = ["index.html", "main.js", "styles.css"].map((name) => gzipSync(readFileSync(join(built, name))).length);
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(90_000);
+});
 
 test("a code opens the page once, the tab stays signed in, and signing out ends it", async () => {
   await using stage = await startStage();

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { GroupName, SessionGroup, SessionRow } from "../state/sessions.ts";
+import type { GroupName, SessionRow, Sessions } from "../state/sessions.ts";
 import { usePage, useWorkspace } from "./context.ts";
 import { showPlace } from "./moves.ts";
 import { RowOfSession } from "./session-row.tsx";
@@ -58,7 +58,7 @@ export function Rail(): JSX.Element {
 
 function Groups(): JSX.Element {
   const { sessions, selected } = useWorkspace();
-  const [groups, hold] = useHeldOrder(sessions.groups.value, (id) => sessions.find(id));
+  const [groups, hold] = useHeldOrder(sessions);
   const selectedId = selected.value?.sessionId;
   if (groups.length === 0) {
     return (
@@ -128,25 +128,25 @@ interface ShownGroup {
  * Rows keep their places while the pointer is over the list, so that none moves away under it; what they say is current.
  * New ones come below them.
  */
-function useHeldOrder(
-  current: readonly SessionGroup[],
-  find: (sessionId: string) => SessionRow | undefined,
-): readonly [groups: readonly ShownGroup[], hold: (isHeld: boolean) => void] {
+function useHeldOrder(sessions: Sessions): readonly [groups: readonly ShownGroup[], hold: (isHeld: boolean) => void] {
   const isHeld = useSignal(false);
   const held = useRef<readonly ShownGroup[]>([]);
-  const groups = current.map(({ name, rows }) => ({ title: groupTitles[name], rows }));
-  const hold = (held: boolean): void => {
-    isHeld.value = held;
+  const heldFilter = useRef("");
+  const filter = sessions.filter.value;
+  const groups = sessions.groups.value.map(({ name, rows }) => ({ title: groupTitles[name], rows }));
+  const hold = (isOver: boolean): void => {
+    isHeld.value = isOver;
   };
-  if (!isHeld.value) {
+  if (!isHeld.value || filter !== heldFilter.current) {
     held.current = groups;
+    heldFilter.current = filter;
     return [groups, hold];
   }
   const known = new Set(held.current.flatMap(({ rows }) => rows.map(({ sessionId }) => sessionId)));
   const added = groups.flatMap(({ rows }) => rows.filter(({ sessionId }) => !known.has(sessionId)));
   const kept = held.current.map(({ title, rows }) => ({
     title,
-    rows: rows.map((row) => find(row.sessionId) ?? row),
+    rows: rows.map((row) => sessions.find(row.sessionId) ?? row),
   }));
   return [added.length === 0 ? kept : [...kept, { title: "New", rows: added }], hold];
 }
