@@ -40,7 +40,7 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
         {model === undefined && <option value="">Model unknown</option>}
         {known.map((choice) => (
           <option key={keyOf(choice)} value={keyOf(choice)} title={keyOf(choice)}>
-            {choice.name}
+            {nameAmong(choice, known)}
           </option>
         ))}
       </select>
@@ -85,6 +85,12 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
 
 function keyOf({ provider, id }: ModelChoice): string {
   return `${provider}/${id}`;
+}
+
+/** Its name, with its provider if another one has the same name. */
+function nameAmong(choice: ModelChoice, all: readonly ModelChoice[]): string {
+  const isUnique = all.filter(({ name }) => name === choice.name).length === 1;
+  return isUnique ? choice.name : `${choice.name} (${choice.provider})`;
 }
 
 function withCurrent(models: readonly ModelChoice[], current: ModelChoice | undefined): readonly ModelChoice[] {

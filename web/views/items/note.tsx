@@ -28,7 +28,7 @@ export function Note({ item }: { readonly item: NoteItem }): JSX.Element {
         {item.who.kind !== "unknown" && (
           <>
             {" "}
-            By <WhoWords who={item.who} />.
+            By {item.who.kind === "you" ? "you" : <WhoWords who={item.who} />}.
           </>
         )}{" "}
         <Time at={item.at} />
