@@ -55,6 +55,9 @@ export class EntryRows {
   /** Results whose call is on an earlier page. */
   readonly #results = new Map<string, ToolResult[]>();
 
+  /** The ids of the entries that the pages have, and when the first of them was written. */
+  readonly #paged = new Set<string>();
+  #since: number | undefined;
   /** The ids of the entries with the first model and level. */
   readonly #beginning = new Set<unknown>();
 
@@ -68,6 +71,10 @@ export class EntryRows {
     this.#results.clear();
     const open = new Map(this.#calls);
     this.#calls.clear();
+    for (const entry of entries) {
+      this.#paged.add(textOf(entry["id"]));
+      this.#since = Math.min(timeOf(entry) ?? Number.POSITIVE_INFINITY, this.#since ?? Number.POSITIVE_INFINITY);
+    }
     const rows = entries.flatMap((entry) => this.entry(entry, cuts));
     for (const [callId, results] of later) {
       for (const result of results) if (!this.#end(callId, result)) this.#keep(callId, result);
@@ -75,6 +82,15 @@ export class EntryRows {
     if (!isEnd) this.loseCalls();
     for (const [callId, cells] of open) this.#calls.set(callId, cells);
     return rows;
+  }
+
+  /**
+   * Whether an entry is on a page, or older than all of them. A log that has reported nothing yet tells the whole file when
+   * its pi crashes.
+   */
+  isPaged(entry: PiValue): boolean {
+    if (this.#since === undefined) return false;
+    return this.#paged.has(textOf(entry["id"])) || (timeOf(entry) ?? Number.POSITIVE_INFINITY) < this.#since;
   }
 
   /** `by`: the client that sent it, as an event names it. */

@@ -85,7 +85,7 @@ export class LiveRows {
         this.#tool(event, at, seq);
         break;
       case "rpcd_entry":
-        if (!isEntry && isRecord(event["entry"]))
+        if (!isEntry && isRecord(event["entry"]) && !this.#options.entries.isPaged(event["entry"]))
           this.#options.rows.append(this.#options.entries.entry(event["entry"], [], by));
         break;
       default:

@@ -203,6 +203,19 @@ test("shows entries that pi did not report", async () => {
   expect(scene.shown).toEqual(["user: From before the crash"]);
 });
 
+test("shows no entry again that a page has or will have, if a crash makes the log tell the whole file", async () => {
+  const scene = new Scene();
+  scene.history(history.slice(1), { before: "p1" });
+  await scene.open();
+  const { shown } = scene;
+  const [first, ...later] = history;
+  for (const told of [{ ...first, timestamp: "2025-12-31T00:00:00.000Z" }, ...later])
+    scene.event({ type: "rpcd_entry", entry: told });
+  expect(scene.shown).toEqual(shown);
+  scene.event({ type: "rpcd_entry", entry: { ...entry("e9", user("Not reported", 9)), timestamp: "2999-01-01" } });
+  expect(scene.shown).toEqual([...shown, "user: Not reported"]);
+});
+
 test("loads older pages, whose tools get results of later pages", async () => {
   const scene = new Scene();
   scene.history(history.slice(2), { before: "p1" });

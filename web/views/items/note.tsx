@@ -25,12 +25,7 @@ export function Note({ item }: { readonly item: NoteItem }): JSX.Element {
       <Icon name={icons[item.about] ?? "info"} />
       <div class="note-text">
         <Visible text={item.words} />
-        {item.who.kind !== "unknown" && (
-          <>
-            {" "}
-            By {item.who.kind === "you" ? "you" : <WhoWords who={item.who} />}.
-          </>
-        )}{" "}
+        {item.who.kind !== "unknown" && <> By {item.who.kind === "you" ? "you" : <WhoWords who={item.who} />}.</>}{" "}
         <Time at={item.at} />
         {item.detail !== undefined && (
           <details class="fold" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
