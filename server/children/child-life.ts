@@ -271,6 +271,11 @@ export class ChildLife implements SessionCore {
     this.#options.prompts.runs.interrupt();
   }
 
+  /** A former daemon left a child, which may write the file until it is `recovered` or has ended. */
+  expectLeft(recovered: Promise<void>): void {
+    this.#lastCleaned = recovered;
+  }
+
   /** The child of a former daemon does not answer yet: callers wait for it. `kill` ends it. */
   awaitLeft(restored: Promise<Child | undefined>, kill: () => void): void {
     this.#become({ kind: "starting" });

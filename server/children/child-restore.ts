@@ -46,19 +46,30 @@ const maxReplayMs = 10_000;
 export class ChildRestore {
   readonly #session: SessionContext;
   readonly #parts: ChildRestoreParts;
+  readonly #left: LeftChild | undefined;
+  readonly #recovered = Promise.withResolvers<void>();
 
-  constructor(session: SessionContext, parts: ChildRestoreParts) {
+  /** `left`: what a former daemon left, until {@link run} goes on with it. */
+  constructor(session: SessionContext, parts: ChildRestoreParts, left: LeftChild | undefined) {
     this.#session = session;
     this.#parts = parts;
+    this.#left = left;
+    // Nothing may take the session file as final before.
+    if (left !== undefined) parts.life.expectLeft(this.#recovered.promise);
   }
 
   /**
    * Resolves when everything that clients may have seen of the child is in the log, or it has ended. If it does not answer
    * yet, resolves at once; callers of the session then wait for it.
    */
-  async run(left: LeftChild): Promise<void> {
+  async run(): Promise<void> {
     const { life, supervisor } = this.#parts;
-    const restored = this.#restored(left);
+    const left = this.#left;
+    if (left === undefined) {
+      await this.#recover();
+      return;
+    }
+    const restored = this.#restored(left).finally(() => this.#recovered.resolve());
     // The daemon's start does not wait for a child that has stopped to answer.
     if (left.hasAnswered) await within(restored, maxReplayMs);
     else {
@@ -69,7 +80,7 @@ export class ChildRestore {
   }
 
   /** The session's child ended with a former daemon; entries that it had not written are lost. */
-  async recover(): Promise<void> {
+  async #recover(): Promise<void> {
     const { reports, custody } = this.#parts;
     await reports.recover();
     const { generation, fileMark } = this.#session.record.stored;
@@ -95,7 +106,7 @@ export class ChildRestore {
     }
     try {
       journal.cannotContinue("The child has ended, or the store lacks a part of what it did.");
-      await this.recover();
+      await this.#recover();
     } catch (error) {
       log.error({ err: error }, "cannot recover a session whose pi has ended");
     }

@@ -155,7 +155,9 @@ export class Pushing implements GivenPushes {
   }
 
   isGiven(child: Child, deliveryId: string): boolean {
-    return this.#givenTo === child && this.#given.has(deliveryId);
+    if (this.#givenTo === child) return this.#given.has(deliveryId);
+    // A former daemon gave it pushes, some of which this one does not know to be held.
+    return child.restoredAt !== undefined;
   }
 
   async brought(): Promise<void> {

@@ -12,7 +12,7 @@ import type { ChildSource, ChildSourceOptions } from "../children/child-source.t
 import type { PiCallsOptions } from "../children/pi-calls.ts";
 import type { ResponsivenessLimits } from "../children/responsiveness.ts";
 import type { StartRateLimits } from "../children/start-rate-limit.ts";
-import type { Survival } from "../children/survival.ts";
+import type { LeftChild, Survival } from "../children/survival.ts";
 import type { Contexts } from "../context/contexts.ts";
 import type { SessionConfiguration } from "../context/part-layers.ts";
 import type { Spill } from "../context/spill.ts";
@@ -130,7 +130,7 @@ export class SessionLifecycle {
     const { sessions, directory } = this.#options;
     for (const { isBeginning, ...stored } of sessions.all()) {
       if (isBeginning === true) void sessions.put(stored);
-      directory.add(this.#session(stored));
+      directory.add(this.#session(stored, {}, this.#options.survival?.leftIn(stored.sessionId)));
     }
   }
 
@@ -256,7 +256,7 @@ export class SessionLifecycle {
     ]);
   }
 
-  #session(stored: StoredSession, { environment, mcpServers }: Beginning = {}): Session {
+  #session(stored: StoredSession, { environment, mcpServers }: Beginning = {}, left?: LeftChild): Session {
     const { children, contexts, watch } = this.#shared;
     const { directory, sessions, prompts, tracker, dialogs, taker, logs, limits, env, runDirectory } = this.#options;
     const { spillDirectory, roots, spill, configuration, survival } = this.#options;
@@ -268,6 +268,7 @@ export class SessionLifecycle {
       sessions,
       source: children,
       survival,
+      left,
       contexts,
       prompts,
       tracker,

@@ -74,6 +74,8 @@ export interface SessionOptions {
   readonly source: Pick<ChildSource, "start" | "admit" | "adopt">;
   /** Default: children end with the daemon. */
   readonly survival?: Survival | undefined;
+  /** The child that a former daemon left in it. */
+  readonly left?: LeftChild | undefined;
   readonly contexts: ContextTransport;
   /** The owner recorded in leases of session files. */
   readonly taker: LeaseTaker;
@@ -141,7 +143,7 @@ export class Session {
     const { epoch } = record;
     const numbers = record.numbers((upTo) => sessions.flush(sessionId, upTo));
     const events: SessionEmitter = new EventEmitter();
-    const left = options.survival?.leftIn(sessionId);
+    const { left } = options;
     const continuation = left && {
       seq: left.at.kept.seq,
       saidAfter: left.at.applied.seq,
@@ -271,7 +273,7 @@ export class Session {
       parts,
       adopt,
     };
-    this.#restore = new ChildRestore(context, restored);
+    this.#restore = new ChildRestore(context, restored, left);
     this.#record = record;
     this.#stderr = stderr;
     this.#life = life;
@@ -449,9 +451,7 @@ export class Session {
    * written are lost.
    */
   async recover(): Promise<void> {
-    const left = this.#options.survival?.leftIn(this.sessionId);
-    if (left === undefined) await this.#restore.recover();
-    else await this.#restore.run(left);
+    await this.#restore.run();
   }
 
   /** Resolves when the session's record is on disk. */

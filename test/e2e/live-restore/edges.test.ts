@@ -131,6 +131,28 @@ test("a push that was held when the daemon died is answered, although its pi end
   await session.waitForIdle();
 });
 
+test("a push that expires while no daemon runs is taken back from its pi, which never shows it to the model", async () => {
+  await using scene = await Scene.open({ script: [answer("Done.")] });
+  const { session, stage } = scene;
+  const push = session.push({
+    ...{ customType: "note", content: "Too late.", deliverAs: "nextTurn", triggerTurn: true },
+    expiresAfterMs: 3_000,
+  });
+  const { expiresAt } = await push.accepted;
+  // On a loaded machine it may expire before pi has it; nothing then differs below.
+  await expect.poll(async () => (await push.get()).state, patience).toMatch(/held|expired/);
+  await stage.kill();
+  await sleep(Math.max(0, (expiresAt as number) - Date.now()));
+  await stage.start();
+  await until(push, "expired");
+  // Its prompt has pi's helper insert whatever it still holds.
+  session.push({ customType: "note", content: "In time.", deliverAs: "nextTurn" });
+  expect(await session.promptAndWait("And now?")).toBe("Done.");
+  expect(scene.carried("In time.")).toEqual([1]);
+  expect(scene.carried("Too late.")).toEqual([0]);
+  await scene.check();
+});
+
 test("an answer to a dialog reaches the extension when it was stored and pi had not read it", async () => {
   await using scene = await Scene.open({
     script: [answer(call("bash", { command: "echo ask-first | tr a-z A-Z" })), answer("Done.")],
