@@ -32,7 +32,7 @@ export interface ChildSupervisorOptions {
   readonly retry: Retry;
   readonly answers: Pick<CachedAnswers, "ask">;
   readonly dialogs: Pick<Dialogs, "size">;
-  readonly journal: Pick<Journal, "hasPending">;
+  readonly journal: Pick<Journal, "hasPending" | "rest">;
   /** For a session that does not set it. */
   readonly idleAfterMs: number;
   readonly responsiveness: ResponsivenessLimits;
@@ -102,17 +102,23 @@ export class ChildSupervisor {
   }
 
   /**
-   * Ends the child, if it is not needed or `force` is set. Resolves when it has been cleaned up. Throws
-   * `session_busy` with the reason.
+   * Ends the child, if it is not needed or `force` is set. Resolves when it has been cleaned up, and the log's memory is
+   * free: a child that crashed has left it as it was. Throws `session_busy` with the reason.
    */
   async hibernate(force: boolean): Promise<void> {
+    if (force) await this.#hibernateNow();
+    else await this.#fallAsleep();
+    await this.#options.journal.rest();
+  }
+
+  async #hibernateNow(): Promise<void> {
     const { life, answers } = this.#options;
-    if (force) {
-      await life.startOver();
-      if (life.child !== undefined && life.runId === undefined) await answers.ask(life.child);
-      await life.endChild();
-      return;
-    }
+    await life.startOver();
+    if (life.child !== undefined && life.runId === undefined) await answers.ask(life.child);
+    await life.endChild();
+  }
+
+  async #fallAsleep(): Promise<void> {
     const outcome = await this.hibernation.fallAsleep();
     if (typeof outcome === "object") return void (await outcome.ended);
     throw new WireError("session_busy", `The session cannot hibernate now: ${words[outcome]}. force: true does it.`, {

@@ -1,14 +1,20 @@
 import { expect, test } from "vitest";
-import { connect } from "../../../client/index.ts";
+import { type Client, connect } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 import { Notifications } from "../../helpers/notifications.ts";
+import { patience } from "../../helpers/patience.ts";
 import { endingWithDaemon } from "../../helpers/stage.ts";
 
 // The rows of "What survives what" in PROTOCOL.md, for one session in the middle of its work. Dialogs have their own
 // tests
 // (test/contract/session/dialogs.test.ts).
+
+async function hasDeltas(client: Pick<Client, "call">, sessionId: string): Promise<boolean> {
+  const { events } = await client.call("session/events", { sessionId, limit: 1_000 });
+  return JSON.stringify(events).includes('"type":"message_update"');
+}
 
 /** A session with a completed prompt, a run, a queued prompt, a waiting push, and an exclusive controller. */
 async function begin(config?: string) {
@@ -33,10 +39,7 @@ async function begin(config?: string) {
       const { control } = await get();
       return { policy: control?.policy, hasController: control?.controller !== undefined };
     },
-    hasDeltas: async () => {
-      const { events } = await stage.client.call("session/events", { sessionId, limit: 1_000 });
-      return JSON.stringify(events).includes('"type":"message_update"');
-    },
+    hasDeltas: () => hasDeltas(stage.client, sessionId),
     /** Checks what is kept in all three cases. */
     isKept: async () => {
       expect((await get()).epoch).toBe(epoch);
@@ -87,6 +90,20 @@ test("the death of pi interrupts the run and loses the prompts in its queue; eve
   expect(await work.hasDeltas()).toBe(true);
   await client.call("session/hibernate", { sessionId, force: true });
   expect(await work.hasDeltas()).toBe(false);
+});
+
+test("a session whose pi crashed while it was idle forgets its deltas when it hibernates", async () => {
+  await using stage = await startKillableStage({ provider: { script: [answer("do", "ne")] } });
+  const { client } = stage;
+  const { sessionId } = await client.call("session/create", { cwd: stage.cwd });
+  await client.call("session/prompt", { sessionId, text: "one", wait: "settled" });
+  const { pid } = await client.call("session/get", { sessionId });
+  process.kill(pid as number, "SIGKILL");
+  const state = async (): Promise<string> => (await client.call("session/get", { sessionId })).state;
+  await expect.poll(state, patience).toBe("crashed");
+  expect(await hasDeltas(client, sessionId)).toBe(true);
+  await client.call("session/hibernate", { sessionId, force: true });
+  expect(await hasDeltas(client, sessionId)).toBe(false);
 });
 
 test("without live restore the death of the daemon interrupts the run and ends the control; the next daemon has everything else", async () => {
