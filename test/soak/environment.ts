@@ -223,6 +223,16 @@ export class SoakEnvironment implements AsyncDisposable {
     return done;
   }
 
+  /** Kills what a dead daemon has left, as a power failure does. */
+  async endChildren(): Promise<void> {
+    for (;;) {
+      const left = processesWith(this.processMarker);
+      if (left.length === 0) return;
+      for (const { pid } of left) signal(pid, "SIGKILL");
+      await sleep(20);
+    }
+  }
+
   /** Ends the daemon gracefully, and all connections. */
   async stop(): Promise<void> {
     await this.#replacing;
@@ -232,7 +242,7 @@ export class SoakEnvironment implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.lives.end("SIGKILL");
-    for (const { pid } of processesWith(this.processMarker)) signal(pid, "SIGKILL");
+    await this.endChildren();
     for (const peer of this.#peers.splice(0)) peer.close();
     await this.provider.close();
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

@@ -33,7 +33,9 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
   };
   await actor.pushSome(3);
   await actor.pause(50);
-  const damageTail = (): void => {
+  const damageTail = async (): Promise<void> => {
+    // Only a power failure takes what was written from both files, and it ends every pi as well.
+    if (isLogDamaged) await world.endChildren();
     if (!existsSync(file)) return;
     const bytes = readFileSync(file);
     if (bytes.length === 0) return;
