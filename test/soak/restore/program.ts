@@ -113,6 +113,7 @@ class Run {
   #gaps = 0;
   #deltasWithOtherTimes = 0;
   #isOver = false;
+  #killing: Promise<void> | undefined;
   /** Rejects with the first fault: nothing that waits may get its answer. */
   readonly #failed = Promise.withResolvers<never>();
   /** Starts and ends of sessions, and kills: one at a time. */
@@ -128,19 +129,23 @@ class Run {
 
   /** Resolves when the daemon was killed so often, and the work that had begun is checked. */
   async all(kills: number): Promise<void> {
-    const workers = Array.from({ length: this.#options.sessions ?? 3 }, (_, n) => this.#work(n, this.#random.fork()));
-    const killing = this.#killAll(kills)
+    // A client that connects for the first time does not try again.
+    const sessions = Array.from({ length: this.#options.sessions ?? 3 }, (_, n) => n);
+    this.#clients.push(...(await Promise.all(sessions.map((n) => this.#client(n)))));
+    const workers = this.#clients.map((client, n) => this.#work(n, client, this.#random.fork()));
+    this.#killing = this.#killAll(kills)
       .catch((error: unknown) => {
         if (!this.#hasFailed) throw error;
       })
       .finally(() => {
         this.#isOver = true;
       });
-    await Promise.all([...workers, killing]);
+    await Promise.all([...workers, this.#killing]);
   }
 
   async end(): Promise<void> {
     this.#isOver = true;
+    await this.#killing?.catch(() => {});
     for (const actor of this.#actors) await actor[Symbol.asyncDispose]();
     await this.#stage[Symbol.asyncDispose]();
   }
@@ -164,13 +169,15 @@ class Run {
     return this.#faults.length > 0 && this.#options.endsAtFirst !== false;
   }
 
-  /** Works in one session after the other. The first fault ends it, by closing its client. */
-  async #work(n: number, random: Random): Promise<void> {
+  #client(n: number): Promise<Client> {
     // A responder to dialogs has no other way to say that its answer was refused.
-    const client = await this.#stage.client({
+    return this.#stage.client({
       onDiagnostic: (diagnostic) => this.#diagnostics.push(`model-${n}: ${inspect(diagnostic).slice(0, 500)}`),
     });
-    this.#clients.push(client);
+  }
+
+  /** Works in one session after the other. The first fault ends it, by closing its client. */
+  async #work(n: number, client: Client, random: Random): Promise<void> {
     do {
       try {
         await this.#session(n, client, random);
@@ -247,9 +254,9 @@ class Run {
   async #killAll(kills: number): Promise<void> {
     const random = this.#random.fork();
     let done = 0;
-    while (done < kills && !this.#hasFailed) {
+    while (done < kills && !this.#hasFailed && !this.#isOver) {
       await this.#cue(random);
-      if (this.#hasFailed) return;
+      if (this.#hasFailed || this.#isOver) return;
       done += await this.#alone(() => this.#killOnce(random, kills - done));
       this.#options.say?.(
         `${done} kills, ${this.#sessions} sessions, ${this.#frames} frames checked, ${this.#faults.length} faults`,
