@@ -1,6 +1,7 @@
 import { acp } from "./figures/acp.ts";
 import { bridgeComparison } from "./figures/bridges.ts";
 import { commands, prompt } from "./figures/command-line.ts";
+import { webConsole } from "./figures/console.ts";
 import { create, parallelCreates } from "./figures/create.ts";
 import { daemonStart } from "./figures/daemon-start.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
@@ -52,6 +53,7 @@ export const figures = {
   prompt,
   "front-end": frontEnd,
   acp,
+  console: webConsole,
   opencode,
   optimisation,
   pruning,

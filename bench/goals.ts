@@ -1,4 +1,16 @@
-export type Unit = "x" | "us" | "ms" | "rec/s" | "1/s" | "MB/s" | "KiB" | "MiB" | "tokens" | "events" | "%";
+export type Unit =
+  | "x"
+  | "us"
+  | "ms"
+  | "rec/s"
+  | "1/s"
+  | "MB/s"
+  | "KiB"
+  | "MiB"
+  | "tokens"
+  | "events"
+  | "elements"
+  | "%";
 
 /** A limit in the specification. */
 export interface Goal {
@@ -88,6 +100,11 @@ export const goals = {
   A1: atMost("ACP: session/new, a warm child", [300], "ms"),
   A2: atMost("ACP: the first piece of an answer after our own wire", [20], "ms"),
   A3: atMost("ACP: processor for 6,000 deltas", [500], "ms"),
+  "W first paint": atMost("the web console's first paint", [400], "ms"),
+  "W sessions": atMost("the web console's list of 990 sessions is shown", [800], "ms"),
+  "W end": atMost("the web console: the end of 10,000 messages is readable", [500], "ms"),
+  "W elements": atMost("the web console: elements with 10,000 messages", [2_000], "elements"),
+  "W scroll": atMost("the web console: work of a frame while scrolling by jumps, p95", [8], "ms"),
   R1: atMost("each cost with live restore / without it", [1.1]),
 } as const satisfies Readonly<Record<string, Goal>>;
 

@@ -1,0 +1,157 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { pathOf } from "../../scripts/lib/tiers.ts";
+import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
+import { streamPi } from "../lib/echo-sources.ts";
+import type { Figure, Resources, Setting } from "../lib/figure.ts";
+import { createSessions } from "../lib/many-sessions.ts";
+import { RawClient } from "../lib/raw-client.ts";
+import { chosenPi, scriptModel } from "../lib/real-pi.ts";
+import { quantile } from "../lib/statistics.ts";
+
+const script = join(import.meta.dirname, "..", "fixtures", "console-page.mjs");
+const sessions = 990;
+const messages = 10_000;
+const jumps = 60;
+
+export const webConsole: Figure = {
+  title: "the web console in Chromium: its first paint, many sessions, a long conversation, scrolling",
+  goals: ["W first paint", "W sessions", "W end", "W elements", "W scroll"],
+  repetitions: 5,
+  deadlineSeconds: 400,
+  measure: async (setting, resources) => {
+    const program = pathOf("chromium");
+    if (program === undefined) throw new Error("chromium is missing.");
+    const browser = resources.add(await launch(program, setting), (open) => open.close());
+    const many = await withManySessions(setting, resources);
+    const long = await withLongConversation(setting, resources);
+    const firstPaint: number[] = [];
+    const listed: number[] = [];
+    const readable: number[] = [];
+    const elements: number[] = [];
+    const scroll: number[] = [];
+    const bare: number[] = [];
+    for (let i = 0; i < setting.repetitions; i += 1) {
+      const rail = await open(browser, many);
+      listed.push(await inPage(rail, `since(".row-name")`));
+      firstPaint.push(await inPage(rail, "firstPaint()"));
+      await rail.close();
+      const page = await open(browser, long);
+      await page.waitForSelector(".row-name");
+      readable.push(await inPage(page, `opened("Message ${messages - 1}.")`));
+      scroll.push(quantile(await inPage<number[]>(page, `jumping(${jumps})`), 0.95));
+      elements.push(await inPage(page, "elements()"));
+      await page.close();
+      bare.push(await bareScroll(browser));
+    }
+    return {
+      rows: [
+        { name: "first paint", unit: "ms", values: firstPaint, goals: ["W first paint"] },
+        { name: `${sessions} sessions: the list is shown`, unit: "ms", values: listed, goals: ["W sessions"] },
+        {
+          name: `${messages} messages: the end is readable after a click`,
+          unit: "ms",
+          values: readable,
+          goals: ["W end"],
+        },
+        {
+          name: `${messages} messages: elements after scrolling`,
+          unit: "elements",
+          values: elements,
+          goals: ["W elements"],
+        },
+        { name: "scrolling by jumps: work of a frame, p95", unit: "ms", values: scroll, goals: ["W scroll"] },
+        { name: "scrolling by jumps: work of a frame of a plain list, p95", unit: "ms", values: bare },
+      ],
+      notes: ["From the beginning of the navigation. Chromium draws without a graphics card."],
+    };
+  },
+};
+
+/** Opens the console once: each address has a code of its own. */
+type Address = () => Promise<string>;
+
+async function launch(executablePath: string, { directory }: Setting): Promise<Browser> {
+  return await puppeteer.launch({
+    browser: "chrome",
+    executablePath,
+    userDataDir: join(directory, "browser"),
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+    pipe: true,
+  });
+}
+
+async function prepared(browser: Browser): Promise<Page> {
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
+  page.once("close", () => void context.close());
+  await page.setViewport({ width: 1440, height: 900 });
+  await page.evaluateOnNewDocument(readFileSync(script, "utf8"));
+  return page;
+}
+
+async function open(browser: Browser, address: Address): Promise<Page> {
+  const page = await prepared(browser);
+  await page.goto(await address());
+  return page;
+}
+
+async function withManySessions(setting: Setting, resources: Resources): Promise<Address> {
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: await streamPi(setting) });
+  const client = await RawClient.open(daemon, "unix", resources);
+  for (const sessionId of await createSessions(client, sessions, setting.directory))
+    await client.request("session/hibernate", { sessionId, force: true });
+  return () => addressOf(client);
+}
+
+/** pi reads the file once; then the session sleeps. */
+async function withLongConversation(setting: Setting, resources: Resources): Promise<Address> {
+  const { env } = await scriptModel(setting, resources);
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: chosenPi().path, env });
+  const client = await RawClient.open(daemon, "unix", resources);
+  const { sessionId, file } = await client.request("session/create", { cwd: setting.directory });
+  await client.request("session/close", { sessionId });
+  const timestamp = new Date().toISOString();
+  const header = { type: "session", version: 3, id: randomUUID(), timestamp, cwd: setting.directory };
+  const entries = Array.from({ length: messages }, (_, n) => ({
+    type: "message",
+    id: `e${n}`,
+    parentId: n === 0 ? null : `e${n - 1}`,
+    timestamp,
+    message: {
+      role: "user",
+      timestamp: Date.now(),
+      content: [{ type: "text", text: `Message ${n}. ${"Some words. ".repeat(n % 40)}` }],
+    },
+  }));
+  const long = join(file, "..", `long_${header.id}.jsonl`);
+  writeFileSync(long, [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+  const opened = await client.request("session/open", { file: long });
+  await client.request("session/hibernate", { sessionId: opened.sessionId, force: true });
+  return () => addressOf(client);
+}
+
+async function addressOf(client: RawClient): Promise<string> {
+  const { url, code } = await client.request("web/open", {});
+  return `${url}#${code}`;
+}
+
+/** Calls a function of `console-page.mjs`. */
+async function inPage<T = number>(page: Page, call: string): Promise<T> {
+  return (await page.evaluate(`measure.${call}`)) as T;
+}
+
+/** Work of a frame in a page with a list of lines and nothing else. */
+async function bareScroll(browser: Browser): Promise<number> {
+  const lines = "<p>Some words. Some words. Some words.</p>".repeat(2_000);
+  const page = await prepared(browser);
+  try {
+    await page.goto("about:blank");
+    await page.setContent(`<div class="log" style="height: 900px; overflow: auto">${lines}</div>`);
+    return quantile(await inPage<number[]>(page, `jumping(${jumps})`), 0.95);
+  } finally {
+    await page.close();
+  }
+}
