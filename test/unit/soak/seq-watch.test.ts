@@ -25,3 +25,15 @@ test("a log may be reset after numbers that it used while the store failed, and 
     ]);
   }
 });
+
+test("a delta may have another time after its daemon has ended, any other notification not", () => {
+  const frame = (type: string, at: number): string =>
+    JSON.stringify({ method: "session/event", params: { seq: 2, at, event: { type, text: "same" } } });
+  const kindsOf = (type: string): readonly string[] => {
+    const watch = new SeqWatch();
+    for (const at of [1, 2]) watch.told("a", "s-1", 2, frame(type, at));
+    return watch.violations.map(({ kind }) => kind);
+  };
+  expect(kindsOf("message_update")).toEqual([]);
+  expect(kindsOf("message_end")).toEqual(["seq"]);
+});
