@@ -6,10 +6,12 @@ import { root } from "./command.ts";
 /** The files that the daemon serves to a browser: the path in the address, the file in dist/web/, the content type. */
 const files = [
   { path: "/", file: "index.html", type: "text/html; charset=utf-8" },
-  { path: "/main.js", file: "main.js", type: "text/javascript; charset=utf-8" },
   { path: "/styles.css", file: "styles.css", type: "text/css; charset=utf-8" },
+  { path: "/places.css", file: "places.css", type: "text/css; charset=utf-8" },
   { path: "/icon.svg", file: "icon.svg", type: "image/svg+xml" },
 ];
+
+const scriptType = "text/javascript; charset=utf-8";
 
 /**
  * The page uses the lexer of marked alone. The function `marked` has the rest as its properties, which a bundler cannot
@@ -43,18 +45,20 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     plugins: [lexerOnly],
     experimental: { attachDebugInfo: "none" },
   });
-  const output = await build.generate({ format: "esm", minify: true, comments: false, codeSplitting: false });
+  const output = await build.generate({ format: "esm", minify: true, comments: false, chunkFileNames: "[name].js" });
   mkdirSync(target, { recursive: true });
   const write = (file: string, text: string): void => {
     const unfinished = join(target, `${file}.${process.pid}`);
     writeFileSync(unfinished, text);
     renameSync(unfinished, join(target, file));
   };
-  write("main.js", output.output[0].code);
+  const scripts = output.output.flatMap((part) => (part.type === "chunk" ? [part] : []));
+  for (const { fileName, code } of scripts) write(fileName, code);
   const read = (file: string): string => readFileSync(join(source, file), "utf8");
-  write("styles.css", shortened(read("styles.css")));
+  for (const file of ["styles.css", "places.css"]) write(file, shortened(read(file)));
   for (const file of ["icon.svg", "index.html"]) write(file, read(file));
-  write("files.json", `${JSON.stringify({ files })}\n`);
+  const listed = scripts.map(({ fileName: file }) => ({ path: `/${file}`, file, type: scriptType }));
+  write("files.json", `${JSON.stringify({ files: [...files, ...listed] })}\n`);
   return output;
 }
 

@@ -4,7 +4,14 @@ import type { Client, SessionHandle } from "../../client/browser.ts";
 export interface Daemon
   extends Pick<
     Client,
-    "id" | "call" | "onConnection" | "onSessionChanged" | "onDialogChanged" | "setAnswersDialogs" | "daemonEvents"
+    | "id"
+    | "call"
+    | "onConnection"
+    | "onSessionChanged"
+    | "onDeliveryUpdated"
+    | "onDialogChanged"
+    | "setAnswersDialogs"
+    | "daemonEvents"
   > {
   session(sessionId: string): Pick<SessionHandle, "listen">;
 }

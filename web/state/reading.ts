@@ -10,6 +10,7 @@ export const readingMethods = [
   "session/list",
   "dialog/list",
   "delivery/list",
+  "delivery/get",
   "prompt/list",
   "prompt/get",
   "session/getQueue",

@@ -13,7 +13,18 @@ export interface Workspace {
   readonly selected: ReadonlySignal<OpenSession | undefined>;
   /** Shows a session, or none. Shows the same one again without loading it again. Starts no pi. */
   select(sessionId: string | undefined): void;
+  /** A part of the state whose code is loaded when it is first shown. It is made once. */
+  part<Part>(Made: PartOf<Part>): Part;
 }
+
+export interface PartOptions {
+  readonly daemon: Daemon;
+  readonly page: Page;
+  /** The title of a session. */
+  readonly titleOf: (sessionId: string) => string;
+}
+
+type PartOf<Part> = new (options: PartOptions) => Part;
 
 export interface WorkspaceOptions {
   readonly daemon: Daemon;
@@ -25,6 +36,7 @@ export class PageWorkspace implements Workspace {
   readonly #options: WorkspaceOptions;
   readonly sessions: AllSessions;
   readonly questions: AllQuestions;
+  readonly #parts = new Map<PartOf<unknown>, unknown>();
   readonly #drafts = new Drafts();
   readonly #selected = signal<ShownSession | undefined>(undefined);
 
@@ -32,14 +44,7 @@ export class PageWorkspace implements Workspace {
     this.#options = options;
     const { daemon, page } = options;
     this.sessions = new AllSessions(daemon);
-    this.questions = new AllQuestions({
-      daemon,
-      page,
-      titleOf: (sessionId) => {
-        const info = this.sessions.info(sessionId);
-        return info === undefined ? sessionId : titleOf(info);
-      },
-    });
+    this.questions = new AllQuestions({ daemon, page, titleOf: (sessionId) => this.#titleOf(sessionId) });
     page.onVisibility(() => this.#look());
   }
 
@@ -58,6 +63,18 @@ export class PageWorkspace implements Workspace {
     former?.close();
     this.#selected.value = sessionId === undefined ? undefined : this.#open(sessionId);
     this.#look();
+  }
+
+  part<Part>(Made: PartOf<Part>): Part {
+    const { daemon, page } = this.#options;
+    const part = this.#parts.get(Made) ?? new Made({ daemon, page, titleOf: (sessionId) => this.#titleOf(sessionId) });
+    this.#parts.set(Made, part);
+    return part as Part;
+  }
+
+  #titleOf(sessionId: string): string {
+    const info = this.sessions.info(sessionId);
+    return info === undefined ? sessionId : titleOf(info);
   }
 
   #open(sessionId: string): ShownSession {

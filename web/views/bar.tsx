@@ -8,7 +8,8 @@ import { Menu, type MenuEntry } from "./widgets/menu.tsx";
 export function Bar(): JSX.Element {
   const { app, looks } = usePage();
   const open = useWorkspace().questions.open.value;
-  const place = looks.place.value === "daemon" ? "daemon" : "sessions";
+  const shown = looks.place.value;
+  const place = shown === "daemon" || shown === "pushes" ? shown : "sessions";
   return (
     <header class="bar">
       <span class="brand">pi-rpcd</span>
@@ -19,6 +20,13 @@ export function Bar(): JSX.Element {
           onClick={() => showPlace(looks, "session")}
         >
           Sessions
+        </button>
+        <button
+          type="button"
+          aria-current={place === "pushes" ? "page" : undefined}
+          onClick={() => showPlace(looks, "pushes")}
+        >
+          Pushes
         </button>
         <button
           type="button"

@@ -2,6 +2,8 @@ import { useSignal } from "@preact/signals";
 import type { JSX, RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { ConversationView } from "../state/conversation.ts";
+import type { RowGroup } from "../state/items.ts";
+import { usePage } from "./context.ts";
 import { useFollowing } from "./following.ts";
 import { GroupOfRows } from "./group.tsx";
 import { Icon } from "./widgets/icon.tsx";
@@ -11,6 +13,7 @@ const loadAhead = 1_200;
 
 /** What was said, and what is said now. */
 export function Conversation({ conversation }: { readonly conversation: ConversationView }): JSX.Element {
+  const { looks } = usePage();
   const log = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const { isFollowing, toEnd } = useFollowing(log, content);
@@ -39,7 +42,7 @@ export function Conversation({ conversation }: { readonly conversation: Conversa
             <GroupOfRows
               key={group.id}
               group={group}
-              isAtEnd={index >= groups.length - 2}
+              isInView={index >= groups.length - 2 || hasDelivery(group, looks.revealed.value)}
               log={log}
               opensChanges={conversation.filter.value === "changes"}
             />
@@ -57,6 +60,15 @@ export function Conversation({ conversation }: { readonly conversation: Conversa
       )}
     </div>
   );
+}
+
+/** Whether a group has the card of a push. */
+function hasDelivery({ rows }: RowGroup, deliveryId: string | undefined): boolean {
+  if (deliveryId === undefined) return false;
+  return rows.peek().some(({ item }) => {
+    const { value } = item;
+    return value.kind === "push" && value.deliveryId === deliveryId;
+  });
 }
 
 interface BeginningProps {

@@ -7,7 +7,7 @@ import { Icon } from "./widgets/icon.tsx";
 import { Time } from "./widgets/time.tsx";
 
 /** What the daemon says about itself. */
-export function DaemonTable(): JSX.Element {
+export function DaemonView(): JSX.Element {
   const { app, looks } = usePage();
   const connection = app.connection.value;
   const daemon = connection.kind === "connected" ? connection.daemon : undefined;

@@ -1,16 +1,17 @@
 import type { App } from "../state/app.ts";
-import { goBack, goToNextQuestion, showPlace } from "./moves.ts";
+import { closePush, goBack, goToNextQuestion, goToPushes, showPlace } from "./moves.ts";
 import type { Looks } from "./place.ts";
 
 /** What the list of keys says. */
 export const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
-  [["j"], "next session, or next message"],
+  [["j"], "next session, message or push"],
   [["k"], "the one before"],
-  [["Enter"], "open a session, or open and fold a tool"],
+  [["Enter"], "open a session or a push, open and fold a tool"],
   [["Esc"], "back: from the field to the conversation, from there to the sessions"],
   [["i"], "write a message"],
   [["a"], "next question"],
   [["g", "s"], "sessions"],
+  [["g", "p"], "pushes"],
   [["g", "d"], "daemon"],
   [["?"], "this list"],
 ];
@@ -24,6 +25,7 @@ export function watchKeys(app: App, looks: Looks): () => void {
     i: () => document.querySelector<HTMLElement>(".composer textarea")?.focus(),
     a: () => goToNextQuestion(app, looks),
     "g s": () => goBack(looks),
+    "g p": () => goToPushes(looks),
     "g d": () => showPlace(looks, "daemon"),
     "?": () => {
       looks.showsKeys.value = true;
@@ -35,7 +37,7 @@ export function watchKeys(app: App, looks: Looks): () => void {
     before = event.key === "g" && before !== "g" ? "g" : "";
     if (event.key === "Escape") {
       if (event.repeat) return;
-      stepBack(looks);
+      stepBack(app, looks);
       event.preventDefault();
       return;
     }
@@ -55,24 +57,32 @@ function isField(target: EventTarget | null): boolean {
   );
 }
 
-function stepBack(looks: Looks): void {
+function stepBack(app: App, looks: Looks): void {
   const focused = document.activeElement;
   const log = document.querySelector<HTMLElement>(".log");
+  const firstPush = document.querySelector<HTMLElement>(".push-row .row-name");
   if (isField(focused) && focused?.closest(".main") !== null && log !== null) {
     (document.querySelector<HTMLElement>(".item[data-current]") ?? log).focus();
+  } else if (isField(focused) && focused?.closest(".push-list") != null && firstPush !== null) {
+    firstPush.focus();
+  } else if (looks.place.value === "pushes" && looks.push.value !== undefined) {
+    closePush(app, looks);
   } else {
     goBack(looks);
   }
 }
 
-/** Moves the focus among the rows of the list, or among the messages if the focus is in the main column. */
+/** Moves the focus among the rows of the list of sessions, of the pushes if they are shown, or of the messages. */
 function moveFocus(by: 1 | -1): void {
   const focused = document.activeElement;
-  const isInMain = focused?.closest(".main") != null;
-  const selector = isInMain ? ".log .item" : ".rail .row-name";
+  const hasPushes = document.querySelector(".pushes") !== null && focused?.closest(".rail") == null;
+  const isInLog = !hasPushes && focused?.closest(".main") != null;
+  const selector = hasPushes ? ".push-row .row-name" : isInLog ? ".log .item" : ".rail .row-name";
   const all = Array.from(document.querySelectorAll<HTMLElement>(selector));
-  const at = all.findIndex((element) => element === focused || element.contains(focused));
-  const from = at >= 0 ? at : isInMain ? all.length : -1;
+  const hasFocus = all.findIndex((element) => element === focused || element.contains(focused));
+  // From its timeline, one goes on at the push.
+  const at = hasFocus === -1 && hasPushes ? all.findIndex(({ ariaCurrent }) => ariaCurrent === "true") : hasFocus;
+  const from = at >= 0 ? at : isInLog ? all.length : -1;
   const next = all[Math.min(Math.max(from + by, 0), all.length - 1)];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });

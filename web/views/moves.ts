@@ -11,6 +11,7 @@ export function showPlace(looks: Looks, place: Place): void {
 }
 
 export function openSession(app: App, looks: Looks, sessionId: string): void {
+  looks.revealed.value = undefined;
   showSession(app, looks, sessionId);
   focusWhenShown(() => document.querySelector(".log"));
 }
@@ -19,6 +20,52 @@ function showSession(app: App, looks: Looks, sessionId: string): void {
   app.workspace.value?.select(sessionId);
   looks.place.value = "session";
   looks.shows.value = "main";
+}
+
+/** Shows the timeline of a push. `from`: the session in whose conversation it was opened. */
+export function showPush(looks: Looks, deliveryId: string, from?: string): void {
+  looks.push.value = { deliveryId, from };
+  looks.place.value = "pushes";
+  looks.shows.value = "main";
+}
+
+/** Lists the pushes of a session. */
+export function showPushesOf(looks: Looks, sessionId: string): void {
+  looks.pushesOf.value = sessionId;
+  looks.push.value = undefined;
+  goToPushes(looks);
+}
+
+/** Shows the list of pushes, with the focus on its first row. */
+export function goToPushes(looks: Looks): void {
+  looks.place.value = "pushes";
+  looks.shows.value = "main";
+  focusWhenShown(() => document.querySelector<HTMLElement>(".push-row .row-name") ?? document.getElementById("main"));
+}
+
+/** Closes the timeline: back to the conversation that led to it, or to its row. */
+export function closePush(app: App, looks: Looks): void {
+  const { value: push } = looks.push;
+  if (push === undefined) return;
+  looks.push.value = undefined;
+  const { deliveryId, from } = push;
+  if (from !== undefined) showInConversation(app, looks, from, deliveryId);
+  else focusWhenShown(() => rowOfPush(deliveryId) ?? document.querySelector<HTMLElement>(".push-row .row-name"));
+}
+
+function rowOfPush(deliveryId: string): HTMLElement | null {
+  return document.querySelector<HTMLElement>(`[data-delivery-row="${CSS.escape(deliveryId)}"] .row-name`);
+}
+
+/** Opens the conversation of a push, at its card if that is loaded. */
+export function showInConversation(app: App, looks: Looks, sessionId: string, deliveryId: string): void {
+  looks.revealed.value = deliveryId;
+  showSession(app, looks, sessionId);
+  focusWhenShown(() => {
+    const card = document.querySelector<HTMLElement>(`.item[data-delivery="${CSS.escape(deliveryId)}"]`);
+    card?.scrollIntoView({ block: "center" });
+    return card ?? document.querySelector<HTMLElement>(".log");
+  });
 }
 
 /** Back to the list, with the focus on the row of the session that was shown. */

@@ -4,15 +4,12 @@ import type { App } from "../state/app.ts";
 import { Announcements } from "./announcements.tsx";
 import { Bar } from "./bar.tsx";
 import { Context, createPage, usePage } from "./context.ts";
-import { DaemonTable } from "./daemon.tsx";
 import { watchKeys } from "./keyboard.ts";
-import { Keys } from "./keys.tsx";
-import { NewSessionForm } from "./new-session.tsx";
+import { Later } from "./later.tsx";
 import { News } from "./news.tsx";
 import { Rail } from "./rail.tsx";
 import { SessionView } from "./session.tsx";
 import { SessionFacts } from "./session-facts.tsx";
-import { StoredSessionsList } from "./stored-sessions.tsx";
 import { Welcome } from "./welcome.tsx";
 
 /** The whole page. */
@@ -64,7 +61,7 @@ function Shell(): JSX.Element {
         </aside>
       )}
       <Announcements />
-      {looks.showsKeys.value && <Keys />}
+      {looks.showsKeys.value && <Later show={({ Keys }) => <Keys />} />}
     </div>
   );
 }
@@ -74,11 +71,13 @@ function MainColumn(): JSX.Element {
   const open = app.workspace.value?.selected.value;
   switch (looks.place.value) {
     case "new":
-      return <NewSessionForm />;
+      return <Later show={({ NewSessionForm }) => <NewSessionForm />} />;
     case "stored":
-      return <StoredSessionsList />;
+      return <Later show={({ StoredSessionsList }) => <StoredSessionsList />} />;
+    case "pushes":
+      return <Later show={({ PushesView }) => <PushesView />} />;
     case "daemon":
-      return <DaemonTable />;
+      return <Later show={({ DaemonView }) => <DaemonView />} />;
     case "session":
       return open === undefined ? <Nothing /> : <SessionView key={open.sessionId} open={open} />;
   }

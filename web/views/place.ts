@@ -1,13 +1,25 @@
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 
 /** What the main column shows. */
-export type Place = "session" | "new" | "stored" | "daemon";
+export type Place = "session" | "new" | "stored" | "pushes" | "daemon";
+
+export interface OpenedPush {
+  readonly deliveryId: string;
+  /** The session from whose conversation it was opened: the way back. */
+  readonly from?: string | undefined;
+}
 
 /** What a person looks at. None of it is in the address: from there the page reads only its code. */
 export interface Looks {
   readonly place: Signal<Place>;
   /** Which of both a page with one column shows. */
   readonly shows: Signal<"rail" | "main">;
+  /** The push whose timeline is open. */
+  readonly push: Signal<OpenedPush | undefined>;
+  /** Only the pushes of this session are listed. */
+  readonly pushesOf: Signal<string | undefined>;
+  /** The push whose card a conversation shows first. */
+  readonly revealed: Signal<string | undefined>;
   /** Whether the page has one column. */
   readonly isNarrow: ReadonlySignal<boolean>;
   /** Whether single letters are commands. For this tab only. */
@@ -26,6 +38,9 @@ export function createLooks(): Looks {
   return {
     place: signal("session"),
     shows: signal("rail"),
+    push: signal(undefined),
+    pushesOf: signal(undefined),
+    revealed: signal(undefined),
     isNarrow,
     letterKeys: signal(true),
     showsKeys: signal(false),

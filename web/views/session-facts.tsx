@@ -1,10 +1,13 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
+import { usePage } from "./context.ts";
+import { showPushesOf } from "./moves.ts";
 import { Time } from "./widgets/time.tsx";
 
 /** What is known about the session that is shown. */
 export function SessionFacts({ open }: { readonly open: OpenSession }): JSX.Element {
+  const { looks } = usePage();
   const info = open.info.value;
   return (
     <div class="session-facts">
@@ -44,7 +47,9 @@ export function SessionFacts({ open }: { readonly open: OpenSession }): JSX.Elem
             <Fact name="Started">{info.generation === 1 ? "once" : `${info.generation} times`}</Fact>
             {info.pid !== undefined && <Fact name="Process">{info.pid}</Fact>}
             <Fact name="Pushes">
-              {info.pendingDeliveries === 0 ? "none waits" : `${info.pendingDeliveries} on the way to the model`}
+              <button type="button" class="link" onClick={() => showPushesOf(looks, open.sessionId)}>
+                {info.pendingDeliveries === 0 ? "none waits" : `${info.pendingDeliveries} on the way to the model`}
+              </button>
             </Fact>
             {info.control?.controller !== undefined && (
               <Fact name="Controlled by">

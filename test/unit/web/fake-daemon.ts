@@ -1,4 +1,4 @@
-import type { ConnectionEvent, MethodName, Params, Result, SessionInfo } from "../../../client/browser.ts";
+import type { ConnectionEvent, Delivery, MethodName, Params, Result, SessionInfo } from "../../../client/browser.ts";
 import { WireError } from "../../../client/browser.ts";
 import type { NotificationParams } from "../../../protocol/notifications.ts";
 import type { ConnectedDaemon } from "../../../web/state/app.ts";
@@ -37,6 +37,7 @@ export class FakeDaemon implements ConnectedDaemon {
   readonly #connection = new Set<(event: ConnectionEvent) => void>();
   readonly #sessions = new Set<(changed: NotificationParams<"daemon/sessionChanged">) => void>();
   readonly #dialogs = new Set<(changed: NotificationParams<"daemon/dialogChanged">) => void>();
+  readonly #deliveries = new Set<(updated: NotificationParams<"daemon/deliveryUpdated">) => void>();
   #events: ((event: unknown) => void) | undefined;
 
   on<M extends MethodName>(
@@ -92,6 +93,13 @@ export class FakeDaemon implements ConnectedDaemon {
     return () => void this.#sessions.delete(listener);
   }
 
+  async onDeliveryUpdated(
+    listener: (updated: NotificationParams<"daemon/deliveryUpdated">) => void,
+  ): Promise<() => void> {
+    this.#deliveries.add(listener);
+    return () => void this.#deliveries.delete(listener);
+  }
+
   async onDialogChanged(listener: (changed: NotificationParams<"daemon/dialogChanged">) => void): Promise<() => void> {
     this.#dialogs.add(listener);
     return () => void this.#dialogs.delete(listener);
@@ -144,6 +152,15 @@ export class FakeDaemon implements ConnectedDaemon {
 
   removeSession(sessionId: string): void {
     for (const listener of [...this.#sessions]) listener({ sessionId, change: "closed" });
+  }
+
+  /** How many follow the deliveries of all sessions. */
+  get deliveryListeners(): number {
+    return this.#deliveries.size;
+  }
+
+  updateDelivery(delivery: Delivery): void {
+    for (const listener of [...this.#deliveries]) listener({ sessionId: delivery.sessionId, delivery });
   }
 
   changeDialog(changed: NotificationParams<"daemon/dialogChanged">): void {

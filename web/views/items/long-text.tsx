@@ -1,27 +1,35 @@
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import type { LongText } from "../../state/items.ts";
+import { Visible } from "../../text/visible.tsx";
 
 /** A longer text begins folded. */
 const foldedChars = 4_000;
 const foldedLines = 40;
 
+interface PlainTextProps {
+  readonly text: LongText;
+  /** Whether characters that one cannot see are shown by their names. */
+  readonly namesHidden?: boolean;
+}
+
 /** A text as it was written. A long one is folded to its beginning. */
-export function PlainText({ text }: { readonly text: LongText }): JSX.Element {
+export function PlainText({ text, namesHidden = false }: PlainTextProps): JSX.Element {
   const isWhole = useSignal(false);
+  const shown = (part: string): ComponentChildren => (namesHidden ? <Visible text={part} /> : part);
   const all = text.text.value;
   const beginning = all.slice(0, foldedChars).split("\n", foldedLines).join("\n");
   if (isWhole.value || beginning.length === all.length) {
     return (
       <>
-        <div class="plain-text">{all}</div>
+        <div class="plain-text">{shown(all)}</div>
         <More text={text} />
       </>
     );
   }
   return (
     <>
-      <div class="plain-text">{beginning}…</div>
+      <div class="plain-text">{shown(beginning)}…</div>
       <button
         type="button"
         class="link whole"

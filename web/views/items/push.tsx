@@ -1,37 +1,20 @@
 import type { JSX } from "preact";
-import type { DeliveryState } from "../../../client/browser.ts";
+import { evidenceWords } from "../../state/evidence.ts";
 import type { PushItem } from "../../state/items.ts";
+import { usePage } from "../context.ts";
+import { showPush } from "../moves.ts";
+import { signOfPush } from "../push-state.ts";
 import { Copy } from "../widgets/copy.tsx";
 import { Icon } from "../widgets/icon.tsx";
 import { Time } from "../widgets/time.tsx";
 import { PlainText } from "./long-text.tsx";
 import { Pictures } from "./pictures.tsx";
 
-const words: Readonly<Record<DeliveryState, readonly [tone: string, word: string]>> = {
-  accepted: ["quiet", "stored, not in the conversation yet"],
-  held: ["quiet", "waits for its moment"],
-  inserted: ["quiet", "in the conversation, not sent yet"],
-  prepared: ["quiet", "in a request, not confirmed yet"],
-  delivered: ["is-good", "the model has it"],
-  answered: ["is-good", "the model has answered it"],
-  parked: ["is-warn", "waits for the next run"],
-  dropped: ["is-bad", "dropped"],
-  cancelled: ["is-warn", "cancelled"],
-  expired: ["is-warn", "expired"],
-  failed: ["is-bad", "failed"],
-  unknown: ["is-warn", "it is not known if the model has it"],
-};
-
-const evidenceWords = {
-  headers: "the provider accepted the request",
-  start: "the provider began to answer",
-  content: "the answer has begun",
-  message: "the answer is complete",
-} as const;
-
 /** A push, or the message of an extension: what it says, and how far it has come. */
 export function Push({ item }: { readonly item: PushItem }): JSX.Element {
-  const [tone, word] = item.state === undefined ? ["", ""] : words[item.state];
+  const { app, looks } = usePage();
+  const { deliveryId, state, evidence } = item;
+  const sign = state === undefined ? undefined : signOfPush(state);
   return (
     <>
       <header class="item-head">
@@ -41,10 +24,19 @@ export function Push({ item }: { readonly item: PushItem }): JSX.Element {
         </strong>
         <Time at={item.at} />
         <span class="push-right" />
-        {word !== "" && (
-          <span class={tone} title={item.evidence === undefined ? undefined : evidenceWords[item.evidence]}>
-            {word}
+        {sign !== undefined && (
+          <span class={sign.tone} title={evidence === undefined ? undefined : evidenceWords(evidence)}>
+            {sign.word}
           </span>
+        )}
+        {deliveryId !== undefined && (
+          <button
+            type="button"
+            class="link to-timeline"
+            onClick={() => showPush(looks, deliveryId, app.workspace.value?.selected.value?.sessionId)}
+          >
+            Timeline
+          </button>
         )}
         <Copy what="this push" text={() => item.text.text.value} />
       </header>

@@ -20,9 +20,10 @@ export function RowView({ row, opensChanges }: RowProps): JSX.Element {
     <article
       class={`item ${item.kind}`}
       tabIndex={-1}
+      data-delivery={item.kind === "push" ? item.deliveryId : undefined}
       onKeyDown={(event) => {
         if (event.key !== "Enter" || event.target !== event.currentTarget || event.repeat) return;
-        event.currentTarget.querySelector("summary")?.click();
+        event.currentTarget.querySelector<HTMLElement>("summary, .to-timeline")?.click();
       }}
     >
       <Content item={item} opensChanges={opensChanges} />

@@ -27,6 +27,16 @@ export function Time({ at }: { readonly at: number | undefined }): JSX.Element |
   );
 }
 
+/** The time of day with its milliseconds. */
+export function ExactTime({ at }: { readonly at: number }): JSX.Element {
+  const date = new Date(at);
+  return (
+    <time dateTime={date.toISOString()} title={full.format(date)}>
+      {clock.format(date)}.{String(date.getMilliseconds()).padStart(3, "0")}
+    </time>
+  );
+}
+
 /** How long ago something was. */
 export function Age({ at }: { readonly at: number }): JSX.Element {
   const date = new Date(at);
