@@ -58,6 +58,7 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   await first.prompt("Do it.").settled();
   const second = await stage.session();
   await second.prompt("Hello.").settled();
+  await second.push({ customType: "note", content: `A push. It is ${"long ".repeat(60)}, to its end.` }).answered;
   for (const session of [first, second]) await client.call("session/hibernate", { sessionId: session.id });
 
   const address = await consoleAddress(client);
@@ -96,6 +97,11 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   await visit.shows(/First message/, ".main");
   await visit.click("Open…");
   await visit.shows(/pi's sessions/, ".main");
+  await visit.click("Pushes");
+  await visit.clickOn(".push-row .row-name");
+  await visit.shows(/the model has answered it[\s\S]*Requests that carried it/, ".push-details");
+  await visit.click("Show all of it");
+  await visit.shows(/A push\. It is long[\s\S]*, to its end/, ".push-content");
   await visit.click("Daemon");
   await visit.shows(/State directory/, ".main");
   await visit.clickOn(`[data-session="${first.id}"] .row-name`);

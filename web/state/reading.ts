@@ -7,6 +7,7 @@ import type { Daemon } from "./daemon.ts";
  */
 export const readingMethods = [
   "daemon/info",
+  "daemon/ready",
   "session/list",
   "dialog/list",
   "delivery/list",

@@ -80,7 +80,11 @@ function Known({ push, delivery }: { readonly push: OpenPush; readonly delivery:
               closed <span class="mono quiet">{sessionId}</span>
             </>
           ) : (
-            <button type="button" class="link" onClick={() => showInConversation(app, looks, sessionId, deliveryId)}>
+            <button
+              type="button"
+              class="link cut"
+              onClick={() => showInConversation(app, looks, sessionId, deliveryId)}
+            >
               <bdi>{session.title}</bdi>
             </button>
           )}

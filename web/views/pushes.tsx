@@ -28,6 +28,7 @@ export function PushesView(): JSX.Element {
   const state = pushes.state.value;
   return (
     <div class="pushes" data-open={opened !== undefined}>
+      <h1 class="unseen">Pushes</h1>
       <section class="push-list" aria-label="Pushes">
         <header class="push-tools">
           <button
@@ -38,7 +39,9 @@ export function PushesView(): JSX.Element {
           >
             <Icon name="back" />
           </button>
-          <h1>Pushes</h1>
+          <span class="push-heading" aria-hidden="true">
+            Pushes
+          </span>
           <input
             class="field"
             type="search"
