@@ -1,10 +1,12 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import type axe from "axe-core";
 import { expect, test } from "vitest";
 import type { Client, Delivery } from "../../client/index.ts";
 import { answer, status } from "../../provider/reply.ts";
 import { mark } from "../helpers/hostile-texts.ts";
+import { PiSession } from "../helpers/pi-session.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
@@ -146,6 +148,41 @@ test("a page that may only look says why a push cannot be cancelled", async () =
   expect((await push.get()).state).toMatch(/accepted|held/);
 });
 
+test("the way back from a timeline leads to the card, also when it is far from the end of a long conversation", async () => {
+  await using stage = await startStage();
+  const { client, cwd } = stage;
+  const stored = new PiSession();
+  const deliveryId = "a-push-of-long-ago";
+  stored.user("Hello.");
+  const details = { "pi-rpcd": { deliveryId } };
+  stored.append("custom_message", { customType: "old", content: "From long ago.", display: true, details });
+  for (let n = 1; n <= 180; n += 1) stored.user(`Message ${n}`);
+  const id = "0193d3a1-0000-7000-8000-000000000001";
+  const folder = join(stage.agentDir.path, "sessions", "--long--");
+  const file = join(folder, `2026-01-01T00-00-00-000Z_${id}.jsonl`);
+  mkdirSync(folder, { recursive: true });
+  const [header, ...entries] = stored.entries;
+  const lines = [{ ...header, id, cwd }, ...entries].map((line) => JSON.stringify(line));
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  const session = await client.openSession({ file });
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(await consoleAddress(client));
+  await visit.clickOn(`[data-session="${session.id}"] .row-name`);
+  await visit.shows(/Message 180/, ".log");
+  await visit.holds(() => {
+    const log = document.querySelector(".log");
+    if (log !== null) log.scrollTop = 0;
+    return document.querySelector(".item.push") !== null;
+  });
+  await visit.clickOn(".item.push .to-timeline");
+  // The daemon keeps no delivery for ever.
+  await visit.shows(/There is no delivery "a-push-of-long-ago"/, ".push-details .is-bad");
+  await visit.press("Escape");
+  await visit.holds(() => document.activeElement?.matches(".item.push"));
+  await visit.shows(/From long ago/, ".item.push");
+  expect(await visit.faults()).toEqual([]);
+});
+
 /** Pushes of every kind that is easily made, with hostile and long texts. */
 async function manyPushes(stage: Stage): Promise<readonly string[]> {
   const session = await stage.session();
@@ -196,7 +233,9 @@ test("a hostile push runs nothing and its hidden characters have names; axe find
   }
   await visit.page.setViewport({ width: 1_440, height: 900 });
   await visit.click("Daemon");
-  await visit.shows(/State directory/, ".main");
+  await visit.shows(/Ready[\s\S]*State directory[\s\S]*pi processes/, ".main");
+  await visit.click("Read the counters");
+  await visit.shows(/WebSocket connections/, ".main");
   await look("daemon");
   expect(await visit.page.evaluate((name) => name in globalThis, mark)).toBe(false);
   expect(found).toEqual([]);

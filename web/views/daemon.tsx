@@ -307,10 +307,11 @@ function Metrics({ health }: { readonly health: DaemonHealth }): JSX.Element {
 
 function linesOf({ name, help, samples = [], count, sum }: Metric): readonly JSX.Element[] {
   const unit = name.replace(/_total$/, "");
+  const title = help.replace(/\.$/, "");
   if (count !== undefined) {
-    const mean = count === 0 ? "none yet" : `${count}, ${numberWords(unit, (sum ?? 0) / count)} on average`;
+    const mean = count === 0 ? "none yet" : `${count} times, ${numberWords(unit, (sum ?? 0) / count)} on average`;
     return [
-      <Line key={name} name={help}>
+      <Line key={name} name={title}>
         {mean}
       </Line>,
     ];
@@ -322,7 +323,7 @@ function linesOf({ name, help, samples = [], count, sum }: Metric): readonly JSX
     ].join(" "),
   );
   return [
-    <Line key={name} name={help}>
+    <Line key={name} name={title}>
       {values.join(", ") || "none"}
     </Line>,
   ];

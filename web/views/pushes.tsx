@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { AllPushes, type Pushes, type PushRow } from "../state/pushes.ts";
 import { Visible } from "../text/visible.tsx";
 import { usePage, useWorkspace } from "./context.ts";
@@ -158,28 +158,32 @@ function RowOfPush({ row, isSelected }: { readonly row: PushRow; readonly isSele
   const { deliveryId, sessionId, state, group, customType, preview, createdAt } = row;
   const { icon, tone, word } = signOfPush(state, group === "unanswered");
   const title = sessions.find(sessionId)?.title ?? "a session that is closed";
-  return (
-    <li class="row push-row" data-delivery-row={deliveryId} data-selected={isSelected}>
-      <Icon name={icon} tone={tone} />
-      <button
-        type="button"
-        class="row-name cut"
-        aria-current={isSelected ? "true" : undefined}
-        onClick={() => showPush(looks, deliveryId)}
-      >
-        <Visible text={customType} />
-        <span class="unseen">, {word}</span>
-      </button>
-      <span class="push-words cut">
-        <Visible text={oneLine(preview)} />
-      </span>
-      <span class="push-session cut">
-        <bdi>{title}</bdi>
-      </span>
-      <span class="row-age">
-        <Age at={createdAt} />
-      </span>
-    </li>
+  // Unchanged rows are not built again when others change, which can be often.
+  return useMemo(
+    () => (
+      <li class="row push-row" data-delivery-row={deliveryId} data-selected={isSelected}>
+        <Icon name={icon} tone={tone} />
+        <button
+          type="button"
+          class="row-name cut"
+          aria-current={isSelected ? "true" : undefined}
+          onClick={() => showPush(looks, deliveryId)}
+        >
+          <Visible text={customType} />
+          <span class="unseen">, {word}</span>
+        </button>
+        <span class="push-words cut">
+          <Visible text={oneLine(preview)} />
+        </span>
+        <span class="push-session cut">
+          <bdi>{title}</bdi>
+        </span>
+        <span class="row-age">
+          <Age at={createdAt} />
+        </span>
+      </li>
+    ),
+    [row, isSelected, title],
   );
 }
 
