@@ -93,6 +93,14 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   for (const key of ["Escape", "j", "k", "Enter", "?"] as const) await visit.press(key);
   await visit.shows(/next question/, "dialog");
   await visit.press("Escape");
+  for (const [key, shows] of [
+    ["2", /Together/],
+    ["3", /By model/],
+    ["1", /Thought/],
+  ] as const) {
+    await visit.press(key);
+    await visit.shows(shows, ".panel:not([inert])");
+  }
   await visit.click("New");
   await visit.shows(/First message/, ".main");
   await visit.click("Open…");

@@ -1,5 +1,5 @@
 import { batch, computed, type ReadonlySignal, signal, untracked } from "@preact/signals";
-import { type SessionInfo, WireError } from "../../client/browser.ts";
+import { type Delivery, type SessionInfo, WireError } from "../../client/browser.ts";
 import { Authors } from "./authors.ts";
 import type { Daemon, FeedGap, FeedListener, SessionNotification } from "./daemon.ts";
 import { EntryRows } from "./entry-rows.ts";
@@ -32,8 +32,10 @@ export interface ConversationView {
   /** Whether there is more before the first row. */
   readonly hasOlder: ReadonlySignal<boolean>;
   readonly isLoadingOlder: ReadonlySignal<boolean>;
-  /** Loads the page before the first row. */
+  /** Loads the page before the first row. Several calls at the same time load one. */
   older(): Promise<Outcome>;
+  /** The push as it was last told. */
+  delivery(deliveryId: string): Delivery | undefined;
   /** How many rows came at the end since the page was opened: for "3 new". */
   readonly arrived: ReadonlySignal<number>;
   /** Whether live text was left out that has not come yet. */
@@ -84,6 +86,7 @@ export class Conversation implements ConversationView {
   readonly #version = signal(0);
   readonly #before = signal<string | undefined>(undefined);
   readonly #isLoadingOlder = signal(false);
+  #loadingOlder: Promise<Outcome> = Promise.resolve(done);
   readonly #arrived = signal(0);
   readonly #isIncomplete = signal(false);
   readonly #announcement = signal("");
@@ -155,9 +158,18 @@ export class Conversation implements ConversationView {
     return outcome;
   }
 
-  async older(): Promise<Outcome> {
+  older(): Promise<Outcome> {
     const loaded = this.#loaded;
-    if (loaded === undefined || this.#isLoadingOlder.value) return done;
+    if (loaded === undefined) return Promise.resolve(done);
+    if (!this.#isLoadingOlder.value) this.#loadingOlder = this.#loadOlder(loaded);
+    return this.#loadingOlder;
+  }
+
+  delivery(deliveryId: string): Delivery | undefined {
+    return this.#authors.delivery(deliveryId);
+  }
+
+  async #loadOlder(loaded: Loaded): Promise<Outcome> {
     this.#isLoadingOlder.value = true;
     const outcome = await outcomeOf(async () => {
       try {

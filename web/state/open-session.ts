@@ -5,9 +5,12 @@ import { type Composer, SessionComposer } from "./composer.ts";
 import { Conversation, type ConversationView } from "./conversation.ts";
 import type { Daemon } from "./daemon.ts";
 import type { Draft } from "./drafts.ts";
+import type { Figures, SessionFigures } from "./figures.ts";
 import type { Page } from "./page.ts";
 import type { Question } from "./questions.ts";
 import { titleOf } from "./sessions.ts";
+
+export type FiguresCode = Pick<typeof import("./figures.ts"), "SessionFigures">;
 
 /** The session that is shown. */
 export interface OpenSession {
@@ -20,6 +23,10 @@ export interface OpenSession {
   readonly conversation: ConversationView;
   readonly composer: Composer;
   readonly choices: Choices;
+  /** Undefined until {@link openFigures}. */
+  readonly figures: ReadonlySignal<Figures | undefined>;
+  /** Begins to read its requests and costs, with code that the page loads later than this. */
+  openFigures(code: FiguresCode): void;
   /** Its open questions. */
   readonly questions: ReadonlySignal<readonly Question[]>;
 }
@@ -44,9 +51,13 @@ export class ShownSession implements OpenSession {
   readonly conversation: Conversation;
   readonly composer: SessionComposer;
   readonly choices: Choices;
+  readonly #figures = signal<SessionFigures | undefined>(undefined);
+  readonly #options: OpenSessionOptions;
+  #isClosed = false;
   readonly questions: ReadonlySignal<readonly Question[]>;
 
   constructor(options: OpenSessionOptions) {
+    this.#options = options;
     const { daemon, page, sessionId, draft, isConnected, mayPrompt } = options;
     this.sessionId = sessionId;
     let last: SessionInfo | undefined;
@@ -81,8 +92,19 @@ export class ShownSession implements OpenSession {
     this.choices = new SessionChoices({ daemon, sessionId, info: this.info });
   }
 
+  get figures(): ReadonlySignal<Figures | undefined> {
+    return this.#figures;
+  }
+
+  openFigures(code: FiguresCode): void {
+    const { daemon, page, sessionId } = this.#options;
+    if (!this.#isClosed) this.#figures.value ??= new code.SessionFigures({ daemon, page, sessionId });
+  }
+
   close(): void {
     this.conversation.close();
     this.composer.close();
+    this.#figures.peek()?.close();
+    this.#isClosed = true;
   }
 }

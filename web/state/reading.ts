@@ -19,6 +19,9 @@ export const readingMethods = [
   "session/getThinkingLevels",
   "transcript/page",
   "transcript/entry",
+  "request/list",
+  "cost/report",
+  "cache/report",
 ] as const satisfies readonly MethodName[];
 
 type ReadingMethod = (typeof readingMethods)[number];

@@ -1,15 +1,18 @@
 import type { App } from "../state/app.ts";
-import { closePush, goBack, goToNextQuestion, goToPushes, showPlace } from "./moves.ts";
-import type { Looks } from "./place.ts";
+import { loadedPlaces } from "./loaded.ts";
+import { closePush, goBack, goToComposer, goToNextQuestion, goToPushes, showPlace, showTab } from "./moves.ts";
+import { type Looks, tabs } from "./place.ts";
 
 /** What the list of keys says. */
 export const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
-  [["j"], "next session, message or push"],
+  [["j"], "next session, message, request or push"],
   [["k"], "the one before"],
   [["Enter"], "open a session or a push, open and fold a tool"],
   [["Esc"], "back: from the field to the conversation, from there to the sessions"],
   [["i"], "write a message"],
   [["a"], "next question"],
+  [["1", "2", "3"], "conversation, requests, cost"],
+  [["[", "]"], "the request before, the next one"],
   [["g", "s"], "sessions"],
   [["g", "p"], "pushes"],
   [["g", "d"], "daemon"],
@@ -22,8 +25,11 @@ export function watchKeys(app: App, looks: Looks): () => void {
   const letters: Readonly<Record<string, () => void>> = {
     j: () => moveFocus(1),
     k: () => moveFocus(-1),
-    i: () => document.querySelector<HTMLElement>(".composer textarea")?.focus(),
+    i: () => goToComposer(looks),
     a: () => goToNextQuestion(app, looks),
+    ...Object.fromEntries(tabs.map((tab, index) => [String(index + 1), () => showTab(looks, tab)])),
+    "[": () => stepRequest(app, looks, -1),
+    "]": () => stepRequest(app, looks, 1),
     "g s": () => goBack(looks),
     "g p": () => goToPushes(looks),
     "g d": () => showPlace(looks, "daemon"),
@@ -72,17 +78,23 @@ function stepBack(app: App, looks: Looks): void {
   }
 }
 
-/** Moves the focus among the rows of the list of sessions, of the pushes if they are shown, or of the messages. */
+function stepRequest(app: App, looks: Looks, by: 1 | -1): void {
+  const open = app.workspace.value?.selected.value;
+  if (open !== undefined && looks.place.value === "session") loadedPlaces.value?.stepRequest(open, looks, by);
+}
+
+/** Moves the focus among the rows of the list of sessions, of the pushes if they are shown, of requests or of messages. */
 function moveFocus(by: 1 | -1): void {
   const focused = document.activeElement;
   const hasPushes = document.querySelector(".pushes") !== null && focused?.closest(".rail") == null;
-  const isInLog = !hasPushes && focused?.closest(".main") != null;
-  const selector = hasPushes ? ".push-row .row-name" : isInLog ? ".log .item" : ".rail .row-name";
+  const isInMain = !hasPushes && focused?.closest(".main") != null;
+  const inMain = ".panel:not([inert]) :is(.log .item, .request-open)";
+  const selector = hasPushes ? ".push-row .row-name" : isInMain ? inMain : ".rail .row-name";
   const all = Array.from(document.querySelectorAll<HTMLElement>(selector));
   const hasFocus = all.findIndex((element) => element === focused || element.contains(focused));
   // From its timeline, one goes on at the push.
   const at = hasFocus === -1 && hasPushes ? all.findIndex(({ ariaCurrent }) => ariaCurrent === "true") : hasFocus;
-  const from = at >= 0 ? at : isInLog ? all.length : -1;
+  const from = at >= 0 ? at : isInMain ? all.length : -1;
   const next = all[Math.min(Math.max(from + by, 0), all.length - 1)];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });

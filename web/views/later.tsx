@@ -1,21 +1,25 @@
 import { signal } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import type { Figures } from "../state/figures.ts";
+import type { OpenSession } from "../state/open-session.ts";
 import { usePage } from "./context.ts";
+import { loadedPlaces, type Places } from "./loaded.ts";
 
-type Places = typeof import("./places.tsx")["places"];
-
-const loaded = signal<Places | undefined>(undefined);
 const hasFailed = signal(false);
+let isLoading = false;
 
 async function load(): Promise<void> {
+  if (isLoading) return;
+  isLoading = true;
   hasFailed.value = false;
   try {
     const [{ places }] = await Promise.all([import("./places.tsx"), styled()]);
-    loaded.value = places;
+    loadedPlaces.value = places;
   } catch {
     hasFailed.value = true;
   }
+  isLoading = false;
 }
 
 /** Resolves when the styles of these places hold. */
@@ -33,14 +37,40 @@ function styled(): Promise<void> {
   });
 }
 
-/** A place whose code is loaded when a person first goes to one of these. */
-export function Later({ show }: { readonly show: (places: Places) => JSX.Element }): JSX.Element {
+function usePlaces(): Places | undefined {
   const { app } = usePage();
   const isConnected = app.connection.value.kind === "connected";
   useEffect(() => {
-    if (loaded.peek() === undefined) void load();
+    if (loadedPlaces.peek() === undefined) void load();
   }, [isConnected]);
-  if (loaded.value !== undefined) return show(loaded.value);
+  return loadedPlaces.value;
+}
+
+/** A place whose code is loaded when a person first goes to one of these. */
+export function Later({ show }: { readonly show: (places: Places) => JSX.Element }): JSX.Element {
+  const places = usePlaces();
+  return places === undefined ? <Loading /> : show(places);
+}
+
+interface WithFiguresProps {
+  readonly open: OpenSession;
+  /** Whether it says that it loads; otherwise there is nothing until then. */
+  readonly saysSo?: boolean;
+  children(places: Places, figures: Figures): ComponentChildren;
+}
+
+/** What shows the requests or costs of a session. */
+export function WithFigures({ open, saysSo = false, children }: WithFiguresProps): JSX.Element | null {
+  const places = usePlaces();
+  useEffect(() => {
+    if (places !== undefined) open.openFigures(places);
+  }, [open, places]);
+  const figures = open.figures.value;
+  if (places !== undefined && figures !== undefined) return <>{children(places, figures)}</>;
+  return saysSo ? <Loading /> : null;
+}
+
+function Loading(): JSX.Element {
   return (
     <p class="log-edge later">
       {hasFailed.value ? (

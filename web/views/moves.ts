@@ -1,5 +1,5 @@
 import type { App } from "../state/app.ts";
-import type { Looks, Place } from "./place.ts";
+import type { Looks, Place, Tab } from "./place.ts";
 
 // How people get from one view to another, by mouse, touch or key.
 
@@ -13,7 +13,28 @@ export function showPlace(looks: Looks, place: Place): void {
 export function openSession(app: App, looks: Looks, sessionId: string): void {
   looks.revealed.value = undefined;
   showSession(app, looks, sessionId);
-  focusWhenShown(() => document.querySelector(".log"));
+  focusWhenShown(focusable);
+}
+
+export function showTab(looks: Looks, tab: Tab): void {
+  if (looks.place.value !== "session") return;
+  looks.tab.value = tab;
+  looks.shows.value = "main";
+  focusWhenShown(focusable);
+}
+
+export function goToComposer(looks: Looks): void {
+  const field = (): HTMLElement | null => document.querySelector(".composer textarea");
+  if (looks.place.value !== "session") return;
+  looks.tab.value = "conversation";
+  const { activeElement } = document;
+  field()?.focus();
+  if (document.activeElement === activeElement) focusWhenShown(field);
+}
+
+/** What gets the focus in the view of a session that is shown. */
+function focusable(): HTMLElement | null {
+  return document.querySelector(".panel:not([inert]) .log, .panel:not([inert]).figures");
 }
 
 function showSession(app: App, looks: Looks, sessionId: string): void {
@@ -91,10 +112,16 @@ export function questionId(dialogId: string): string {
   return `question-${dialogId}`;
 }
 
+/** Counts: only the newest wish to focus holds. */
+let focusWishes = 0;
+
 /** Focuses an element when the views show the last change, unless a person has moved the focus by then. */
 function focusWhenShown(find: () => HTMLElement | null): void {
   const { activeElement: before } = document;
+  focusWishes += 1;
+  const wish = focusWishes;
   const focus = (): void => {
+    if (wish !== focusWishes) return;
     const { activeElement } = document;
     if (activeElement === before || activeElement === document.body) find()?.focus();
   };

@@ -5,11 +5,10 @@ import { Announcements } from "./announcements.tsx";
 import { Bar } from "./bar.tsx";
 import { Context, createPage, usePage } from "./context.ts";
 import { watchKeys } from "./keyboard.ts";
-import { Later } from "./later.tsx";
+import { Later, WithFigures } from "./later.tsx";
 import { News } from "./news.tsx";
 import { Rail } from "./rail.tsx";
 import { SessionView } from "./session.tsx";
-import { SessionFacts } from "./session-facts.tsx";
 import { Welcome } from "./welcome.tsx";
 
 /** The whole page. */
@@ -57,7 +56,14 @@ function Shell(): JSX.Element {
       </main>
       {hasSide && (
         <aside class="side" aria-label="About this session">
-          <SessionFacts open={open} />
+          <WithFigures open={open} saysSo={true}>
+            {({ RequestDetails, SessionFacts }, figures) => (
+              <>
+                {looks.tab.value === "requests" && <RequestDetails open={open} figures={figures} />}
+                <SessionFacts open={open} figures={figures} />
+              </>
+            )}
+          </WithFigures>
         </aside>
       )}
       <Announcements />

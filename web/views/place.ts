@@ -9,9 +9,16 @@ export interface OpenedPush {
   readonly from?: string | undefined;
 }
 
+/** The views of a session. */
+export const tabs = ["conversation", "requests", "cost"] as const;
+export type Tab = (typeof tabs)[number];
+
 /** What a person looks at. None of it is in the address: from there the page reads only its code. */
 export interface Looks {
   readonly place: Signal<Place>;
+  readonly tab: Signal<Tab>;
+  /** Whether the bars above the conversation are folded. */
+  readonly foldsTape: Signal<boolean>;
   /** Which of both a page with one column shows. */
   readonly shows: Signal<"rail" | "main">;
   /** The push whose timeline is open. */
@@ -37,6 +44,8 @@ export function createLooks(): Looks {
   });
   return {
     place: signal("session"),
+    tab: signal("conversation"),
+    foldsTape: signal(narrow.matches),
     shows: signal("rail"),
     push: signal(undefined),
     pushesOf: signal(undefined),

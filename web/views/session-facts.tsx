@@ -1,16 +1,21 @@
 import type { ComponentChildren, JSX } from "preact";
+import type { Figures } from "../state/figures.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
-import { usePage } from "./context.ts";
-import { showPushesOf } from "./moves.ts";
+import { FigureLines } from "./figure-lines.tsx";
 import { Time } from "./widgets/time.tsx";
 
+interface SessionFactsProps {
+  readonly open: OpenSession;
+  readonly figures: Figures;
+}
+
 /** What is known about the session that is shown. */
-export function SessionFacts({ open }: { readonly open: OpenSession }): JSX.Element {
-  const { looks } = usePage();
+export function SessionFacts({ open, figures }: SessionFactsProps): JSX.Element {
   const info = open.info.value;
   return (
     <div class="session-facts">
+      <FigureLines open={open} figures={figures} />
       <section>
         <h2>Session</h2>
         {info === undefined ? (
@@ -46,11 +51,6 @@ export function SessionFacts({ open }: { readonly open: OpenSession }): JSX.Elem
             <Fact name="State">{stateWords[info.state]}</Fact>
             <Fact name="Started">{info.generation === 1 ? "once" : `${info.generation} times`}</Fact>
             {info.pid !== undefined && <Fact name="Process">{info.pid}</Fact>}
-            <Fact name="Pushes">
-              <button type="button" class="link" onClick={() => showPushesOf(looks, open.sessionId)}>
-                {info.pendingDeliveries === 0 ? "none waits" : `${info.pendingDeliveries} on the way to the model`}
-              </button>
-            </Fact>
             {info.control?.controller !== undefined && (
               <Fact name="Controlled by">
                 <bdi>{info.control.controller.name ?? info.control.controller.clientId}</bdi>

@@ -4,9 +4,9 @@ import type { Filter } from "../state/conversation.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
 import { usePage, useWorkspace } from "./context.ts";
+import { WithFigures } from "./later.tsx";
 import { ModelFields } from "./model-fields.tsx";
 import { goBack } from "./moves.ts";
-import { SessionFacts } from "./session-facts.tsx";
 import { SessionMenu } from "./session-menu.tsx";
 import { signOf } from "./session-state.ts";
 import { StopButton } from "./stop-button.tsx";
@@ -87,20 +87,22 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
             <Visible text={info?.cwd ?? ""} />
           </bdi>
         </span>
-        <fieldset class="filters push-right">
-          <legend class="unseen">What the conversation shows</legend>
-          {filters.map(([filter, word]) => (
-            <label key={filter}>
-              <input
-                type="radio"
-                name="filter"
-                checked={open.conversation.filter.value === filter}
-                onChange={() => open.conversation.setFilter(filter)}
-              />
-              {word}
-            </label>
-          ))}
-        </fieldset>
+        {looks.tab.value === "conversation" && (
+          <fieldset class="filters push-right">
+            <legend class="unseen">What the conversation shows</legend>
+            {filters.map(([filter, word]) => (
+              <label key={filter}>
+                <input
+                  type="radio"
+                  name="filter"
+                  checked={open.conversation.filter.value === filter}
+                  onChange={() => open.conversation.setFilter(filter)}
+                />
+                {word}
+              </label>
+            ))}
+          </fieldset>
+        )}
       </div>
       {showsFacts.value && (
         <Sheet
@@ -111,7 +113,9 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
         >
           {(close) => (
             <>
-              <SessionFacts open={open} />
+              <WithFigures open={open} saysSo={true}>
+                {({ SessionFacts }, figures) => <SessionFacts open={open} figures={figures} />}
+              </WithFigures>
               <div class="row-of-buttons">
                 <button type="button" class="button" onClick={close}>
                   Close

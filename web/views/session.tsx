@@ -1,20 +1,64 @@
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import type { OpenSession } from "../state/open-session.ts";
 import { ComposerView } from "./composer.tsx";
+import { usePage } from "./context.ts";
 import { Conversation } from "./conversation.tsx";
+import { WithFigures } from "./later.tsx";
+import type { Tab } from "./place.ts";
 import { QuestionZone } from "./question-zone.tsx";
 import { SessionHeader } from "./session-header.tsx";
+import { panelId, SessionTabs, tabId } from "./session-tabs.tsx";
 import { Trouble } from "./trouble.tsx";
 
-/** One session: what was said, what it asks, and where people write. */
+/** One session: what was said, what it asks, and where people write; its requests and costs. */
 export function SessionView({ open }: { readonly open: OpenSession }): JSX.Element {
+  const { looks } = usePage();
+  const tab = looks.tab.value;
   return (
     <>
       <SessionHeader open={open} />
-      <Conversation conversation={open.conversation} />
+      <SessionTabs open={open} />
+      <WithFigures open={open}>{({ Tape }, figures) => <Tape open={open} figures={figures} />}</WithFigures>
+      <div class="panels">
+        {/* It stays where a person has scrolled to. */}
+        <Panel tab="conversation" isHidden={tab !== "conversation"}>
+          <Conversation conversation={open.conversation} />
+        </Panel>
+        {tab !== "conversation" && (
+          <Panel tab={tab} isHidden={false}>
+            <WithFigures open={open} saysSo={true}>
+              {({ RequestsView, CostView }, figures) =>
+                tab === "requests" ? <RequestsView open={open} figures={figures} /> : <CostView costs={figures.costs} />
+              }
+            </WithFigures>
+          </Panel>
+        )}
+      </div>
       <Trouble open={open} />
       <QuestionZone questions={open.questions.value} />
-      <ComposerView open={open} />
+      {tab === "conversation" && <ComposerView open={open} />}
     </>
+  );
+}
+
+interface PanelProps {
+  readonly tab: Tab;
+  readonly isHidden: boolean;
+  readonly children: ComponentChildren;
+}
+
+function Panel({ tab, isHidden, children }: PanelProps): JSX.Element {
+  const isOfFigures = tab !== "conversation";
+  return (
+    <div
+      class={isOfFigures ? "panel figures" : "panel"}
+      role="tabpanel"
+      id={panelId(tab)}
+      aria-labelledby={tabId(tab)}
+      inert={isHidden}
+      tabIndex={isOfFigures ? 0 : undefined}
+    >
+      {children}
+    </div>
   );
 }

@@ -23,6 +23,7 @@ const empty: Readonly<Partial<Record<MethodName, Handler>>> = {
   "session/getCommands": () => ({ commands: [] }),
   "session/getThinkingLevels": () => ({ levels: [] }),
   "transcript/page": () => ({ entries: [], leafId: null, cursor: 0, epoch: "a" }),
+  "request/list": () => ({ requests: [], isWhole: true }),
 };
 
 /** A daemon that answers what a test says, and notes what it was asked. */
@@ -135,6 +136,12 @@ export class FakeDaemon implements ConnectedDaemon {
   notify(notification: SessionNotification): void {
     for (const { sessionId, listener } of [...this.subscriptions])
       if (sessionId === notification.params.sessionId) listener.receive(notification, "");
+  }
+
+  /** A step of a request to the provider. */
+  request(notification: Parameters<NonNullable<FeedListener["request"]>>[0]): void {
+    for (const { sessionId, listener } of [...this.subscriptions])
+      if (sessionId === notification.params.sessionId) listener.request?.(notification, 0);
   }
 
   gap(sessionId: string, gap: FeedGap): void {

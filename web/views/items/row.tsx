@@ -19,6 +19,7 @@ export function RowView({ row, opensChanges }: RowProps): JSX.Element {
   return (
     <article
       class={`item ${item.kind}`}
+      data-row={row.id}
       tabIndex={-1}
       data-delivery={item.kind === "push" ? item.deliveryId : undefined}
       onKeyDown={(event) => {

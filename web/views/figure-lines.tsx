@@ -1,0 +1,70 @@
+import type { ComponentChildren, JSX } from "preact";
+import type { Figures } from "../state/figures.ts";
+import type { OpenSession } from "../state/open-session.ts";
+import { usePage } from "./context.ts";
+import { showPushesOf } from "./moves.ts";
+import { Count, Usd, usdWords } from "./widgets/figures.tsx";
+
+interface FigureLinesProps {
+  readonly open: OpenSession;
+  readonly figures: Figures;
+}
+
+/** Context, cost and pushes of a session in a line each; the tabs have the rest. */
+export function FigureLines({ open, figures }: FigureLinesProps): JSX.Element {
+  const { looks } = usePage();
+  const { value: info } = open.info;
+  const { value: asked } = figures.costs.report;
+  const last = figures.requests.all.value.findLast(
+    ({ usage, kind }) => kind === "answer" && usage !== undefined,
+  )?.usage;
+  return (
+    <section>
+      <h2 class="unseen">Figures</h2>
+      <dl class="facts">
+        <Line name="Context">
+          {last === undefined ? (
+            <NotKnown />
+          ) : (
+            <>
+              <Count value={last.totalTokens} /> tokens with the last answer
+            </>
+          )}
+        </Line>
+        <Line name="Cost">
+          {asked.kind !== "known" ? (
+            <NotKnown />
+          ) : (
+            <>
+              <Usd value={asked.value.total.cost.total} />
+              {asked.value.budget !== undefined && ` of ${usdWords(asked.value.budget.usd)}`}
+              {asked.value.estimated && <span class="is-warn"> or more: a price is missing</span>}
+            </>
+          )}
+        </Line>
+        <Line name="Pushes">
+          {info === undefined ? (
+            <NotKnown />
+          ) : (
+            <button type="button" class="link" onClick={() => showPushesOf(looks, open.sessionId)}>
+              {info.pendingDeliveries === 0 ? "none waits" : `${info.pendingDeliveries} on the way to the model`}
+            </button>
+          )}
+        </Line>
+      </dl>
+    </section>
+  );
+}
+
+function NotKnown(): JSX.Element {
+  return <span class="quiet">not known yet</span>;
+}
+
+function Line({ name, children }: { readonly name: string; readonly children: ComponentChildren }): JSX.Element {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}

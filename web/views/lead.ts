@@ -1,0 +1,82 @@
+import type { ConversationView } from "../state/conversation.ts";
+import type { RowGroup } from "../state/items.ts";
+import type { OpenSession } from "../state/open-session.ts";
+import { messageKey } from "../state/pi-values.ts";
+import type { ShownRequest } from "../state/request-facts.ts";
+import type { Looks } from "./place.ts";
+
+/** How many pages are read to find an entry: all requests that are listed are within. */
+const maxPages = 100;
+/** How many frames a row may take to be built. */
+const maxFrames = 60;
+
+/** Shows the first row of what a request has left in the conversation; without one, the end of the conversation. */
+export async function leadToMessage(
+  looks: Looks,
+  conversation: ConversationView,
+  { entryId, startedAt }: Pick<ShownRequest, "entryId" | "startedAt">,
+): Promise<void> {
+  looks.tab.value = "conversation";
+  const place = await find(conversation, entryId, startedAt);
+  const log = document.querySelector<HTMLElement>(".log");
+  if (place === undefined || log === null) {
+    log?.focus();
+    return;
+  }
+  for (let frames = 0; frames < maxFrames; frames += 1) {
+    const row = log.querySelector<HTMLElement>(`[data-row="${CSS.escape(place.rowId)}"]`);
+    if (row !== null) {
+      row.focus({ preventScroll: true });
+      row.scrollIntoView({ block: "center" });
+      return;
+    }
+    log.querySelectorAll(".group")[place.group]?.scrollIntoView({ block: "center" });
+    await new Promise(requestAnimationFrame);
+  }
+}
+
+/** Chooses another request; over the conversation it leads to its message. */
+export function stepRequest({ figures, conversation }: OpenSession, looks: Looks, by: 1 | -1): void {
+  const requests = figures.value?.requests;
+  requests?.step(by);
+  const chosen = requests?.chosen.value;
+  if (looks.tab.value === "conversation" && chosen !== undefined) void leadToMessage(looks, conversation, chosen);
+}
+
+interface RowPlace {
+  /** Which of the groups has it. */
+  readonly group: number;
+  readonly rowId: string;
+}
+
+/** The first row of an entry, after loading the pages before it. Undefined: nothing of it is shown. */
+async function find(
+  conversation: ConversationView,
+  entryId: string | undefined,
+  startedAt: number | undefined,
+): Promise<RowPlace | undefined> {
+  conversation.setFilter("all");
+  for (let pages = 0; pages < maxPages; pages += 1) {
+    const place = placeOf(conversation.groups.value, entryId, startedAt);
+    if (place !== undefined || !conversation.hasOlder.value) return place;
+    const outcome = await conversation.older();
+    if (outcome.kind === "refused") return undefined;
+  }
+  return undefined;
+}
+
+/** A live row has no entry: its id begins with the time of its message. */
+function placeOf(
+  groups: readonly RowGroup[],
+  entryId: string | undefined,
+  startedAt: number | undefined,
+): RowPlace | undefined {
+  const key = startedAt === undefined ? undefined : `${messageKey({ role: "assistant", timestamp: startedAt })}/`;
+  for (const [group, { rows }] of groups.entries()) {
+    for (const { id: rowId, item } of rows.value) {
+      const isOfEntry = entryId !== undefined && item.value.entryId === entryId;
+      if (isOfEntry || (key !== undefined && rowId.startsWith(key))) return { group, rowId };
+    }
+  }
+  return undefined;
+}
