@@ -4,6 +4,7 @@ import { DialogSummary } from "./dialog.ts";
 import { Epoch } from "./event.ts";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+import { RunOutcome } from "./prompt.ts";
 
 export const SessionState = Type.Enum(["starting", "idle", "running", "hibernated", "crashed", "closing", "closed"], {
   description: "`hibernated` and `crashed` sessions have no child; the next prompt or push starts one.",
@@ -42,6 +43,66 @@ export const ModelRef = Type.Object(
   { additionalProperties: false, description: "A model as pi names it." },
 );
 export type ModelRef = Static<typeof ModelRef>;
+
+/** What a list of sessions shows of a conversation. It is made at the end of each run, without asking pi. */
+export const SessionSummary = Type.Object(
+  {
+    at: { ...Timestamp, description: "When the newest ended run ended." },
+    outcome: { ...RunOutcome, description: "How that run ended." },
+    lastText: Type.Optional(
+      Type.Object(
+        {
+          text: Type.String({ maxLength: 200, description: "Its first 200 characters, as the model wrote them." }),
+          at: { ...Timestamp, description: "When pi began that message." },
+        },
+        {
+          additionalProperties: false,
+          description: "The assistant's newest text. Absent: it has written none in a run of this session.",
+        },
+      ),
+    ),
+    usage: Type.Optional(
+      Type.Object(
+        {
+          totalTokens: Type.Number({ description: "Tokens of all requests, read from caches included." }),
+          costUsd: Type.Optional(
+            Type.Number({ description: "US dollars. Absent if pi knows no price for a part of the tokens." }),
+          ),
+        },
+        {
+          additionalProperties: false,
+          description:
+            "All that the session's file says about requests, at the end of that run, as `total` of `cost/report`. Absent without a file, and for a long file that was not read in full yet: each end of a run reads up to 16 MiB more of it.",
+        },
+      ),
+    ),
+    contextUsage: Type.Optional(
+      Type.Object(
+        {
+          tokens: Type.Integer({
+            minimum: 0,
+            description: "Tokens of the newest answer and of all that was sent for it, as its provider counted.",
+          }),
+          contextWindow: Type.Optional(
+            Type.Integer({ minimum: 1, description: "Tokens. Absent if pi has not told it for its model." }),
+          ),
+          percent: Type.Optional(Type.Number({ minimum: 0, description: "`tokens` of `contextWindow`." })),
+        },
+        {
+          additionalProperties: false,
+          description:
+            "How full the model's context was. Absent after a compaction, until the model has answered again, and if no answer was complete.",
+        },
+      ),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description:
+      "The conversation at the end of its newest run. It survives restarts of the daemon. Absent until a run has ended, and after the store was lost.",
+  },
+);
+export type SessionSummary = Static<typeof SessionSummary>;
 
 export const SessionInfo = Type.Object(
   {
@@ -111,6 +172,7 @@ export const SessionInfo = Type.Object(
     }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
     exit: Type.Optional(ChildExit),
+    summary: Type.Optional(SessionSummary),
     idleAfterMs: Type.Integer({
       minimum: 0,
       description:

@@ -8,7 +8,7 @@ import type { PartCalls } from "../context/part-calls.ts";
 import type { SessionContext } from "../core/session-context.ts";
 import { within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
-import type { LastAnswersStore } from "../store/last-answers.ts";
+import type { SessionTextStore } from "../store/session-texts.ts";
 import { withoutLink } from "./pi-calls.ts";
 
 /** The state of a session when its pi answered. */
@@ -47,7 +47,7 @@ export interface CachedAnswersOptions {
   readonly parts: Pick<PartCalls, "askChild">;
   /** The answers of all sessions, by session id. */
   readonly cache: LRUCache<string, KnownAnswers>;
-  readonly store: LastAnswersStore;
+  readonly store: SessionTextStore;
   /** A longer answer is not cached. */
   readonly maxBytes: number;
 }

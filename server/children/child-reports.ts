@@ -1,4 +1,5 @@
 import type { OutwardFrame } from "../../protocol/link-outward.ts";
+import { isRecord } from "../../protocol/objects.ts";
 import type { SessionCosts } from "../context/cost/session-costs.ts";
 import type { PartCalls } from "../context/part-calls.ts";
 import type { ChildEnded, SessionContext } from "../core/session-context.ts";
@@ -142,6 +143,7 @@ export class ChildReports {
       case "compaction_start":
       case "compaction_end":
         prompts.compacting(event.type === "compaction_start");
+        if (isRecord(event["result"])) prompts.compacted();
         break;
       case "message_end":
         prompts.messageEnded(event);

@@ -27,6 +27,8 @@ export interface ChildShutdownParts {
   readonly tracker: DeliveryTracker;
   readonly answers: Pick<CachedAnswers, "ask">;
   readonly reports: Pick<ChildReports, "ended">;
+  /** `complete`: resolves when nothing more is told of it. */
+  readonly summary: { readonly complete: Promise<void> };
 }
 
 /** Ends a session's child: to load its file again, for another daemon, or permanently. */
@@ -44,7 +46,7 @@ export class ChildShutdown {
 
   /** Like {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
-    const { life, dialogs, custody, control, journal, answers, reports } = this.#parts;
+    const { life, dialogs, custody, control, journal, answers, reports, summary } = this.#parts;
     // A daemon that is killed from here on leaves no child.
     try {
       life.child?.keeper?.mortal();
@@ -58,6 +60,7 @@ export class ChildShutdown {
     await life.endChild();
     await custody.idle();
     await reports.ended;
+    await summary.complete;
     // A lease that expired later would be reported to a closed store.
     control.close();
     await journal.rest();

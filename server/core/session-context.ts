@@ -2,7 +2,8 @@ import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
-import type { ChildExit, LostPrompt } from "../../protocol/session.ts";
+import type { RunOutcome } from "../../protocol/prompt.ts";
+import type { ChildExit, LostPrompt, SessionSummary } from "../../protocol/session.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
@@ -60,6 +61,9 @@ export interface SessionEvents {
   /** The child is about to be ended, so pi can no longer receive answers. */
   childLeaving: [];
   childEnded: [end: ChildEnded];
+  runEnded: [outcome: RunOutcome, said: RunWords];
+  /** pi has compacted the context. */
+  compacted: [];
   /** A record of pi. `isDelta`: a high-rate record, whose `event` is undefined. */
   record: [generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean];
   /** The child's commands may have changed. */
@@ -79,6 +83,12 @@ export interface SessionEvents {
   sessionSwitched: [child: Child, hello: Hello, file: string];
   /** The context with which the session began is lost. Emitted during the start that fails for it. */
   contextLost: [];
+}
+
+/** What an assistant said in a run, and the context that it then had. */
+export interface RunWords extends Pick<SessionSummary, "lastText"> {
+  /** Absent: not known since the run began, or since a compaction in it. */
+  readonly usedTokens?: number;
 }
 
 /** Details of a change, in addition to the session's state. */

@@ -68,6 +68,7 @@ export class SessionRecord {
   #model: ModelRef | undefined;
   #thinkingLevel: string | undefined;
   #hasPrices = true;
+  #contextWindow: number | undefined;
   #isClosed = false;
 
   constructor(
@@ -91,6 +92,11 @@ export class SessionRecord {
   /** Whether the model has a price, as last reported by pi. */
   get hasPrices(): boolean {
     return this.#hasPrices;
+  }
+
+  /** The context window of the model in tokens, as last reported by pi. */
+  get contextWindow(): number | undefined {
+    return this.#contextWindow;
   }
 
   /** As last reported by pi. */
@@ -193,6 +199,7 @@ export class SessionRecord {
   /** Applies the given fields that pi reports. */
   take(said: Partial<ReadyState>): void {
     if ("model" in said) this.#model = said.model;
+    if ("contextWindow" in said) this.#contextWindow = said.contextWindow;
     if (said.hasPrices !== undefined) this.#hasPrices = said.hasPrices;
     if ("thinkingLevel" in said) this.#thinkingLevel = said.thinkingLevel;
     const { name: before, options, ...rest } = this.#stored;

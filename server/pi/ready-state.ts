@@ -7,6 +7,8 @@ export interface ReadyState {
   readonly model: ModelRef | undefined;
   /** Whether the model has any price. */
   readonly hasPrices: boolean;
+  /** Of the model, in tokens. */
+  readonly contextWindow: number | undefined;
   readonly thinkingLevel: string | undefined;
   readonly sessionName: string | undefined;
 }
@@ -21,7 +23,12 @@ export function readyState(data: unknown): ReadyState {
         ? { provider: String(model["provider"]), id: String(model["id"]) }
         : undefined,
     hasPrices: isRecord(model) && hasAnyPrice(model["cost"]),
+    contextWindow: isRecord(model) ? windowOf(model["contextWindow"]) : undefined,
     thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
     sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
   };
+}
+
+function windowOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
 }

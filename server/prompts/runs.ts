@@ -1,6 +1,7 @@
 import type { By } from "../../protocol/client-identity.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import type { RunOutcome } from "../../protocol/prompt.ts";
+import type { RunWords } from "../core/session-context.ts";
 import type { Receipts } from "../delivery/session-receipts.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { textOf } from "../log/user-entries.ts";
@@ -30,7 +31,7 @@ export interface RunsOptions {
   readonly receipts: Receipts;
   readonly onStarted: (run: OpenRun) => void;
   /** Called before the end is reported. */
-  readonly onEnded: (end: RunEnd) => void;
+  readonly onEnded: (end: RunEnd, said: RunWords) => void;
   /** What clients are told of an end. */
   readonly ended: (end: RunEnd) => OwedNotification;
 }
@@ -39,6 +40,7 @@ interface Run {
   facts: OpenRun;
   readonly settled: Deferred<void>;
   last: AssistantEnd | undefined;
+  said: RunWords;
   /** Whether pi's agent is active: between `agent_start` and `agent_end`. */
   isActive: boolean;
 }
@@ -93,7 +95,7 @@ export class Runs {
     const by = starter?.by;
     const facts: OpenRun = { runId, startedAt: Date.now(), promptIds, ...(by === undefined ? {} : { by }) };
     this.#started += 1;
-    this.#run = { facts, settled: deferred(), last: undefined, isActive: false };
+    this.#run = { facts, settled: deferred(), last: undefined, isActive: false, said: {} };
     void store.put(sessionId, facts);
     onStarted(facts);
     this.#next.resolve();
@@ -110,7 +112,7 @@ export class Runs {
     const facts = this.left;
     if (facts === undefined) return;
     this.#started += 1;
-    this.#run = { facts, settled: deferred(), last, isActive };
+    this.#run = { facts, settled: deferred(), last, isActive, said: last === undefined ? {} : said({}, last) };
   }
 
   /** Adds a prompt to the active run. */
@@ -129,9 +131,17 @@ export class Runs {
     const run = this.#run;
     if (run === undefined) return;
     run.last = last;
+    run.said = said(run.said, last);
     const { abort } = run.facts;
     if (abort !== undefined && abort.isLate !== true && isFinished(last))
       void this.#change(run, { abort: { ...abort, isLate: true } });
+  }
+
+  /** pi has compacted the context: what is known of its size no longer holds. */
+  compacted(): void {
+    if (this.#run === undefined) return;
+    const { usedTokens: _, ...words } = this.#run.said;
+    this.#run.said = words;
   }
 
   /** A client's abort is about to be written to pi. Resolves when that is stored. */
@@ -164,7 +174,7 @@ export class Runs {
   /** Ends runs that were active in a former daemon. */
   recover(): void {
     for (const { by: _starter, abort: _abort, ...run } of this.#options.store.of(this.#options.sessionId)) {
-      this.#tell({ ...run, outcome: "interrupted" });
+      this.#tell({ ...run, outcome: "interrupted" }, {});
     }
   }
 
@@ -173,10 +183,10 @@ export class Runs {
     return this.#options.store.put(this.#options.sessionId, run.facts);
   }
 
-  #end({ facts, last, settled }: Run, outcome: RunOutcome): void {
+  #end({ facts, last, settled, said: words }: Run, outcome: RunOutcome): void {
     this.#run = undefined;
     const { by: _starter, abort, ...run } = facts;
-    this.#tell({
+    const end: RunEnd = {
       ...run,
       outcome,
       ...(outcome === "aborted" && abort?.by !== undefined ? { by: abort.by } : {}),
@@ -184,14 +194,15 @@ export class Runs {
       ...(last?.error === undefined ? {} : { error: last.error }),
       ...(last === undefined ? {} : { text: last.text }),
       ...(last?.isCut === true ? { textTruncated: true } : {}),
-    });
+    };
+    this.#tell(end, words);
     settled.resolve();
   }
 
-  #tell(end: RunEnd): void {
+  #tell(end: RunEnd, words: RunWords): void {
     const { sessionId, store, receipts, onEnded, ended } = this.#options;
     const stored = store.end(sessionId, end.runId, end.outcome);
-    onEnded(end);
+    onEnded(end, words);
     receipts.tell(stored, () => ended(end));
   }
 }
@@ -219,6 +230,10 @@ export interface RunProgress {
 
 /** The end of an assistant message. */
 export interface AssistantEnd {
+  /** When pi began it, in Unix milliseconds. */
+  readonly at: number;
+  /** What it and its request took of the context. Absent if it is incomplete, or its provider counts nothing. */
+  readonly usedTokens?: number;
   readonly stopReason: string | undefined;
   readonly error: string | undefined;
   readonly text: string;
@@ -241,15 +256,39 @@ function outcomeOf({ settledAborted, abortWasSent, last }: RunFacts): Exclude<Ru
   return stopReason === "error" ? "failed" : "settled";
 }
 
+/** As pi's own measure of the context: the provider's total, else the sum. */
+function usedIn(usage: unknown): number | undefined {
+  if (!isRecord(usage)) return undefined;
+  const { totalTokens, input, output, cacheRead, cacheWrite } = usage;
+  const count = (value: unknown): number => (typeof value === "number" && value > 0 ? value : 0);
+  const used = count(totalTokens) || count(input) + count(output) + count(cacheRead) + count(cacheWrite);
+  return Number.isSafeInteger(used) && used > 0 ? used : undefined;
+}
+
+const maxShownText = 200;
+
+function said(before: RunWords, { text, at, usedTokens }: AssistantEnd): RunWords {
+  const shown = text.trim();
+  return {
+    ...before,
+    ...(shown === "" ? {} : { lastText: { text: shown.slice(0, maxShownText).toWellFormed(), at } }),
+    ...(usedTokens === undefined ? {} : { usedTokens }),
+  };
+}
+
 /** The end of an assistant message from `message_end`; undefined for other messages. */
 export function assistantEnd(message: unknown): AssistantEnd | undefined {
   if (!isRecord(message) || message["role"] !== "assistant") return undefined;
-  const { stopReason, errorMessage } = message;
+  const { stopReason, errorMessage, timestamp } = message;
+  const isComplete = stopReason !== "error" && stopReason !== "aborted";
+  const usedTokens = isComplete ? usedIn(message["usage"]) : undefined;
   const whole = Buffer.from(textOf(message["content"]) ?? "");
   const isCut = whole.length > maxTextBytes;
   // A character that is cut in half is dropped.
   const text = isCut ? whole.toString("utf8", 0, maxTextBytes).replace(/\ufffd+$/, "") : whole.toString("utf8");
   return {
+    at: typeof timestamp === "number" && Number.isSafeInteger(timestamp) && timestamp >= 0 ? timestamp : Date.now(),
+    ...(usedTokens === undefined ? {} : { usedTokens }),
     stopReason: typeof stopReason === "string" ? stopReason.slice(0, 64) : undefined,
     error: typeof errorMessage === "string" ? errorMessage.slice(0, maxErrorLength) : undefined,
     text,

@@ -58,7 +58,10 @@ export class SessionPrompts {
         const { presumed } = ledger;
         if (presumed !== undefined) ledger.accepted(presumed.promptId, "started", runId);
       },
-      onEnded: (end) => ledger.runEnded(end),
+      onEnded: (end, said) => {
+        ledger.runEnded(end);
+        events.emit("runEnded", end.outcome, said);
+      },
       ended: ({ by, text: _text, textTruncated: _truncated, ...end }) => ({
         method: "run/ended",
         params: { ...attributionOf(by), ...end },
@@ -149,6 +152,12 @@ export class SessionPrompts {
   compacting(isOn: boolean): void {
     this.#isCompacting = isOn;
     this.#session.events.emit("workChanged");
+  }
+
+  /** pi has replaced a part of its context. */
+  compacted(): void {
+    this.runs.compacted();
+    this.#session.events.emit("compacted");
   }
 
   /** Resolves when the losses of a child's end are known. */

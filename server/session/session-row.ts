@@ -1,5 +1,5 @@
 import type { Control } from "../../protocol/control.ts";
-import type { ChildExit, ModelRef, SessionInfo } from "../../protocol/session.ts";
+import type { ChildExit, ModelRef, SessionInfo, SessionSummary } from "../../protocol/session.ts";
 import { factsOf } from "../core/session-record.ts";
 import type { ChildEnvironment } from "../pi/child-environment.ts";
 import type { ChildMcpServers } from "../pi/child-mcp-servers.ts";
@@ -29,6 +29,7 @@ export interface RowSources {
   readonly control: Control | undefined;
   readonly pendingDialogs: Readonly<SessionInfo["pendingDialogs"]>;
   readonly lostPrompts: Readonly<SessionInfo["lostPrompts"]>;
+  readonly summary: SessionSummary | undefined;
 }
 
 /** A session as clients see it at one moment. It never changes, so its JSON is written at most once. */
@@ -60,7 +61,7 @@ export class SessionRow {
 
 /** Reads nothing but its sources, because a row is used again as long as they are the same. */
 function infoOf(sources: RowSources): SessionInfo {
-  const { isLost, pid, restoredAt, runId, restarts, silentSince, control, exit } = sources;
+  const { isLost, pid, restoredAt, runId, restarts, silentSince, control, exit, summary } = sources;
   const { environment, mcpServers } = sources;
   return {
     ...factsOf(sources),
@@ -83,5 +84,6 @@ function infoOf(sources: RowSources): SessionInfo {
     pendingDialogs: [...sources.pendingDialogs],
     lostPrompts: [...sources.lostPrompts],
     ...(exit === undefined ? {} : { exit }),
+    ...(summary === undefined ? {} : { summary }),
   };
 }

@@ -57,6 +57,7 @@ import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore } from "../store/sessions.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 import { type RowSources, SessionRow } from "./session-row.ts";
+import { SummaryRecord } from "./summary-record.ts";
 
 export interface SessionOptions {
   readonly stored: StoredSession;
@@ -65,7 +66,7 @@ export interface SessionOptions {
   /** The MCP servers of its children, which are not stored. Default: none. */
   readonly mcpServers?: ChildMcpServers | undefined;
   /** Stores changes of the session's record. */
-  readonly sessions: Pick<SessionStore, "put" | "flush">;
+  readonly sessions: Pick<SessionStore, "put" | "flush" | "summaries">;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
   readonly logs: Logs;
@@ -131,6 +132,7 @@ export class Session {
   readonly #shutdown: ChildShutdown;
   readonly #restore: ChildRestore;
   readonly #stderr: StderrWatch;
+  readonly #summary: SummaryRecord;
   #row: SessionRow | undefined;
 
   constructor(options: SessionOptions) {
@@ -254,6 +256,7 @@ export class Session {
       startTimeoutMs: child.startTimeoutMs,
       maxHeldBytes: child.maxRecordBytes,
     });
+    const summary = new SummaryRecord(context, sessions.summaries);
     const adopt = (child: LeftChild, stdio: ChildStdio, sinks: ChildSinks): Child => {
       if (options.survival !== undefined) options.survival.facts.restored += 1;
       return source.adopt(child, stdio, sinks, log);
@@ -275,6 +278,7 @@ export class Session {
     };
     this.#restore = new ChildRestore(context, restored, left);
     this.#record = record;
+    this.#summary = summary;
     this.#stderr = stderr;
     this.#life = life;
     this.#shutdown = new ChildShutdown(context, {
@@ -289,6 +293,7 @@ export class Session {
       tracker,
       answers,
       reports,
+      summary,
     });
     events.on("changed", (change) => this.#publish(change));
   }
@@ -385,6 +390,7 @@ export class Session {
       control: control.policy === "shared" && control.controller === undefined ? undefined : control,
       pendingDialogs: this.dialogs.summaries(),
       lostPrompts: this.prompts.ledger.lost,
+      summary: this.#summary.current,
     };
   }
 
@@ -451,6 +457,7 @@ export class Session {
    * written are lost.
    */
   async recover(): Promise<void> {
+    this.#summary.recover();
     await this.#restore.run();
   }
 
@@ -496,6 +503,7 @@ export class Session {
     this.#record.close();
     this.journal.close();
     this.answers.forget();
+    this.#summary.forget();
   }
 
   #publish(change: SessionChange = {}): void {

@@ -143,6 +143,11 @@ const steps: readonly string[] = [
      facts TEXT NOT NULL,
      place TEXT NOT NULL
    ) STRICT;`,
+  `CREATE TABLE summaries (
+     session_id TEXT PRIMARY KEY,
+     record TEXT NOT NULL,
+     record_sum INTEGER NOT NULL
+   ) STRICT;`,
 ];
 
 /**

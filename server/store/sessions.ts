@@ -1,17 +1,19 @@
 import { ClosedSessions } from "./closed-sessions.ts";
 import type { Database } from "./database.ts";
-import { LastAnswersStore } from "./last-answers.ts";
 import { isClosed, type ListedSessions, type SessionList } from "./session-list.ts";
+import { SessionTextStore } from "./session-texts.ts";
 import type { StoredSession } from "./stored-session.ts";
 import { checksumOf, isSound } from "./sums.ts";
 
 /** Tables with rows of a session, except its deliveries, which outlive it. */
-const ownedTables = ["prompts", "runs", "dialogs", "events", "last_answers"] as const;
+const ownedTables = ["prompts", "runs", "dialogs", "events", "last_answers", "summaries"] as const;
 
 export class SessionStore {
   /** Options with which closed sessions are reopened. */
   readonly closed: ClosedSessions;
-  readonly answers: LastAnswersStore;
+  /** The last answers of each session's pi. */
+  readonly answers: SessionTextStore;
+  readonly summaries: SessionTextStore;
   readonly #database: Database;
   readonly #put;
   readonly #delete;
@@ -31,7 +33,8 @@ export class SessionStore {
   constructor(database: Database, list?: SessionList, listed?: Pick<ListedSessions, "ahead" | "closed">) {
     this.#database = database;
     this.closed = new ClosedSessions(database);
-    this.answers = new LastAnswersStore(database);
+    this.answers = new SessionTextStore(database, "last_answers");
+    this.summaries = new SessionTextStore(database, "summaries");
     this.#list = list;
     this.#put = database.prepare(
       `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum)

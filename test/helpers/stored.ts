@@ -102,7 +102,7 @@ export async function fillStore({ database, sessions }: OpenStore, deliveriesEac
 
 /** All rows that a rebuilt store must have, for comparison. Sessions continue with higher numbers. */
 export function rowsIn(database: { prepare(sql: string): { all(): readonly object[] } }): readonly string[] {
-  const tables = ["prompts", "deliveries", "runs", "dialogs", "closed_sessions", "last_answers"];
+  const tables = ["prompts", "deliveries", "runs", "dialogs", "closed_sessions", "last_answers", "summaries"];
   const columns = "session_id, cwd, file, json_remove(record, '$.reservedSeq') AS record, created_at, updated_at";
   const selects = tables.map((table) => `SELECT rowid, * FROM ${table}`);
   selects.push("SELECT * FROM idempotency", `SELECT ${columns} FROM sessions`);

@@ -10,7 +10,7 @@ import {
 import type { Credentials, SignIn } from "../sign-in.ts";
 import type { Daemon } from "./daemon.ts";
 import { outcomeOf, wordsOf } from "./outcome.ts";
-import type { Page } from "./page.ts";
+import type { Tab } from "./page.ts";
 import { read } from "./reading.ts";
 import { PageWorkspace, type Workspace } from "./workspace.ts";
 
@@ -49,7 +49,7 @@ export interface ConnectedDaemon extends Daemon {
 }
 
 export interface AppOptions {
-  readonly page: Page;
+  readonly page: Tab;
   readonly signIn: SignIn;
   readonly connect: (credentials: Credentials) => Promise<ConnectedDaemon>;
   /** Whether the daemon serves the page still: then a connection that does not open means a token that it does not take. */
@@ -144,6 +144,7 @@ export class PageApp implements App {
     const credentials = this.#credentials;
     const daemon = this.#daemon;
     this.#daemon = undefined;
+    this.#workspace.peek()?.forget();
     this.#end("signed_off", `You have signed out. ${advice}`);
     // The token ends at the daemon also when the answer is lost.
     if (credentials !== undefined) await this.#options.signIn.signOut(credentials).catch(() => {});

@@ -1,9 +1,11 @@
-import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { Params, RunOutcome, SessionInfo } from "../../client/browser.ts";
 import type { StoredSessionInfo } from "../../protocol/stored-session.ts";
 import type { Daemon } from "./daemon.ts";
 import { done, type Outcome, outcomeOf } from "./outcome.ts";
+import type { TabStorage } from "./page.ts";
 import { act, read } from "./reading.ts";
+import { SeenRuns } from "./seen.ts";
 import { exitWords } from "./session-notes.ts";
 
 /** The groups of the list, in its order. `finished`: a run ended while the session was not shown. */
@@ -83,16 +85,12 @@ function creationOf({ directory, profile, model, name }: NewSession): Params<"se
   return { cwd: directory, ...Object.fromEntries(entries) };
 }
 
-/** How a run ended that nobody has looked at yet. */
-interface Unseen {
-  readonly outcome: RunOutcome;
-}
-
 export class AllSessions implements Sessions {
   readonly #daemon: Daemon;
   readonly #state = signal<ListState>({ kind: "loading" });
   readonly #infos = signal<ReadonlyMap<string, SessionInfo>>(new Map());
-  readonly #unseen = signal<ReadonlyMap<string, Unseen>>(new Map());
+  readonly #seen: SeenRuns;
+  readonly #runListeners = new Set<(session: SessionInfo) => void>();
   /** Until when the lost prompts of a session were seen (Unix time in milliseconds). */
   readonly #seenAt = signal<ReadonlyMap<string, number>>(new Map());
   /** The session that is looked at. */
@@ -108,8 +106,9 @@ export class AllSessions implements Sessions {
   /** What came while the list was being read. */
   #changedMeanwhile: Map<string, SessionInfo | undefined> | undefined;
 
-  constructor(daemon: Daemon) {
+  constructor(daemon: Daemon, storage: TabStorage) {
     this.#daemon = daemon;
+    this.#seen = new SeenRuns(storage);
     this.#rows = computed(() => this.#sorted());
     this.groups = computed(() => grouped(this.#rows.value, this.filter.value));
     this.count = computed(() => this.#infos.value.size);
@@ -127,7 +126,6 @@ export class AllSessions implements Sessions {
     daemon.onConnection(({ kind }) => {
       if (kind === "connected") void this.#refresh();
     });
-    void this.#followRuns();
     await daemon.onSessionChanged(({ sessionId, session }) => this.#changed(sessionId, session));
     await this.#refresh();
   }
@@ -146,9 +144,19 @@ export class AllSessions implements Sessions {
     this.#looked.value = sessionId;
     for (const id of new Set([former, sessionId])) {
       if (id === undefined) continue;
-      this.#unseen.value = without(this.#unseen.peek(), id);
+      this.#see(id);
       this.#seenAt.value = new Map(this.#seenAt.peek()).set(id, now);
     }
+  }
+
+  /** Calls `listener` with each session whose run has ended since the list was read. */
+  onRunEnded(listener: (session: SessionInfo) => void): void {
+    this.#runListeners.add(listener);
+  }
+
+  /** Deletes what the tab keeps about them. */
+  forget(): void {
+    this.#seen.forget();
   }
 
   async create(session: NewSession): Promise<Outcome<string>> {
@@ -196,7 +204,27 @@ export class AllSessions implements Sessions {
     const infos = new Map(this.#infos.peek());
     if (session === undefined) infos.delete(sessionId);
     else infos.set(sessionId, session);
-    this.#infos.value = infos;
+    this.#take(infos);
+  }
+
+  #take(infos: ReadonlyMap<string, SessionInfo>): void {
+    const former = this.#infos.peek();
+    batch(() => {
+      this.#infos.value = infos;
+      const looked = this.#looked.peek();
+      if (looked !== undefined) this.#see(looked);
+    });
+    if (this.#state.peek().kind !== "loaded") return;
+    for (const info of infos.values()) {
+      const before = former.get(info.sessionId);
+      if (before === info || info.summary === undefined || info.summary.at <= (before?.summary?.at ?? 0)) continue;
+      for (const listener of [...this.#runListeners]) listener(info);
+    }
+  }
+
+  #see(sessionId: string): void {
+    const info = this.#infos.peek().get(sessionId);
+    if (info !== undefined) this.#seen.see(info);
   }
 
   /** Reads the whole list: changes may have been missed. */
@@ -215,7 +243,8 @@ export class AllSessions implements Sessions {
       if (info === undefined) infos.delete(sessionId);
       else infos.set(sessionId, info);
     }
-    this.#infos.value = infos;
+    this.#seen.begin([...infos.values()]);
+    this.#take(infos);
     this.#state.value = { kind: "loaded" };
   }
 
@@ -229,18 +258,6 @@ export class AllSessions implements Sessions {
     }
   }
 
-  /** Notes how runs end. What is missing only leaves a session in another group. */
-  async #followRuns(): Promise<void> {
-    try {
-      for await (const { kind, state, sessionId } of this.#daemon.daemonEvents({ onGap: () => {} })) {
-        if (kind !== "run" || sessionId === this.#looked.peek()) continue;
-        this.#unseen.value = new Map(this.#unseen.peek()).set(sessionId, { outcome: state as RunOutcome });
-      }
-    } catch {
-      // The connection has ended permanently, which the page says.
-    }
-  }
-
   #sorted(): readonly SessionRow[] {
     const rows = Array.from(this.#infos.value.values(), (info) => this.#row(info));
     this.#former = new Map(rows.map((row) => [row.sessionId, row]));
@@ -249,8 +266,9 @@ export class AllSessions implements Sessions {
 
   #row(info: SessionInfo): SessionRow {
     const { sessionId } = info;
-    const why = failureOf(info, this.#unseen.value.get(sessionId), this.#seenAt.value.get(sessionId) ?? 0);
-    const group = groupOf(info, why, this.#unseen.value.has(sessionId));
+    const unseen = this.#seen.isUnseen(info) ? info.summary?.outcome : undefined;
+    const why = failureOf(info, unseen, this.#seenAt.value.get(sessionId) ?? 0);
+    const group = groupOf(info, why, unseen !== undefined);
     const former = this.#former.get(sessionId);
     if (former?.info === info && former.group === group && former.why === why) return former;
     return { sessionId, group, title: titleOf(info), info, ...(why === undefined ? {} : { why }) };
@@ -312,7 +330,7 @@ function groupOf({ pendingDialogs, state, runId }: SessionInfo, why: string | un
 }
 
 /** What went wrong in a session. Undefined: nothing, or it was seen. */
-function failureOf(info: SessionInfo, unseen: Unseen | undefined, seenAt: number): string | undefined {
+function failureOf(info: SessionInfo, unseen: RunOutcome | undefined, seenAt: number): string | undefined {
   const { state, exit, unresponsive, ephemeral, lostPrompts, runId } = info;
   if (ephemeral === "lost") return "Its pi has ended, and the conversation with it.";
   if (unresponsive !== undefined) return "Its pi does not answer.";
@@ -320,8 +338,8 @@ function failureOf(info: SessionInfo, unseen: Unseen | undefined, seenAt: number
   const lost = lostPrompts.filter(({ at }) => at > seenAt).length;
   if (lost > 0) return lost === 1 ? "A message was lost." : `${lost} messages were lost.`;
   if (runId !== undefined) return undefined;
-  if (unseen?.outcome === "failed") return "Its last run failed.";
-  return unseen?.outcome === "interrupted" ? "Its last run was interrupted." : undefined;
+  if (unseen === "failed") return "Its last run failed.";
+  return unseen === "interrupted" ? "Its last run was interrupted." : undefined;
 }
 
 function grouped(rows: readonly SessionRow[], filter: string): readonly SessionGroup[] {
@@ -339,10 +357,4 @@ function grouped(rows: readonly SessionRow[], filter: string): readonly SessionG
 function textIn({ title, info: { cwd, labels = {}, model } }: SessionRow): string {
   const pairs = Object.entries(labels).map(([label, value]) => `${label}=${value}`);
   return [title, cwd, model?.provider ?? "", model?.id ?? "", ...pairs].join(" ").toLowerCase();
-}
-
-function without<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
-  const copy = new Map(map);
-  copy.delete(key);
-  return copy;
 }

@@ -1,8 +1,9 @@
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { Daemon } from "./daemon.ts";
 import { Drafts } from "./drafts.ts";
+import { type Notifications, TabNotifications } from "./notifications.ts";
 import { type OpenSession, ShownSession } from "./open-session.ts";
-import type { Page } from "./page.ts";
+import type { Tab } from "./page.ts";
 import { AllQuestions, type Questions } from "./questions.ts";
 import { AllSessions, type Sessions, titleOf } from "./sessions.ts";
 
@@ -10,6 +11,7 @@ import { AllSessions, type Sessions, titleOf } from "./sessions.ts";
 export interface Workspace {
   readonly sessions: Sessions;
   readonly questions: Questions;
+  readonly notifications: Notifications;
   readonly selected: ReadonlySignal<OpenSession | undefined>;
   /** Shows a session, or none. Shows the same one again without loading it again. Starts no pi. */
   select(sessionId: string | undefined): void;
@@ -19,7 +21,7 @@ export interface Workspace {
 
 export interface PartOptions {
   readonly daemon: Daemon;
-  readonly page: Page;
+  readonly page: Tab;
   /** The title of a session. */
   readonly titleOf: (sessionId: string) => string;
 }
@@ -28,7 +30,7 @@ type PartOf<Part> = new (options: PartOptions) => Part;
 
 export interface WorkspaceOptions {
   readonly daemon: Daemon;
-  readonly page: Page;
+  readonly page: Tab;
   readonly isConnected: ReadonlySignal<boolean>;
 }
 
@@ -37,14 +39,20 @@ export class PageWorkspace implements Workspace {
   readonly sessions: AllSessions;
   readonly questions: AllQuestions;
   readonly #parts = new Map<PartOf<unknown>, unknown>();
+  readonly notifications: TabNotifications;
   readonly #drafts = new Drafts();
   readonly #selected = signal<ShownSession | undefined>(undefined);
 
   constructor(options: WorkspaceOptions) {
     this.#options = options;
     const { daemon, page } = options;
-    this.sessions = new AllSessions(daemon);
+    this.sessions = new AllSessions(daemon, page.storage);
     this.questions = new AllQuestions({ daemon, page, titleOf: (sessionId) => this.#titleOf(sessionId) });
+    this.notifications = new TabNotifications({
+      tab: page,
+      questions: this.questions.all,
+      onRunEnded: (listener) => this.sessions.onRunEnded(listener),
+    });
     page.onVisibility(() => this.#look());
   }
 
@@ -55,6 +63,12 @@ export class PageWorkspace implements Workspace {
   /** Never rejects: what is refused is tried again with the next connection. */
   async start(): Promise<void> {
     await Promise.allSettled([this.sessions.start(), this.questions.start()]);
+  }
+
+  /** Deletes what the tab keeps. */
+  forget(): void {
+    this.sessions.forget();
+    this.notifications.forget();
   }
 
   select(sessionId: string | undefined): void {

@@ -1,11 +1,13 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
-import { useRef } from "preact/hooks";
-import { useWorkspace } from "./context.ts";
+import { useEffect, useRef } from "preact/hooks";
+import { usePage, useWorkspace } from "./context.ts";
+import { openSession } from "./moves.ts";
 
-/** What screen readers say: the end of an answer politely, a question at once. */
+/** What screen readers say: the end of an answer politely, a question at once. A notification leads to its session. */
 export function Announcements(): JSX.Element {
-  const { questions, selected } = useWorkspace();
+  const { app, looks } = usePage();
+  const { questions, selected, notifications } = useWorkspace();
   const polite = useComputed(() => selected.value?.conversation.announcement.value ?? "");
   const asked = useSignal("");
   const known = useRef(new Set<string>());
@@ -16,6 +18,10 @@ export function Announcements(): JSX.Element {
       asked.value = `A question from ${from}: ${dialog.title}`;
     }
   });
+  useEffect(
+    () => notifications.onChosen((sessionId) => openSession(app, looks, sessionId)),
+    [app, looks, notifications],
+  );
   return (
     <div class="unseen">
       <p role="status">{polite}</p>

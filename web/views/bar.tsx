@@ -66,7 +66,7 @@ function LinkState(): JSX.Element {
 
 function TabMenu(): JSX.Element {
   const { app, looks } = usePage();
-  const { questions } = useWorkspace();
+  const { questions, notifications } = useWorkspace();
   const answersHere = questions.answersHere.value;
   const answering: readonly MenuEntry[] = questions.mayAnswer.value
     ? [
@@ -79,11 +79,27 @@ function TabMenu(): JSX.Element {
         },
       ]
     : [];
+  const notified = notifications.state.value;
+  const notifying: readonly MenuEntry[] =
+    notified === "unsupported"
+      ? []
+      : [
+          {
+            label: "Notifications",
+            about:
+              notified === "denied"
+                ? "The browser refuses them. Its settings for this address can allow them."
+                : "When a question appears or a run ends while this tab is hidden.",
+            isOn: notified === "on",
+            choose: () => void notifications.turn(notified !== "on"),
+          },
+        ];
   return (
     <Menu
       label="This tab"
       entries={[
         ...answering,
+        ...notifying,
         {
           label: "Letter keys",
           about: "Single letters are commands, outside of fields.",

@@ -3,8 +3,9 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Way } from "../state/composer.ts";
 import type { OpenSession } from "../state/open-session.ts";
-import { Commands, useCommands } from "./commands.tsx";
+import { useCommands } from "./commands.ts";
 import { DraftParts } from "./draft-parts.tsx";
+import { Later } from "./later.tsx";
 import { StopButton } from "./stop-button.tsx";
 import { Waits } from "./waits.tsx";
 import { Icon } from "./widgets/icon.tsx";
@@ -96,7 +97,7 @@ function Writing({ open }: { readonly open: OpenSession }): JSX.Element {
       onDrop={onDrop}
     >
       <DraftParts draft={draft} />
-      <Commands commands={commands} choices={choices} />
+      {commands.isShown && <Later show={({ CommandList }) => <CommandList commands={commands} choices={choices} />} />}
       <textarea
         ref={field}
         class="field"

@@ -3,22 +3,6 @@ import { loadedPlaces } from "./loaded.ts";
 import { closePush, goBack, goToComposer, goToNextQuestion, goToPushes, showPlace, showTab } from "./moves.ts";
 import { type Looks, tabs } from "./place.ts";
 
-/** What the list of keys says. */
-export const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
-  [["j"], "next session, message, request or push"],
-  [["k"], "the one before"],
-  [["Enter"], "open a session or a push, open and fold a tool"],
-  [["Esc"], "back: from the field to the conversation, from there to the sessions"],
-  [["i"], "write a message"],
-  [["a"], "next question"],
-  [["1", "2", "3"], "conversation, requests, cost"],
-  [["[", "]"], "the request before, the next one"],
-  [["g", "s"], "sessions"],
-  [["g", "p"], "pushes"],
-  [["g", "d"], "daemon"],
-  [["?"], "this list"],
-];
-
 /** Handles the keys of the whole page until the returned function is called. */
 export function watchKeys(app: App, looks: Looks): () => void {
   let before = "";

@@ -1,7 +1,22 @@
 import type { JSX } from "preact";
 import { usePage } from "./context.ts";
-import { keyList } from "./keyboard.ts";
 import { Sheet } from "./widgets/sheet.tsx";
+
+/** What the keys of keyboard.ts do. */
+const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
+  [["j"], "next session, message, request or push"],
+  [["k"], "the one before"],
+  [["Enter"], "open a session or a push, open and fold a tool"],
+  [["Esc"], "back: from the field to the conversation, from there to the sessions"],
+  [["i"], "write a message"],
+  [["a"], "next question"],
+  [["1", "2", "3"], "conversation, requests, cost"],
+  [["[", "]"], "the request before, the next one"],
+  [["g", "s"], "sessions"],
+  [["g", "p"], "pushes"],
+  [["g", "d"], "daemon"],
+  [["?"], "this list"],
+];
 
 /** The list of keys. */
 export function Keys(): JSX.Element {

@@ -46,10 +46,17 @@ function usePlaces(): Places | undefined {
   return loadedPlaces.value;
 }
 
-/** A place whose code is loaded when a person first goes to one of these. */
-export function Later({ show }: { readonly show: (places: Places) => JSX.Element }): JSX.Element {
+interface LaterProps {
+  readonly show: (places: Places) => JSX.Element;
+  /** Whether it says that it loads; otherwise there is nothing until then. Default: it does. */
+  readonly saysSo?: boolean;
+}
+
+/** What is shown by code that is loaded when it is first needed. */
+export function Later({ show, saysSo = true }: LaterProps): JSX.Element | null {
   const places = usePlaces();
-  return places === undefined ? <Loading /> : show(places);
+  if (places !== undefined) return show(places);
+  return saysSo ? <Loading /> : null;
 }
 
 interface WithFiguresProps {

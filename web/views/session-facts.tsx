@@ -3,11 +3,30 @@ import type { Figures } from "../state/figures.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
 import { FigureLines } from "./figure-lines.tsx";
+import { Sheet } from "./widgets/sheet.tsx";
 import { Time } from "./widgets/time.tsx";
 
 interface SessionFactsProps {
   readonly open: OpenSession;
   readonly figures: Figures;
+}
+
+/** The same over the page, where it has no column of its own. */
+export function SessionFactsSheet({ onClose, ...facts }: SessionFactsProps & { onClose(): void }): JSX.Element {
+  return (
+    <Sheet title="About this session" onClose={onClose}>
+      {(close) => (
+        <>
+          <SessionFacts {...facts} />
+          <div class="row-of-buttons">
+            <button type="button" class="button" onClick={close}>
+              Close
+            </button>
+          </div>
+        </>
+      )}
+    </Sheet>
+  );
 }
 
 /** What is known about the session that is shown. */

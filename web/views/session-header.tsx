@@ -4,14 +4,12 @@ import type { Filter } from "../state/conversation.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
 import { usePage, useWorkspace } from "./context.ts";
-import { WithFigures } from "./later.tsx";
-import { ModelFields } from "./model-fields.tsx";
+import { Later, WithFigures } from "./later.tsx";
 import { goBack } from "./moves.ts";
 import { SessionMenu } from "./session-menu.tsx";
 import { signOf } from "./session-state.ts";
 import { StopButton } from "./stop-button.tsx";
 import { Icon } from "./widgets/icon.tsx";
-import { Sheet } from "./widgets/sheet.tsx";
 
 const filters: readonly (readonly [filter: Filter, word: string])[] = [
   ["all", "All"],
@@ -52,7 +50,7 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
         )}
         {open.isGone.value && <span class="pill is-bad">closed</span>}
       </div>
-      <ModelFields choices={open.choices} said={said} />
+      <Later saysSo={false} show={({ ModelFields }) => <ModelFields choices={open.choices} said={said} />} />
       <SessionMenu
         sessionId={open.sessionId}
         title={open.title.value}
@@ -105,25 +103,17 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
         )}
       </div>
       {showsFacts.value && (
-        <Sheet
-          title="About this session"
-          onClose={() => {
-            showsFacts.value = false;
-          }}
-        >
-          {(close) => (
-            <>
-              <WithFigures open={open} saysSo={true}>
-                {({ SessionFacts }, figures) => <SessionFacts open={open} figures={figures} />}
-              </WithFigures>
-              <div class="row-of-buttons">
-                <button type="button" class="button" onClick={close}>
-                  Close
-                </button>
-              </div>
-            </>
+        <WithFigures open={open} saysSo={true}>
+          {({ SessionFactsSheet }, figures) => (
+            <SessionFactsSheet
+              open={open}
+              figures={figures}
+              onClose={() => {
+                showsFacts.value = false;
+              }}
+            />
           )}
-        </Sheet>
+        </WithFigures>
       )}
       {said.value !== "" && (
         <p class="head-said" role="status">

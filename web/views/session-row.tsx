@@ -1,11 +1,13 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { SessionRow } from "../state/sessions.ts";
+import { Visible } from "../text/visible.tsx";
 import { usePage, useWorkspace } from "./context.ts";
 import { openSession } from "./moves.ts";
 import { isShort, QuestionCard } from "./question.tsx";
 import { SessionMenu } from "./session-menu.tsx";
 import { signOf } from "./session-state.ts";
+import { usdWords } from "./widgets/figures.tsx";
 import { Icon } from "./widgets/icon.tsx";
 import { Age } from "./widgets/time.tsx";
 
@@ -21,7 +23,7 @@ export function RowOfSession({ row, isSelected }: RowProps): JSX.Element {
   const { icon, tone, word } = signOf(row);
   const question = questions.all.value.find(({ sessionId }) => sessionId === row.sessionId);
   const open = (): void => openSession(app, looks, row.sessionId);
-  const { model, cwd, updatedAt, name, state } = row.info;
+  const { model, cwd, updatedAt, name, state, summary } = row.info;
   const said = useSignal("");
   return (
     <li class="row" data-session={row.sessionId} data-selected={isSelected} data-asks={row.group === "waits"}>
@@ -45,10 +47,18 @@ export function RowOfSession({ row, isSelected }: RowProps): JSX.Element {
         isAsleep={state === "hibernated" || state === "crashed"}
         said={said}
       />
-      <span class="row-state cut">
-        <span class={tone === "quiet" ? "" : tone}>{word}</span>
-        {model !== undefined && <> · {model.id}</>}
+      <span class="row-state row-line">
+        <span class="cut">
+          <span class={tone === "quiet" ? "" : tone}>{word}</span>
+          {model !== undefined && <> · {model.id}</>}
+        </span>
+        <Spent summary={summary} />
       </span>
+      {summary?.lastText !== undefined && (
+        <span class="row-state cut">
+          <Visible text={summary.lastText.text} />
+        </span>
+      )}
       {row.why !== undefined && <span class="row-state">{row.why}</span>}
       {said.value !== "" && (
         <span class="row-state is-bad" role="status">
@@ -67,5 +77,22 @@ export function RowOfSession({ row, isSelected }: RowProps): JSX.Element {
         </div>
       )}
     </li>
+  );
+}
+
+/** What a session has cost, and how full its context was at the end of its newest run. */
+function Spent({ summary }: { readonly summary: SessionRow["info"]["summary"] }): JSX.Element {
+  const { usage, contextUsage } = summary ?? {};
+  const percent = contextUsage?.percent;
+  return (
+    <span>
+      {usage?.costUsd !== undefined && <span title="What the session has cost">{usdWords(usage.costUsd)}</span>}
+      {usage?.costUsd !== undefined && percent !== undefined && " · "}
+      {percent !== undefined && (
+        <span title="How full the model's context was">
+          {Math.round(percent)} %<span class="unseen"> of the context</span>
+        </span>
+      )}
+    </span>
   );
 }

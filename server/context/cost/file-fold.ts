@@ -21,49 +21,91 @@ const headBytes = 256;
 const timePattern =
   /^\{"type":"[a-z_]{1,64}","id":"[^"\\]{1,128}","parentId":(?:"[^"\\]{1,128}"|null),"timestamp":"([^"\\]{1,64})"/;
 
-interface Place {
+/** How far a file was read. */
+export interface FilePlace {
   readonly inode: number;
   readonly read: number;
   readonly tailSum: number;
   /** The position is inside an entry that is too long and has not ended. */
   readonly isWithin: boolean;
+  /** Nothing complete comes after the position. */
+  readonly isAtEnd: boolean;
+}
+
+interface FileFoldOptions<F> {
+  /** Where an earlier fold of the file ended. Default: the file's beginning. */
+  readonly from?: { readonly fold: F; readonly place: FilePlace } | undefined;
+  /** What one read takes at most. Default: the whole file. */
+  readonly maxBytes?: number;
+}
+
+/** A part of a file, in bytes. */
+interface Part {
+  readonly from: number;
+  readonly to: number;
+  /** It begins inside an entry that is too long. */
+  readonly isWithin: boolean;
+  readonly isToEnd: boolean;
+}
+
+/** What becomes of the entries of a file. */
+interface Fold {
+  /** Takes the next entry, which is untrusted. */
+  add(entry: unknown): void;
+  /** Passes an entry without costs, with its time. */
+  pass(time: string | undefined): void;
 }
 
 /** What the entries of a session say about its costs. */
-export class EntryFold {
+export class EntryFold implements Fold {
   readonly costs = new CostFold();
   readonly requests = new RequestList();
 
-  /** Takes the next entry, which is untrusted. */
   add(entry: unknown): void {
     this.costs.add(entry);
     this.requests.add(entry);
   }
+
+  pass(time: string | undefined): void {
+    this.costs.pass(time);
+  }
 }
 
 /** The costs in a session file. The file is read once; later only its additions. */
-export class FileFold {
+export class FileFold<F extends Fold> {
   readonly #file: string;
-  #fold = new EntryFold();
-  #place: Place | undefined;
+  readonly #begin: () => F;
+  readonly #maxBytes: number;
+  #fold: F;
+  #place: FilePlace | undefined;
   /** One caller reads at a time; the others share the result. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(file: string) {
+  /** `begin` makes the fold of an empty file. */
+  constructor(file: string, begin: () => F, { from, maxBytes = maxFileBytes }: FileFoldOptions<F> = {}) {
     this.#file = file;
+    this.#begin = begin;
+    this.#maxBytes = maxBytes;
+    this.#fold = from?.fold ?? begin();
+    this.#place = from?.place;
+  }
+
+  /** How far it has read. Undefined: there was no file, or reading it failed. */
+  get place(): FilePlace | undefined {
+    return this.#place;
   }
 
   /**
    * Without a file, the costs are zero. Throws `session_file_unusable` for something else than a file, or above 1
    * GiB; errors of reading a file, and the signal's reason.
    */
-  read(signal?: AbortSignal): Promise<EntryFold> {
+  read(signal?: AbortSignal): Promise<F> {
     const reading = this.#last.then(() => this.#read(signal));
     this.#last = reading.catch(() => {});
     return reading;
   }
 
-  async #read(signal: AbortSignal | undefined): Promise<EntryFold> {
+  async #read(signal: AbortSignal | undefined): Promise<F> {
     signal?.throwIfAborted();
     // Does not wait for a pipe.
     const handle = await open(this.#file, constants.O_RDONLY | constants.O_NONBLOCK).catch(
@@ -83,11 +125,15 @@ export class FileFold {
         place !== undefined && place.inode === inode && size >= place.read && (await hasTail(handle, place));
       if (!continues) this.#forget();
       const from = continues ? place.read : 0;
-      if (from === size) return this.#fold;
+      if (continues && from === size) {
+        this.#place = { ...place, isAtEnd: true };
+        return this.#fold;
+      }
       // An aborted read starts from the beginning again.
       this.#place = undefined;
       const isWithin = continues && place.isWithin;
-      const taken = await this.#take(handle, { from, to: size, isWithin }, signal);
+      const to = Math.min(size, from + this.#maxBytes);
+      const taken = await this.#take(handle, { from, to, isWithin, isToEnd: to === size }, signal);
       this.#place = { inode, ...taken, tailSum: await sumBefore(handle, taken.read) };
       return this.#fold;
     } catch (error) {
@@ -98,18 +144,18 @@ export class FileFold {
     }
   }
 
-  #forget(): EntryFold {
+  #forget(): F {
     this.#place = undefined;
-    this.#fold = new EntryFold();
+    this.#fold = this.#begin();
     return this.#fold;
   }
 
   /** Returns the position after the last complete entry, or inside an entry that is too long. */
   async #take(
     handle: FileHandle,
-    { from, to, isWithin }: { readonly from: number; readonly to: number; readonly isWithin: boolean },
+    { from, to, isWithin, isToEnd }: Part,
     signal: AbortSignal | undefined,
-  ): Promise<Pick<Place, "read" | "isWithin">> {
+  ): Promise<Pick<FilePlace, "read" | "isWithin" | "isAtEnd">> {
     const fold = this.#fold;
     let whole = from;
     let rest: Buffer[] = [];
@@ -118,7 +164,7 @@ export class FileFold {
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxEntryBytes,
       onRecord: (line) => takeLine(fold, line),
-      onOversize: (head) => fold.costs.pass(timeOf(head)),
+      onOversize: (head) => fold.pass(timeOf(head)),
     });
     for (let at = from; at < to; ) {
       signal?.throwIfAborted();
@@ -145,20 +191,21 @@ export class FileFold {
       else rest.push(further);
       splitter.push(chunk);
     }
-    if (restBytes > maxEntryBytes) return { read: whole + restBytes, isWithin: true };
+    if (restBytes > maxEntryBytes) return { read: whole + restBytes, isWithin: true, isAtEnd: isToEnd };
+    if (!isToEnd) return { read: whole, isWithin: isSkipping, isAtEnd: false };
     // pi accepts a complete last line without a line break. It adds the break later, which appears as an empty line
     // here.
     const last = Buffer.concat(rest);
-    if (last.length === 0 || !takeLine(fold, last)) return { read: whole, isWithin: isSkipping };
-    return { read: whole + last.length, isWithin: false };
+    if (last.length === 0 || !takeLine(fold, last)) return { read: whole, isWithin: isSkipping, isAtEnd: true };
+    return { read: whole + last.length, isWithin: false, isAtEnd: true };
   }
 }
 
 /** Returns whether it is an entry. */
-function takeLine(fold: EntryFold, line: Buffer): boolean {
+function takeLine(fold: Fold, line: Buffer): boolean {
   const time = timeOf(line);
   if (time !== undefined && line[line.length - 1] === 0x7d && !telling.some((text) => line.includes(text))) {
-    fold.costs.pass(time);
+    fold.pass(time);
     return true;
   }
   try {
@@ -174,7 +221,7 @@ function timeOf(line: Buffer): string | undefined {
   return timePattern.exec(line.toString("latin1", 0, headBytes))?.[1];
 }
 
-async function hasTail(handle: FileHandle, { read, tailSum }: Place): Promise<boolean> {
+async function hasTail(handle: FileHandle, { read, tailSum }: FilePlace): Promise<boolean> {
   return (await sumBefore(handle, read)) === tailSum;
 }
 

@@ -36,7 +36,7 @@ type Order = Exclude<keyof typeof costMethods, "cost/report">;
 export class SessionCosts {
   readonly #core: SessionCore;
   readonly #options: SessionCostsOptions;
-  #file: { readonly path: string; readonly fold: FileFold } | undefined;
+  #file: { readonly path: string; readonly fold: FileFold<EntryFold> } | undefined;
 
   constructor(core: SessionCore, options: SessionCostsOptions) {
     this.#core = core;
@@ -143,7 +143,7 @@ export class SessionCosts {
   async #entries(signal?: AbortSignal): Promise<EntryFold> {
     const { file: path, ephemeral } = this.#options.record.stored;
     if (ephemeral === true) return await this.#ofMemory();
-    if (this.#file?.path !== path) this.#file = { path, fold: new FileFold(path) };
+    if (this.#file?.path !== path) this.#file = { path, fold: new FileFold(path, () => new EntryFold()) };
     return await this.#file.fold.read(signal);
   }
 

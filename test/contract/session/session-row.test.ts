@@ -40,6 +40,7 @@ const sources: RowSources = {
   control: undefined,
   pendingDialogs: [],
   lostPrompts: [],
+  summary: undefined,
 };
 const other: RowSources = {
   stored: { ...stored, labels: { a: "b" } },
@@ -62,6 +63,7 @@ const other: RowSources = {
   control: { policy: "exclusive" },
   pendingDialogs: [{ dialogId: "d", requestId: "q", method: "confirm", title: "t", deadline: 1 }],
   lostPrompts: [{ promptId: "p", text: "t", length: 1, at: 1 }],
+  summary: { at: 1, outcome: "settled" },
 };
 
 test("a row is used again only while every one of its sources is the same", () => {

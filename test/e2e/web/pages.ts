@@ -3,11 +3,14 @@ import type { Client } from "../../../client/index.ts";
 import { Conversation } from "../../../web/state/conversation.ts";
 import type { Item } from "../../../web/state/items.ts";
 import { done } from "../../../web/state/outcome.ts";
-import type { Page } from "../../../web/state/page.ts";
+import type { Page, Tab } from "../../../web/state/page.ts";
 import { patience } from "../../helpers/patience.ts";
+import { FakePage } from "../../unit/web/fake-page.ts";
 
 /** A page that draws a frame in each turn of the event loop. */
-export class TurnPage implements Page {
+export class TurnPage implements Tab {
+  readonly storage = new FakePage().storage;
+  readonly notifier = new FakePage().notifier;
   #isHidden = false;
   readonly #listeners = new Set<() => void>();
 

@@ -1,16 +1,30 @@
 import { expect, test } from "vitest";
-import { WireError } from "../../../client/browser.ts";
+import { type RunOutcome, WireError } from "../../../client/browser.ts";
 import { AllSessions } from "../../../web/state/sessions.ts";
 import { FakeDaemon, sessionInfo, settled } from "./fake-daemon.ts";
+import { FakePage } from "./fake-page.ts";
 
-async function opened(
-  ...sessions: readonly ReturnType<typeof sessionInfo>[]
+type Info = ReturnType<typeof sessionInfo>;
+
+async function opened(...sessions: readonly Info[]): Promise<{ daemon: FakeDaemon; sessions: AllSessions }> {
+  return await openedIn(new FakePage(), ...sessions);
+}
+
+/** In a tab that may have had a page before. */
+async function openedIn(
+  { storage }: FakePage,
+  ...sessions: readonly Info[]
 ): Promise<{ daemon: FakeDaemon; sessions: AllSessions }> {
   const daemon = new FakeDaemon();
   daemon.answer("session/list", { sessions });
-  const all = new AllSessions(daemon);
+  const all = new AllSessions(daemon, storage);
   await all.start();
   return { daemon, sessions: all };
+}
+
+/** A session whose newest run has ended. */
+function ended(sessionId: string, at: number, outcome: RunOutcome = "settled"): Info {
+  return sessionInfo(sessionId, { summary: { at, outcome } });
 }
 
 function groupsOf(sessions: AllSessions): readonly string[] {
@@ -46,23 +60,64 @@ test("groups sessions by what they need, the newest first", async () => {
 });
 
 test("moves a session whose run has ended unseen, until someone looks", async () => {
-  const { daemon, sessions } = await opened(sessionInfo("a"), sessionInfo("b"), sessionInfo("c"));
+  const { daemon, sessions } = await opened(ended("a", 5), ended("b", 6), sessionInfo("c"));
+  expect(groupsOf(sessions)).toEqual(["awake: a b c"]);
   sessions.look("b", 10);
-  for (const [sessionId, state] of [
-    ["a", "settled"],
-    ["b", "settled"],
-    ["c", "failed"],
-  ])
-    daemon.feed({ kind: "run", state, sessionId });
-  await settled();
+  for (const session of [ended("a", 7), ended("b", 8), ended("c", 9, "failed")]) daemon.changeSession(session);
   expect(groupsOf(sessions)).toEqual(["failed: c", "finished: a", "awake: b"]);
   sessions.look("a", 11);
   sessions.look("c", 12);
   expect(groupsOf(sessions)).toEqual(["awake: a b c"]);
   sessions.look(undefined, 13);
-  daemon.feed({ kind: "run", state: "interrupted", sessionId: "c" });
-  await settled();
+  daemon.changeSession(ended("c", 10, "interrupted"));
   expect(sessions.find("c")?.why).toBe("Its last run was interrupted.");
+});
+
+test("a reload of the page, and a daemon that was lost, leave what has finished unseen in its group", async () => {
+  const page = new FakePage();
+  const before = await openedIn(page, ended("old", 3), ended("seen", 4), ended("unseen", 5));
+  before.sessions.look("seen", 1);
+  before.daemon.changeSession(ended("seen", 6));
+  before.daemon.changeSession(ended("unseen", 7));
+  const found = [ended("old", 3), ended("seen", 6), ended("unseen", 7), ended("meanwhile", 8)];
+  const after = await openedIn(new FakePage(page.kept), ...found);
+  expect(groupsOf(after.sessions)).toEqual(["finished: unseen meanwhile", "awake: old seen"]);
+  after.sessions.look("unseen", 2);
+  after.daemon.answer("session/list", { sessions: [...found, ended("while-lost", 9)] });
+  after.daemon.connection({ kind: "connected", daemon: "same" });
+  await settled();
+  expect(groupsOf(after.sessions)).toEqual(["finished: meanwhile while-lost", "awake: old seen unseen"]);
+  expect([...page.kept.keys()]).toEqual(["pi-rpcd.seen"]);
+  after.sessions.forget();
+  expect(page.kept.size).toBe(0);
+});
+
+test("a tab keeps the times of a bounded number of sessions, and no other tab's or program's nonsense", async () => {
+  const page = new FakePage(new Map([["pi-rpcd.seen", '{"before":1,"at":[7,["a"],["b",2],{}]}']]));
+  const many = Array.from({ length: 1_200 }, (_, i) => ended(`s${i}`, 10 + i));
+  const { sessions } = await openedIn(page, ended("b", 2), ended("c", 3), ...many);
+  expect(groupsOf(sessions).at(-1)).toBe("awake: b");
+  for (const { sessionId } of many) sessions.look(sessionId, 1);
+  const kept = JSON.parse(page.kept.get("pi-rpcd.seen") ?? "") as { at: unknown[] };
+  expect(kept.at).toHaveLength(1_000);
+  expect(kept.at.at(-1)).toEqual(["s1199", 1209]);
+  for (const nonsense of ["", "null", "7", '{"before":"x","at":[]}', "{"]) {
+    const other = await openedIn(new FakePage(new Map([["pi-rpcd.seen", nonsense]])), ended("a", 5));
+    expect(groupsOf(other.sessions)).toEqual(["awake: a"]);
+  }
+});
+
+test("tells each end of a run once, and none that was there when the list was read", async () => {
+  const { daemon, sessions } = await opened(ended("a", 5), sessionInfo("b"));
+  const told: string[] = [];
+  sessions.onRunEnded(({ sessionId, summary }) => told.push(`${sessionId} ${summary?.at}`));
+  daemon.changeSession(ended("a", 5));
+  daemon.changeSession(ended("b", 6));
+  daemon.changeSession({ ...ended("b", 6), name: "renamed" });
+  daemon.answer("session/list", { sessions: [ended("a", 8), ended("b", 6), ended("new", 9)] });
+  daemon.connection({ kind: "connected", daemon: "same" });
+  await settled();
+  expect(told).toEqual(["b 6", "a 8", "new 9"]);
 });
 
 test("shows lost messages until someone looks, and later ones again", async () => {
@@ -173,7 +228,7 @@ test("says with the daemon's words what was refused, and which option would allo
 test("says why the list cannot be read", async () => {
   const daemon = new FakeDaemon();
   daemon.on("session/list", () => Promise.reject(new Error("The daemon is overloaded.")));
-  const sessions = new AllSessions(daemon);
+  const sessions = new AllSessions(daemon, new FakePage().storage);
   await sessions.start();
   expect(sessions.state.value).toEqual({ kind: "refused", words: "The daemon is overloaded." });
 });

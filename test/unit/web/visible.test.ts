@@ -1,6 +1,7 @@
 import { h } from "preact";
 import { expect, test } from "vitest";
-import { Visible, visibleParts } from "../../../web/text/visible.tsx";
+import { visibleParts } from "../../../web/text/hidden-characters.ts";
+import { Visible } from "../../../web/text/visible.tsx";
 import { hostileTexts } from "../../helpers/hostile-texts.ts";
 import { shown, textOf } from "./elements.ts";
 

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CostFold } from "../../../../../context/cost/fold.ts";
 import { COST_MARK_TYPE, markData } from "../../../../../context/cost/marks.ts";
-import { FileFold } from "../../../../../server/context/cost/file-fold.ts";
+import { EntryFold, FileFold } from "../../../../../server/context/cost/file-fold.ts";
+import { fileTotal, usageOf } from "../../../../../server/context/cost/file-total.ts";
 
 const header = { type: "session", version: 3, id: "s", timestamp: "2026-01-01T00:00:00.000Z", cwd: "/" };
 let count = 0;
@@ -47,11 +48,12 @@ class File implements Disposable {
   }
 }
 
-const outputOf = async (fold: FileFold): Promise<number> => (await fold.read()).costs.whole.total.output;
+const foldOf = (path: string) => new FileFold(path, () => new EntryFold());
+const outputOf = async (fold: FileFold<EntryFold>): Promise<number> => (await fold.read()).costs.whole.total.output;
 
 test("an entry added to a file is added to its costs, and lines without costs only advance the time", async () => {
   using file = new File();
-  const fold = new FileFold(file.path);
+  const fold = foldOf(file.path);
   expect(await outputOf(fold)).toBe(0);
   const cut = answer(7, { stopReason: "length" });
   const entries = [
@@ -81,7 +83,7 @@ test("an entry added to a file is added to its costs, and lines without costs on
 
 test("a line is counted when it is complete, including the last one of a file without a final line end, and only once", async () => {
   using file = new File();
-  const fold = new FileFold(file.path);
+  const fold = foldOf(file.path);
   file.write(header, answer(1));
   const torn = JSON.stringify(answer(20));
   file.append(torn.slice(0, 40));
@@ -96,7 +98,7 @@ test("a line is counted when it is complete, including the last one of a file wi
 
 test("a file that was rewritten, truncated or removed is read again", async () => {
   using file = new File();
-  const fold = new FileFold(file.path);
+  const fold = foldOf(file.path);
   file.write(header, answer(1), answer(2), answer(4));
   expect(await outputOf(fold)).toBe(7);
   await file.replace(header, answer(8), answer(16), answer(32), answer(64));
@@ -111,7 +113,7 @@ test("a file that was rewritten, truncated or removed is read again", async () =
 
 test("a caller that disconnects ends its reading, and the next reads the whole file", async () => {
   using file = new File();
-  const fold = new FileFold(file.path);
+  const fold = foldOf(file.path);
   file.write(header, answer(1));
   await expect(fold.read(AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
   expect(await outputOf(fold)).toBe(1);
@@ -119,7 +121,7 @@ test("a caller that disconnects ends its reading, and the next reads the whole f
 
 test("an entry of more than 4 MiB costs nothing and is not kept, complete or not, and later ones count", async () => {
   using file = new File();
-  const fold = new FileFold(file.path);
+  const fold = foldOf(file.path);
   file.write(header, answer(1), answer(20, { padding: "[".repeat(4 * 1024 * 1024) }), answer(300));
   expect(await outputOf(fold)).toBe(301);
   // A hole, as if an attacker made the file long: none of it may stay in memory.
@@ -144,5 +146,44 @@ test("an entry of more than 4 MiB costs nothing and is not kept, complete or not
 test("a file that is not regular is not awaited", async () => {
   using file = new File();
   execFileSync("mkfifo", [file.path]);
-  await expect(new FileFold(file.path).read()).rejects.toMatchObject({ data: { reason: "not_a_file" } });
+  await expect(foldOf(file.path).read()).rejects.toMatchObject({ data: { reason: "not_a_file" } });
+});
+
+test("a total goes on where it was stored, in bounded reads, and ends with the sums of a whole report", async () => {
+  using file = new File();
+  const large = (mebibytes: number) => user("x".repeat(mebibytes * 1024 * 1024));
+  file.write(header, answer(1), large(3), answer(20), large(6), answer(300), large(2), large(3), answer(4_000));
+  const wholeOf = async () => {
+    const { total } = (await foldOf(file.path).read()).costs.whole;
+    return { totalTokens: total.totalTokens, costUsd: total.cost.total };
+  };
+  const totals = [await fileTotal(file.path, undefined, 5 * 1024 * 1024)];
+  const last = () => {
+    const total = totals.at(-1);
+    if (total === undefined) throw new Error("There is no total.");
+    return total;
+  };
+  while (!last().place.isAtEnd) {
+    expect(usageOf(last())).toBeUndefined();
+    // As a later daemon finds it.
+    const stored = JSON.parse(JSON.stringify(last())) as ReturnType<typeof last>;
+    totals.push(await fileTotal(file.path, stored, 5 * 1024 * 1024));
+    expect(last().place.read).toBeGreaterThan(stored.place.read);
+    expect(last().place.read - stored.place.read).toBeLessThanOrEqual(5 * 1024 * 1024);
+  }
+  expect(totals.length).toBeGreaterThan(3);
+  expect(usageOf(last())).toEqual(await wholeOf());
+  file.append(line(answer(50_000)));
+  totals.push(await fileTotal(file.path, last()));
+  expect(usageOf(last())).toEqual(await wholeOf());
+  // Another file: its own requests count.
+  await file.replace(header, answer(7));
+  totals.push(await fileTotal(file.path, last()));
+  expect(usageOf(last())).toEqual(await wholeOf());
+  const unpriced = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2 };
+  file.append(line(entry("message", { message: { role: "assistant", content: [], usage: unpriced } })));
+  totals.push(await fileTotal(file.path, last()));
+  expect(usageOf(last())).toEqual({ totalTokens: (await wholeOf()).totalTokens });
+  rmSync(file.path);
+  expect(await fileTotal(file.path, last())).toBeUndefined();
 });

@@ -2,32 +2,35 @@ import type { Database } from "./database.ts";
 import { PendingWrites } from "./queued.ts";
 import { checksumOf, isSound } from "./sums.ts";
 
-/** The last answers of each session's pi, as one JSON text per session. */
-export class LastAnswersStore {
+/** `last_answers`: those of its pi. `summaries`: the end of its newest run. */
+export type SessionTextTable = "last_answers" | "summaries";
+
+/** One JSON text for each session. */
+export class SessionTextStore {
   readonly #database: Database;
+  readonly #table: SessionTextTable;
   readonly #queued = new PendingWrites();
   readonly #put;
   readonly #get;
   readonly #delete;
 
-  constructor(database: Database) {
+  constructor(database: Database, table: SessionTextTable) {
     this.#database = database;
-    this.#put = database.prepare(
-      "INSERT OR REPLACE INTO last_answers (session_id, record, record_sum) VALUES (?, ?, ?)",
-    );
-    this.#get = database.prepare("SELECT record, record_sum AS sum FROM last_answers WHERE session_id = ?");
-    this.#delete = database.prepare("DELETE FROM last_answers WHERE session_id = ?");
+    this.#table = table;
+    this.#put = database.prepare(`INSERT OR REPLACE INTO ${table} (session_id, record, record_sum) VALUES (?, ?, ?)`);
+    this.#get = database.prepare(`SELECT record, record_sum AS sum FROM ${table} WHERE session_id = ?`);
+    this.#delete = database.prepare(`DELETE FROM ${table} WHERE session_id = ?`);
   }
 
   /** Resolves when it is on disk, unsynced. When it rejects, the newest record is retried as soon as the store works again. */
   put(sessionId: string, record: string): Promise<void> {
-    const key = keyOf(sessionId);
+    const key = this.#keyOf(sessionId);
     return this.#queued.until(this.#database.keepUnsynced(key, this.#put, sessionId, record, checksumOf(record)), key);
   }
 
   /** A damaged record counts as missing. Throws `store_failed` if the disk does not respond. */
   get(sessionId: string): string | undefined {
-    this.#queued.settle(this.#database, keyOf(sessionId));
+    this.#queued.settle(this.#database, this.#keyOf(sessionId));
     const row = this.#get.get(sessionId);
     if (row === undefined) return undefined;
     const { record, sum } = row;
@@ -35,11 +38,11 @@ export class LastAnswersStore {
   }
 
   delete(sessionId: string): Promise<void> {
-    const key = keyOf(sessionId);
+    const key = this.#keyOf(sessionId);
     return this.#queued.until(this.#database.clear(key, this.#delete, sessionId), key);
   }
-}
 
-function keyOf(sessionId: string): string {
-  return `last answers of ${sessionId}`;
+  #keyOf(sessionId: string): string {
+    return `${this.#table} of ${sessionId}`;
+  }
 }

@@ -1,14 +1,12 @@
 import { useComputed, useSignal } from "@preact/signals";
-import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 import type { Choices, CommandChoice } from "../state/choices.ts";
 import type { DraftView } from "../state/composer.ts";
-import { Visible } from "../text/visible.tsx";
 
 /** More are found by typing. */
 const maxShown = 50;
 
-interface CommandList {
+export interface FittingCommands {
   readonly isShown: boolean;
   readonly found: readonly CommandChoice[];
   readonly at: number;
@@ -20,7 +18,7 @@ interface CommandList {
 }
 
 /** The commands that fit a draft that begins with `/`. */
-export function useCommands(draft: DraftView, choices: Choices): CommandList {
+export function useCommands(draft: DraftView, choices: Choices): FittingCommands {
   const listId = useId();
   const at = useSignal(0);
   /** The text for which Escape has hidden the list. */
@@ -53,60 +51,4 @@ export function useCommands(draft: DraftView, choices: Choices): CommandList {
   };
   const activeId = isShown && found.length > 0 ? `${listId}-${place}` : undefined;
   return { isShown, found, at: place, listId, activeId, choose, onKeyDown };
-}
-
-interface CommandsProps {
-  readonly commands: CommandList;
-  readonly choices: Choices;
-}
-
-export function Commands({ commands, choices }: CommandsProps): JSX.Element | null {
-  const { isShown, found, at, listId, choose } = commands;
-  const known = choices.commands.value;
-  if (!isShown) return null;
-  if (known.kind !== "known") {
-    return (
-      <p class="commands-unknown">
-        {known.kind === "asking" ? (
-          "Asking pi for its commands…"
-        ) : (
-          <>
-            {known.kind === "refused" ? known.words : "The commands of this session are not known."}{" "}
-            <button type="button" class="link" onClick={() => void choices.ask()}>
-              {choices.isAsleep.value ? "Start pi and ask it" : "Ask pi"}
-            </button>
-          </>
-        )}
-      </p>
-    );
-  }
-  if (found.length === 0) return <p class="commands-unknown">No command fits.</p>;
-  return (
-    <div class="commands" role="listbox" id={listId} aria-label="Commands of pi">
-      {found.map((command, index) => (
-        <div
-          key={`${command.source} ${command.name}`}
-          id={`${listId}-${index}`}
-          role="option"
-          tabIndex={-1}
-          aria-selected={index === at}
-          ref={(element) => {
-            if (index === at) element?.scrollIntoView({ block: "nearest" });
-          }}
-          onMouseDown={(event) => {
-            // The field keeps the focus.
-            event.preventDefault();
-            choose(command);
-          }}
-        >
-          <span class="mono">
-            /<Visible text={command.name} />
-          </span>
-          <span class="quiet cut">
-            <Visible text={command.description} />
-          </span>
-        </div>
-      ))}
-    </div>
-  );
 }
