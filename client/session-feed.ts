@@ -302,7 +302,8 @@ export class SessionFeed {
     const pending: Subscription = { kind: "pending", waiting };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
-    this.#options.subscribe(place, ...this.#changedOptions(), waiting[0]?.listener.more).then(
+    const more = waiting.find(({ listener }) => listener.more !== undefined)?.listener.more;
+    this.#options.subscribe(place, ...this.#changedOptions(), more).then(
       (start) => {
         if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "live", start };

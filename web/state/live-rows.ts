@@ -40,6 +40,9 @@ interface Answer {
 /** How much of the output of a running tool, and of arguments that come, is shown: the end, in UTF-16 units. */
 const runningChars = 16 * 1_024;
 
+/** What is told again comes at once: after this time without an event nothing more of it comes. */
+const pauseMs = 200;
+
 /** Turns pi's events into rows, each message once. */
 export class LiveRows {
   readonly #options: LiveRowsOptions;
@@ -48,6 +51,7 @@ export class LiveRows {
   readonly #outputs = new Map<string, unknown>();
   #cancelFrame: (() => void) | undefined;
   #position = 0;
+  #lastAt = 0;
   #isClosed = false;
 
   constructor(options: LiveRowsOptions) {
@@ -68,6 +72,7 @@ export class LiveRows {
   event(event: PiValue, { at, seq, by }: Pick<SessionEnvelope, "at" | "seq" | "by">): void {
     if (this.#isClosed) return;
     this.#position = Math.max(this.#position, seq);
+    this.#lastAt = this.#options.page.now();
     const isEntry = seq <= this.#options.cursor;
     switch (event["type"]) {
       case "message_start":
@@ -121,8 +126,12 @@ export class LiveRows {
   flush(): void {
     this.#cancelFrame?.();
     this.#cancelFrame = undefined;
-    // Until here, the answer can be one that is an entry.
-    if (this.#isClosed || this.#position < this.#options.cursor) return;
+    if (this.#isClosed) return;
+    if (!this.#hasCaughtUp) {
+      // A page that is seen again asks from the beginning of the answer.
+      if (!this.#options.page.isHidden && (this.#answer !== undefined || this.#outputs.size > 0)) this.#draw();
+      return;
+    }
     batch(() => {
       for (const [index, block] of this.#answer?.blocks ?? []) this.#show(index, block);
       for (const [callId, content] of this.#outputs) this.#showOutput(callId, content);
@@ -133,6 +142,15 @@ export class LiveRows {
   close(): void {
     this.#isClosed = true;
     this.#cancelFrame?.();
+  }
+
+  /**
+   * Until the history's place in the log, the answer can be one that is an entry. The number of that place may be of a
+   * notification that this page does not get, so a pause counts too.
+   */
+  get #hasCaughtUp(): boolean {
+    const { cursor, page } = this.#options;
+    return this.#position >= cursor || page.now() - this.#lastAt >= pauseMs;
   }
 
   #draw(): void {
@@ -229,7 +247,7 @@ export class LiveRows {
       isOfUser: false,
     };
     block.row = cell(`${answer.source.key}/${index}`, item);
-    if (this.#position >= this.#options.cursor) this.#options.rows.append([block.row]);
+    if (this.#hasCaughtUp) this.#options.rows.append([block.row]);
   }
 
   #show(index: number, block: LiveBlock): void {

@@ -77,7 +77,6 @@ export class SessionRequests implements Requests {
     const { daemon, sessionId, page } = options;
     const listener: FeedListener = {
       provider: "summary",
-      more: { deltas: false },
       begin: () => {},
       resume: () => void this.reload(),
       gap: ({ onlyDeltas }) => {

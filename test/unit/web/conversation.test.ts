@@ -105,6 +105,23 @@ test("does not show the beginning of an answer that is an entry already", async 
   expect(scene.shown).toEqual(["text: Done."]);
 });
 
+test("shows the beginning of an answer although the page does not get the last notification before it was opened", async () => {
+  const scene = new Scene(3);
+  scene.history([], { openAfter: 0 });
+  await scene.open();
+  scene.event({ type: "message_start", message: answer(2, []) }, 1);
+  scene.event({ type: "message_update", assistantMessageEvent: { type: "text_start", contentIndex: 0 } }, 1);
+  scene.event(
+    { type: "message_update", assistantMessageEvent: { type: "text_delta", contentIndex: 0, delta: "Do" } },
+    2,
+  );
+  scene.page.draw();
+  expect(scene.shown).toEqual([]);
+  scene.page.pass(1_000);
+  scene.page.draw();
+  expect(scene.shown).toEqual(["text (streaming): Do"]);
+});
+
 test("shows an answer as Markdown, and keeps the blocks that it has shown", async () => {
   const scene = new Scene();
   await scene.open();
