@@ -32,6 +32,16 @@ const lexerOnly: Plugin = {
   },
 };
 
+/** A browser makes ids itself. Those of a page need no order in time. */
+const browserIds: Plugin = {
+  name: "browser-ids",
+  resolveId: { filter: { id: /^uuid$/ }, handler: () => "\0browser-ids" },
+  load: {
+    filter: { id: /^\0browser-ids$/ },
+    handler: () => "export const v7 = () => crypto.randomUUID();",
+  },
+};
+
 /** Writes dist/web/, with the list of its files last. Several builds at the same time leave whole files. */
 export async function bundleWeb(): Promise<RolldownOutput> {
   const source = join(root, "web");
@@ -42,7 +52,7 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     input: join(source, "main.tsx"),
     tsconfig: join(source, "tsconfig.json"),
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    plugins: [lexerOnly],
+    plugins: [lexerOnly, browserIds],
     experimental: { attachDebugInfo: "none" },
   });
   const output = await build.generate({ format: "esm", minify: true, comments: false, chunkFileNames: "[name].js" });
