@@ -94,5 +94,6 @@ test("a run that is active when the daemon ends may finish within the drain time
   // The store may be closed when a lease would expire.
   expect(slow.control.state).toEqual({ policy: "shared" });
   const states = heard.heard.filter(({ params }) => params.session).map(({ params }) => params.session.state);
-  expect(states.slice(-3)).toEqual(["idle", "hibernated", "hibernated"]);
+  const changes = states.filter((state, index) => state !== states[index - 1]);
+  expect(changes.slice(-2)).toEqual(["idle", "hibernated"]);
 });
