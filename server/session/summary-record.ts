@@ -6,7 +6,7 @@ import type { SessionTextStore } from "../store/session-texts.ts";
 
 interface StoredSummary {
   readonly shown: SessionSummary;
-  /** Of the session's file, as far as it was read. */
+  /** What the requests in the session file have cost, up to the place where reading stopped. */
   readonly total?: FileTotal;
   /** The run has ended, and the file was not read since. */
   readonly isDue?: true;

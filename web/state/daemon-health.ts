@@ -25,7 +25,7 @@ export interface DaemonHealth {
   readonly metrics: ReadonlySignal<Known<readonly Metric[]>>;
   /** Reads both again and again while the page is visible, until the returned function is called. */
   watch(): () => void;
-  /** Reads the metrics once. The daemon measures its event loop from one reading to the next one, whoever reads. */
+  /** Reads the metrics once. Each reading begins a new measurement of the daemon's event loop, also for other readers. */
   readMetrics(): Promise<void>;
 }
 

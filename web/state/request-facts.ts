@@ -84,7 +84,7 @@ export interface LostCache {
 
 /** Shorter pauses between requests are not shown. In milliseconds. */
 const longPauseMs = 60_000;
-/** As the session's own audit: less is no loss. */
+/** A cache that lost fewer tokens than this counts as whole, as in the audit of the part `cache`. */
 const noiseTokens = 1_024;
 
 /** All requests in order: those of the session's file, then those that are under way. */

@@ -6,15 +6,15 @@ import type { Metric } from "../../protocol/metrics-methods.ts";
 import { type DaemonHealth, ReadHealth, type ReadyState } from "../state/daemon-health.ts";
 import type { SessionRow } from "../state/sessions.ts";
 import { Visible } from "../text/visible.tsx";
+import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
 import { sizeWords } from "./items/long-text.tsx";
-import { goBack, openSession } from "./moves.ts";
+import { openSession } from "./moves.ts";
 import { Icon } from "./widgets/icon.tsx";
 import { Age, Time } from "./widgets/time.tsx";
 
 /** What the daemon says about itself. It is read again while it is shown. */
 export function DaemonView(): JSX.Element {
-  const { looks } = usePage();
   const health = useWorkspace().part(ReadHealth);
   useEffect(() => health.watch(), []);
   const info = health.info.value;
@@ -22,14 +22,7 @@ export function DaemonView(): JSX.Element {
   return (
     <div class="sheet-page daemon">
       <header class="sheet-head">
-        <button
-          type="button"
-          class="button bare square back"
-          aria-label="Back to the sessions"
-          onClick={() => goBack(looks)}
-        >
-          <Icon name="back" />
-        </button>
+        <BackButton />
         <h1>Daemon</h1>
         {health.readAt.value !== undefined && (
           <span class="push-right quiet">

@@ -2,9 +2,9 @@ import { useSignal } from "@preact/signals";
 import type { InputHTMLAttributes, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { NewSession } from "../state/sessions.ts";
+import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
 import { goBack, openSession } from "./moves.ts";
-import { Icon } from "./widgets/icon.tsx";
 
 /** A form for a new session. */
 export function NewSessionForm(): JSX.Element {
@@ -38,14 +38,7 @@ export function NewSessionForm(): JSX.Element {
   return (
     <div class="sheet-page">
       <header class="sheet-head">
-        <button
-          type="button"
-          class="button bare square back"
-          aria-label="Back to the sessions"
-          onClick={() => goBack(looks)}
-        >
-          <Icon name="back" />
-        </button>
+        <BackButton />
         <h1>New session</h1>
       </header>
       <form

@@ -3,8 +3,9 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { AllPushes, type Pushes, type PushRow } from "../state/pushes.ts";
 import { Visible } from "../text/visible.tsx";
+import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
-import { goBack, showPush } from "./moves.ts";
+import { showPush } from "./moves.ts";
 import { PushDetails } from "./push-details.tsx";
 import { pushGroupTitles, signOfPush } from "./push-state.ts";
 import { Icon } from "./widgets/icon.tsx";
@@ -31,14 +32,7 @@ export function PushesView(): JSX.Element {
       <h1 class="unseen">Pushes</h1>
       <section class="push-list" aria-label="Pushes">
         <header class="push-tools">
-          <button
-            type="button"
-            class="button bare square back"
-            aria-label="Back to the sessions"
-            onClick={() => goBack(looks)}
-          >
-            <Icon name="back" />
-          </button>
+          <BackButton />
           <span class="push-heading" aria-hidden="true">
             Pushes
           </span>

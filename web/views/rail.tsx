@@ -89,7 +89,7 @@ interface RowsProps {
   readonly selectedId: string | undefined;
 }
 
-/** The rows of a group, as far as a person has scrolled. */
+/** The rows of a group. Those further down are built when a person scrolls near them. */
 function RowsOfGroup({ rows, selectedId }: RowsProps): JSX.Element {
   const count = useSignal(rowsAtOnce);
   const end = useRef<HTMLLIElement>(null);

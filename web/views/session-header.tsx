@@ -3,9 +3,9 @@ import type { JSX } from "preact";
 import type { Filter } from "../state/conversation.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
+import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
 import { Later, WithFigures } from "./later.tsx";
-import { goBack } from "./moves.ts";
 import { SessionMenu } from "./session-menu.tsx";
 import { signOf } from "./session-state.ts";
 import { StopButton } from "./stop-button.tsx";
@@ -30,14 +30,7 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
   return (
     <header class="head" data-open={isOpen.value}>
       <div class="head-name">
-        <button
-          type="button"
-          class="button bare square back"
-          aria-label="Back to the sessions"
-          onClick={() => goBack(looks)}
-        >
-          <Icon name="back" />
-        </button>
+        <BackButton />
         <h1 class="cut" title={open.title.value}>
           <bdi>{open.title.value}</bdi>
         </h1>

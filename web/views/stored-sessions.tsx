@@ -2,9 +2,9 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Visible } from "../text/visible.tsx";
+import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
-import { goBack, openSession } from "./moves.ts";
-import { Icon } from "./widgets/icon.tsx";
+import { openSession } from "./moves.ts";
 import { Age } from "./widgets/time.tsx";
 
 /** pi's own sessions, that the daemon does not have yet. */
@@ -26,14 +26,7 @@ export function StoredSessionsList(): JSX.Element {
   return (
     <div class="sheet-page">
       <header class="sheet-head">
-        <button
-          type="button"
-          class="button bare square back"
-          aria-label="Back to the sessions"
-          onClick={() => goBack(looks)}
-        >
-          <Icon name="back" />
-        </button>
+        <BackButton />
         <h1>Open one of pi's sessions</h1>
       </header>
       <p class="quiet">These are files of pi that this daemon does not serve yet. Opening one starts its pi.</p>

@@ -89,7 +89,7 @@ interface ShareProps {
   readonly tone?: "accent" | "warn" | "bad";
 }
 
-/** A share of something. A number beside it says the same. */
+/** A bar for a share. The number beside it says the same in words. */
 export function ShareBar({ share, markAt, tone = "accent" }: ShareProps): JSX.Element {
   const percent = (part: number): string => `${Math.min(100, Math.max(0, part * 100))}%`;
   return (

@@ -185,7 +185,7 @@ export function sessionInfo(sessionId: string, fields: Partial<SessionInfo> = {}
   return {
     sessionId,
     state: "idle",
-    cwd: `/work/${sessionId}`,
+    cwd: `/project/${sessionId}`,
     file: `/sessions/${sessionId}.jsonl`,
     generation: 1,
     projectTrust: "not_approved",

@@ -160,7 +160,7 @@ test("does not lose a change that comes while the list is being read", async () 
 test("filters by name, label, directory and model", async () => {
   const { sessions } = await opened(
     sessionInfo("a", { name: "Fix the limiter", labels: { issue: "318" } }),
-    sessionInfo("b", { cwd: "/work/docs", model: { provider: "scripted", id: "model-2" } }),
+    sessionInfo("b", { cwd: "/project/docs", model: { provider: "scripted", id: "model-2" } }),
   );
   const found = (words: string): readonly string[] => {
     sessions.filter.value = words;
@@ -171,7 +171,7 @@ test("filters by name, label, directory and model", async () => {
   expect(found("docs")).toEqual(["b"]);
   expect(found("model-2")).toEqual(["b"]);
   expect(found("limiter docs")).toEqual([]);
-  expect(sessions.directories.value).toEqual(["/work/a", "/work/docs"]);
+  expect(sessions.directories.value).toEqual(["/project/a", "/project/docs"]);
 });
 
 test("creates a session with what was entered, and its first prompt", async () => {

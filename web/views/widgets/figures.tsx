@@ -56,7 +56,7 @@ export function Usd({ value, unknown = "not known" }: FigureProps): JSX.Element 
   );
 }
 
-/** What is not known is no zero. */
+/** Stands where a number is not known: a zero would be wrong. */
 export function Unknown({ why }: { readonly why: string }): JSX.Element {
   return (
     <span class="quiet" title={why}>
