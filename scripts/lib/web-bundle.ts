@@ -42,6 +42,15 @@ const browserIds: Plugin = {
   },
 };
 
+/** What each error means is for documents. A browser shows the daemon's words. */
+const errorsWithoutMeanings: Plugin = {
+  name: "errors-without-meanings",
+  transform: {
+    filter: { id: /\/protocol\/errors\.ts$/ },
+    handler: (code) => ({ code: code.replace(/(: row\([^"()]*)"[^"]*"/g, '$1""'), map: null }),
+  },
+};
+
 /** Writes dist/web/, with the list of its files last. Several builds at the same time leave whole files. */
 export async function bundleWeb(): Promise<RolldownOutput> {
   const source = join(root, "web");
@@ -52,7 +61,7 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     input: join(source, "main.tsx"),
     tsconfig: join(source, "tsconfig.json"),
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    plugins: [lexerOnly, browserIds],
+    plugins: [lexerOnly, browserIds, errorsWithoutMeanings],
     experimental: { attachDebugInfo: "none" },
   });
   const output = await build.generate({ format: "esm", minify: true, comments: false, chunkFileNames: "[name].js" });
