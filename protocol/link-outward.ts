@@ -4,6 +4,7 @@ import { DeliveryId } from "./ids.ts";
 import { readonlyArray, Type } from "./json-schema.ts";
 import { leftOutReasons, MAX_FORMER_TEXT_BYTES, MAX_HEADERS } from "./link.ts";
 import { type NoticeData, type NoticeName, notices } from "./optimisation/notices.ts";
+import { Composition } from "./provider.ts";
 
 /**
  * The frames from the helper to the daemon. Other extensions in the same pi can write them too: they are untrusted, and
@@ -118,6 +119,7 @@ export const outwardFrames = {
       deliveryIds: ids,
       messageCount: count,
       model: Type.Optional(Type.Object({ provider: modelName, id: modelName }, closed)),
+      composition: Type.Optional(Composition),
       ...payloadFacts,
       messages: Type.Optional(BodyFacts),
       payload: Type.Optional(BodyFacts),

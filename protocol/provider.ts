@@ -30,6 +30,31 @@ const payloadSha256 = Type.Optional(
   Type.String({ pattern: "^[0-9a-f]{64}$", description: "Hash of these bytes, in hexadecimal digits." }),
 );
 
+const part = (what: string) => Type.Optional(Type.Integer({ minimum: 1, description: what }));
+
+/**
+ * What pi's message list is made of, in characters (UTF-16 code units) of its texts, without the syntax of JSON. A kind
+ * that does not occur is absent. It says which kind fills a request; only the provider knows its tokens.
+ */
+export const Composition = Type.Object(
+  {
+    system: part("The system prompt."),
+    tools: part("The definitions of the tools: names, descriptions, parameters."),
+    user: part("Messages of users."),
+    assistant: part("The model's answers."),
+    thinking: part("The model's thoughts, as far as they are shown."),
+    toolCalls: part("Names and arguments of the model's calls of tools."),
+    toolResults: part("Results of tools."),
+    bash: part("Commands that users ran, with their output."),
+    summaries: part("Summaries that replace earlier messages or describe another branch."),
+    pushes: part("Pushes."),
+    custom: part("Other messages of extensions."),
+    images: part("Images, as Base64. Providers count them otherwise."),
+  },
+  { additionalProperties: false },
+);
+export type Composition = Static<typeof Composition>;
+
 /** A request is sent to the provider. */
 export const RequestPrepared = Type.Object(
   {
@@ -38,6 +63,11 @@ export const RequestPrepared = Type.Object(
     deliveryIds: Type.Array(DeliveryId, { description: "The open deliveries in its message list." }),
     model: Type.Optional(ModelRef),
     messageCount: Type.Integer({ minimum: 0, description: "Messages in pi's list, including the system prompt." }),
+    composition: Type.Optional({
+      ...Composition,
+      description:
+        "What pi's message list is made of: characters (UTF-16 code units) of texts, by kind. Absent if the helper is older.",
+    }),
     payloadBytes,
     payloadSha256,
     messagesBytes: Type.Optional(

@@ -1,12 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { InwardFrame } from "../../protocol/link-inward.ts";
 import { isRecord } from "../../protocol/objects.ts";
+import type { Composition } from "../../protocol/provider.ts";
 import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";
 import type { Finding } from "../delivery/verdict.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import { type AgentMessage, messageOf } from "../pi-types.ts";
 import { BodyFiles, type BodyTarget, factsOf } from "./bodies.ts";
 import type { PayloadFacts, ProviderRequest, TellExtensions } from "./bus-events.ts";
+import { compositionOf } from "./composition.ts";
 import { type ShownHeaders, shownHeaders } from "./headers.ts";
 
 /** What the daemon wants reported about requests. Part of the memory that outlives the module. */
@@ -26,6 +28,8 @@ export interface ReportedRequest extends ProviderRequest {
   /** Whether the daemon was watching when the request was made. */
   readonly isWatched: boolean;
   readonly messageCount: number;
+  /** Undefined: the daemon does not watch. */
+  readonly composition: Composition | undefined;
   readonly model: { readonly provider: string; readonly id: string } | undefined;
   /** `performance.now()` when the request was sent, or the best estimate. */
   readonly leftAt: number;
@@ -72,12 +76,14 @@ export class RequestReporter {
     const { memory } = this.#options;
     this.#messages = covers(memory.watch.level, "messages") ? messages : [];
     const model = ctx.model === undefined ? undefined : { provider: ctx.model.provider, id: ctx.model.id };
+    const isWatched = memory.watch.level !== "off";
     memory.request = {
       requestId,
       attempt: this.#retries + 1,
       deliveryIds,
-      isWatched: memory.watch.level !== "off",
+      isWatched,
       messageCount: messages.length,
+      composition: isWatched ? this.#tried(() => compositionOf(messages)) : undefined,
       model,
       leftAt: performance.now(),
       isReported: false,
@@ -152,7 +158,7 @@ export class RequestReporter {
     const { memory, send, tell } = this.#options;
     const { request, watch } = memory;
     if (request === undefined) return;
-    const { requestId, attempt, deliveryIds, isWatched, messageCount, model, reportedFacts } = request;
+    const { requestId, attempt, deliveryIds, isWatched, messageCount, composition, model, reportedFacts } = request;
     memory.request = { ...request, isReported: true };
     const summary = { deliveryIds, messageCount, ...(model === undefined ? {} : { model }), ...reportedFacts };
     tell("provider_request_prepared", { requestId, attempt, ...summary });
@@ -167,6 +173,7 @@ export class RequestReporter {
       kind: "request",
       requestId,
       ...summary,
+      ...(composition === undefined ? {} : { composition }),
       ...(messagesFacts === undefined ? {} : { messages: messagesFacts }),
       ...(payloadFacts === undefined ? {} : { payload: payloadFacts }),
     });
@@ -174,10 +181,14 @@ export class RequestReporter {
 
   /** Returns a value as JSON, or `undefined` if it cannot be written. */
   #text(value: unknown): string | undefined {
+    return this.#tried(() => JSON.stringify(value));
+  }
+
+  #tried<T>(make: () => T): T | undefined {
     try {
-      return JSON.stringify(value);
+      return make();
     } catch (thrown) {
-      if (this.#options.memory.request?.isWatched !== true) return undefined;
+      if (this.#options.memory.watch.level === "off") return undefined;
       this.#options.send({ kind: "fault", where: "provider", error: messageOf(thrown).slice(0, 1_024) });
       return undefined;
     }

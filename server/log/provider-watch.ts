@@ -112,7 +112,7 @@ export class ProviderWatch {
     const { journal } = this.#options;
     this.#tellFailure();
     this.#endOpen(frame.at, "Another request was made before this one had ended.");
-    const { at, requestId, deliveryIds, messageCount, model, payloadBytes, payloadSha256 } = frame;
+    const { at, requestId, deliveryIds, messageCount, composition, model, payloadBytes, payloadSha256 } = frame;
     const told: Told<RequestPrepared> = {
       requestId,
       at,
@@ -120,6 +120,7 @@ export class ProviderWatch {
       deliveryIds: [...deliveryIds],
       ...(model === undefined ? {} : { model }),
       messageCount,
+      ...(composition === undefined ? {} : { composition }),
       ...(payloadBytes === undefined ? {} : { payloadBytes }),
       ...(payloadSha256 === undefined ? {} : { payloadSha256 }),
     };

@@ -42,6 +42,7 @@ describe.for(apis)("a request to %s", (api) => {
       deliveryIds: [],
       model: { provider: api, id: "model-1" },
       messageCount: 2,
+      composition: { system: expect.any(Number), tools: expect.any(Number), user: "Hello, ä€😀 \u2028.".length },
       payloadBytes: request?.bodyBytes,
       payloadSha256: request?.bodySha256,
     });

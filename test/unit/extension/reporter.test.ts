@@ -119,6 +119,7 @@ test("a watched request has one report when it leaves and one when it ends", () 
       requestId: expect.any(String),
       deliveryIds: [],
       messageCount: 1,
+      composition: { user: "Hello.".length },
       model: { provider: "p", id: "m" },
       ...facts(payload),
     },
