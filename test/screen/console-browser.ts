@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import puppeteer, { type Browser, type KeyInput, type LaunchOptions, type Page } from "puppeteer-core";
 import { expect } from "vitest";
-import type { Client, SessionHandle } from "../../client/index.ts";
+import type { Client, Params, SessionHandle } from "../../client/index.ts";
 import { pathOf } from "../../scripts/lib/tiers.ts";
 import { bundleWeb } from "../../scripts/lib/web-bundle.ts";
 
@@ -37,8 +37,8 @@ export function ask(session: SessionHandle, questions: readonly object[]): void 
 }
 
 /** An address that opens the page once. The code is valid for minutes, because a loaded machine may need them. */
-export async function consoleAddress(client: Client): Promise<string> {
-  const { url, code } = await client.call("web/open", { print: true });
+export async function consoleAddress(client: Client, options: Params<"web/open"> = {}): Promise<string> {
+  const { url, code } = await client.call("web/open", { print: true, ...options });
   return `${url}#${code}`;
 }
 

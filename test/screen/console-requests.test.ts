@@ -173,6 +173,53 @@ test("a bar leads to its message, keys choose requests, and what a subscriber le
   expect(await visit.faults()).toEqual([]);
 });
 
+test("what was sent is shown where it was asked for, and its payload where the token may", async () => {
+  await using stage = await startStage({ provider: { script: ["One.", "Two.", "Three."] } });
+  const session = await stage.session();
+  await using browser = await ConsoleBrowser.open();
+  const open = async (options: { payload: boolean }): Promise<Visit> => {
+    const visit = await browser.visit(await consoleAddress(stage.client, options));
+    await visit.clickOn(".row-name");
+    await visit.press("2");
+    await visit.shows(/No requests yet|answered/, ".figures");
+    return visit;
+  };
+  const visit = await open({ payload: true });
+  await session.promptAndWait("First words.");
+  await visit.shows(/answered/, ".requests");
+  await visit.press("[");
+  await visit.shows(/Made of, in characters[\s\S]*messages of users\s+12\s/, ".side");
+  await visit.click("Get them");
+  await visit.shows(/This page got none of this request/, ".side");
+  await session.promptAndWait("<b>Second</b> words.");
+  await visit.shows(/answered[\s\S]*answered/, ".requests");
+  await visit.press("]");
+  await visit.shows(/Request 2[\s\S]*4 messages\s+The payload/, ".side");
+  await visit.clickOn(".side .request-body details:last-of-type > summary");
+  await visit.shows(/"model": "model-1"[\s\S]*<b>Second<\/b> words\./, ".side .request-body");
+  await visit.clickOn(".side .request-body details:first-of-type > summary");
+  await visit.shows(/system\s+user\s+assistant\s+user/, ".side .request-body");
+  await visit.shot("request-body");
+  const isWide = await visit.page.evaluate(() => {
+    const { scrollWidth = 0, clientWidth = 0 } = document.querySelector(".side") ?? {};
+    return scrollWidth > clientWidth;
+  });
+  expect(isWide).toBe(false);
+  await visit.click("Forget them, and get no more");
+  await visit.shows(/Get them/, ".side .request-body");
+  expect(await visit.faults()).toEqual([]);
+
+  const other = await open({ payload: false });
+  await other.press("[");
+  await other.click("Get them");
+  await other.shows(/This page got none of this request/, ".side");
+  await session.promptAndWait("Third words.");
+  await other.shows(/answered[\s\S]*answered[\s\S]*answered/, ".requests");
+  await other.press("]");
+  await other.shows(/Request 3[\s\S]*6 messages\s+The payload needs a page/, ".side");
+  expect(await other.faults()).toEqual([]);
+});
+
 test("axe finds nothing in the tape, the requests and the costs, and only tables scroll sideways", async () => {
   await using stage = await startStage({ provider: { script } });
   await madeRequests(stage);

@@ -4,14 +4,7 @@ import type { Client, SessionHandle } from "../../client/browser.ts";
 export interface Daemon
   extends Pick<
     Client,
-    | "id"
-    | "call"
-    | "onConnection"
-    | "onSessionChanged"
-    | "onDeliveryUpdated"
-    | "onDialogChanged"
-    | "setAnswersDialogs"
-    | "daemonEvents"
+    "id" | "call" | "onConnection" | "onSessionChanged" | "onDeliveryUpdated" | "onDialogChanged" | "setAnswersDialogs"
   > {
   session(sessionId: string): Pick<SessionHandle, "listen">;
 }

@@ -1,4 +1,5 @@
 import type { Result } from "../../client/browser.ts";
+import type { Composition } from "../../protocol/provider.ts";
 
 export type ListedRequest = Result<"request/list">["requests"][number];
 export type CostUsage = Result<"cost/report">["total"];
@@ -12,6 +13,7 @@ export interface LiveRequest {
   readonly attempt: number;
   readonly model: string | undefined;
   readonly messageCount: number;
+  readonly composition: Composition | undefined;
   readonly payloadBytes: number | undefined;
   readonly payloadSha256: string | undefined;
   readonly deliveryIds: readonly string[];

@@ -243,13 +243,14 @@ export class SessionRequests implements Requests {
 }
 
 function prepared(params: NotificationParams<"provider/requestPrepared">): LiveRequest {
-  const { requestId, at, attempt, model, messageCount, payloadBytes, payloadSha256, deliveryIds } = params;
+  const { requestId, at, attempt, model, messageCount, composition, payloadBytes, payloadSha256, deliveryIds } = params;
   return {
     requestId,
     at,
     attempt,
     model: model === undefined ? undefined : `${model.provider}/${model.id}`,
     messageCount,
+    composition,
     payloadBytes,
     payloadSha256,
     deliveryIds,

@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
+import type { Composition } from "../../protocol/provider.ts";
 import type { Figures } from "../state/figures.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import type { ShownRequest } from "../state/request-facts.ts";
@@ -7,6 +8,7 @@ import { Visible } from "../text/visible.tsx";
 import { usePage } from "./context.ts";
 import { sizeWords } from "./items/long-text.tsx";
 import { leadToMessage } from "./lead.ts";
+import { RequestBodySection } from "./request-bodies.tsx";
 import { causeWords, kindOf, modelName, outcomeSigns } from "./request-words.ts";
 import { kindWords } from "./tape-parts.tsx";
 import { Count, msWords, shortCount, Usd, wholeCount } from "./widgets/figures.tsx";
@@ -69,7 +71,9 @@ export function RequestDetails({ open, figures }: RequestDetailsProps): JSX.Elem
       <TokenTable request={request} />
       <Pushes open={open} deliveryIds={request.deliveryIds} />
       <Changes changes={changesOf(request, before)} isFirst={before === undefined} />
+      <MadeOf composition={request.live?.composition} before={before?.live?.composition} />
       <LiveFacts request={request} />
+      <RequestBodySection bodies={figures.bodies} requestId={request.live?.requestId} />
       <div class="row-of-buttons">
         <button type="button" class="button" onClick={() => void leadToMessage(looks, conversation, request)}>
           Show in the conversation
@@ -232,6 +236,63 @@ function liveChanges(live: Live, before: Live): readonly string[] {
 
 function inputOf({ input, cacheRead, cacheWrite }: NonNullable<ShownRequest["usage"]>): number {
   return input + cacheRead + cacheWrite;
+}
+
+const partWords: Readonly<Record<keyof Composition, string>> = {
+  system: "system prompt",
+  tools: "definitions of tools",
+  user: "messages of users",
+  assistant: "answers",
+  thinking: "thoughts",
+  toolCalls: "calls of tools",
+  toolResults: "results of tools",
+  bash: "commands of users",
+  summaries: "summaries",
+  pushes: "pushes",
+  custom: "extensions",
+  images: "images",
+};
+
+interface MadeOfProps {
+  readonly composition: Composition | undefined;
+  readonly before: Composition | undefined;
+}
+
+/** What fills the request, the largest first. */
+function MadeOf({ composition, before }: MadeOfProps): JSX.Element | null {
+  if (composition === undefined) return null;
+  const parts = (Object.keys(partWords) as (keyof Composition)[])
+    .flatMap((kind) => {
+      const characters = composition[kind];
+      return characters === undefined ? [] : [{ kind, characters, grown: characters - (before?.[kind] ?? 0) }];
+    })
+    .sort((one, other) => other.characters - one.characters);
+  const sum = parts.reduce((total, { characters }) => total + characters, 0);
+  return (
+    <table class="plain small-figures">
+      <caption>Made of, in characters</caption>
+      <tbody>
+        {parts.map(({ kind, characters, grown }) => (
+          <tr key={kind}>
+            <th scope="row">{partWords[kind]}</th>
+            <td class="number">{wholeCount(characters)}</td>
+            <td class="number">{Math.round((100 * characters) / sum)} %</td>
+            <td class="number quiet">{before === undefined || grown === 0 ? "" : signed(grown)}</td>
+          </tr>
+        ))}
+        <tr class="sum">
+          <th scope="row">together</th>
+          <td class="number">{wholeCount(sum)}</td>
+          <td />
+          <td />
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+function signed(count: number): string {
+  return `${count > 0 ? "+" : "−"}${shortCount(Math.abs(count))}`;
 }
 
 function LiveFacts({ request: { live, untilAnswerMs } }: { readonly request: ShownRequest }): JSX.Element {

@@ -5,7 +5,6 @@ import type { ConnectedDaemon } from "../../../web/state/app.ts";
 import type { FeedGap, FeedListener, SessionNotification } from "../../../web/state/daemon.ts";
 
 type Handler = (params: never, signal: AbortSignal | undefined) => unknown;
-type DaemonEvents = ReturnType<ConnectedDaemon["daemonEvents"]>;
 
 interface Subscription {
   readonly sessionId: string;
@@ -39,7 +38,6 @@ export class FakeDaemon implements ConnectedDaemon {
   readonly #sessions = new Set<(changed: NotificationParams<"daemon/sessionChanged">) => void>();
   readonly #dialogs = new Set<(changed: NotificationParams<"daemon/dialogChanged">) => void>();
   readonly #deliveries = new Set<(updated: NotificationParams<"daemon/deliveryUpdated">) => void>();
-  #events: ((event: unknown) => void) | undefined;
 
   on<M extends MethodName>(
     method: M,
@@ -110,24 +108,6 @@ export class FakeDaemon implements ConnectedDaemon {
     this.answers.push(answers);
   }
 
-  daemonEvents(): DaemonEvents {
-    const waiting: unknown[] = [];
-    let wake = (): void => {};
-    this.#events = (event) => {
-      waiting.push(event);
-      wake();
-    };
-    async function* events(): AsyncGenerator<unknown> {
-      for (;;) {
-        while (waiting.length > 0) yield waiting.shift();
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    }
-    return events() as unknown as DaemonEvents;
-  }
-
   async close(): Promise<void> {
     this.isClosed = true;
   }
@@ -172,11 +152,6 @@ export class FakeDaemon implements ConnectedDaemon {
 
   changeDialog(changed: NotificationParams<"daemon/dialogChanged">): void {
     for (const listener of [...this.#dialogs]) listener(changed);
-  }
-
-  /** An event of the daemon's feed. */
-  feed(event: unknown): void {
-    this.#events?.(event);
   }
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Result } from "../../../client/browser.ts";
 import { SessionCosts } from "../../../web/state/costs.ts";
+import { SubscribedBodies } from "../../../web/state/request-bodies.ts";
 import { type ListedRequest, shownRequests, sumsOf } from "../../../web/state/request-facts.ts";
 import { SessionRequests } from "../../../web/state/requests.ts";
 import { barsOf, heightOf, onClock } from "../../../web/state/tape.ts";
@@ -79,7 +80,11 @@ test("a request that read less than the one before had left in the cache has los
 test("live requests belong to the answers that were written after them, the last ones are under way", () => {
   const live = (requestId: string, at: number, attempt = 1) => ({
     ...{ requestId, at, attempt, model: "scripted/model-1", messageCount: 2, payloadBytes: 10, payloadSha256: "0" },
-    ...{ deliveryIds: [], end: { kind: "delivered", evidence: "headers", latencyMs: 30, status: 200 } as const },
+    ...{
+      composition: undefined,
+      deliveryIds: [],
+      end: { kind: "delivered", evidence: "headers", latencyMs: 30, status: 200 } as const,
+    },
   });
   const shown = shownRequests(
     [listed("a", 100), listed("b", 300, { stopReason: "toolUse" })],
@@ -270,4 +275,36 @@ test("costs are read again after each change, once for several, and the cache's 
   costs.changed();
   await settled();
   expect(daemon.calls.map(({ method }) => method).slice(5)).toEqual(["cost/report"]);
+});
+
+test("messages and payloads come only when they are asked for, and only those of the last 5 requests are kept", async () => {
+  const daemon = new FakeDaemon();
+  let capabilities = ["observe", "prompt"];
+  daemon.on("daemon/info", () => ({ capabilities }) as unknown as Result<"daemon/info">);
+  const bodies = new SubscribedBodies({ daemon, sessionId: "s1" });
+  const prepare = (requestId: string, body: object): void =>
+    daemon.request({ name: "provider/requestPrepared", params: { sessionId: "s1", requestId, ...body } } as never);
+  expect(daemon.subscriptions).toEqual([]);
+
+  expect(await bodies.start()).toEqual({ kind: "done" });
+  expect(daemon.subscriptions.map(({ listener }) => listener.provider)).toEqual(["messages"]);
+  expect(bodies.level.value).toBe("off");
+  daemon.subscriptions[0]?.listener.begin({ cursor: 0, epoch: "a" });
+  expect(bodies.level.value).toBe("messages");
+  for (let number = 1; number <= 7; number += 1) prepare(`r${number}`, { messages: [{ role: "user" }, null] });
+  prepare("r8", {});
+  expect([...bodies.known.value.keys()]).toEqual(["r3", "r4", "r5", "r6", "r7"]);
+  expect(bodies.known.value.get("r7")).toEqual({ messages: [{ role: "user" }], isCut: false });
+  bodies.stop();
+  expect([daemon.subscriptions.length, bodies.known.value.size, bodies.level.value]).toEqual([0, 0, "off"]);
+
+  capabilities = ["observe", "prompt", "payload"];
+  await Promise.all([bodies.start(), bodies.start()]);
+  expect(daemon.subscriptions.map(({ listener }) => listener.provider)).toEqual(["payload"]);
+  prepare("r9", { payload: { model: "m" }, truncated: true });
+  expect(bodies.known.value.get("r9")).toEqual({ payload: { model: "m" }, isCut: true });
+
+  bodies.close();
+  await bodies.start();
+  expect(daemon.subscriptions).toEqual([]);
 });
