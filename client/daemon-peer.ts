@@ -186,15 +186,17 @@ export class DaemonPeer {
 
   #createFeed(sessionId: string): SessionFeed {
     return new SessionFeed({
-      subscribe: (place, provider, dialogs, more) =>
-        this.call("session/subscribe", {
+      subscribe: (place, provider, dialogs, more, onAnswer) => {
+        const params = {
           ...more,
           sessionId,
           ...(place === undefined ? {} : { after: place.after }),
           ...(place?.epoch === undefined ? {} : { epoch: place.epoch }),
           ...(provider === undefined ? {} : { provider }),
           ...(dialogs === undefined ? {} : { dialogs }),
-        }),
+        };
+        return this.call("session/subscribe", params, onAnswer === undefined ? {} : { onAnswer });
+      },
       unsubscribe: () => void this.call("session/unsubscribe", { sessionId }).catch(() => {}),
       onIdle: () => this.#feeds.delete(sessionId),
     });

@@ -126,6 +126,8 @@ export interface FeedOptions {
     provider: ProviderLevel | undefined,
     dialogs: boolean | undefined,
     more: SubscribeMore | undefined,
+    /** Called when the answer arrives, before any notification that arrived after it. */
+    onAnswer?: () => void,
   ) => Promise<FeedStart>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
@@ -141,8 +143,6 @@ interface Reader {
   /** The newest seq it has; before it begins, the newest that had arrived when it joined. */
   position: number;
   hasBegun: boolean;
-  /** Up to this seq, a notification that leaves a hole belongs to an earlier subscription and arrives again in order. */
-  stale: number;
   /** What arrives before it begins or resumes; `undefined` otherwise. */
   held: Held[] | undefined;
   closing: boolean;
@@ -191,7 +191,7 @@ export class SessionFeed {
   /** Adds a reader: from `after` on, else from now on. The request to subscribe is sent before this returns. */
   join(listener: FeedListener, after?: number, epoch?: string): void {
     const position = this.#highest;
-    const reader: Reader = { listener, after, epoch, position, stale: 0, hasBegun: false, held: [], closing: false };
+    const reader: Reader = { listener, after, epoch, position, hasBegun: false, held: [], closing: false };
     this.#readers.set(listener, reader);
     if (this.#subscription.kind === "suspended") return;
     const { provider = "off", dialogs = false } = listener;
@@ -303,7 +303,12 @@ export class SessionFeed {
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
     const more = waiting.find(({ listener }) => listener.more !== undefined)?.listener.more;
-    this.#options.subscribe(place, ...this.#changedOptions(), more).then(
+    // What arrived before the answer belongs to an earlier subscription, and is repeated after it in order.
+    const forgetHeld = (): void => {
+      if (connection !== this.#connection) return;
+      for (const { after, held } of waiting) if (after !== undefined) held?.splice(0);
+    };
+    this.#options.subscribe(place, ...this.#changedOptions(), more, forgetHeld).then(
       (start) => {
         if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "live", start };
@@ -357,7 +362,6 @@ export class SessionFeed {
     // A reader that joined another reader's request may have joined after the first events that follow its answer.
     const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
     reader.position = reader.after ?? cursor;
-    reader.stale = answered;
     if (reader.hasBegun) reader.listener.resume?.({ cursor, epoch });
     else reader.listener.begin({ cursor, epoch, ...(present === undefined ? {} : { present }) });
     reader.hasBegun = true;
@@ -394,9 +398,8 @@ export class SessionFeed {
     }
     const { position } = reader;
     const [first, last] = [firstOf(item), lastOf(item)];
-    // The tail of another reader's replay.
-    if (last <= position || (first > position + 1 && last <= reader.stale)) return;
-    reader.stale = 0;
+    // Another reader's replay.
+    if (last <= position) return;
     reader.position = last;
     const missing = { from: position + 1, to: first - 1 };
     if (first > position + 1) reader.listener.gap({ ...missing, reason: "unreported" });

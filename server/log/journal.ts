@@ -234,7 +234,8 @@ export class Journal {
       const begin = subscription.hold(reset === undefined ? (after ?? cursor) : 0);
       return () => begin(reset);
     };
-    // The numbers that a client has may not be repeated yet.
+    // The numbers that a client has may not be repeated yet. Until then it gets nothing of its former subscription.
+    if (this.isReplaying) subscription.hold(cursor);
     const start = this.isReplaying ? () => this.#whenReplayed(subscriber.id, () => hold()()) : hold();
     if (whenAnswered === undefined) start();
     else whenAnswered(start);

@@ -3,6 +3,7 @@ import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold } from "../../provider/reply.ts";
 import { CuttingProxy } from "../helpers/cutting-proxy.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
+import { startStage } from "../helpers/stage.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
 /** How often each of the texts is in the conversation. */
@@ -68,4 +69,43 @@ test("each message is shown once if the page loads in a run, its connection is c
     await counts(anew, ["First message.", "Before.", "Alpha beta gamma.", "Second message.", "Delta epsilon."]),
   ).toEqual([1, 1, 1, 1, 1]);
   expect(await anew.faults()).toEqual([]);
+});
+
+test("a page that was frozen, and whose connection was lost meanwhile, shows each message once, or what is missing", async () => {
+  const gate = new Gate();
+  // More than the buffers between daemon and page hold, and than the log keeps.
+  const long = Array.from({ length: 300 }, (_, n) => `Part ${n} begins. ${"Many words. ".repeat(2_500)}\n\n`);
+  await using stage = await startStage({
+    agent: { settings: { compaction: { enabled: false } } },
+    provider: { script: ["Before.", answer("Alpha ", hold(gate), ...long, "Omega."), "After."] },
+  });
+  const session = await stage.session();
+  await session.prompt("First message.").settled();
+  const address = await consoleAddress(stage.client);
+  const { port } = new URL(address);
+  await using proxy = await CuttingProxy.start(0, Number(port));
+  await using browser = await ConsoleBrowser.open("chromium", `MAP 127.0.0.1:${port} 127.0.0.1:${proxy.port}`);
+  const visit = await browser.visit(address);
+  await visit.clickOn(".row-name");
+  await visit.shows(/Before\./, ".log");
+  const cdp = await visit.page.createCDPSession();
+  const run = session.prompt("Second message.");
+  await visit.shows(/Alpha/, ".log");
+  await cdp.send("Page.setWebLifecycleState", { state: "frozen" });
+  gate.open();
+  await run.settled();
+  await session.prompt("Third message.").settled();
+  proxy.reset();
+  expect(await visit.text(".log")).not.toMatch(/Third message/);
+  await cdp.send("Page.setWebLifecycleState", { state: "active" });
+  const short = ["First message.", "Before.", "Second message.", "Third message.", "After."];
+  await visit.shows(/Second message\.[\s\S]*Something is missing here[\s\S]*Third message\.[\s\S]*After\./, ".log");
+  expect(await counts(visit, short)).toEqual([1, 1, 1, 1, 1]);
+  // A thawed page of a headless browser draws no frames, for which a real click waits.
+  await visit.page.evaluate(() => document.querySelector<HTMLElement>(".note-line .link")?.click());
+  await visit.shows(/Second message\.[\s\S]*Part 0 begins[\s\S]*Third message\.[\s\S]*After\./, ".log");
+  expect(await counts(visit, [...short, "Alpha", "Part 0 begins", "Something is missing"])).toEqual([
+    1, 1, 1, 1, 1, 1, 1, 0,
+  ]);
+  expect(await visit.faults()).toEqual([]);
 });

@@ -32,6 +32,11 @@ export function subscriptionHandlers(
     if (!wasKnown && isKnown(session, peer)) held.add(grant, 1);
     return cursor;
   };
+  /** All that follows the answer belongs to the new subscription: also where the peer reads slowly, and frames wait. */
+  const answerBehindFrames = ({ journal }: Session, peer: Peer, call: Call): void => {
+    const place = journal.subscriptions.place(peer.id);
+    call.answerAt?.(place ?? { fill: (answer) => answer !== undefined && peer.send(answer) });
+  };
   return {
     "session/subscribe": async ({ sessionId, snapshot, catchUp, after, epoch, awake, ...wanted }, call) => {
       const peer = peerOf(call);
@@ -40,6 +45,7 @@ export function subscriptionHandlers(
       const whenAnswered = call.whenAnswered?.bind(call);
       const { journal } = session;
       requireRoom(session, peer, call);
+      if (isKnown(session, peer)) answerBehindFrames(session, peer, call);
       if (awake !== undefined) session.supervisor.require(peer, awake);
       // While a former daemon's log is continued, it is not known what is open.
       if (catchUp === true && snapshot !== true && after === undefined && !journal.isReplaying) {

@@ -11,8 +11,10 @@ import { delivery, envelope, sessionId, sessionInfo } from "./fixtures.ts";
 /** A daemon whose session is at this cursor; `after` is answered by a replay of one event per seq. */
 async function startAt(cursor: number): Promise<FakeDaemon> {
   const daemon = await FakeDaemon.start();
-  daemon.answer("session/subscribe", ({ after }) => {
-    for (let seq = (after ?? cursor) + 1; seq <= cursor; seq += 1) daemon.notify("session/event", envelope(seq));
+  daemon.answer("session/subscribe", ({ after }, { afterwards }) => {
+    afterwards.push(() => {
+      for (let seq = (after ?? cursor) + 1; seq <= cursor; seq += 1) daemon.notify("session/event", envelope(seq));
+    });
     return { cursor, epoch: "e" };
   });
   daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
@@ -121,8 +123,10 @@ describe("events()", () => {
     const second = session.events();
     expect(await second.ready).toEqual({ cursor: 6, epoch: "e" });
     expect(daemon.seen("session/subscribe")).toHaveLength(1);
-    daemon.answer("session/subscribe", ({ after = 0 }) => {
-      for (let seq = after + 1; seq <= 6; seq += 1) send(daemon, seq);
+    daemon.answer("session/subscribe", ({ after = 0 }, { afterwards }) => {
+      afterwards.push(() => {
+        for (let seq = after + 1; seq <= 6; seq += 1) send(daemon, seq);
+      });
       return { cursor: 6, epoch: "e" };
     });
     const replayed = session.events({ after: 3 });
@@ -146,10 +150,12 @@ describe("events()", () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
-    daemon.answer("session/subscribe", async ({ after = 0 }) => {
+    daemon.answer("session/subscribe", async ({ after = 0 }, { afterwards }) => {
       if (after === 4) return { cursor: 5, epoch: "e" };
       send(daemon, 5);
-      for (let seq = after + 1; seq <= 5; seq += 1) send(daemon, seq);
+      afterwards.push(() => {
+        for (let seq = after + 1; seq <= 5; seq += 1) send(daemon, seq);
+      });
       return { cursor: 5, epoch: "e" };
     });
     const stream = session.events({ after: 1 });
@@ -238,12 +244,14 @@ describe("an event stream ends", () => {
     expect(daemon.seen("session/unsubscribe")).toEqual([]);
   });
 
-  it("when the session is closed before the subscription was answered", async () => {
+  it("when the session is closed before its reader has begun", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();
-    daemon.answer("session/subscribe", () => {
-      send(daemon, 6);
-      close(daemon, 7);
+    daemon.answer("session/subscribe", (_params, { afterwards }) => {
+      afterwards.push(() => {
+        send(daemon, 6);
+        close(daemon, 7);
+      });
       return { cursor: 7, epoch: "e" };
     });
     expect(await rest(client.session(sessionId).events({ after: 5 }))).toEqual({ seqs: [6] });
@@ -341,8 +349,8 @@ describe("an event stream ends", () => {
     expect(await take(other, 5)).toEqual([6, 7, 8, 9, 10]);
     expect(await rest(slow)).toMatchObject({ seqs: [6, 7, 8], error: { kind: "buffer_overflow", resumeAfter: 8 } });
     expect(await rest(heavy)).toMatchObject({ seqs: [6], error: { kind: "buffer_overflow", resumeAfter: 6 } });
-    daemon.answer("session/subscribe", () => {
-      send(daemon, 9, 10);
+    daemon.answer("session/subscribe", (_params, { afterwards }) => {
+      afterwards.push(() => send(daemon, 9, 10));
       return { cursor: 10, epoch: "e" };
     });
     expect(await take(session.events({ after: 8 }), 2)).toEqual([9, 10]);
@@ -354,9 +362,8 @@ describe("a gap", () => {
 
   async function startWith(answered: Gap, replay: readonly number[]): Promise<FakeDaemon> {
     const daemon = await startAt(5);
-    daemon.answer("session/subscribe", () => {
-      // The replay comes after the answer.
-      setImmediate(() => {
+    daemon.answer("session/subscribe", (_params, { afterwards }) => {
+      afterwards.push(() => {
         daemon.notify("session/gap", { sessionId, ...answered });
         send(daemon, ...replay);
       });

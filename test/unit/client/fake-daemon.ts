@@ -21,6 +21,8 @@ export interface SeenCall {
   readonly params: Record<string, unknown>;
   readonly id: unknown;
   readonly socket: WebSocket | undefined;
+  /** Done right after the answer, for example a replay. */
+  readonly afterwards: (() => void)[];
 }
 
 /** An answer that never comes. */
@@ -158,8 +160,10 @@ export class FakeDaemon implements AsyncDisposable {
       const { method, params, id } = JSON.parse(data.toString()) as SeenCall;
       const isGreeting = (isFirst && method === "daemon/info") || method === "daemon/hello";
       isFirst = false;
-      void this.#reply({ method, params, id, socket }, isGreeting).then((reply) => {
+      const call: SeenCall = { method, params, id, socket, afterwards: [] };
+      void this.#reply(call, isGreeting).then((reply) => {
         if (reply !== undefined && socket.readyState === socket.OPEN) socket.send(JSON.stringify(reply));
+        for (const act of call.afterwards) act();
       });
     });
   }
@@ -170,7 +174,7 @@ export class FakeDaemon implements AsyncDisposable {
     const refused = this.#refusal(request);
     if (refused !== undefined) return refused;
     const { method, params, id } = JSON.parse(Buffer.concat(chunks).toString()) as SeenCall;
-    const reply = await this.#reply({ method, params, id, socket: undefined });
+    const reply = await this.#reply({ method, params, id, socket: undefined, afterwards: [] });
     return reply === undefined ? await new Promise(() => {}) : { status: 200, body: JSON.stringify(reply) };
   }
 

@@ -18,15 +18,17 @@ class Log {
 
   constructor(daemon: FakeDaemon) {
     this.daemon = daemon;
-    daemon.answer("session/subscribe", ({ after }) => {
+    daemon.answer("session/subscribe", ({ after }, { afterwards }) => {
       const cursor = this.cursor;
-      if (after !== undefined && after < this.forgotten) {
-        const gap = { from: after + 1, to: this.forgotten, reason: "not_retained" } as const;
-        daemon.notify("session/gap", { sessionId, ...gap });
-      }
-      for (const event of this.#events) {
-        if (after !== undefined && event.seq > Math.max(after, this.forgotten)) daemon.notify("session/event", event);
-      }
+      afterwards.push(() => {
+        if (after !== undefined && after < this.forgotten) {
+          const gap = { from: after + 1, to: this.forgotten, reason: "not_retained" } as const;
+          daemon.notify("session/gap", { sessionId, ...gap });
+        }
+        for (const event of this.#events) {
+          if (after !== undefined && event.seq > Math.max(after, this.forgotten)) daemon.notify("session/event", event);
+        }
+      });
       return { cursor, epoch: "e" };
     });
     daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
