@@ -3,7 +3,16 @@ import { DeliveryEffects } from "./delivery.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { commandErrors, idempotencyKey, params, questionErrors, sessionIdOnly, sessionName } from "./params.ts";
+import {
+  cachedErrors,
+  commandErrors,
+  idempotencyKey,
+  params,
+  questionErrors,
+  sessionIdAndCached,
+  sessionIdOnly,
+  sessionName,
+} from "./params.ts";
 import {
   PiBash,
   PiCommandList,
@@ -102,29 +111,32 @@ export const commandMethods = {
   },
   "session/getStats": {
     summary: "Tokens, costs, and how full the context is.",
-    params: sessionIdOnly,
+    params: sessionIdAndCached,
     result: PiStats,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/stats" },
     ...reads,
+    errors: cachedErrors,
     asleep: "file",
     alsoCached: true,
     pi: { command: "get_session_stats", asItIs: true },
   },
   "session/getCommands": {
     summary: "What a prompt that begins with `/` can run: commands of extensions, prompt templates and skills.",
-    params: sessionIdOnly,
+    params: sessionIdAndCached,
     result: PiCommandList,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/commands" },
     ...reads,
+    errors: cachedErrors,
     asleep: "cached",
     pi: { command: "get_commands", asItIs: true },
   },
   "session/getThinkingLevels": {
     summary: "The thinking levels that the session's model supports.",
-    params: sessionIdOnly,
+    params: sessionIdAndCached,
     result: Type.Object({ levels: Type.Array(Type.String()), ...cachedFields }, { additionalProperties: true }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/thinking-levels" },
     ...reads,
+    errors: cachedErrors,
     asleep: "cached",
     pi: { command: "get_available_thinking_levels", asItIs: true },
   },

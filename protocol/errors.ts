@@ -62,6 +62,12 @@ export const errorCatalogue = {
     false,
     "The session has no pi, queries do not start one, and no stored answer exists; data.reason says why.",
   ),
+  answer_unknown: row(
+    -32075,
+    409,
+    false,
+    "The call asks for what is known without pi, and nothing is known; data.reason says why.",
+  ),
   model_not_found: row(-32019, 400, false, "pi does not know this model."),
   startup_dialog: row(
     -32062,

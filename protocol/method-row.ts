@@ -163,6 +163,11 @@ export function routesOf(row: MethodRow): readonly (HttpRoute & { readonly isFor
   return formerPath === undefined ? [own] : [own, { ...route, path: formerPath, isFormer: true }];
 }
 
+/** Whether calls can ask for the last known answer: by the param `cached`. */
+export function takesCached({ params }: MethodRow): boolean {
+  return hasParam(params, "cached");
+}
+
 /** Whether a method changes nothing. */
 export function isReading({ capability, reads }: MethodRow): boolean {
   return capability === "observe" || capability === "any" || reads === true;

@@ -1,3 +1,4 @@
+import { cachedFields, cachedParam } from "./cached.ts";
 import { SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
@@ -26,13 +27,20 @@ export const modelMethods = {
         ...SessionId,
         description: "Asks this session's pi, whose extensions may have brought further models.",
       }),
-      refresh: Type.Optional(Type.Boolean({ default: false, description: "Asks pi, whatever is known." })),
+      ...cachedParam,
+      refresh: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: "Asks pi, whatever is known. With `cached` and without a session: `invalid_params`.",
+        }),
+      ),
     }),
     result: Type.Object(
       {
         models: Type.Array(PiModel),
         providers: Type.Array(ProviderLogin),
         asOf: { ...Timestamp, description: "When pi was asked, in Unix milliseconds." },
+        ...cachedFields,
       },
       { additionalProperties: false },
     ),
@@ -41,7 +49,7 @@ export const modelMethods = {
     asleep: "wake",
     capability: "observe",
     since: "0.1.0",
-    errors: commandErrors,
+    errors: [...commandErrors, "answer_unknown"],
     startsWith: "refresh",
     retry: "safe",
     pi: { command: "get_available_models", asItIs: true },

@@ -1,11 +1,11 @@
 import { cachedFields } from "./cached.ts";
-import { SessionId } from "./ids.ts";
+import { SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { CacheBroken } from "./optimisation/notices.ts";
 import { OptimisationOptions, optimisationNeeds } from "./optimisation/options.ts";
 import { PartReport } from "./optimisation/report.ts";
-import { params, questionErrors, sessionIdOnly } from "./params.ts";
+import { cachedErrors, params, sessionIdAndCached } from "./params.ts";
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -13,7 +13,7 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 export const optimisationMethods = {
   "optimisation/inspect": {
     summary: "What each part does in this session: its state, what it has saved and what that has cost.",
-    params: sessionIdOnly,
+    params: sessionIdAndCached,
     result: Type.Object(
       {
         configuration: { ...OptimisationOptions, description: "Every part with all its options, as they hold now." },
@@ -32,12 +32,35 @@ export const optimisationMethods = {
         ),
         window: Type.Object(
           {
-            tokens: Type.Union([Type.Null(), count("Tokens of the model's window.")]),
-            used: count("Estimated tokens of the next request."),
+            tokens: Type.Union([Type.Null(), count("Tokens of the model's window.")], {
+              description: "null: not known.",
+            }),
+            used: count(
+              "Estimated tokens of the next request: the size that was reported last, and what has changed since.",
+            ),
             byKind: Type.Record(Type.String(), count("Estimated tokens."), {
               description:
-                "What fills it: `system`, `tools`, `context` (a conversation from elsewhere that is kept in memory), `user`, `assistant`, `toolResults`, `custom`, `summaries`, `bash`.",
+                "What fills it, with the sum `used`: `system`, `tools`, `context` (a conversation from elsewhere that is kept in memory), `user`, `assistant`, `thinking`, `toolResults`, `images`, `pushes`, `custom`, `summaries` of compactions and branches, `blocks` of pruning, `bash`. A provider reports only the size of a whole request, so these are estimates, multiplied by one factor.",
             }),
+            largest: Type.Optional(
+              Type.Array(
+                Type.Object(
+                  {
+                    entryId: Type.String({ description: "Of the message, in the session's file." }),
+                    kind: Type.String({ description: "As in `byKind`; its images and thinking are counted with it." }),
+                    tool: Type.Optional(Type.String({ maxLength: 256, description: "Of a tool's result." })),
+                    at: Type.Optional({ ...Timestamp, description: "When it was written." }),
+                    tokens: count("Estimated tokens."),
+                  },
+                  { additionalProperties: false },
+                ),
+                {
+                  maxItems: 20,
+                  description:
+                    "The largest messages of the next request, the largest first. Absent: an older pi answered.",
+                },
+              ),
+            ),
             masked: Type.Array(
               Type.Object(
                 {
@@ -62,7 +85,7 @@ export const optimisationMethods = {
     capability: "observe",
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/optimisation" },
-    errors: questionErrors,
+    errors: cachedErrors,
     retry: "safe",
   },
   "optimisation/configure": {
@@ -91,7 +114,7 @@ export const optimisationMethods = {
   "cache/report": {
     summary:
       "How well the provider's cache is used, and what has broken it. Needs the part `cache`; without it, or without its `audit`, `unsupported_by_pi`.",
-    params: sessionIdOnly,
+    params: sessionIdAndCached,
     result: Type.Object(
       {
         requests: count("Answered requests since the session's pi has the part."),
@@ -123,7 +146,7 @@ export const optimisationMethods = {
     capability: "observe",
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/cache" },
-    errors: questionErrors,
+    errors: cachedErrors,
     part: "cacheAudit",
     retry: "safe",
   },

@@ -1,3 +1,4 @@
+import { cachedParam } from "./cached.ts";
 import { ImageBlock } from "./content.ts";
 import type { ErrorName } from "./errors.ts";
 import { SessionId } from "./ids.ts";
@@ -6,6 +7,7 @@ import { Type } from "./json-schema.ts";
 // Shared by several rows of the method table.
 
 export const sessionIdOnly = params({ sessionId: SessionId });
+export const sessionIdAndCached = params({ sessionId: SessionId, ...cachedParam });
 export const empty = params({});
 export const idempotencyKey = Type.Optional(
   Type.String({
@@ -44,6 +46,8 @@ export const childErrors = [
 export const commandErrors = [...childErrors, "refused_by_pi", "too_large"] as const satisfies readonly ErrorName[];
 /** Errors of queries that do not start a pi. */
 export const questionErrors = [...commandErrors, "session_asleep"] as const satisfies readonly ErrorName[];
+/** Errors of queries that take `cached`. */
+export const cachedErrors = [...questionErrors, "answer_unknown"] as const satisfies readonly ErrorName[];
 export const sessionName = Type.String({
   // Control characters and lone surrogates would differ between the daemon, pi and the store.
   pattern: "^(?!-)[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]{1,200}$",

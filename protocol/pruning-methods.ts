@@ -1,7 +1,15 @@
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { commandErrors, idempotencyKey, params, questionErrors, sessionIdOnly } from "./params.ts";
+import {
+  cachedErrors,
+  commandErrors,
+  idempotencyKey,
+  params,
+  questionErrors,
+  sessionIdAndCached,
+  sessionIdOnly,
+} from "./params.ts";
 import { PruningOptions, pruningNeeds } from "./pruning/options.ts";
 import {
   BlockId,
@@ -42,12 +50,12 @@ const wait = Type.Optional(
 export const pruningMethods = {
   "pruning/inspect": {
     summary: "What fills the model's context, which blocks stand in it, and what could be compressed.",
-    params: sessionIdOnly,
+    params: sessionIdAndCached,
     result: PruningInspection,
     ...reads,
     asleep: "cached",
     http: { verb: "GET", path },
-    errors: [...questionErrors, "pruning_disabled"],
+    errors: [...cachedErrors, "pruning_disabled"],
   },
   "pruning/stats": {
     summary: "What pruning has taken out of the context, each removal counted once, and what that has cost.",

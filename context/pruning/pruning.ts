@@ -2,8 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { HostPort } from "../../extension/engine-port.ts";
 import { defaultPruning } from "../../protocol/pruning/config.ts";
 import { keptAudit } from "../parts/cache/auditor.ts";
-import { activeTools } from "../parts/optimisation/inspection.ts";
-import { heldMessages } from "../parts/structured/held-context.ts";
+import { windowContent } from "../parts/optimisation/window.ts";
 import { BlockFold } from "./block-fold.ts";
 import { BlockWriting } from "./block-writing.ts";
 import { createBlocks } from "./blocks.ts";
@@ -24,7 +23,7 @@ import { addRequestLog, PruningNotifier } from "./notifier.ts";
 import { createBreaker } from "./nudges/history.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
-import type { PruningServices, SharedServices } from "./pruning-services.ts";
+import type { BlockTree, PruningServices, SharedServices } from "./pruning-services.ts";
 import { Rendering } from "./rendering.ts";
 import { addSection, pruningSection } from "./section.ts";
 import { createStats } from "./stats.ts";
@@ -37,9 +36,16 @@ import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
 import { WindowUsage } from "./usage.ts";
 
+/** What pruning makes of the next request. Undefined: it is off for it. */
+export interface PrunedWindow {
+  blocks(ctx: ExtensionContext): BlockTree | undefined;
+  /** Undefined also if they are not known. */
+  tokens(ctx: ExtensionContext): number | undefined;
+}
+
 /** Composes the parts of pruning. Each part checks at each request whether pruning is on. */
-export function addPruning(host: HostPort, shared: SharedServices): void {
-  const { pi, memory } = host;
+export function addPruning(host: HostPort, shared: SharedServices): PrunedWindow {
+  const { memory } = host;
   const audit = keptAudit(memory);
   const pruning = () => memory.parts?.pruning ?? defaultPruning;
   const notifier = new PruningNotifier(host, pruning);
@@ -88,20 +94,18 @@ export function addPruning(host: HostPort, shared: SharedServices): void {
     losses: createCacheLosses(base, audit),
   });
   addRequestLog(services);
+  const window: PrunedWindow = {
+    blocks: (ctx) => (off(ctx) === undefined ? blocks.on(ctx) : undefined),
+    tokens: (ctx) => (off(ctx) === undefined ? usage(ctx)?.tokens : undefined),
+  };
+  const content = (ctx: ExtensionContext) =>
+    windowContent(host, { estimator: shared.estimator, blocks: window.blocks, pruned: window.tokens }, ctx);
   const inspect = (ctx: ExtensionContext) =>
-    inspectionOf(
-      services,
-      {
-        mode: mode.of(ctx),
-        candidates: () => candidates(ctx),
-        held: (of) => heldMessages(memory, of),
-        tools: () => activeTools({ pi }),
-      },
-      ctx,
-    );
+    inspectionOf(services, { mode: mode.of(ctx), candidates: () => candidates(ctx), content }, ctx);
   const changes = new OpenChanges(services);
   const commands = new PruningCommands(services, { mode, strategies, compressor, stats, inspect, changes });
   addPruningMethods(base, commands, notifier);
   // After all parts that change messages.
   legality.verify();
+  return window;
 }

@@ -66,7 +66,8 @@ export const PruningInspection = Type.Object(
       ),
     ]),
     byKind: Type.Record(Type.String(), count("Estimated tokens."), {
-      description: "Tokens by kind: `system`, `tools`, `user`, `assistant`, `results`, `blocks`, `other`.",
+      description:
+        "Tokens by kind, with the same sum as in `optimisation/inspect`: `system`, `tools`, `user`, `assistant`, `results`, `blocks`, `other`.",
     }),
     messages: Type.Array(
       Type.Object(

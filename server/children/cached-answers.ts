@@ -63,8 +63,9 @@ const asked = (Object.keys(methods) as MethodName[]).filter(
 );
 
 /**
- * The last answers of a session's pi, so that a query about a session without a pi need not start one. They are
- * stored when pi ends in any way, and survive the daemon.
+ * The last answers of a session's pi, so that a query about a session without a pi need not start one, and a call with
+ * `cached` asks none. They are stored when pi ends in any way, and survive the daemon. One for each method, of at most
+ * `maxBytes`; the cache bounds those of all sessions, and forgets those of running pis that were not used for longest.
  */
 export class CachedAnswers {
   readonly #session: SessionContext;

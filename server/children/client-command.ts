@@ -55,7 +55,7 @@ interface ObjectSchema {
 }
 
 /** Params of methods that are not fields of pi's command. */
-const daemonsOwn: ReadonlySet<string> = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
+const daemonsOwn: ReadonlySet<string> = new Set(["sessionId", "idempotencyKey", "confirmShared", "cached"]);
 
 /** By command type: each schema is created once, because validators are cached by identity. */
 const schemas = new Map<string, ObjectSchema>();

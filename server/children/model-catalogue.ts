@@ -53,6 +53,12 @@ export class ModelCatalogue {
     return await this.#asking.list;
   }
 
+  /** The last answer, however old, without a query. */
+  known(): ModelList | undefined {
+    const list = this.#known?.list;
+    return list && { ...list, cached: true, cachedAt: list.asOf };
+  }
+
   /** Ends the pi that is being queried, if any. */
   async close(): Promise<void> {
     this.#abandon.abort();

@@ -1,5 +1,6 @@
 import type { AsleepReason } from "../../protocol/cached.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { takesCached } from "../../protocol/method-row.ts";
 import type { MethodName, methods } from "../../protocol/methods.ts";
 import type { CachedAnswer } from "../children/cached-answers.ts";
 import { overloaded } from "../children/pi-calls.ts";
@@ -60,7 +61,8 @@ export function isAsleep({ state: { kind } }: Session): boolean {
 
 /**
  * Answers queries about a session without a pi, and starts none: from the session's file, or with pi's last answer. Throws
- * `session_asleep` if neither has the answer, and `session_file_unusable`. Remembers the answers of a pi.
+ * `session_asleep` if neither has the answer, and `session_file_unusable`. Remembers the answers of a pi. Calls with
+ * `cached` get the same in any state of the session, or `answer_unknown`.
  */
 export function answerAsleep({ registry, maxFileBytes, maxWaitingCalls }: AsleepOptions): Policy {
   // Only one file at a time is in memory.
@@ -84,30 +86,52 @@ export function answerAsleep({ registry, maxFileBytes, maxWaitingCalls }: Asleep
     }, signal);
 
   return ({ name, row }, next) => {
-    if (row.asleep !== "file" && row.asleep !== "cached") return next;
+    const isRemembered = row.asleep === "cached" || takesCached(row);
+    if (row.asleep !== "file" && !isRemembered) return next;
     const answerFrom = isFileMethod(name) ? fromFile[name] : undefined;
+
+    /** The answer that needs no pi, or why there is none. */
+    const knownAnswer = async (
+      session: Session,
+      params: object,
+      signal: AbortSignal,
+    ): Promise<object | AsleepReason> => {
+      const known = await session.answers.get(name);
+      if (known !== undefined && !(answerFrom !== undefined && known.isOutdated)) return cachedAnswer(known);
+      if (answerFrom === undefined) return "not_known";
+      const read = await fileAnswer(session, answerFrom, params, signal);
+      return typeof read === "string" && known !== undefined ? cachedAnswer(known) : read;
+    };
 
     const asleepAnswer = async (session: Session, params: object, signal: AbortSignal): Promise<object> => {
       // The last pi can write until it has been cleaned up.
       await unlessAborted(session.cleaned(), signal);
-      const known = await session.answers.get(name);
-      if (known !== undefined && !(answerFrom !== undefined && known.isOutdated)) return cachedAnswer(known);
-      if (answerFrom === undefined) throw unknownAsleep(session, "not_known");
-      const read = await fileAnswer(session, answerFrom, params, signal);
-      if (typeof read !== "string") return read;
-      if (known !== undefined) return cachedAnswer(known);
-      throw unknownAsleep(session, read);
+      const found = await knownAnswer(session, params, signal);
+      if (typeof found === "string") throw unknownAsleep(session, found);
+      return found;
     };
+
+    /** For a call with `cached`. */
+    const cachedOnly = async (session: Session, params: object, signal: AbortSignal): Promise<object> => {
+      const isKept = session.stored.ephemeral !== true;
+      const found = isKept ? await knownAnswer(session, params, signal) : "not_known";
+      if (typeof found === "string") throw unknownAnswer(found);
+      return found;
+    };
+
+    const answersAsleep = (session: Session): boolean => row.asleep !== "wake" && isAsleep(session);
 
     return async (params, call) => {
       const sessionId = paramOf(params, "sessionId");
       const session = typeof sessionId === "string" ? registry.find(sessionId) : undefined;
-      if (session === undefined || session.stored.ephemeral === true) return await next(params, call);
-      if (isAsleep(session)) return await asleepAnswer(session, params, call.signal);
-      if (answerFrom !== undefined) return await next(params, call);
+      if (session === undefined) return await next(params, call);
+      if (paramOf(params, "cached") === true) return await cachedOnly(session, params, call.signal);
+      if (session.stored.ephemeral === true) return await next(params, call);
+      if (answersAsleep(session)) return await asleepAnswer(session, params, call.signal);
+      if (!isRemembered) return await next(params, call);
       const stamp = await session.answers.stamp();
       // Its pi may have ended in the meantime.
-      if (isAsleep(session)) return await asleepAnswer(session, params, call.signal);
+      if (answersAsleep(session)) return await asleepAnswer(session, params, call.signal);
       const answer = await next(params, call);
       session.answers.note(name, answer, stamp);
       return answer;
@@ -128,6 +152,11 @@ const why: Readonly<Record<AsleepReason, string>> = {
   file_too_large: "its file is too large to be read without one",
   file_older_form: "its file has an older format, which only pi reads",
 };
+
+/** For calls with `cached`. */
+export function unknownAnswer(reason: AsleepReason): WireError {
+  return new WireError("answer_unknown", `The answer is not known without asking pi: ${why[reason]}.`, { reason });
+}
 
 export function unknownAsleep({ sessionId }: Session, reason: AsleepReason): WireError {
   const how = "session/command, a prompt, or session/subscribe with awake: true starts one; then call again";

@@ -66,6 +66,7 @@ function startsPi(
   params: object,
   isAsleep: (sessionId: string) => boolean,
 ): boolean {
+  if (isGiven(paramOf(params, "cached"))) return false;
   const sessionId = paramOf(params, "sessionId");
   if (typeof sessionId !== "string") return startsWith !== undefined && isGiven(paramOf(params, startsWith));
   if (asleep !== "wake" || !isAsleep(sessionId)) return false;

@@ -212,6 +212,11 @@ export class Registry {
     return await this.#catalogue.list(refresh);
   }
 
+  /** The last known models without a session. Starts no pi. */
+  knownModels(): Result<"model/list"> | undefined {
+    return this.#catalogue.known();
+  }
+
   /** The models of a session. */
   async modelsOf(sessionId: string, signal: AbortSignal): Promise<Result<"model/list">> {
     const data = await this.get(sessionId).calls.send({ type: "get_available_models" }, signal);

@@ -1,7 +1,8 @@
-import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { SessionHandle, WireError } from "../../client/index.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
+import { type MethodRow, takesCached } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
 import { answer, call, status } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
@@ -13,6 +14,10 @@ const questions = (from: "file" | "cached") =>
   (Object.keys(methods) as MethodName[]).filter((method) => (methods[method] as MethodRow).asleep === from);
 const fromFile = questions("file");
 const fromPi = questions("cached");
+/** The methods that take `cached`, and answer from what pi has said alone. */
+const remembered = (Object.keys(methods) as MethodName[]).filter(
+  (method) => takesCached(methods[method]) && method !== "session/getStats",
+);
 
 type Answers = Readonly<Record<string, object>>;
 
@@ -188,4 +193,79 @@ test("no reading method starts a pi, however the last one ended", async () => {
   rmSync(file);
   expect(await refusals(stage, sessionId, fromFile)).toEqual(fromFile.map(() => ["session_file_unusable", "missing"]));
   expect(await stateOf(later)).toEqual(["hibernated", 3]);
+});
+
+test("with cached: true no pi is asked, started or waited for, in any state of the session", async () => {
+  await using stage = await startStage();
+  const { client, cwd } = stage;
+  const options = {
+    cwd,
+    model: "scripted/model-1",
+    optimisation: { cache: { enabled: true, audit: true } },
+    pruning: { enabled: true },
+  };
+  const session = await client.createSession(options);
+  const { id: sessionId } = session;
+  const known = async (method: MethodName): Promise<readonly [string, unknown]> =>
+    await stage.client.call(method, { sessionId, cached: true } as never).then(
+      (result) => [method, result] as const,
+      ({ kind, data }: WireError) => [method, [kind, data["reason"]]] as const,
+    );
+  const knownOf = async (asked: readonly MethodName[]) => Object.fromEntries(await Promise.all(asked.map(known)));
+  const absent = Object.fromEntries(remembered.map((method) => [method, ["answer_unknown", "not_known"]]));
+
+  // Nobody has asked yet. The file has the statistics.
+  await session.promptAndWait("one");
+  expect(await knownOf(remembered)).toEqual(absent);
+  expect(await knownOf(["session/getStats"])).toMatchObject({
+    "session/getStats": { userMessages: 1, assistantMessages: 1, cached: true },
+  });
+  await expect(client.call("model/list", { cached: true })).rejects.toMatchObject({ kind: "answer_unknown" });
+  await expect(client.call("model/list", { cached: true, refresh: true })).rejects.toMatchObject({
+    kind: "invalid_params",
+  });
+
+  // A stopped pi answers nobody.
+  const asked: readonly MethodName[] = [...remembered, "session/getStats"];
+  const fresh = await look(stage, sessionId, asked);
+  const { pid = Number.NaN } = await session.get();
+  process.kill(pid, "SIGSTOP");
+  try {
+    expect(uncached((await knownOf(asked)) as Answers)).toEqual(fresh);
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+
+  // The transcript goes on: what was known says so, with its age.
+  const before = Date.now();
+  await session.promptAndWait("two");
+  const old = (await knownOf(asked)) as Answers;
+  expect(outdated(old)).toEqual(remembered);
+  for (const method of remembered) {
+    const { cachedAt } = old[method] as { readonly cachedAt: number };
+    expect(cachedAt).toBeLessThanOrEqual(before);
+  }
+  expect(old["session/getStats"]).toMatchObject({ userMessages: 2, cached: true });
+
+  // Asleep: the same answers with and without the param, and nothing that is a change.
+  await fallAsleep(client, sessionId);
+  const calls = join(stage.root, "daemon.calls.log");
+  const changes = (): string => (existsSync(calls) ? readFileSync(calls, "utf8") : "");
+  const made = changes();
+  const withParam = (await knownOf(asked)) as Answers;
+  const { "model/list": models = {}, ...others } = withParam;
+  expect(await look(stage, sessionId, Object.keys(others) as MethodName[])).toEqual(others);
+  expect([outdated(others), outdated({ models })]).toEqual([[], ["models"]]);
+  await stage.restart();
+  const later = (await knownOf(asked)) as Answers;
+  expect(later).toEqual(withParam);
+  expect(await stateOf(stage.client.session(sessionId))).toEqual(["hibernated", 1]);
+  expect(changes()).toBe(made);
+
+  // What is only in its pi's memory is remembered by nobody else.
+  const { sessionId: ephemeral } = await stage.client.call("session/create", { ...options, ephemeral: true });
+  await stage.client.call("session/getCommands", { sessionId: ephemeral });
+  await expect(stage.client.call("session/getCommands", { sessionId: ephemeral, cached: true })).rejects.toMatchObject({
+    kind: "answer_unknown",
+  });
 });

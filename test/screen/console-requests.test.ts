@@ -110,7 +110,7 @@ test("bars equal the usage and sums the cost report, before and after a restart 
       ".tape",
     );
 
-    await visit.press("3");
+    await visit.press("4");
     await visit.shows(/By model/, ".costs");
     const costs = await figures(visit, ".costs");
     expect(costs[0]).toBe(report.total.cost.total);
@@ -166,7 +166,7 @@ test("a bar leads to its message, keys choose requests, and what a subscriber le
   await expect.poll(value).toMatch(/^Request 2, model-1, answered, [\d.k]+ tokens/);
   await visit.press("Enter");
   await expect.poll(focused).toMatch(/Second\. End\./);
-  await visit.press("3", "i");
+  await visit.press("4", "i");
   await visit.holds(() => document.activeElement?.tagName === "TEXTAREA");
   await visit.type("Words.");
   await expect.poll(() => visit.page.evaluate(() => document.querySelector("textarea")?.value)).toBe("Words.");
@@ -234,7 +234,7 @@ test("axe finds nothing in the tape, the requests and the costs, and only tables
   for (const [key, shows] of [
     ["1", /I have seen it/],
     ["2", /Together/],
-    ["3", /By model/],
+    ["4", /By model/],
   ] as const) {
     await visit.press(key);
     await visit.shows(shows, ".panel:not([inert])");

@@ -95,7 +95,8 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   await visit.press("Escape");
   for (const [key, shows] of [
     ["2", /Together/],
-    ["3", /By model/],
+    ["3", /What fills/],
+    ["4", /By model/],
     ["1", /Thought/],
   ] as const) {
     await visit.press(key);

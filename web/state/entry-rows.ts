@@ -212,6 +212,7 @@ export class EntryRows {
       state: value["isError"] === true ? "failed" : "done",
       ...(at === undefined ? {} : { endedAt: item.endedAt ?? at }),
       output: this.#text(segments),
+      ...(source.entryId === undefined ? {} : { outputEntryId: source.entryId }),
       pictures: picturesIn(source, value["content"]),
       ...(diff === undefined
         ? {}

@@ -114,6 +114,8 @@ export interface ToolItem extends OfAnswer {
   readonly args: LongText;
   /** What it returned, or so far. Undefined: nothing yet. */
   readonly output?: LongText;
+  /** pi's entry with what it returned. */
+  readonly outputEntryId?: string;
   readonly pictures: readonly Picture[];
   /** pi's own diff of `edit`, or the new text of `write` as added lines. */
   readonly diff?: LongText;

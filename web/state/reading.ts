@@ -22,6 +22,8 @@ export const readingMethods = [
   "request/list",
   "cost/report",
   "cache/report",
+  "optimisation/inspect",
+  "pruning/inspect",
 ] as const satisfies readonly MethodName[];
 
 type ReadingMethod = (typeof readingMethods)[number];

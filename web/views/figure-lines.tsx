@@ -3,7 +3,7 @@ import type { Figures } from "../state/figures.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { usePage } from "./context.ts";
 import { showPushesOf } from "./moves.ts";
-import { Count, Usd, usdWords } from "./widgets/figures.tsx";
+import { Count, shareWords, Usd, usdWords } from "./widgets/figures.tsx";
 
 interface FigureLinesProps {
   readonly open: OpenSession;
@@ -18,18 +18,14 @@ export function FigureLines({ open, figures }: FigureLinesProps): JSX.Element {
   const last = figures.requests.all.value.findLast(
     ({ usage, kind }) => kind === "answer" && usage !== undefined,
   )?.usage;
+  const known = info?.summary?.contextUsage;
+  const tokens = last?.totalTokens ?? known?.tokens;
   return (
     <section>
       <h2 class="unseen">Figures</h2>
       <dl class="facts">
         <Line name="Context">
-          {last === undefined ? (
-            <NotKnown />
-          ) : (
-            <>
-              <Count value={last.totalTokens} /> tokens with the last answer
-            </>
-          )}
+          {tokens === undefined ? <NotKnown /> : <Window tokens={tokens} size={known?.contextWindow} />}
         </Line>
         <Line name="Cost">
           {asked.kind !== "known" ? (
@@ -53,6 +49,22 @@ export function FigureLines({ open, figures }: FigureLinesProps): JSX.Element {
         </Line>
       </dl>
     </section>
+  );
+}
+
+/** How much of the window the last answer, with all that was sent for it, has taken. */
+function Window({ tokens, size }: { readonly tokens: number; readonly size: number | undefined }): JSX.Element {
+  if (size === undefined) {
+    return (
+      <>
+        <Count value={tokens} /> tokens with the last answer
+      </>
+    );
+  }
+  return (
+    <>
+      <Count value={tokens} /> of <Count value={size} />, {shareWords(tokens / size)}
+    </>
   );
 }
 

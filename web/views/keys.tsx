@@ -10,7 +10,7 @@ const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["Esc"], "back: from the field to the conversation, from there to the sessions"],
   [["i"], "write a message"],
   [["a"], "next question"],
-  [["1", "2", "3"], "conversation, requests, cost"],
+  [["1", "2", "3", "4"], "conversation, requests, context, cost"],
   [["[", "]"], "the request before, the next one"],
   [["g", "s"], "sessions"],
   [["g", "p"], "pushes"],

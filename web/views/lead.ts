@@ -55,11 +55,16 @@ async function find(
   entryId: string | undefined,
   startedAt: number | undefined,
 ): Promise<RowPlace | undefined> {
+  let isReloaded = false;
   conversation.setFilter("all");
   for (let pages = 0; pages < maxPages; pages += 1) {
     const place = placeOf(conversation.groups.value, entryId, startedAt);
-    if (place !== undefined || !conversation.hasOlder.value) return place;
-    const outcome = await conversation.older();
+    if (place !== undefined) return place;
+    // Rows that came live have no entries; those of a page have.
+    const reloads = !conversation.hasOlder.value;
+    if (reloads && (isReloaded || startedAt !== undefined)) return undefined;
+    isReloaded ||= reloads;
+    const outcome = await (reloads ? conversation.reload() : conversation.older());
     if (outcome.kind === "refused") return undefined;
   }
   return undefined;
@@ -74,7 +79,10 @@ function placeOf(
   const key = startedAt === undefined ? undefined : `${messageKey({ role: "assistant", timestamp: startedAt })}/`;
   for (const [group, { rows }] of groups.entries()) {
     for (const { id: rowId, item } of rows.value) {
-      const isOfEntry = entryId !== undefined && item.value.entryId === entryId;
+      const { value: shown } = item;
+      const isOfEntry =
+        entryId !== undefined &&
+        (shown.entryId === entryId || (shown.kind === "tool" && shown.outputEntryId === entryId));
       if (isOfEntry || (key !== undefined && rowId.startsWith(key))) return { group, rowId };
     }
   }

@@ -1,5 +1,6 @@
 import { SessionFigures } from "../state/figures.ts";
 import { CommandList } from "./command-list.tsx";
+import { ContextView } from "./context-view.tsx";
 import { CostView } from "./cost.tsx";
 import { DaemonView } from "./daemon.tsx";
 import { Keys } from "./keys.tsx";
@@ -17,6 +18,7 @@ import { Tape } from "./tape.tsx";
 /** What is not needed at first. The build makes a file of its own of it, which `later.tsx` loads. */
 export const places = {
   CommandList,
+  ContextView,
   CostView,
   DaemonView,
   Keys,

@@ -4,7 +4,12 @@ import { usePage } from "./context.ts";
 import { type Tab, tabs } from "./place.ts";
 import { Icon } from "./widgets/icon.tsx";
 
-const words: Readonly<Record<Tab, string>> = { conversation: "Conversation", requests: "Requests", cost: "Cost" };
+const words: Readonly<Record<Tab, string>> = {
+  conversation: "Conversation",
+  requests: "Requests",
+  context: "Context",
+  cost: "Cost",
+};
 
 /** The views of a session. */
 export function SessionTabs({ open }: { readonly open: OpenSession }): JSX.Element {

@@ -10,7 +10,7 @@ import { SessionHeader } from "./session-header.tsx";
 import { panelId, SessionTabs, tabId } from "./session-tabs.tsx";
 import { Trouble } from "./trouble.tsx";
 
-/** One session: what was said, what it asks, and where people write; its requests and costs. */
+/** One session: what was said, what it asks, and where people write; its requests, context and costs. */
 export function SessionView({ open }: { readonly open: OpenSession }): JSX.Element {
   const { looks } = usePage();
   const tab = looks.tab.value;
@@ -27,9 +27,11 @@ export function SessionView({ open }: { readonly open: OpenSession }): JSX.Eleme
         {tab !== "conversation" && (
           <Panel tab={tab} isHidden={false}>
             <WithFigures open={open} saysSo={true}>
-              {({ RequestsView, CostView }, figures) =>
-                tab === "requests" ? <RequestsView open={open} figures={figures} /> : <CostView costs={figures.costs} />
-              }
+              {({ RequestsView, ContextView, CostView }, figures) => {
+                if (tab === "requests") return <RequestsView open={open} figures={figures} />;
+                if (tab === "context") return <ContextView open={open} figures={figures} />;
+                return <CostView costs={figures.costs} />;
+              }}
             </WithFigures>
           </Panel>
         )}

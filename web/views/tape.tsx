@@ -75,7 +75,7 @@ export function Tape({ open, figures }: TapeProps): JSX.Element {
     const x = clientX - (currentTarget as Element).getBoundingClientRect().left;
     choose(nearest(places, x));
     if (!isTall) lead();
-    else if (tab === "cost") looks.tab.value = "requests";
+    else looks.tab.value = "requests";
   };
   const shown = bars[at] ?? bars.at(-1);
   return (

@@ -6,16 +6,15 @@ import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import { Counter } from "../estimator/counts.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import { dot, Factors } from "../estimator/factors.ts";
-import { heldMessages } from "../structured/held-context.ts";
 import { configOf, type PartName } from "./part-states.ts";
+import { type WindowSources, windowContent } from "./window.ts";
 
 type Inspected = Result<"optimisation/inspect">;
 type InspectedHost = Pick<HostPort, "pi" | "memory">;
 type Masked = Inspected["window"]["masked"][number];
 
 /** The sources of the report on the window and the parts. */
-export interface InspectionSources {
-  readonly estimator: Pick<TokenEstimator, "text" | "message"> & Partial<Pick<TokenEstimator, "context">>;
+export interface InspectionSources extends WindowSources {
   /** The report of a part. */
   report(part: PartName, ctx: ExtensionContext): PartReport;
   /** The figures of a part, on or off. */
@@ -25,6 +24,7 @@ export interface InspectionSources {
 }
 
 const maxMasked = 1_000;
+const maxLargest = 20;
 
 /** The answer to `optimisation/inspect`. */
 export function inspection(host: InspectedHost, sources: InspectionSources, ctx: ExtensionContext): Inspected {
@@ -50,42 +50,17 @@ export function bareInspection(host: InspectedHost, ctx: ExtensionContext): Insp
 }
 
 function windowOf(host: InspectedHost, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
-  const { estimator } = sources;
-  const byKind = new Map<string, number>();
-  const add = (kind: string, tokens: number): void => void byKind.set(kind, (byKind.get(kind) ?? 0) + tokens);
-  add("system", estimator.text(ctx.getSystemPrompt()));
-  add("tools", estimator.text(activeTools(host)));
-  for (const message of heldMessages(host.memory, ctx)) add("context", estimator.message(message));
-  for (const message of ctx.sessionManager.buildSessionProjection().messages) {
-    add(kinds[message.role] ?? "custom", estimator.message(message));
-  }
-  let sum = 0;
-  for (const tokens of byKind.values()) sum += tokens;
+  const content = windowContent(host, sources, ctx);
   const masked = (sources.masked?.(ctx) ?? []).slice(-maxMasked);
+  // pi gives a model of which it does not know the window a window of 0.
+  const { contextWindow = 0 } = ctx.model ?? {};
   return {
-    tokens: ctx.model?.contextWindow ?? null,
-    used: Math.ceil(estimator.context?.(ctx) ?? sum),
-    byKind: Object.fromEntries([...byKind].map(([kind, tokens]) => [kind, Math.ceil(tokens)])),
+    tokens: contextWindow > 0 ? contextWindow : null,
+    used: content.used,
+    byKind: content.byKind(),
+    largest: content.largest(maxLargest),
     masked: masked.map(({ recallId, tool, tokens, part }) => ({ recallId, tool, tokens: Math.ceil(tokens), part })),
   };
-}
-
-const kinds: Readonly<Record<string, string>> = {
-  // System messages are counted with the prompt.
-  system: "system",
-  user: "user",
-  assistant: "assistant",
-  toolResult: "toolResults",
-  bashExecution: "bash",
-  compactionSummary: "summaries",
-  branchSummary: "summaries",
-};
-
-/** The definitions of the active tools, approximately as services receive them. */
-export function activeTools({ pi }: Pick<HostPort, "pi">): string {
-  const active = new Set(pi.getActiveTools());
-  const tools = pi.getAllTools().filter(({ name }) => active.has(name));
-  return tools.map(({ name, description, parameters }) => JSON.stringify({ name, description, parameters })).join("\n");
 }
 
 const remembered = 256;

@@ -3,7 +3,7 @@ import type { HostPort } from "../../../extension/engine-port.ts";
 import { messageOf } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import { addCost } from "../../cost/cost.ts";
-import { addPruning } from "../../pruning/pruning.ts";
+import { addPruning, type PrunedWindow } from "../../pruning/pruning.ts";
 import { keptAudit } from "../cache/auditor.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
@@ -40,8 +40,11 @@ export function optimisation(host: HostPort): void {
   const cacheRule = createCacheRule({ config, audit });
   const advice = new CompactionAdviser();
 
+  let pruning: PrunedWindow | undefined;
   const inspected = {
     estimator,
+    blocks: (ctx: ExtensionContext) => pruning?.blocks(ctx),
+    pruned: (ctx: ExtensionContext) => pruning?.tokens(ctx),
     report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
     masked: (ctx: ExtensionContext) => recall.masked(ctx),
@@ -115,9 +118,10 @@ export function optimisation(host: HostPort): void {
     }),
   );
   // Its section is the last one that parts add.
-  add([], () =>
-    addPruning(host, { estimator, cacheRule, recall, entries, advice, compaction: () => config().compaction }),
-  );
+  add([], () => {
+    const compaction = () => config().compaction;
+    pruning = addPruning(host, { estimator, cacheRule, recall, entries, advice, compaction });
+  });
   // The last part that writes sections, because the others search for their tags.
   add(["format"], () => addFormat(host, { config, estimator, status: states.of("format") }));
 }

@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
 import type { PruningExport, PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
+import type { WindowContent } from "../../parts/optimisation/window.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import type { Candidate } from "../compress/candidates.ts";
 import type { Block, BlockTree, PruningServices } from "../pruning-services.ts";
@@ -10,34 +11,40 @@ const maxBlocks = 1_000;
 const maxCandidates = 16;
 const maxWhy = 1_024;
 
-const kinds: Readonly<Record<string, string>> = { user: "user", assistant: "assistant", toolResult: "results" };
+/** Names of kinds here by those of `optimisation/inspect`. */
+const kinds: Readonly<Record<string, string>> = {
+  system: "system",
+  tools: "tools",
+  user: "user",
+  assistant: "assistant",
+  toolResults: "results",
+  blocks: "blocks",
+};
 
 type InspectionNeeds = Pick<PruningServices, "blocks" | "off" | "pruning" | "usage" | "estimator" | "ids" | "recall">;
 
 export interface InspectionSources {
   readonly mode: PruningMode;
   readonly candidates: () => readonly Candidate[];
-  /** The messages that requests have before the conversation. */
-  readonly held: (ctx: ExtensionContext) => readonly AgentMessage[];
-  /** The definitions of the active tools. */
-  readonly tools: () => string;
+  readonly content: (ctx: ExtensionContext) => WindowContent;
 }
 
 /** The answer to `pruning/inspect`. */
 export function inspectionOf(
   host: InspectionNeeds,
-  { mode, candidates, held, tools }: InspectionSources,
+  { mode, candidates, content }: InspectionSources,
   ctx: ExtensionContext,
 ): PruningInspection {
   const tree = host.blocks.on(ctx);
   const off = host.off(ctx);
+  const { used, byKind } = content(ctx);
   return {
     // The cast is safe: it is only serialized as JSON.
     configuration: host.pruning() as PruningInspection["configuration"],
     mode,
     ...(off === undefined ? {} : { off: off.slice(0, maxWhy) }),
-    window: windowOf(host, ctx),
-    byKind: byKind(host.estimator, { held: held(ctx), tools: tools() }, tree, ctx),
+    window: windowOf(host, used, ctx),
+    byKind: byKind(({ of }) => kinds[of] ?? "other"),
     messages: messagesOf(host, tree, ctx),
     blocks: blocksOf(host, tree, ctx),
     candidates: off === undefined ? candidates().slice(0, maxCandidates).map(rounded) : [],
@@ -68,36 +75,16 @@ function firstId(entryIds: readonly string[], { ids }: Pick<PruningServices, "id
   return undefined;
 }
 
-function windowOf(host: InspectionNeeds, ctx: ExtensionContext): PruningInspection["window"] {
+function windowOf(host: InspectionNeeds, used: number, ctx: ExtensionContext): PruningInspection["window"] {
   const usage = host.usage(ctx);
   if (usage === undefined) return null;
-  const { window, tokens, max, min } = usage;
+  const { window, max, min } = usage;
   return {
     tokens: Math.round(window),
-    used: Math.ceil(tokens),
+    used,
     max: Math.round(max * window),
     min: Math.round(min * window),
   };
-}
-
-function byKind(
-  estimator: InspectionNeeds["estimator"],
-  { held, tools }: { readonly held: readonly AgentMessage[]; readonly tools: string },
-  tree: BlockTree,
-  ctx: ExtensionContext,
-): PruningInspection["byKind"] {
-  const sums = new Map<string, number>();
-  const add = (kind: string, tokens: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + tokens);
-  add("system", estimator.text(ctx.getSystemPrompt()));
-  add("tools", estimator.text(tools));
-  for (const message of held) add("other", estimator.message(message));
-  for (const { sourceEntry, messages } of ctx.sessionManager.buildSessionProjection().entries) {
-    if (tree.over(sourceEntry.id) !== undefined) continue;
-    for (const message of messages)
-      if (message.role !== "system") add(kinds[message.role] ?? "other", estimator.message(message));
-  }
-  for (const { tokensAfter } of tree.active) add("blocks", tokensAfter);
-  return Object.fromEntries([...sums].map(([kind, tokens]) => [kind, Math.ceil(tokens)]));
 }
 
 function messagesOf(host: InspectionNeeds, tree: BlockTree, ctx: ExtensionContext): PruningInspection["messages"] {

@@ -26,7 +26,7 @@ export function commandHandlers(
   /** Sends the params as a pi command of this type. The result is pi's object, as its documents define it. */
   const asked =
     (type: string) =>
-    async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<never> =>
+    async ({ sessionId, idempotencyKey: _, cached: _cached, ...fields }: Given, call: Call): Promise<never> =>
       objectOf(await sent(sessionId, { type, ...fields }, call), type) as never;
 
   /** Like {@link asked}, for commands that pi answers without data. */
@@ -116,4 +116,4 @@ export function commandHandlers(
   };
 }
 
-type Given = Params<"session/get"> & { readonly idempotencyKey?: string };
+type Given = Params<"session/get"> & { readonly idempotencyKey?: string; readonly cached?: boolean };

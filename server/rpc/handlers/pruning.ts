@@ -3,12 +3,17 @@ import type { pruningMethods } from "../../../protocol/pruning-methods.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 
+interface Given {
+  readonly sessionId: string;
+  readonly idempotencyKey?: string;
+  readonly cached?: boolean;
+}
 type PruningName = keyof typeof pruningMethods & MethodName;
 
 export function pruningHandlers(registry: Registry): HandlersOf<typeof pruningMethods> {
   /** The part inside pi answers. It does not get the params that only the daemon needs. */
   const ask = async <M extends PruningName>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> => {
-    const { sessionId, idempotencyKey: _key, ...rest } = params as { sessionId: string; idempotencyKey?: string };
+    const { sessionId, idempotencyKey: _key, cached: _cached, ...rest } = params as Given;
     return await registry.get(sessionId).parts.ask(about, rest, signal);
   };
   return {

@@ -174,6 +174,13 @@ it.each(["optimisation/configure", "pruning/configure", "cost/report", "session/
   },
 );
 
+it("a list of models that is only the known one counts as no start, whatever the session's state", () => {
+  const { ask } = start();
+  const whose = grant("a");
+  const known = { sessionId: "asleep", cached: true };
+  expect([1, 2, 3].map(() => ask("model/list", whose, known))).toEqual(["done", "done", "done"]);
+});
+
 it("a call that makes a model compress counts as a prompt, and wakes a session like one", () => {
   const { ask } = start();
   const [whose, others] = [grant("a"), grant("b")];

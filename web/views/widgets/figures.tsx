@@ -16,6 +16,12 @@ export function wholeCount(count: number): string {
   return whole.format(count);
 }
 
+/** `< 1 %`, `11 %`. */
+export function shareWords(share: number): string {
+  const whole = Math.round(share * 100);
+  return whole === 0 && share > 0 ? "< 1 %" : `${whole} %`;
+}
+
 /** An amount in USD, with three digits that count: `$1.20`, `$0.056`, `$0.00042`. */
 export function usdWords(usd: number): string {
   const size = Math.abs(usd);

@@ -1,0 +1,186 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Outcome } from "../state/outcome.ts";
+import type { Block, ContextChange, SessionContext } from "../state/session-context.ts";
+import { shortCount, wholeCount } from "./widgets/figures.tsx";
+import { Sheet } from "./widgets/sheet.tsx";
+
+export type ContextAction =
+  | { readonly kind: "compress" }
+  | { readonly kind: "sweep" }
+  | { readonly kind: "open"; readonly block: Block }
+  | { readonly kind: "close"; readonly block: Block };
+
+interface ContextSheetProps {
+  readonly action: ContextAction;
+  readonly context: SessionContext;
+  /** The most that the provider's cache can lose. Undefined: not known. */
+  readonly lost: number | undefined;
+  readonly isAsleep: boolean;
+  readonly isRunning: boolean;
+  onClose(): void;
+}
+
+/** Says what an action does and what it costs, before it is done, and afterwards what came of it. */
+export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: ContextSheetProps): JSX.Element {
+  const outcome = useSignal<Outcome<ContextChange> | undefined>(undefined);
+  const isBusy = useSignal(false);
+  const focus = useSignal("");
+  const last = useSignal("");
+  const { title, verb, about } = wordsOf(action);
+  const count = /^\d+$/.test(last.value) ? Number(last.value) : undefined;
+  const done = (): Promise<Outcome<ContextChange>> => {
+    if (action.kind === "compress") return context.compress(focus.value, isRunning);
+    if (action.kind === "sweep") return context.sweep(count, isRunning);
+    return action.kind === "open" ? context.open(action.block.id) : context.close(action.block.id);
+  };
+  const act = async (): Promise<void> => {
+    isBusy.value = true;
+    outcome.value = await done();
+    isBusy.value = false;
+  };
+  const result = outcome.value;
+  return (
+    <Sheet title={title} onClose={onClose}>
+      {(close) =>
+        result?.kind === "done" ? (
+          <Changed change={result.value} close={close} />
+        ) : (
+          <form
+            class="form"
+            onSubmit={(event) => {
+              event.preventDefault();
+              void act();
+            }}
+          >
+            <p>{about}</p>
+            {action.kind === "compress" && (
+              <label>
+                <span>What to compress</span>
+                <input
+                  class="field"
+                  value={focus.value}
+                  maxLength={2_000}
+                  placeholder="The model decides"
+                  onInput={({ currentTarget }) => {
+                    focus.value = currentTarget.value;
+                  }}
+                />
+              </label>
+            )}
+            {action.kind === "sweep" && (
+              <label>
+                <span>The outputs of the newest tool calls instead</span>
+                <input
+                  class="field"
+                  value={last.value}
+                  inputMode="numeric"
+                  pattern="[1-9][0-9]{0,2}|1000"
+                  placeholder="How many"
+                  onInput={({ currentTarget }) => {
+                    last.value = currentTarget.value;
+                  }}
+                />
+              </label>
+            )}
+            <ul class="bullets">
+              <li>{lossWords(lost)}</li>
+              {isAsleep && <li>The session sleeps: this starts its pi.</li>}
+              {isRunning && <li>A run is on: it is done when the run allows it, between two answers.</li>}
+            </ul>
+            <p class="is-bad" role="alert">
+              {result?.kind === "refused" && result.words}
+            </p>
+            <div class="row-of-buttons">
+              <button type="button" class="button" onClick={close}>
+                Leave it
+              </button>
+              <button type="submit" class="button primary" disabled={isBusy.value}>
+                {isBusy.value ? "…" : verb}
+              </button>
+            </div>
+          </form>
+        )
+      }
+    </Sheet>
+  );
+}
+
+function wordsOf(action: ContextAction): { readonly title: string; readonly verb: string; readonly about: string } {
+  switch (action.kind) {
+    case "compress":
+      return {
+        title: "Compress the conversation?",
+        verb: "Ask the model",
+        about:
+          "The model is asked to replace parts of the conversation by summaries. That is a request which costs what requests cost. The messages stay in the session's file, and each block can be opened again.",
+      };
+    case "sweep":
+      return {
+        title: "Take outputs out of the context?",
+        verb: "Take them out",
+        about:
+          "Repeated outputs and inputs of failed calls leave the context, as the session's strategies say. They stay in the session's file, and the model can recall outputs.",
+      };
+    case "open": {
+      const { topic, tokensBefore, tokensAfter } = action.block;
+      return {
+        title: `Open “${topic}”?`,
+        verb: "Open it",
+        about: `The messages come back in place of their summary: about ${shortCount(Math.max(0, tokensBefore - tokensAfter))} tokens more in each request.`,
+      };
+    }
+    case "close": {
+      const { topic, tokensBefore, tokensAfter } = action.block;
+      return {
+        title: `Compress “${topic}” again?`,
+        verb: "Compress it",
+        about: `Its summary replaces the messages again: about ${shortCount(Math.max(0, tokensBefore - tokensAfter))} tokens less in each request.`,
+      };
+    }
+  }
+}
+
+function lossWords(lost: number | undefined): string {
+  if (lost === undefined) return "What the provider's cache loses is not known: no request has reported its use.";
+  if (lost === 0)
+    return "As far as is known, no cache is lost: the provider reported none of the messages in its cache.";
+  return `The provider's cache loses at most ${wholeCount(lost)} tokens: what follows the first change is read anew with the next request, at the full price.`;
+}
+
+interface ChangedProps {
+  readonly change: ContextChange;
+  close(): void;
+}
+
+/** What came of an action. It takes the place of the form, and so its focus. */
+function Changed({ change, close }: ChangedProps): JSX.Element {
+  const button = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => button.current?.focus(), []);
+  return (
+    <>
+      <div role="status">
+        <p>{changeWords(change)}</p>
+        {change.notes.map((note, index) => (
+          <p key={index} class="quiet">
+            {note}
+          </p>
+        ))}
+      </div>
+      <div class="row-of-buttons">
+        <button ref={button} type="button" class="button" onClick={close}>
+          Close
+        </button>
+      </div>
+    </>
+  );
+}
+
+function changeWords({ state, tokens, pruned }: ContextChange): string {
+  if (state === "asked") return "The model was asked. The conversation shows what it does.";
+  if (state === "waiting") return "It will be done between two answers of the run.";
+  if (tokens === 0 && pruned.length === 0) return "Nothing has changed: there was nothing to take out.";
+  const left = pruned.length === 0 ? "" : ` ${pruned.length} outputs or inputs left the context.`;
+  return `Done.${left} The next request has about ${wholeCount(Math.abs(tokens))} tokens ${tokens < 0 ? "more" : "less"}.`;
+}
